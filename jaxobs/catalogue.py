@@ -1,0 +1,236 @@
+"""Every metric once: its name, kind, labels, sentence, and how it is read from a snapshot.
+
+Exporters, the reference page and, later, dashboards and alerts are derived from `METRICS`; nothing else
+names a metric. `read` gives the samples: pairs of label values, in the order of `labels`, and a value. It
+yields nothing for what is not known: absent, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from jaxobs.facts import (
+    CACHE_RESULTS,
+    CAUSES,
+    EAGER,
+    PHASES,
+    DeviceMemory,
+    DeviceState,
+    FunctionState,
+    Histogram,
+    Snapshot,
+)
+
+Labels = tuple[str, ...]
+Value = float | Histogram | tuple[int, float]
+"""A number; a histogram; or, for a summary without quantiles, count and sum."""
+
+KINDS = ("counter", "gauge", "histogram", "summary", "info")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric family. `jax_*` tells of the workload, `jaxobs_*` of the observer."""
+
+    name: str
+    """As in the exposition: counters end in `_total`, the unit is part of the name."""
+    kind: str
+    help: str
+    read: Callable[[Snapshot], Iterable[tuple[Labels, Value]]]
+    labels: Labels = ()
+    unit: str = ""
+    """`seconds`, `bytes`, `ratio`; empty for what is merely counted."""
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Labels whose values are a closed set, with the set."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"Metric `{self.name}` has kind {self.kind!r}. Kinds: {', '.join(KINDS)}.")
+        if (self.kind == "counter") != self.name.endswith("_total"):
+            raise ValueError(f"Metric `{self.name}`: counters, and only they, end in `_total`.")
+        if not self.help.endswith("."):
+            raise ValueError(f"Metric `{self.name}`: its help is no sentence.")
+
+
+def _compilations(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    for function in snapshot.functions:
+        for cause, by_cache in function.compilations.items():
+            for cache, count in by_cache.items():
+                yield (function.name, cause, cache), count
+
+
+def _oldest_start(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    if snapshot.in_progress:
+        yield (), min(each.started for each in snapshot.in_progress)
+
+
+def _compile_seconds(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    for function in snapshot.functions:
+        for phase, seconds in function.phase_seconds.items():
+            yield (function.name, phase), (function.phase_counts[phase], seconds)
+
+
+def _per_function(
+    read: Callable[[FunctionState], Iterable[tuple[Labels, Value]]],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        for function in snapshot.functions:
+            for labels, value in read(function):
+                yield (function.name, *labels), value
+
+    return samples
+
+
+def _memory(read: Callable[[DeviceMemory], int | None]) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        for device in snapshot.devices:
+            value = None if device.memory is None else read(device.memory)
+            if value is not None:
+                yield (device.device,), value
+
+    return samples
+
+
+def _device_info(device: DeviceState) -> Labels:
+    return (device.device, device.platform, device.device_kind, str(device.process_index), device.pci_bus_id or "")
+
+
+_VERSIONS = ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        name="jax_compilations_total", kind="counter", labels=("function", "cause", "cache"),
+        values=(("cause", CAUSES), ("cache", CACHE_RESULTS)), read=_compilations,
+        help="Executables that a cache miss brought, compiled or loaded from the persistent cache.",
+    ),
+    Metric(
+        name="jax_compilations_in_progress", kind="gauge",
+        read=lambda s: [((), len({each.thread for each in s.in_progress}))],
+        help="Threads that are tracing, lowering or compiling now.",
+    ),
+    Metric(
+        name="jax_compilation_oldest_start_timestamp_seconds", kind="gauge", unit="seconds", read=_oldest_start,
+        help="When the oldest phase in progress began; absent while none is.",
+    ),
+    Metric(
+        name="jax_compile_phase_seconds", kind="histogram", labels=("phase",), unit="seconds",
+        values=(("phase", PHASES),), read=lambda s: [((phase,), h) for phase, h in s.phases.items()],
+        help="Time of each phase of a cache miss, over all functions.",
+    ),
+    Metric(
+        name="jax_function_compile_seconds", kind="summary", labels=("function", "phase"), unit="seconds",
+        values=(("phase", PHASES),), read=_compile_seconds,
+        help="Time of each phase of a cache miss, by function.",
+    ),
+    Metric(
+        name="jax_function_calls_total", kind="counter", labels=("function",),
+        read=_per_function(lambda f: [] if f.calls is None else [((), f.calls)]),
+        help="Calls of instrumented functions; those made while tracing another do not count.",
+    ),
+    Metric(
+        name="jax_function_dispatch_seconds", kind="histogram", labels=("function",), unit="seconds",
+        read=_per_function(lambda f: [] if f.dispatch is None else [((), f.dispatch)]),
+        help="Time from call to return of those calls of instrumented functions that were timed.",
+    ),
+    Metric(
+        name="jax_function_errors_total", kind="counter", labels=("function", "error"),
+        read=_per_function(lambda f: [((error,), n) for error, n in f.errors.items()]),
+        help="Calls of instrumented functions that raised, by the type of the exception.",
+    ),
+    Metric(
+        name="jax_persistent_cache_requests_total", kind="counter", labels=("function", "result"),
+        values=(("result", CACHE_RESULTS),),
+        read=_per_function(lambda f: [((result,), n) for result, n in f.cache.items()]),
+        help="Programs looked up in the persistent compilation cache, or not because it is off.",
+    ),
+    Metric(
+        name="jax_persistent_cache_unsaved_total", kind="counter", labels=("reason",),
+        read=lambda s: [((reason,), n) for reason, n in s.cache.unsaved.items()],
+        help="Compiled programs that were not stored in the persistent cache although it is on.",
+    ),
+    Metric(
+        name="jax_persistent_cache_saved_seconds_total", kind="counter", unit="seconds",
+        read=lambda s: [((), s.cache.saved_seconds)],
+        help="Compile time that persistent-cache hits saved, from JAX's own record in whole seconds.",
+    ),
+    Metric(
+        name="jax_device_memory_in_use_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_memory(lambda m: m.in_use_bytes), help="Bytes that JAX's allocator has handed out.",
+    ),
+    Metric(
+        name="jax_device_memory_peak_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_memory(lambda m: m.peak_bytes), help="Most bytes that JAX's allocator had handed out at once.",
+    ),
+    Metric(
+        name="jax_device_memory_limit_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_memory(lambda m: m.limit_bytes), help="Bytes that JAX's allocator may hand out.",
+    ),
+    Metric(
+        name="jax_device_memory_reserved_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_memory(lambda m: m.reserved_bytes), help="Bytes that JAX's allocator keeps back.",
+    ),
+    Metric(
+        name="jax_device_memory_largest_free_block_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_memory(lambda m: m.largest_free_block_bytes),
+        help="Largest piece that JAX's allocator could hand out without growing.",
+    ),
+    Metric(
+        name="jax_device_info", kind="info", labels=("device", "platform", "kind", "process_index", "pci_bus_id"),
+        read=lambda s: [(_device_info(device), 1) for device in s.devices],
+        help="Devices that this process can address.",
+    ),
+    Metric(
+        name="jax_live_arrays", kind="gauge", labels=("device",), read=_memory(lambda m: m.live_arrays),
+        help="Arrays of this process that have a shard on the device and are not deleted.",
+    ),
+    Metric(
+        name="jax_live_array_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_memory(lambda m: m.live_array_bytes), help="Bytes of the shards of live arrays on the device.",
+    ),
+    Metric(
+        name="jax_build_info", kind="info", labels=_VERSIONS,
+        read=lambda s: [(tuple(s.process.versions.get(name, "") for name in _VERSIONS), 1)],
+        help="Versions of what runs here.",
+    ),
+    Metric(
+        name="jax_process_info", kind="info", labels=("process_index", "process_count"),
+        read=lambda s: [((str(s.process.process_index), str(s.process.process_count)), 1)],
+        help="Place of this process in its job.",
+    ),
+    Metric(
+        name="jaxobs_internal_errors_total", kind="counter", labels=("where",),
+        read=lambda s: [((where,), n) for where, n in s.observer.internal_errors.items()],
+        help="Failures of jaxobs itself, which it swallowed.",
+    ),
+    Metric(
+        name="jaxobs_dropped_series_total", kind="counter", labels=("reason",),
+        read=lambda s: [((reason,), n) for reason, n in s.observer.dropped.items()],
+        help="What a bound of jaxobs cut off.",
+    ),
+    Metric(
+        name="jaxobs_collect_seconds", kind="gauge", unit="seconds",
+        read=lambda s: [] if s.observer.collect_seconds is None else [((), s.observer.collect_seconds)],
+        help="Time that the previous scrape took.",
+    ),
+    Metric(
+        name="jaxobs_capability", kind="gauge", labels=("name",),
+        read=lambda s: [((name,), float(on)) for name, on in s.observer.capabilities.items()],
+        help="What jaxobs can see in this version of JAX: 1, or 0 where a release moved it.",
+    ),
+)  # fmt: skip
+
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+EAGER_HELP = f"{EAGER} stands for operations that JAX dispatched by themselves, outside any function."
+
+PHASE_BOUNDS = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0,
+    600.0, 1200.0, 1800.0, 3600.0,
+)  # fmt: skip
+"""Buckets of compile phases in seconds: 1 ms to 1 h."""
+
+DISPATCH_BOUNDS = (
+    5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 1.0, 10.0,
+)  # fmt: skip
+"""Buckets of dispatch times in seconds: 5 µs to 10 s."""

@@ -1,0 +1,153 @@
+"""Every setting once: its name, type, default and sentence.
+
+A field of `Settings` gives the keyword of `jaxobs.install` and `jaxobs.start`, the environment
+variable `JAXOBS_<NAME>` and the flag `--<name>`; the reference page is printed from it.
+The keyword wins over the variable, the variable over the default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxobs.errors import SettingError
+
+PREFIX = "JAXOBS_"
+
+
+def _setting(default: Any, help: str, *, choices: tuple[str, ...] = (), least: float | None = None) -> Any:
+    metadata = {"help": help, "choices": choices, "least": least}
+    if isinstance(default, list):
+        return field(default_factory=lambda: tuple(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be set. See `docs/reference/settings.md` for the printed list."""
+
+    port: int = _setting(
+        9464, "Port of the HTTP endpoint; 0 means none for `run` and a free one for `serve`.", least=0
+    )
+    addr: str = _setting(
+        "127.0.0.1", "Address that the HTTP endpoint listens on; loopback unless you open it."
+    )
+    event_log: str | None = _setting(
+        None, "File that receives every event as one JSON object a line; it is appended to."
+    )
+    event_log_max_bytes: int = _setting(
+        256 * 2**20, "Size at which the event log stops growing; later events are counted as dropped.",
+        least=0,
+    )  # fmt: skip
+    metrics_file: str | None = _setting(
+        None, "File that receives the metrics as Prometheus text at exit, replaced atomically."
+    )
+    metrics_interval: float = _setting(
+        0.0, "Seconds between writes of the metrics file; 0 writes it at exit only.", least=0
+    )
+    instrument: tuple[str, ...] = _setting(
+        [], "MODULE:FUNCTION whose calls are counted and timed as well; may be given several times."
+    )
+    sample_interval: float = _setting(
+        5.0, "Seconds between samples of device memory and live arrays.", least=0.05
+    )
+    dispatch_timing: str = _setting(
+        "sampled", "Which calls of instrumented functions are timed: the first 1,024 and then some of each "
+        "sample interval (`sampled`), all of them (`all`), or none (`off`).",
+        choices=("sampled", "all", "off"),
+    )  # fmt: skip
+    max_functions: int = _setting(
+        200, 'Functions with series of their own; later ones share function="<other>".', least=1
+    )
+    max_events: int = _setting(
+        1000, "Recent events kept in memory for the live page and the API.", least=1
+    )
+    static_values: bool = _setting(
+        True, "Whether reasons quote static arguments and pytree metadata by a bounded repr."
+    )
+
+
+def names() -> list[str]:
+    """The names of all settings, in the order of their declaration."""
+    return [each.name for each in dataclasses.fields(Settings)]
+
+
+def resolve(given: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force: keywords in `given` first, then `JAXOBS_<NAME>`, then the defaults.
+
+    Raises:
+      SettingError: a keyword is unknown, or a value does not fit its setting.
+    """
+    environment = os.environ if environment is None else environment
+    unknown = sorted(set(given) - set(names()))
+    if unknown:
+        raise SettingError(
+            f"Unknown setting{'s' * (len(unknown) > 1)} {', '.join(f'`{name}`' for name in unknown)}. "
+            f"Known settings: {', '.join(names())}."
+        )
+    values: dict[str, Any] = {}
+    for each in dataclasses.fields(Settings):
+        variable = PREFIX + each.name.upper()
+        if given.get(each.name) is not None:
+            values[each.name] = _checked(each, given[each.name], f"`{each.name}`")
+        elif environment.get(variable):
+            values[each.name] = _checked(each, environment[variable], f"`{variable}`")
+    return Settings(**values)
+
+
+def disabled(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether `JAXOBS_DISABLED` turns the library into a no-op."""
+    environment = os.environ if environment is None else environment
+    return environment.get(PREFIX + "DISABLED", "").lower() in ("1", "true", "yes", "on")
+
+
+def _checked(each: dataclasses.Field[Any], value: Any, source: str) -> Any:
+    """`value` in the type of the setting, or a SettingError that names where it came from."""
+    try:
+        parsed = _parsed(str(each.type), value)
+    except (TypeError, ValueError):
+        raise SettingError(
+            f"{source} is {value!r}, which is no {_KINDS[str(each.type)]}. {each.metadata['help']}"
+        ) from None
+    least, choices = each.metadata["least"], each.metadata["choices"]
+    if least is not None and not parsed >= least:
+        raise SettingError(f"{source} is {value!r}, but must be at least {least:g}. {each.metadata['help']}")
+    if choices and parsed not in choices:
+        raise SettingError(f"{source} is {value!r}. Known values: {', '.join(choices)}.")
+    return parsed
+
+
+_KINDS = {
+    "int": "whole number",
+    "float": "number",
+    "str": "text",
+    "str | None": "text",
+    "bool": "truth value (1/0, true/false, yes/no, on/off)",
+    "tuple[str, ...]": "list of texts",
+}
+_TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _parsed(kind: str, value: Any) -> Any:
+    if kind == "int":
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise TypeError
+        return int(value)
+    if kind == "float":
+        if isinstance(value, bool):
+            raise TypeError
+        return float(value)
+    if kind == "bool":
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() not in _TRUTH:
+            raise ValueError
+        return _TRUTH[str(value).lower()]
+    if kind == "tuple[str, ...]":
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return tuple(str(part) for part in value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)

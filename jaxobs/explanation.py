@@ -1,0 +1,262 @@
+"""Why it compiled: the new signature against the nearest of those that the function was compiled for before.
+
+A *program* is what JAX would compile once: one code object, or one primitive with its parameters, under one
+transformation. For each program the signatures and function objects seen are kept, bounded and by weak reference.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxobs import internals
+from jaxobs import signature as signatures
+from jaxobs.facts import Change
+from jaxobs.signature import Leaf, Signature
+
+MOST_PROGRAMS = 2048
+MOST_SIGNATURES = 32
+MOST_NAMED = 4
+
+_CURES = {
+    "shape": "Pad or bucket it to a fixed set of sizes, or drop the remainder batch.",
+    "dtype": "Convert it once, before the loop: jnp.asarray(x, dtype).",
+    "weak_type": "Make it an array of a fixed type once, before the loop: jnp.asarray(x, dtype).",
+    "structure": "Keep one structure: the same keys, containers and None fields in every call.",
+    "static_argument": "Pass what varies as an array; keep static only what rarely changes and compares by value.",
+    "sharding": "Place it before the first call with the sharding that the function returns: jax.device_put(x, sharding).",
+    "placement": "Keep it on one placement from the first call on: jax.device_put(x, device_or_sharding).",
+    "jit_options": "Keep one jitted object for each function instead of jitting it again with other options.",
+    "new_function": "Make the function and its jit once, outside the loop, and reuse them.",
+}
+_ORDER = (
+    "new_function", "structure", "static_argument", "shape", "dtype", "weak_type", "jit_options", "sharding", "placement",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    cause: str
+    reason: str
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(slots=True)
+class _Program:
+    """What one program was compiled for."""
+
+    seen: deque[tuple[Callable[[], Any], Signature | None]] = field(default_factory=lambda: deque(maxlen=MOST_SIGNATURES))
+    objects: int = 0
+    """Function objects seen for it."""
+
+
+class Explainer:
+    """Remembers what was compiled, and says of each new miss what differs. Not thread-safe: its owner locks."""
+
+    def __init__(self, most_programs: int = MOST_PROGRAMS) -> None:
+        self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
+        self._most_programs = most_programs
+
+    def explain(
+        self, name: str, fun: Any, signature: Signature | None, transform: str | None = None, *, phases: frozenset[str] = frozenset()
+    ) -> Explanation:
+        """The cause of a miss of `fun`, called `name` for people, and remembers the miss.
+
+        Args:
+          signature: of the call; None where the arguments were out of sight.
+          transform: whose derived program was compiled, if any.
+          phases: those that ran, which tell the class of the cause where the arguments cannot.
+        """
+        key = (identity(fun, name), transform)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = _Program()
+            while len(self._programs) > self._most_programs:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        known = any(_same(reference(), fun) for reference, _ in program.seen)
+        explanation = self._explain(name, fun, signature, transform, program, known, phases)
+        program.objects += not known
+        program.seen.append((_reference(fun), signature))
+        return explanation
+
+    def _explain(
+        self, name: str, fun: Any, new: Signature | None, transform: str | None, program: _Program, known: bool, phases: frozenset[str]
+    ) -> Explanation:
+        if not program.seen:
+            under = {"linearize": " under jax.grad, its forward pass", "transpose": " under jax.grad, its backward pass", "batch": " under jax.vmap"}
+            return Explanation("first_call", f"First call of `{name}`{under.get(transform or '', '')}.")
+        old = _nearest(new, [s for _, s in program.seen])
+        changes = () if new is None or old is None else tuple(_changes(fun, old, new))
+        if fun is not None and not known and transform is None and not getattr(fun, "_apply_primitive", False):
+            made = f"It is function object number {program.objects + 1} made from the same code"
+            also = f"; with it, {_listed(changes)}" if changes else ""
+            reason = f"`{name}` is a new function object to JAX. {made}{also}. {_CURES['new_function']}"
+            return Explanation("new_function", reason, changes)
+        if changes:
+            cause = min((c.what for c in changes), key=_ORDER.index)
+            return Explanation(cause, f"`{name}`: {_listed(changes)}. {_CURES[cause]}", changes)
+        return Explanation("unknown", f"`{name}` compiled again, {_by_class(new is not None, phases)}.")
+
+
+def _by_class(saw_arguments: bool, phases: frozenset[str]) -> str:
+    what = "with arguments that look as before" if saw_arguments else "with its arguments out of sight"
+    if "trace" in phases:
+        return f"{what}; it was traced anew, so a signature, a config value or a context manager changed"
+    if "lower" in phases:
+        return f"{what}; it was lowered anew but not traced, so a sharding, a placement or a layout changed"
+    return f"{what}; it was neither traced nor lowered anew, so the devices changed"
+
+
+def _nearest(new: Signature | None, earlier: list[Signature | None]) -> Signature | None:
+    known = [s for s in earlier if s is not None]
+    if new is None or not known:
+        return None
+    return min(reversed(known), key=functools.partial(_distance, new))
+
+
+def _distance(new: Signature, old: Signature) -> tuple[int, int]:
+    """Kinds of difference first, then how many: a signature that differs in one shape is nearer than in two."""
+    same_tree = _equal(new.tree, old.tree)
+    kinds = (not same_tree) + (new.statics != old.statics) + (new.options != old.options)
+    if not same_tree:
+        return kinds, len(new.leaves)
+    pairs = [(a, b) for a, b in zip(new.leaves, old.leaves, strict=False) if a != b]
+    return kinds, sum(
+        (a.shape != b.shape) + (a.dtype != b.dtype or a.weak_type != b.weak_type) + (a.sharding != b.sharding) for a, b in pairs
+    )
+
+
+def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
+    changes = []
+    if not _equal(old.tree, new.tree):
+        changes.append(_structure_change(fun, old, new))
+    elif old.leaves != new.leaves:
+        paths = signatures.paths(fun, new.tree)
+        for path, before, after in zip(paths, old.leaves, new.leaves, strict=True):
+            changes += _leaf_changes(path, before, after)
+    before_statics = {s.path: s for s in old.statics}
+    for static in new.statics:
+        before_static = before_statics.get(static.path)
+        if before_static is not None and static != before_static:
+            same = " (another object)" if static.text == before_static.text else ""
+            changes.append(Change(static.path, "static_argument", before_static.text, static.text + same))
+    before_options = dict(old.options)
+    for option, value in new.options:
+        if before_options.get(option) != value:
+            changes.append(Change(option, "jit_options", str(before_options.get(option)), value))
+    return changes
+
+
+def _leaf_changes(path: str, old: Leaf, new: Leaf) -> list[Change]:
+    if old == new:
+        return []
+    what = [("shape", old.shape != new.shape), ("dtype", old.dtype != new.dtype), ("weak_type", old.weak_type != new.weak_type)]
+    changes = [Change(path, kind, str(old), str(new)) for kind, differs in what if differs and (kind != "weak_type" or not what[1][1])]
+    if old.sharding != new.sharding:
+        before, after = _devices(old.sharding), _devices(new.sharding)
+        kind = "sharding" if before == after else "placement"
+        changes.append(Change(path, kind, _sharding_text(old.sharding), _sharding_text(new.sharding)))
+    return changes
+
+
+def _structure_change(fun: Any, old: Signature, new: Signature) -> Change:
+    before, after = signatures.paths(fun, old.tree), signatures.paths(fun, new.tree)
+    gone = [path for path in before if path not in set(after)]
+    come = [path for path in after if path not in set(before)]
+    path = (come or gone or [""])[0]
+    if not gone and not come:
+        return Change(path, "structure", signatures.bounded_repr(old.tree), signatures.bounded_repr(new.tree))
+    return Change(path, "structure", _some(gone) or "absent", _some(come) or "absent")
+
+
+def _some(paths: list[str]) -> str:
+    return ", ".join(paths[:MOST_NAMED]) + (f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else "")
+
+
+def _devices(sharding: Any) -> frozenset[Any] | None:
+    return None if sharding is None else frozenset(sharding.device_set)
+
+
+def _sharding_text(sharding: Any) -> str:
+    if sharding is None:
+        return "uncommitted"
+    spec = getattr(sharding, "spec", None)
+    if spec is not None:
+        mesh = getattr(sharding.mesh, "shape", {})
+        return f"P{tuple(spec)!r} on {dict(mesh)}"
+    return ", ".join(sorted(str(device) for device in list(sharding.device_set)[:8]))
+
+
+def _listed(changes: tuple[Change, ...]) -> str:
+    texts = list(dict.fromkeys(f"`{each.path}` was {each.before}, is now {each.after}" for each in changes))
+    more = [f"{len(texts) - MOST_NAMED} more differences"] if len(texts) > MOST_NAMED else []
+    return "; ".join(texts[:MOST_NAMED] + more)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Equality that may run the user's `__eq__`: what raises there is a difference."""
+    try:
+        return bool(a == b)
+    except Exception:
+        return False
+
+
+def _same(known: Any, fun: Any) -> bool:
+    """Whether JAX takes the two for one function: the same object, or equal ones such as two bound methods."""
+    return known is fun or (known is not None and type(known) is type(fun) and _equal(known, fun))
+
+
+def _reference(fun: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(fun)
+    except TypeError:
+        return lambda: None
+
+
+def identity(fun: Any, name: str) -> Hashable:
+    """What stays the same when a function object is made again: its code, or a primitive and its parameters."""
+    if getattr(fun, "_apply_primitive", False):
+        return _primitive_identity(fun, name)
+    code = getattr(unwrapped(fun), "__code__", None)
+    return code if isinstance(code, types.CodeType) else name
+
+
+def _primitive_identity(fun: Any, name: str) -> Hashable:
+    try:
+        variables = inspect.getclosurevars(fun).nonlocals
+        params = variables.get("params", {})
+        return (name, tuple(sorted((key, str(value)[:256]) for key, value in params.items())))
+    except Exception:
+        return name
+
+
+def unwrapped(fun: Any) -> Any:
+    """The user's function under partials, bound methods and wrappers that say what they wrap."""
+    for _ in range(32):
+        if isinstance(fun, functools.partial):
+            fun = fun.func
+        elif isinstance(fun, types.MethodType):
+            fun = fun.__func__
+        elif getattr(fun, "__wrapped__", None) is not None:
+            fun = fun.__wrapped__
+        else:
+            break
+    return internals.user_function(fun)
+
+
+def function_name(fun: Any) -> str | None:
+    """`module.qualname` of the user's function; None where it has none."""
+    fun = unwrapped(fun)
+    qualname = getattr(fun, "__qualname__", None)
+    if not isinstance(qualname, str):
+        fun = type(fun)
+        qualname = fun.__qualname__
+    module = getattr(fun, "__module__", None)
+    return f"{module}.{qualname}" if isinstance(module, str) and module else qualname

@@ -1,0 +1,31 @@
+"""The live page at `/`, and the JSON that it reads: `/api/v1/snapshot` and `/api/v1/events`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxobs import page
+from jaxobs.facts import as_event, plain
+from jaxobs.http_types import BadRequest, Request, Response, Route, json_response
+from jaxobs.store import Store
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+
+def routes(store: Store) -> Mapping[str, Route]:
+    """The paths that this exporter answers."""
+
+    def live_page(request: Request) -> Response:
+        return Response(page.render(), "text/html; charset=utf-8", (("Content-Security-Policy", _POLICY),))
+
+    def snapshot(request: Request) -> Response:
+        return json_response(plain(store.snapshot()))
+
+    def events(request: Request) -> Response:
+        since = request.query.get("since", "0")
+        if not since.isdecimal():
+            raise BadRequest(f"`since` is {since!r}, which is no event number. Use the `next` of the last answer.")
+        found, newest, lost = store.events(int(since), request.query.get("kind"))
+        return json_response({"events": [as_event(event) for event in found], "next": newest, "dropped": lost})
+
+    return {"/": live_page, "/api/v1/snapshot": snapshot, "/api/v1/events": events}

@@ -1,0 +1,150 @@
+"""A snapshot in Prometheus' words: the catalogue's metrics as families, and as text.
+
+Rendered family by family, with the interpreter offered to other threads in between; a family that did not change
+since the last scrape is not rendered again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from jaxobs.catalogue import METRICS, Labels, Metric, Value
+from jaxobs.facts import Histogram
+from jaxobs.store import Store
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric as Family
+
+MOST_SERIES = 2500
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+_END = b"# EOF\n"
+
+
+class SnapshotCollector:
+    """A Prometheus collector over a store, for one's own registry or for ours."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._admitted: set[tuple[str, Labels]] = set()
+        self._series = 0
+
+    def describe(self) -> list[Family]:
+        """The families without samples: registering collects nothing."""
+        return [_family(metric, []) for metric in METRICS]
+
+    def collect(self) -> Iterator[Family]:
+        """One family for each metric of the catalogue that has samples."""
+        for metric, samples in self.samples():
+            yield _family(metric, samples)
+
+    def samples(self) -> Iterator[tuple[Metric, list[tuple[Labels, Value]]]]:
+        """Every metric with its samples, within the bound on series; what does not fit is counted."""
+        snapshot = self._store.snapshot()
+        for metric in METRICS:
+            samples = [each for each in metric.read(snapshot) if self._admit(metric, each)]
+            if samples or not metric.labels:
+                yield metric, samples
+
+    def _admit(self, metric: Metric, sample: tuple[Labels, Value]) -> bool:
+        labels, value = sample
+        key = (metric.name, labels)
+        if key in self._admitted:
+            return True
+        cost = len(value.counts) + 2 if isinstance(value, Histogram) else 2 if metric.kind == "summary" else 1
+        if self._series + cost > MOST_SERIES and not metric.name.startswith("jaxobs_"):
+            self._store.drop("max_series", cost)
+            return False
+        self._admitted.add(key)
+        self._series += cost
+        return True
+
+
+def _family(metric: Metric, samples: Iterable[tuple[Labels, Value]]) -> Family:
+    from prometheus_client import core
+
+    labels = list(metric.labels)
+    if metric.kind == "counter":
+        counter = core.CounterMetricFamily(metric.name.removesuffix("_total"), metric.help, labels=labels)
+        for values, value in samples:
+            counter.add_metric(values, value)  # type: ignore[arg-type]
+        return counter
+    if metric.kind == "histogram":
+        histogram = core.HistogramMetricFamily(metric.name, metric.help, labels=labels)
+        for values, value in samples:
+            assert isinstance(value, Histogram)
+            histogram.add_metric(values, _cumulative(value), value.sum)
+        return histogram
+    if metric.kind == "summary":
+        summary = core.SummaryMetricFamily(metric.name, metric.help, labels=labels)
+        for values, value in samples:
+            count, total = value  # type: ignore[misc]
+            summary.add_metric(values, count_value=count, sum_value=total)
+        return summary
+    gauge = core.GaugeMetricFamily(metric.name, metric.help, labels=labels)
+    for values, value in samples:
+        gauge.add_metric(values, value)  # type: ignore[arg-type]
+    return gauge
+
+
+def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
+    total, buckets = 0, []
+    for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
+        total += count
+        buckets.append(("+Inf" if bound == float("inf") else repr(bound), float(total)))
+    return buckets
+
+
+class _One:
+    """A registry of one family, as the client library's renderers want it."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+
+    def collect(self) -> list[Family]:
+        return [self._family]
+
+
+class Renderer:
+    """Text of a store's metrics. Families that did not change since the last time are taken from then."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._collector = SnapshotCollector(store)
+        self._rendered: dict[tuple[str, str], tuple[list[tuple[Labels, Value]], bytes]] = {}
+
+    def render(self, content_type: str = TEXT) -> bytes:
+        """All metrics in the given exposition format (`TEXT` or `OPENMETRICS`)."""
+        started = time.perf_counter()
+        generate = _generator(content_type)
+        parts = []
+        for metric, samples in self._collector.samples():
+            kept = self._rendered.get((metric.name, content_type))
+            if kept is None or kept[0] != samples:
+                text = generate(_One(_family(metric, samples))).removesuffix(_END)
+                kept = self._rendered[metric.name, content_type] = (samples, text)
+                time.sleep(0)
+            parts.append(kept[1])
+        if content_type == OPENMETRICS:
+            parts.append(_END)
+        self._store.collect_seconds = time.perf_counter() - started
+        return b"".join(parts)
+
+
+def _generator(content_type: str) -> Callable[[Any], bytes]:
+    if content_type == OPENMETRICS:
+        from prometheus_client.openmetrics.exposition import generate_latest
+
+        return generate_latest
+    from prometheus_client.exposition import generate_latest as generate_text
+
+    return generate_text
+
+
+def negotiate(accept: str | None) -> str:
+    """The exposition format for an `Accept` header: OpenMetrics where it is asked for, else text 0.0.4."""
+    return OPENMETRICS if accept and "application/openmetrics-text" in accept else TEXT

@@ -1,0 +1,88 @@
+"""The one wall between our failures and the user's program.
+
+Every entry from JAX or user code into jaxobs passes through a guard: what we raise is counted by
+place, logged once for each place, and swallowed. Under our own tests it is raised instead, so
+that a failure is never hidden from those who can mend it.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+logger = logging.getLogger("jaxobs")
+
+_lock = threading.Lock()
+_errors: Counter[str] = Counter()
+_raise_errors = bool(os.environ.get("JAXOBS_RAISE_INTERNAL_ERRORS"))
+
+
+def internal_error(where: str, error: BaseException) -> None:
+    """Counts a failure of ours at `where`; logs the first one of each place with its traceback."""
+    with _lock:
+        _errors[where] += 1
+        first = _errors[where] == 1
+    if first:
+        logger.warning(
+            "jaxobs failed in `%s` and goes on without it (%s: %s). Your program is unaffected; "
+            "further failures there are only counted, in jaxobs_internal_errors_total.",
+            where, type(error).__name__, error, exc_info=error,
+        )  # fmt: skip
+
+
+def internal_errors() -> dict[str, int]:
+    """How often jaxobs itself failed, by place."""
+    with _lock:
+        return dict(_errors)
+
+
+def reset() -> None:
+    """Forgets the counted errors, with a fresh lock: for tests and for a forked child."""
+    global _lock
+    _lock = threading.Lock()
+    _errors.clear()
+
+
+def raise_internal_errors(on: bool) -> None:
+    """Whether a guarded failure is raised as well as counted (our own tests want that)."""
+    global _raise_errors
+    _raise_errors = on
+
+
+@contextmanager
+def guarded(where: str) -> Iterator[None]:
+    """Swallows and counts whatever the block raises."""
+    try:
+        yield
+    except Exception as error:
+        internal_error(where, error)
+        if _raise_errors:
+            raise
+
+
+def guard(where: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """Decorator: the function returns None instead of raising, and the failure is counted."""
+
+    def decorate(fun: Callable[P, R]) -> Callable[P, R | None]:
+        @functools.wraps(fun)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R | None:
+            try:
+                return fun(*args, **kwargs)
+            except Exception as error:
+                internal_error(where, error)
+                if _raise_errors:
+                    raise
+                return None
+
+        return call
+
+    return decorate

@@ -1,0 +1,40 @@
+"""What an exporter needs to answer HTTP, without knowing the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A GET request, as far as anybody here cares."""
+
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    """First value of each parameter."""
+    accept: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A body with its type; the server compresses it where the client accepts that."""
+
+    body: bytes
+    content_type: str
+    headers: tuple[tuple[str, str], ...] = ()
+    status: str = "200 OK"
+
+
+Route = Callable[[Request], Response]
+
+
+class BadRequest(ValueError):  # noqa: N818 - the name of the HTTP status
+    """The request cannot be answered; the message says why and what would be right."""
+
+
+def json_response(value: Any, status: str = "200 OK") -> Response:
+    """A value as JSON; infinities and not-a-numbers must have been replaced before."""
+    return Response(json.dumps(value, allow_nan=False).encode(), "application/json", status=status)

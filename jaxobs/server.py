@@ -1,0 +1,170 @@
+"""The HTTP endpoint: a WSGI application over the exporters' routes, in daemon threads.
+
+Served by the standard library's `wsgiref`, as prometheus_client does. Closed by default: loopback, GET only, and no
+request for a host name that is not ours (which is how a web page would reach a server on loopback).
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from jaxobs import discovery
+from jaxobs.errors import PortTakenError, SettingError
+from jaxobs.guard import internal_error
+from jaxobs.http_types import BadRequest, Request, Response, Route, json_response
+from jaxobs.store import Store
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
+
+_LEAST_COMPRESSED = 1024
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_SECURITY = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]
+
+
+def application(store: Store, hosts: frozenset[str] | None = None) -> Application:
+    """The endpoint as a WSGI application, for those who serve it from a server of their own.
+
+    Args:
+      hosts: host names that requests may be for; None for any.
+    """
+    routes: dict[str, Route] = {"/healthz": lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
+    for module in discovery.modules("jaxobs.exporters"):
+        if hasattr(module, "routes"):
+            routes.update(module.routes(store))
+
+    def serve(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        if hosts is None or _host(environ) in hosts:
+            response = _answer(routes, environ)
+        else:
+            response = _problem("403 Forbidden", f"This endpoint is for requests to {', '.join(sorted(hosts))} only.")
+        body, headers = response.body, [("Content-Type", response.content_type), *_SECURITY, *response.headers]
+        if len(body) >= _LEAST_COMPRESSED and _accepts_gzip(environ):
+            body = gzip.compress(body, compresslevel=1)
+            headers.append(("Content-Encoding", "gzip"))
+        headers += [("Vary", "Accept, Accept-Encoding"), ("Content-Length", str(len(body)))]
+        start_response(response.status, headers)
+        return [b"" if environ.get("REQUEST_METHOD") == "HEAD" else body]
+
+    return serve
+
+
+def _host(environ: Mapping[str, Any]) -> str:
+    host = str(environ.get("HTTP_HOST", "localhost"))
+    return host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0].lower()
+
+
+def _accepts_gzip(environ: Mapping[str, Any]) -> bool:
+    accepted = [part.strip().split(";") for part in environ.get("HTTP_ACCEPT_ENCODING", "").split(",")]
+    return any(name.strip() == "gzip" and "q=0" not in [p.strip() for p in rest] for name, *rest in accepted)
+
+
+def _answer(routes: Mapping[str, Route], environ: dict[str, Any]) -> Response:
+    path = environ.get("PATH_INFO") or "/"
+    if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+        return _problem("405 Method Not Allowed", "This endpoint only answers GET.", (("Allow", "GET, HEAD"),))
+    route = routes.get(path)
+    if route is None:
+        return _problem("404 Not Found", f"No such path: {path!r}. Paths: {', '.join(sorted(routes))}.")
+    query = dict(reversed(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)))
+    try:
+        return route(Request(path, query, environ.get("HTTP_ACCEPT")))
+    except BadRequest as error:
+        return _problem("400 Bad Request", str(error))
+    except Exception as error:
+        internal_error(f"http {path}", error)
+        return _problem("500 Internal Server Error", "jaxobs failed to answer; the program's log says why.")
+
+
+def _problem(status: str, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    body = json_response({"error": message})
+    return Response(body.body + b"\n", body.content_type, headers, status)
+
+
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def server_bind(self) -> None:
+        """Binds without the reverse look-up of the host's name that the base class makes: it can take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        host, self.server_port = self.server_address[:2]  # type: ignore[misc]
+        self.server_name = str(host)
+        self.setup_environ()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hung up is no error of ours."""
+
+
+class _ServerV6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = 30
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """The endpoint is silent."""
+
+    def address_string(self) -> str:
+        return str(self.client_address[0])
+
+
+class Handle:
+    """A running endpoint."""
+
+    def __init__(self, server: _Server, addr: str) -> None:
+        self._server = server
+        shown = "127.0.0.1" if addr in ("", "0.0.0.0") else "[::1]" if addr == "::" else f"[{addr}]" if ":" in addr else addr
+        self.port: int = server.server_port
+        self.url = f"http://{shown}:{self.port}/"
+        """Where the page is; `/metrics` beside it."""
+        self._thread = threading.Thread(target=server.serve_forever, args=(0.2,), name="jaxobs-http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops the endpoint and frees the port. Idempotent."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join(timeout=5)
+        self._server.server_close()
+
+    def forget(self) -> None:
+        """In a forked child: closes the inherited socket; the serving thread did not come along."""
+        self._server.socket.close()
+
+    def __repr__(self) -> str:
+        return f"<jaxobs endpoint {self.url}>"
+
+
+def serve(store: Store, port: int, addr: str) -> Handle:
+    """Serves the store's endpoint in daemon threads; port 0 takes a free one.
+
+    Raises:
+      PortTakenError: somebody listens on the port already.
+      SettingError: the port or address is none of this machine's.
+    """
+    if not 0 <= port <= 65535:
+        raise SettingError(f"`port` is {port}, but ports go from 0 to 65535.")
+    family = _Server if ":" not in addr else _ServerV6
+    try:
+        hosts = _LOOPBACK | {addr} if addr in _LOOPBACK or addr.startswith("127.") else None
+        server = make_server(addr, port, application(store, hosts), server_class=family, handler_class=_Handler)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise PortTakenError(
+                f"Port {port} on {addr} is taken by another process. Choose another with `--port N`, "
+                f"`JAXOBS_PORT=N` or `port=N`, or look who has it with: ss -ltnp 'sport = :{port}'"
+            ) from None
+        if error.errno == errno.EACCES:
+            raise SettingError(f"Port {port} on {addr} needs privileges that this process lacks. Use one from 1024 up.") from None
+        raise SettingError(f"Cannot listen on {addr}:{port}: {error.strerror or error}. Is `addr` an address of this machine?") from None
+    return Handle(server, addr)

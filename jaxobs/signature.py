@@ -1,0 +1,192 @@
+"""What a compiled program was made for: the call's signature, as values that keep no array alive.
+
+Taken on a cache miss only, beside a compile that costs a thousand times as much. Leaves are kept in the order in
+which JAX flattens them; their paths are worked out only when two signatures differ.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_REPR = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What JAX's cache keys see of one array argument."""
+
+    shape: tuple[Any, ...] | None
+    """Sizes; None for what has no abstract value."""
+    dtype: str
+    weak_type: bool
+    sharding: Any = None
+    """A committed array's sharding; None for what JAX may place as it likes."""
+
+    def __str__(self) -> str:
+        sizes = "?" if self.shape is None else ",".join(map(str, self.shape))
+        return f"{self.dtype}[{sizes}]" + ("{weak_type=True}" if self.weak_type else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A static argument: its bounded repr, type and hash stand for it; the object itself is not kept."""
+
+    path: str
+    type: str
+    text: str
+    hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One call as JAX's caches tell it from others."""
+
+    leaves: tuple[Leaf, ...]
+    tree: Any
+    """JAX's tree definition of the dynamic arguments; None where they were out of sight."""
+    statics: tuple[Static, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    """The options of `jax.jit` that are part of the key, as texts."""
+
+
+_OPTIONS = (
+    "donate_argnums", "donate_argnames", "static_argnums", "static_argnames", "in_shardings_leaves",
+    "out_shardings_leaves", "in_layouts_leaves", "out_layouts_leaves", "device", "backend", "keep_unused",
+    "inline", "compiler_options_kvs",
+)  # fmt: skip
+
+
+def take(
+    fun: Any, jit_info: Any, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, *, static_values: bool = True
+) -> Signature | None:
+    """The signature of calling `fun(*args, **kwargs)`; None where the arguments are out of sight."""
+    if args is None:
+        return None
+    from jax import tree_util
+
+    dynamic_args, dynamic_kwargs, statics = _split(fun, jit_info, args, kwargs or {}, static_values)
+    leaves, tree = tree_util.tree_flatten((dynamic_args, dynamic_kwargs))
+    return Signature(tuple(map(_leaf, leaves)), tree, statics, _options(jit_info))
+
+
+def _leaf(value: Any) -> Leaf:
+    try:
+        shape, dtype = value.shape, value.dtype
+    except AttributeError:
+        return _scalar_leaf(value)
+    weak_type = getattr(value, "weak_type", False)
+    if getattr(value, "committed", False):
+        return Leaf(shape, _dtype_name(dtype), weak_type, value.sharding)
+    return Leaf(shape, _dtype_name(dtype), weak_type)
+
+
+_dtype_names: dict[tuple[Any, bool], str] = {}
+
+
+def _dtype_name(dtype: Any) -> str:
+    """As JAX canonicalises it: NumPy's float64 is float32 to a program unless 64 bits are enabled."""
+    import jax
+
+    key = (dtype, bool(jax.config.jax_enable_x64))
+    name = _dtype_names.get(key)
+    if name is None:
+        canonical = dtype
+        if isinstance(getattr(dtype, "kind", None), str) and dtype.kind in "iufc":
+            canonical = jax.dtypes.canonicalize_dtype(dtype)
+        name = _dtype_names[key] = str(canonical)
+        if len(_dtype_names) > 256:
+            _dtype_names.clear()
+    return name
+
+
+def _scalar_leaf(value: Any) -> Leaf:
+    import jax
+
+    try:
+        abstract = jax.typeof(value) if hasattr(jax, "typeof") else jax.api_util.shaped_abstractify(value)
+        return Leaf(tuple(abstract.shape), str(abstract.dtype), bool(abstract.weak_type))
+    except Exception:  # a type of the user's that JAX flattens to itself; its name is all there is
+        return Leaf(None, type(value).__qualname__, False)
+
+
+def _split(
+    fun: Any, jit_info: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], static_values: bool
+) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
+    """Dynamic positional and keyword arguments, and the static ones."""
+    numbers = {n % len(args) if args else n for n in getattr(jit_info, "static_argnums", None) or () if -len(args) <= n < len(args)}
+    names = set(getattr(jit_info, "static_argnames", None) or ())
+    if not numbers and not names:
+        return args, dict(kwargs), ()
+    parameters = parameter_names(fun)
+    statics = []
+    for number in sorted(numbers):
+        path = parameters[number] if number < len(parameters) else f"args[{number}]"
+        statics.append(_static(path, args[number], static_values))
+    for name in sorted(names & set(kwargs)):
+        statics.append(_static(name, kwargs[name], static_values))
+    dynamic = tuple(None if n in numbers else arg for n, arg in enumerate(args))
+    return dynamic, {name: kwargs[name] for name in kwargs if name not in names}, tuple(statics)
+
+
+def _static(path: str, value: Any, static_values: bool) -> Static:
+    try:
+        hashed = hash(value)
+    except Exception:
+        hashed = id(type(value))
+    return Static(path, type(value).__qualname__, bounded_repr(value) if static_values else type(value).__qualname__, hashed)
+
+
+def _options(jit_info: Any) -> tuple[tuple[str, str], ...]:
+    if jit_info is None:
+        return ()
+    return tuple((name, str(getattr(jit_info, name, None))) for name in _OPTIONS)
+
+
+def bounded_repr(value: Any) -> str:
+    """`repr`, cut to 120 characters; the type's name where it raises."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__qualname__}>"
+    return text if len(text) <= MOST_REPR else text[: MOST_REPR - 1] + "…"
+
+
+def parameter_names(fun: Callable[..., Any]) -> list[str]:
+    """Names of the positional parameters, a variadic one as `args[2]`; empty where Python cannot tell."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}[{n}]" for n in range(64)]
+            break
+        if parameter.kind is not parameter.KEYWORD_ONLY and parameter.kind is not parameter.VAR_KEYWORD:
+            names.append(parameter.name)
+    return names
+
+
+def paths(fun: Callable[..., Any], tree: Any) -> list[str]:
+    """The path of every leaf of a `Signature.tree`, as the user wrote the argument: `batch['image']`."""
+    from jax import tree_util
+
+    numbered = tree_util.tree_unflatten(tree, list(range(tree.num_leaves)))
+    found = tree_util.tree_flatten_with_path(numbered)[0]
+    parameters = parameter_names(fun)
+    return [_path(keys, parameters) for keys, _ in found]
+
+
+def _path(keys: Sequence[Any], parameters: list[str]) -> str:
+    from jax import tree_util
+
+    in_args, first, *rest = keys
+    if getattr(in_args, "idx", 0) == 0:
+        number = getattr(first, "idx", 0)
+        head = parameters[number] if number < len(parameters) else f"args[{number}]"
+    else:
+        head = str(getattr(first, "key", first))
+    return head + tree_util.keystr(tuple(rest))

@@ -1,0 +1,250 @@
+"""Compilations: JAX's phase and cache events of each thread, joined at the end of a compile into one fact.
+
+JAX calls the listeners synchronously on the thread that compiles. What they report since the last miss of that
+thread waits here; when a compile ends, JAX's own miss frame is still on the stack and says whose it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from jaxobs import explanation, internals
+from jaxobs import signature as signatures
+from jaxobs.facts import CacheLookup, Compilation, OpenCompilation
+from jaxobs.guard import guard, guarded
+from jaxobs.internals import Listeners, Miss, Phase
+from jaxobs.store import Store
+
+MOST_WAITING = 64
+MOST_NAMES = 4096
+REMOVED = (
+    "Somebody called jax.monitoring.clear_event_listeners(), which removes everyone's listeners; "
+    "jaxobs put its own back. Compilations in between were not seen."
+)
+
+
+@dataclass(slots=True)
+class _Ended:
+    """A trace or lowering that ended and waits for its compile."""
+
+    phase: str
+    name: str
+    started: float
+    ended: float
+    seconds: float
+    miss: Miss | None = None
+    signature: signatures.Signature | None = None
+
+
+@dataclass(slots=True)
+class _Lookup:
+    """What the persistent cache reported since the compile began."""
+
+    asked: bool = False
+    hit: bool = False
+    wrote: bool = False
+    key: str | None = None
+    load_seconds: float | None = None
+    saved_seconds: float | None = None
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.waiting: list[_Ended] = []
+        self.finished: deque[tuple[float, float]] = deque(maxlen=MOST_WAITING)
+        """Start and seconds of what was compiled on this thread, which may lie inside a trace that is still open."""
+        self.lookup = _Lookup()
+        self.name = internals.thread_name()
+        self.ident = threading.get_ident()
+
+
+class Compilations:
+    """The source: listeners in, `Compilation` and `CacheLookup` events out."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._explainer = explanation.Explainer()
+        self._lock = threading.Lock()
+        self._names: dict[str, str] = {}
+        self._thread = _Thread()
+        self.listeners = Listeners(self._on_event, self._on_ended, self._on_started)
+
+    def start(self) -> None:
+        """Begins to listen. Idempotent."""
+        internals.register(self.listeners)
+        for path in internals.other_copies(self.listeners):
+            self._store.note(f"Another copy of jaxobs, {path}, listens in this process too; each counts for itself.")
+
+    def stop(self) -> None:
+        """Stops listening, and leaves everybody else's listeners alone."""
+        internals.unregister(self.listeners)
+        self._store.nothing_open()
+
+    def sample(self) -> None:
+        """Puts our listeners back if somebody removed them."""
+        self._repair()
+
+    def after_fork(self) -> None:
+        """In a forked child: fresh locks, nothing remembered of the parent's threads."""
+        self._lock = threading.Lock()
+        self._thread = _Thread()
+
+    def _repair(self) -> None:
+        if internals.register(self.listeners):
+            self._store.nothing_open()
+            self._store.note(REMOVED)
+
+    # -------------------------------------------------------------------------------------- listeners
+
+    @guard("compilations.started")
+    def _on_started(self, event: str, value: float, **kwargs: Any) -> None:
+        phase = internals.PHASE_OF_EVENT.get(event)
+        if phase is None:
+            return
+        self._repair()
+        name = internals.plain_name(str(kwargs.get("fun_name", "<unknown>")))
+        if phase == "compile":
+            self._thread.lookup = _Lookup()
+        started = OpenCompilation(self._names.get(name, name), phase, float(value), self._thread.name)
+        self._store.begin(self._thread.ident, started)
+
+    @guard("compilations.event")
+    def _on_event(self, event: str, **kwargs: Any) -> None:
+        lookup = self._thread.lookup
+        if event == internals.CACHE_REQUEST:
+            self._thread.lookup = _Lookup(asked=True, key=internals.cache_key(sys._getframe(1)))
+        elif event == internals.CACHE_HIT:
+            lookup.hit = True
+        elif event == internals.CACHE_WRITE:
+            lookup.wrote = True
+
+    @guard("compilations.ended")
+    def _on_ended(self, event: str, duration: float, **kwargs: Any) -> None:
+        phase = internals.PHASE_OF_EVENT.get(event)
+        if phase is None:
+            if event == internals.CACHE_LOAD_SECONDS:
+                self._thread.lookup.load_seconds = duration
+            elif event == internals.CACHE_SAVED_SECONDS:
+                self._thread.lookup.saved_seconds = duration
+            return
+        now = time.time()
+        self._store.end(self._thread.ident, phase)
+        frame = sys._getframe(1)
+        end = internals.phase_ended(frame, duration, kwargs.get("fun_name"), now)
+        if phase != "compile":
+            self._phase_ended(phase, end, duration, now, frame)
+        else:
+            self._compile_ended(end, duration, now, frame)
+
+    def _phase_ended(self, phase: str, end: Phase, duration: float, now: float, frame: Any) -> None:
+        waiting = self._thread.waiting
+        # Before JAX 0.10 inner functions report their traces inside the outer one's: they are part of it.
+        waiting[:] = [each for each in waiting if each.started < end.started or each.ended <= end.started]
+        if end.failed:
+            return
+        ended = _Ended(phase, end.name, end.started, now, max(0.0, duration - self._inside(end.started)))
+        if phase == "trace":
+            ended.miss = internals.read_ahead_of_time(frame)
+            if ended.miss is not None:
+                ended.signature = self._signature(ended.miss)
+                ended.miss.args = ended.miss.kwargs = None
+        waiting.append(ended)
+        del waiting[:-MOST_WAITING]
+
+    def _compile_ended(self, end: Phase, duration: float, now: float, frame: Any) -> None:
+        lookup, self._thread.lookup = self._thread.lookup, _Lookup()
+        if end.failed:
+            return
+        traced, lowered = self._claim(end)
+        miss = internals.read_miss(frame)
+        signature = self._signature(miss)
+        if miss.fun is None and traced is not None and traced.miss is not None:
+            miss.fun, signature = traced.miss.fun, traced.signature
+        phases = {each.phase: each.seconds for each in (traced, lowered) if each is not None}
+        enabled, _ = internals.persistent_cache()
+        cache = "hit" if lookup.hit else "miss" if lookup.asked and enabled else "disabled"
+        phases["cache_load" if cache == "hit" else "compile"] = duration
+        first = min([each.started for each in (traced, lowered) if each is not None], default=end.started)
+        self._thread.finished.append((first, sum(phases.values())))
+        self._record(end, miss, signature, phases, cache, lookup, now)
+
+    def _record(
+        self, end: Phase, miss: Miss, signature: signatures.Signature | None, phases: dict[str, float], cache: str,
+        lookup: _Lookup, now: float,
+    ) -> None:  # fmt: skip
+        eager = miss.eager or (miss.fun is not None and internals.is_jax_function(miss.fun))
+        function = self._function_name(end.name, miss, eager)
+        with self._lock:
+            why = self._explainer.explain(function, miss.fun, signature, miss.transform, phases=frozenset(phases))
+        digest = None
+        with guarded("fingerprint"):
+            digest = internals.fingerprint(miss.module)
+        unsaved = internals.unsaved_reason(phases.get("compile", 0.0), lookup.wrote) if cache == "miss" else None
+        if cache != "disabled":
+            self._store.record(
+                CacheLookup(
+                    time=now, function=function, result=cache, key=lookup.key,
+                    seconds=lookup.load_seconds, saved_seconds=lookup.saved_seconds,
+                )
+            )  # fmt: skip
+        self._store.record(
+            Compilation(
+                time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
+                cache=cache, uncached_because=unsaved, call_site=miss.call_site, fingerprint=digest, eager=eager,
+                transform=miss.transform,
+            )
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------------------------------- helpers
+
+    def _inside(self, started: float) -> float:
+        """Seconds of whole compilations since then on this thread: counted as their own, not once more outside."""
+        finished = self._thread.finished
+        inside = 0.0
+        while finished and finished[-1][0] >= started:
+            inside += finished.pop()[1]
+        return inside
+
+    def _claim(self, end: Phase) -> tuple[_Ended | None, _Ended | None]:
+        """The latest trace and lowering of that name that wait on this thread; they wait no longer."""
+        waiting = self._thread.waiting
+        found: dict[str, _Ended] = {}
+        for position in range(len(waiting) - 1, -1, -1):
+            each = waiting[position]
+            if each.name == end.name and each.phase not in found and each.ended <= end.started + 1e-3:
+                if each.phase == "trace" and "lower" not in found:
+                    break
+                found[each.phase] = waiting.pop(position)
+        return found.get("trace"), found.get("lower")
+
+    def _signature(self, miss: Miss) -> signatures.Signature | None:
+        with guarded("signature"):
+            return signatures.take(
+                miss.fun, miss.jit_info, miss.args, miss.kwargs, static_values=self._store.settings.static_values
+            )
+        return None
+
+    def _function_name(self, name: str, miss: Miss, eager: bool) -> str:
+        """`module.qualname` where the function is in sight or was before, else JAX's name."""
+        if eager:
+            return name
+        if miss.fun is None:
+            return self._names.get(name, name)
+        known: str | None = None
+        with guarded("function_name"):
+            known = explanation.function_name(miss.fun)
+        if known is None:
+            return name
+        if len(self._names) < MOST_NAMES:
+            self._names[name] = known
+        return known
+
+
+def source(store: Store) -> Compilations:
+    """What the folder's discovery asks every source for."""
+    return Compilations(store)

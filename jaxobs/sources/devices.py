@@ -1,0 +1,106 @@
+"""Devices: their memory as JAX's allocator tells it, and the live arrays on each. Sampled, never on a scrape.
+
+Only backends that the program has woken are read. A live array counts on every device that holds a shard of it,
+with the bytes of that shard; deleted and donated ones do not count.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from typing import Any
+
+from jaxobs import internals
+from jaxobs.facts import DeviceMemory, DeviceState
+from jaxobs.guard import guarded
+from jaxobs.store import Store
+
+
+class Devices:
+    """The source: samples in, device states and `memory` events out."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def start(self) -> None:
+        """Nothing to prepare."""
+
+    def stop(self) -> None:
+        """Nothing to undo."""
+
+    def after_fork(self) -> None:
+        """Nothing is kept."""
+
+    def sample(self) -> None:
+        """Reads every device that this process can address, if its backend is awake."""
+        now = time.time()
+        for client in internals.clients():
+            arrays: dict[Any, tuple[int, int]] = {}
+            with guarded("live_arrays"):
+                arrays = live_arrays(client)
+            for device in client.local_devices():
+                with guarded("device"):
+                    self._sample_device(device, arrays.get(device, (0, 0)), now)
+
+    def _sample_device(self, device: Any, arrays: tuple[int, int], now: float) -> None:
+        state = describe(device)
+        memory = DeviceMemory(
+            time=now, device=state.device, live_arrays=arrays[0], live_array_bytes=arrays[1], **allocator(device)
+        )
+        self._store.set_device(state, self._store.record(memory))
+
+
+def describe(device: Any) -> DeviceState:
+    """What a JAX device says of itself."""
+    return DeviceState(
+        device=f"{device.platform}:{device.id}",
+        id=device.id,
+        platform=device.platform,
+        device_kind=device.device_kind,
+        process_index=device.process_index,
+        pci_bus_id=getattr(device, "pci_bus_id", None),
+    )
+
+
+_KEYS = {
+    "in_use_bytes": "bytes_in_use",
+    "peak_bytes": "peak_bytes_in_use",
+    "limit_bytes": "bytes_limit",
+    "reserved_bytes": "bytes_reserved",
+    "largest_free_block_bytes": "largest_free_block_bytes",
+}
+
+
+def allocator(device: Any) -> dict[str, int]:
+    """What JAX's allocator tells of a device, in bytes; every key is optional, and the CPU tells nothing."""
+    statistics = device.memory_stats()
+    return {ours: int(statistics[theirs]) for ours, theirs in _KEYS.items() if theirs in (statistics or {})}
+
+
+def live_arrays(client: Any) -> dict[Any, tuple[int, int]]:
+    """Number and bytes of the shards of live arrays on each device of a backend."""
+    count: dict[Any, int] = defaultdict(int)
+    size: dict[Any, int] = defaultdict(int)
+    shard_bytes: dict[Any, tuple[frozenset[Any], int]] = {}
+    for array in client.live_arrays():
+        try:
+            key = (array.sharding, array.shape, array.dtype)
+            if key not in shard_bytes:
+                shape = array.sharding.shard_shape(array.shape)
+                devices = frozenset(array.sharding.addressable_devices)
+                shard_bytes[key] = (devices, math.prod(shape) * array.dtype.itemsize)
+            if array.is_deleted():
+                continue
+        except RuntimeError:  # deleted by another thread while we looked at it
+            continue
+        devices, nbytes = shard_bytes[key]
+        for device in devices:
+            count[device] += 1
+            size[device] += nbytes
+    return {device: (count[device], size[device]) for device in count}
+
+
+def source(store: Store) -> Devices:
+    """What the folder's discovery asks every source for."""
+    return Devices(store)

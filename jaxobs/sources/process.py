@@ -1,0 +1,67 @@
+"""The process: versions of what runs here, its place in the job, what this JAX lets us see."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sys
+import time
+
+from jaxobs import internals
+from jaxobs.facts import Manifest
+from jaxobs.store import Store
+from jaxobs.version import __version__
+
+
+class Process:
+    """The source: looks once at the start, and again until the backends are awake."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._settled = False
+
+    def start(self) -> None:
+        """Records the manifest."""
+        self._store.describe(versions=versions(), capabilities=internals.probe())
+        count = internals.process_index_and_count()[1]
+        self._store.record(
+            Manifest(time=time.time(), versions=versions(), program=self._store.program, process_count=count)
+        )
+
+    def stop(self) -> None:
+        """Nothing to undo."""
+
+    def after_fork(self) -> None:
+        """The child describes itself when it first uses JAX."""
+        self._settled = False
+
+    def sample(self) -> None:
+        """Adds what only an awake backend tells: the driver's and the runtime's version."""
+        if not self._settled and internals.backends_awake():
+            self._settled = True
+            self._store.describe(versions=versions())
+
+
+def versions() -> dict[str, str]:
+    """Versions of jaxobs, Python, JAX and jaxlib, and of the plugin and runtime where there are any."""
+    found = {"jaxobs": __version__, "python": platform.python_version()}
+    for name in ("jax", "jaxlib"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    plugins = sorted(
+        f"{each.dist.name} {each.dist.version}"
+        for each in importlib.metadata.entry_points(group="jax_plugins")
+        if each.dist is not None
+    )
+    if plugins:
+        found["plugin"] = ", ".join(plugins)
+    for client in internals.clients():
+        if client.platform != "cpu":
+            found["runtime"] = " ".join(str(client.platform_version).split())[:120]
+    return found
+
+
+def source(store: Store) -> Process:
+    """What the folder's discovery asks every source for."""
+    return Process(store)

@@ -1,0 +1,420 @@
+"""The state: facts come in, a snapshot goes out.
+
+Sources record facts; exporters subscribe to events or ask for a snapshot. Everything is bounded, and what a bound
+cuts off is counted. The hot path is in `CallStats`: it only bumps a counter or appends a float, and is read here.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+import math
+import os
+import socket
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from jaxobs import guard, internals
+from jaxobs.catalogue import DISPATCH_BOUNDS, PHASE_BOUNDS
+from jaxobs.config import Settings
+from jaxobs.facts import (
+    EAGER,
+    OTHER,
+    CacheLookup,
+    CacheState,
+    Compilation,
+    DeviceMemory,
+    DeviceState,
+    Event,
+    FunctionState,
+    Histogram,
+    ObserverState,
+    OpenCompilation,
+    ProcessState,
+    Snapshot,
+)
+
+E = TypeVar("E", bound=Event)
+
+MOST_DISPATCH_HISTOGRAMS = 40
+MOST_ERROR_TYPES = 16
+MOST_HISTORY = 720
+MOST_NOTES = 20
+MOST_LABEL = 200
+MOST_WAITING_DURATIONS = 4096
+
+_TIMED_AT_FIRST = {"sampled": 1024, "all": math.inf, "off": 0}
+_TIMED_EACH_TICK = {"sampled": 64, "all": math.inf, "off": 0}
+
+
+class MutableHistogram:
+    """Counts in buckets, to be changed under its owner's lock."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect.bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def frozen(self) -> Histogram:
+        return Histogram(self.bounds, tuple(self.counts), self.sum)
+
+
+class CallStats:
+    """What the wrapper writes on each call of one function. Exact under threads without a lock.
+
+    `next(counter)` and `durations.append` are each one call into C, which no other thread can interrupt.
+    """
+
+    __slots__ = ("_base", "_dispatch", "_errors", "_lock", "counter", "durations", "timed")
+
+    def __init__(self) -> None:
+        self.counter = itertools.count()
+        self.durations: list[float] = []
+        self.timed: float = 0
+        """Calls that are still to be timed; set by the sampler."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Starts from nothing, with fresh locks; wrappers keep what they hold of this object."""
+        self._base = self._next()
+        self.durations.clear()
+        self._errors: Counter[str] = Counter()
+        self._dispatch = MutableHistogram(DISPATCH_BOUNDS)
+        self._lock = threading.Lock()
+
+    @property
+    def calls(self) -> int:
+        """Calls so far."""
+        return self._next() - self._base
+
+    def _next(self) -> int:
+        """The counter's next value, read without taking it: it is in the repr, `count(7)`."""
+        return int(repr(self.counter)[6:-1])
+
+    def failed(self, error: BaseException) -> None:
+        """Counts a call that raised; the types told apart are bounded."""
+        kind = type(error).__name__[:MOST_LABEL]
+        with self._lock:
+            if kind not in self._errors and len(self._errors) >= MOST_ERROR_TYPES:
+                kind = OTHER
+            self._errors[kind] += 1
+
+    def drain(self) -> None:
+        """Moves the durations that wait into the histogram."""
+        with self._lock:
+            waiting = self.durations[:]
+            del self.durations[: len(waiting)]
+            for duration in waiting:
+                self._dispatch.observe(duration)
+
+    def errors(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._errors)
+
+    def dispatch(self) -> Histogram | None:
+        """Times of the calls that were timed; None where none was."""
+        self.drain()
+        with self._lock:
+            return self._dispatch.frozen() if any(self._dispatch.counts) else None
+
+
+@dataclass(slots=True)
+class _Function:
+    """One function's row, changed under the store's lock."""
+
+    name: str
+    stats: CallStats | None = None
+    compilations: dict[str, Counter[str]] = field(default_factory=dict)
+    phase_seconds: dict[str, float] = field(default_factory=dict)
+    phase_counts: Counter[str] = field(default_factory=Counter)
+    cache: Counter[str] = field(default_factory=Counter)
+    last_compiled: float | None = None
+    last_reason: str | None = None
+    shows_dispatch: bool = False
+
+    def frozen(self) -> FunctionState:
+        stats = self.stats
+        return FunctionState(
+            name=self.name,
+            calls=None if stats is None else stats.calls,
+            compilations={cause: dict(by_cache) for cause, by_cache in self.compilations.items()},
+            phase_seconds=dict(self.phase_seconds),
+            phase_counts=dict(self.phase_counts),
+            cache=dict(self.cache),
+            errors={} if stats is None else stats.errors(),
+            dispatch=stats.dispatch() if stats is not None and self.shows_dispatch else None,
+            last_compiled=self.last_compiled,
+            last_reason=self.last_reason,
+        )
+
+
+class Store:
+    """Holds what is known of this process. Safe for threads; one lock, never held while foreign code runs."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self._subscribers: list[Callable[[Event], None]] = []
+        self.freshen: Callable[[], None] | None = None
+        """Called before a snapshot; whoever samples may take a sample first, if that is cheap."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything that was recorded, with fresh locks: for tests and for a forked child."""
+        self._lock = threading.RLock()
+        self._functions: dict[str, _Function] = {}
+        self._phases: dict[str, MutableHistogram] = {}
+        self._events: deque[Event] = deque(maxlen=self.settings.max_events)
+        self._sequence = 0
+        self._dropped: Counter[str] = Counter()
+        self._unsaved: Counter[str] = Counter()
+        self._saved_seconds = 0.0
+        self._open: dict[int, list[OpenCompilation]] = {}
+        self._devices: dict[str, DeviceState] = {}
+        self._versions: dict[str, str] = {}
+        self._capabilities: dict[str, bool] = {}
+        self._notes: list[str] = []
+        self._process = internals.process_index_and_count()
+        self.started = time.time()
+        self.program: str | None = None
+        self.installed = False
+        self.collect_seconds: float | None = None
+
+    def configure(self, settings: Settings) -> None:
+        """Puts new bounds in force; what is recorded stays."""
+        with self._lock:
+            self.settings = settings
+            self._events = deque(self._events, maxlen=settings.max_events)
+            for row in self._functions.values():
+                if row.stats is not None:
+                    row.stats.timed = _TIMED_AT_FIRST[settings.dispatch_timing]
+
+    # ------------------------------------------------------------------------------------------ coming in
+
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls `callback` with each event from now on, on the thread that records it; returns the way out."""
+        with self._lock:
+            self._subscribers.append(callback)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                if callback in self._subscribers:
+                    self._subscribers.remove(callback)
+
+        return unsubscribe
+
+    def record(self, event: E) -> E:
+        """Takes an event in, numbers it, and hands it on; returns the numbered event."""
+        with self._lock:
+            self._sequence += 1
+            event = dataclasses.replace(
+                event, sequence=self._sequence, pid=os.getpid(), process_index=self._process[0]
+            )
+            self._events.append(event)
+            if isinstance(event, Compilation):
+                self._add_compilation(event)
+            elif isinstance(event, CacheLookup):
+                self._saved_seconds += max(0.0, event.saved_seconds or 0.0)
+            subscribers = tuple(self._subscribers)
+        for callback in subscribers:
+            with guard.guarded("subscriber"):
+                callback(event)
+        return event
+
+    def _add_compilation(self, event: Compilation) -> None:
+        row = self._row(EAGER if event.eager else event.function)
+        row.compilations.setdefault(event.cause, Counter())[event.cache] += 1
+        row.cache[event.cache] += 1
+        for phase, seconds in event.phases.items():
+            row.phase_seconds[phase] = row.phase_seconds.get(phase, 0.0) + seconds
+            row.phase_counts[phase] += 1
+            self._phases.setdefault(phase, MutableHistogram(PHASE_BOUNDS)).observe(seconds)
+        row.last_compiled, row.last_reason = event.time, event.reason
+        if event.cache == "miss" and event.uncached_because is not None:
+            self._unsaved[event.uncached_because] += 1
+
+    def _row(self, name: str) -> _Function:
+        name = name[:MOST_LABEL]
+        row = self._functions.get(name)
+        if row is None:
+            if len(self._functions) >= self.settings.max_functions and name not in (EAGER, OTHER):
+                self._dropped["max_functions"] += 1
+                return self._row(OTHER)
+            row = self._functions[name] = _Function(name)
+        return row
+
+    def call_stats(self, name: str) -> CallStats:
+        """Where the wrapper of the function called `name` counts; wrappers of one name share it."""
+        with self._lock:
+            row = self._row(name)
+            if row.stats is None:
+                row.stats = CallStats()
+                row.stats.timed = _TIMED_AT_FIRST[self.settings.dispatch_timing]
+                shown = sum(each.shows_dispatch for each in self._functions.values())
+                row.shows_dispatch = shown < MOST_DISPATCH_HISTOGRAMS
+                if not row.shows_dispatch:
+                    self._dropped["dispatch_histograms"] += 1
+            return row.stats
+
+    def tick(self) -> None:
+        """Digests what the hot path left, and lets it time a few more calls; for the sampler's thread."""
+        with self._lock:
+            everybody = [row.stats for row in self._functions.values() if row.stats is not None]
+        for stats in everybody:
+            stats.drain()
+            stats.timed = max(stats.timed, _TIMED_EACH_TICK[self.settings.dispatch_timing])
+
+    def begin(self, thread: int, phase: OpenCompilation) -> None:
+        """A phase began on a thread."""
+        self._open.setdefault(thread, []).append(phase)
+
+    def end(self, thread: int, phase: str) -> None:
+        """The innermost open phase of that name ended on a thread, and with it all that it contained."""
+        stack = self._open.get(thread)
+        if stack is None:
+            return
+        for position in range(len(stack) - 1, -1, -1):
+            if stack[position].phase == phase:
+                del stack[position:]
+                break
+        if not stack:
+            self._open.pop(thread, None)
+
+    def nothing_open(self) -> None:
+        """Forgets the open phases: their ends were lost."""
+        self._open.clear()
+
+    def set_device(self, state: DeviceState, memory: DeviceMemory) -> None:
+        """A sample of one device; its history keeps the last 720."""
+        with self._lock:
+            old = self._devices.get(state.device)
+            point = (memory.time, memory.in_use_bytes, memory.live_array_bytes)
+            history = (*(old.history if old else ()), point)[-MOST_HISTORY:]
+            self._devices[state.device] = dataclasses.replace(state, memory=memory, history=history)
+
+    def describe(
+        self, *, versions: Mapping[str, str] | None = None, capabilities: Mapping[str, bool] | None = None
+    ) -> None:
+        """Facts about the process that become known once JAX is there."""
+        with self._lock:
+            if versions is not None:
+                self._versions = dict(versions)
+            if capabilities is not None:
+                self._capabilities = dict(capabilities)
+            self._process = internals.process_index_and_count()
+
+    def note(self, sentence: str) -> bool:
+        """Keeps a sentence for a person, once; returns whether it was new."""
+        with self._lock:
+            if sentence in self._notes:
+                return False
+            self._notes = [*self._notes, sentence][-MOST_NOTES:]
+            return True
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Counts what a bound cut off."""
+        with self._lock:
+            self._dropped[reason] += count
+
+    # ------------------------------------------------------------------------------------------ going out
+
+    def events(self, since: int = 0, kind: str | None = None) -> tuple[list[Event], int, int]:
+        """Events after number `since`, oldest first; the newest number; how many of them the ring has lost."""
+        with self._lock:
+            kept = list(self._events)
+            newest = self._sequence
+        lost = max(0, (kept[0].sequence if kept else newest + 1) - 1 - since)
+        return [e for e in kept if e.sequence > since and kind in (None, e.kind)], newest, lost
+
+    def snapshot_devices(self) -> tuple[DeviceState, ...]:
+        """The devices as last sampled; empty until a backend is awake."""
+        with self._lock:
+            return tuple(self._devices.values())
+
+    def snapshot(self) -> Snapshot:
+        """Everything at this moment."""
+        if self.freshen is not None:
+            with guard.guarded("freshen"):
+                self.freshen()
+        enabled, directory = internals.persistent_cache()
+        with self._lock:
+            index, count = self._process
+            return Snapshot(
+                time=time.time(),
+                process=ProcessState(
+                    pid=os.getpid(),
+                    hostname=socket.gethostname(),
+                    program=self.program,
+                    started=self.started,
+                    process_index=index,
+                    process_count=count,
+                    versions=dict(self._versions),
+                    platform=internals.default_platform(),
+                ),
+                functions=tuple(row.frozen() for row in self._functions.values()),
+                phases={phase: histogram.frozen() for phase, histogram in self._phases.items()},
+                in_progress=self._in_progress(),
+                devices=tuple(self._devices.values()),
+                cache=CacheState(
+                    enabled=enabled, directory=directory, unsaved=dict(self._unsaved), saved_seconds=self._saved_seconds
+                ),
+                observer=ObserverState(
+                    installed=self.installed,
+                    capabilities=dict(self._capabilities),
+                    internal_errors=guard.internal_errors(),
+                    dropped=dict(self._dropped),
+                    collect_seconds=self.collect_seconds,
+                    notes=tuple(self._notes),
+                ),
+                last_sequence=self._sequence,
+            )
+
+    def _in_progress(self) -> tuple[OpenCompilation, ...]:
+        """The outermost open phase of each thread; threads change their stacks without our lock."""
+        stacks = [list(stack) for stack in list(self._open.values())]
+        return tuple(stack[0] for stack in stacks if stack)
+
+
+_store: Store | None = None
+_store_lock = threading.Lock()
+
+
+def current() -> Store:
+    """The process's store, made when first asked for."""
+    global _store
+    if _store is None:
+        with _store_lock:
+            if _store is None:
+                _store = Store()
+    return _store
+
+
+def _fresh_lock() -> None:
+    global _store_lock
+    _store_lock = threading.Lock()
+
+
+def after_fork() -> None:
+    """In a forked child: another process, which has done nothing yet."""
+    _fresh_lock()
+    guard.reset()
+    if _store is not None:
+        functions = {name: row.stats for name, row in _store._functions.items() if row.stats is not None}
+        installed, program = _store.installed, _store.program
+        _store.reset()
+        _store.installed, _store.program = installed, program
+        for name, kept in functions.items():
+            kept.reset()
+            _store._functions[name] = _Function(name, stats=kept, shows_dispatch=True)
+
+

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import types
 import weakref
 from collections import OrderedDict, deque
@@ -73,7 +74,7 @@ class Explainer:
           transform: whose derived program was compiled, if any.
           phases: those that ran, which tell the class of the cause where the arguments cannot.
         """
-        key = (identity(fun, name), transform)
+        key = (identity(fun, name), name, transform)
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = _Program()
@@ -172,8 +173,22 @@ def _structure_change(fun: Any, old: Signature, new: Signature) -> Change:
     come = [path for path in after if path not in set(before)]
     path = (come or gone or [""])[0]
     if not gone and not come:
-        return Change(path, "structure", signatures.bounded_repr(old.tree), signatures.bounded_repr(new.tree))
+        return Change("", "structure", *_difference(str(old.tree), str(new.tree)))
     return Change(path, "structure", _some(gone) or "absent", _some(come) or "absent")
+
+
+def _difference(before: str, after: str) -> tuple[str, str]:
+    """Where two texts differ, each with a little of what stands before it."""
+    before, after = " ".join(before.split()), " ".join(after.split())
+    same = len(os.path.commonprefix([before, after]))
+    tail = len(os.path.commonprefix([before[same:][::-1], after[same:][::-1]]))
+    start = max(before.rfind(" ", 0, same), before.rfind("(", 0, same), same - 40) + 1
+
+    def piece(text: str) -> str:
+        end = min(len(text), len(text) - tail + 12)
+        return signatures.shortened(text[start:end])
+
+    return piece(before), piece(after)
 
 
 def _some(paths: list[str]) -> str:
@@ -190,14 +205,18 @@ def _sharding_text(sharding: Any) -> str:
     spec = getattr(sharding, "spec", None)
     if spec is not None:
         mesh = getattr(sharding.mesh, "shape", {})
-        return f"P{tuple(spec)!r} on {dict(mesh)}"
+        return f"P({', '.join(map(repr, spec))}) on {dict(mesh)}"
     return ", ".join(sorted(str(device) for device in list(sharding.device_set)[:8]))
 
 
 def _listed(changes: tuple[Change, ...]) -> str:
-    texts = list(dict.fromkeys(f"`{each.path}` was {each.before}, is now {each.after}" for each in changes))
+    texts = list(dict.fromkeys(f"{_named(each.path)} was {each.before}, is now {each.after}" for each in changes))
     more = [f"{len(texts) - MOST_NAMED} more differences"] if len(texts) > MOST_NAMED else []
     return "; ".join(texts[:MOST_NAMED] + more)
+
+
+def _named(path: str) -> str:
+    return f"`{path}`" if path else "the metadata of its arguments"
 
 
 def _equal(a: Any, b: Any) -> bool:

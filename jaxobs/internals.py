@@ -21,6 +21,7 @@ import os
 import sys
 import sysconfig
 import threading
+import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import FrameType
@@ -186,7 +187,9 @@ def read_miss(frame: FrameType | None) -> Miss:
         elif name == "cache_miss":
             _read_miss_frame(seen, miss)
         elif name == "call_impl_cache_miss":
-            flat = seen.f_locals.get("args")
+            local = seen.f_locals
+            flat = local.get("args")
+            miss.eager = _is_jax_program(local.get("jaxpr"))
     if flat is not None and (miss.transform is not None or miss.args is None):
         miss.args, miss.kwargs, miss.jit_info = flat, {}, None
     return miss
@@ -194,11 +197,30 @@ def read_miss(frame: FrameType | None) -> Miss:
 
 def _read_miss_frame(frame: FrameType, miss: Miss) -> None:
     local = frame.f_locals
-    miss.fun = local.get("fun")
+    # Before 0.9 the miss frame of `pmap` knows the function as part of what it prepared.
+    miss.fun = local["fun"] if "fun" in local else getattr(getattr(local.get("p"), "flat_fun", None), "f", None)
     miss.jit_info = local.get("jit_info")
     miss.args = local.get("args")
     miss.kwargs = local.get("kwargs")
-    miss.eager = bool(getattr(miss.fun, "_apply_primitive", False))
+    miss.eager = miss.eager or bool(getattr(miss.fun, "_apply_primitive", False))
+
+
+def _is_jax_program(jaxpr: Any) -> bool:
+    """Whether a traced program was made from one of JAX's own functions, by the file that it remembers."""
+    debug_info = getattr(jaxpr, "debug_info", None) or getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
+    source = getattr(debug_info, "func_src_info", None)
+    return isinstance(source, str) and _is_jax(source.rpartition(" at ")[2])
+
+
+def belongs_to_a_compile(frame: FrameType | None) -> bool:
+    """Whether the trace that ends here is made to be lowered, not merely for `eval_shape` or `make_jaxpr`."""
+    for seen in _upwards(frame):
+        name = seen.f_code.co_name
+        if name in ("cache_miss", "jit_trace", "jit_lower") and _is_jax(seen.f_code.co_filename):
+            return True
+        if name in ("jit_eval_shape", "eval_shape", "make_jaxpr_f"):
+            return False
+    return False
 
 
 def read_ahead_of_time(frame: FrameType | None) -> Miss | None:
@@ -283,6 +305,31 @@ def user_function(fun: Any) -> Any:
         if name == "fun":
             return getattr(cell.cell_contents, "f", fun)
     return fun
+
+
+def function_in_statics(fun: Any, jit_info: Any, args: tuple[Any, ...] | None) -> Any:
+    """The user's function where a library jits one wrapper for all and passes the function as a static argument.
+
+    Equinox does: the wrapper has the function's `__qualname__`, and the function is in the static argument.
+    """
+    code = getattr(fun, "__code__", None)
+    if args is None or code is None or code.co_name == getattr(fun, "__name__", None):
+        return fun
+    names = getattr(jit_info, "static_argnames", None) or ()
+    numbers = set(getattr(jit_info, "static_argnums", None) or ())
+    numbers |= {n for n, name in enumerate(code.co_varnames[: code.co_argcount]) if name in names}
+    for number in numbers:
+        found = _function_called(fun.__qualname__, args[number], 5) if number < len(args) else None
+        if found is not None:
+            return found
+    return fun
+
+
+def _function_called(qualname: str, value: Any, depth: int) -> Any:
+    if isinstance(value, tuple) and depth:
+        found = (_function_called(qualname, each, depth - 1) for each in value[:16])
+        return next((each for each in found if each is not None), None)
+    return value if isinstance(value, types.FunctionType) and value.__qualname__ == qualname else None
 
 
 def is_jax_function(fun: Any) -> bool:

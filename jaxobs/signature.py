@@ -73,12 +73,14 @@ def take(
 
 
 def _leaf(value: Any) -> Leaf:
+    from jax.core import Tracer
+
     try:
         shape, dtype = value.shape, value.dtype
     except AttributeError:
         return _scalar_leaf(value)
     weak_type = getattr(value, "weak_type", False)
-    if getattr(value, "committed", False):
+    if not isinstance(value, Tracer) and getattr(value, "committed", False):
         return Leaf(shape, _dtype_name(dtype), weak_type, value.sharding)
     return Leaf(shape, _dtype_name(dtype), weak_type)
 
@@ -146,11 +148,17 @@ def _options(jit_info: Any) -> tuple[tuple[str, str], ...]:
 
 
 def bounded_repr(value: Any) -> str:
-    """`repr`, cut to 120 characters; the type's name where it raises."""
+    """`repr` on one line, cut to 120 characters; the type's name where it raises."""
     try:
         text = repr(value)
     except Exception:
         text = f"<{type(value).__qualname__}>"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """`text` on one line, cut to 120 characters."""
+    text = " ".join(text.split())
     return text if len(text) <= MOST_REPR else text[: MOST_REPR - 1] + "…"
 
 

@@ -145,14 +145,13 @@ class Compilations:
         waiting = self._thread.waiting
         # Before JAX 0.10 inner functions report their traces inside the outer one's: they are part of it.
         waiting[:] = [each for each in waiting if each.started < end.started or each.ended <= end.started]
-        if end.failed:
+        if end.failed or (phase == "trace" and not internals.belongs_to_a_compile(frame)):
             return
         ended = _Ended(phase, end.name, end.started, now, max(0.0, duration - self._inside(end.started)))
-        if phase == "trace":
-            ended.miss = internals.read_ahead_of_time(frame)
-            if ended.miss is not None:
-                ended.signature = self._signature(ended.miss)
-                ended.miss.args = ended.miss.kwargs = None
+        ended.miss = internals.read_ahead_of_time(frame)
+        if ended.miss is not None:
+            ended.signature = self._signature(ended.miss)
+            ended.miss.args = ended.miss.kwargs = None
         waiting.append(ended)
         del waiting[:-MOST_WAITING]
 
@@ -163,8 +162,9 @@ class Compilations:
         traced, lowered = self._claim(end)
         miss = internals.read_miss(frame)
         signature = self._signature(miss)
-        if miss.fun is None and traced is not None and traced.miss is not None:
-            miss.fun, signature = traced.miss.fun, traced.signature
+        for ahead in (lowered, traced):
+            if miss.fun is None and ahead is not None and ahead.miss is not None:
+                miss.fun, signature = ahead.miss.fun, ahead.signature
         phases = {each.phase: each.seconds for each in (traced, lowered) if each is not None}
         enabled, _ = internals.persistent_cache()
         cache = "hit" if lookup.hit else "miss" if lookup.asked and enabled else "disabled"
@@ -237,7 +237,7 @@ class Compilations:
             return self._names.get(name, name)
         known: str | None = None
         with guarded("function_name"):
-            known = explanation.function_name(miss.fun)
+            known = explanation.function_name(internals.function_in_statics(miss.fun, miss.jit_info, miss.args))
         if known is None:
             return name
         if len(self._names) < MOST_NAMES:

@@ -43,8 +43,8 @@ __all__ = [
 def collector() -> SnapshotCollector:
     """A Prometheus collector over this process's state, for a registry of your own.
 
-        registry = prometheus_client.CollectorRegistry()
-        registry.register(jaxobs.collector())
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(jaxobs.collector())
     """
     from jaxobs.exposition import SnapshotCollector
     from jaxobs.store import current
@@ -54,5 +54,3 @@ def collector() -> SnapshotCollector:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-

@@ -82,7 +82,9 @@ def _per_function(
     return samples
 
 
-def _memory(read: Callable[[DeviceMemory], int | None]) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+def _memory(
+    read: Callable[[DeviceMemory], int | None],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
     def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
         for device in snapshot.devices:
             value = None if device.memory is None else read(device.memory)
@@ -93,7 +95,13 @@ def _memory(read: Callable[[DeviceMemory], int | None]) -> Callable[[Snapshot], 
 
 
 def _device_info(device: DeviceState) -> Labels:
-    return (device.device, device.platform, device.device_kind, str(device.process_index), device.pci_bus_id or "")
+    return (
+        device.device,
+        device.platform,
+        device.device_kind,
+        str(device.process_index),
+        device.pci_bus_id or "",
+    )
 
 
 _VERSIONS = ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")

@@ -29,12 +29,8 @@ def _setting(default: Any, help: str, *, choices: tuple[str, ...] = (), least: f
 class Settings:
     """What can be set. See `docs/reference/settings.md` for the printed list."""
 
-    port: int = _setting(
-        9464, "Port of the HTTP endpoint; 0 means none for `run` and a free one for `serve`.", least=0
-    )
-    addr: str = _setting(
-        "127.0.0.1", "Address that the HTTP endpoint listens on; loopback unless you open it."
-    )
+    port: int = _setting(9464, "Port of the HTTP endpoint; 0 means none for `run` and a free one for `serve`.", least=0)
+    addr: str = _setting("127.0.0.1", "Address that the HTTP endpoint listens on; loopback unless you open it.")
     event_log: str | None = _setting(
         None, "File that receives every event as one JSON object a line; it is appended to."
     )
@@ -51,9 +47,7 @@ class Settings:
     instrument: tuple[str, ...] = _setting(
         [], "MODULE:FUNCTION whose calls are counted and timed as well; may be given several times."
     )
-    sample_interval: float = _setting(
-        5.0, "Seconds between samples of device memory and live arrays.", least=0.05
-    )
+    sample_interval: float = _setting(5.0, "Seconds between samples of device memory and live arrays.", least=0.05)
     dispatch_timing: str = _setting(
         "sampled", "Which calls of instrumented functions are timed: the first 1,024 and then some of each "
         "sample interval (`sampled`), all of them (`all`), or none (`off`).",
@@ -62,9 +56,7 @@ class Settings:
     max_functions: int = _setting(
         200, 'Functions with series of their own; later ones share function="<other>".', least=1
     )
-    max_events: int = _setting(
-        1000, "Recent events kept in memory for the live page and the API.", least=1
-    )
+    max_events: int = _setting(1000, "Recent events kept in memory for the live page and the API.", least=1)
     static_values: bool = _setting(
         True, "Whether reasons quote static arguments and pytree metadata by a bounded repr."
     )
@@ -128,7 +120,16 @@ _KINDS = {
     "bool": "truth value (1/0, true/false, yes/no, on/off)",
     "tuple[str, ...]": "list of texts",
 }
-_TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_TRUTH = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
 
 
 def _parsed(kind: str, value: Any) -> Any:

@@ -27,6 +27,4 @@ class MissingExtraError(JaxobsError, ImportError):
     """A part of jaxobs needs a package that the bare install does not bring."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(
-            f"`{what}` needs `{package}`. Install it with: pip install 'jaxobs[{extra}]'"
-        )
+        super().__init__(f"`{what}` needs `{package}`. Install it with: pip install 'jaxobs[{extra}]'")

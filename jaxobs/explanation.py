@@ -31,13 +31,14 @@ _CURES = {
     "weak_type": "Make it an array of a fixed type once, before the loop: jnp.asarray(x, dtype).",
     "structure": "Keep one structure: the same keys, containers and None fields in every call.",
     "static_argument": "Pass what varies as an array; keep static only what rarely changes and compares by value.",
-    "sharding": "Place it before the first call with the sharding that the function returns: jax.device_put(x, sharding).",
+    "sharding": "Place it before the first call as the function returns it: jax.device_put(x, sharding).",
     "placement": "Keep it on one placement from the first call on: jax.device_put(x, device_or_sharding).",
     "jit_options": "Keep one jitted object for each function instead of jitting it again with other options.",
     "new_function": "Make the function and its jit once, outside the loop, and reuse them.",
 }
 _ORDER = (
-    "new_function", "structure", "static_argument", "shape", "dtype", "weak_type", "jit_options", "sharding", "placement",
+    "new_function", "structure", "static_argument", "shape", "dtype", "weak_type", "jit_options", "sharding",
+    "placement",
 )  # fmt: skip
 
 
@@ -52,7 +53,9 @@ class Explanation:
 class _Program:
     """What one program was compiled for."""
 
-    seen: deque[tuple[Callable[[], Any], Signature | None]] = field(default_factory=lambda: deque(maxlen=MOST_SIGNATURES))
+    seen: deque[tuple[Callable[[], Any], Signature | None]] = field(
+        default_factory=lambda: deque(maxlen=MOST_SIGNATURES)
+    )
     objects: int = 0
     """Function objects seen for it."""
 
@@ -65,7 +68,13 @@ class Explainer:
         self._most_programs = most_programs
 
     def explain(
-        self, name: str, fun: Any, signature: Signature | None, transform: str | None = None, *, phases: frozenset[str] = frozenset()
+        self,
+        name: str,
+        fun: Any,
+        signature: Signature | None,
+        transform: str | None = None,
+        *,
+        phases: frozenset[str] = frozenset(),
     ) -> Explanation:
         """The cause of a miss of `fun`, called `name` for people, and remembers the miss.
 
@@ -88,10 +97,21 @@ class Explainer:
         return explanation
 
     def _explain(
-        self, name: str, fun: Any, new: Signature | None, transform: str | None, program: _Program, known: bool, phases: frozenset[str]
+        self,
+        name: str,
+        fun: Any,
+        new: Signature | None,
+        transform: str | None,
+        program: _Program,
+        known: bool,
+        phases: frozenset[str],
     ) -> Explanation:
         if not program.seen:
-            under = {"linearize": " under jax.grad, its forward pass", "transpose": " under jax.grad, its backward pass", "batch": " under jax.vmap"}
+            under = {
+                "linearize": " under jax.grad, its forward pass",
+                "transpose": " under jax.grad, its backward pass",
+                "batch": " under jax.vmap",
+            }
             return Explanation("first_call", f"First call of `{name}`{under.get(transform or '', '')}.")
         old = _nearest(new, [s for _, s in program.seen])
         changes = () if new is None or old is None else tuple(_changes(fun, old, new))
@@ -130,7 +150,8 @@ def _distance(new: Signature, old: Signature) -> tuple[int, int]:
         return kinds, len(new.leaves)
     pairs = [(a, b) for a, b in zip(new.leaves, old.leaves, strict=False) if a != b]
     return kinds, sum(
-        (a.shape != b.shape) + (a.dtype != b.dtype or a.weak_type != b.weak_type) + (a.sharding != b.sharding) for a, b in pairs
+        (a.shape != b.shape) + (a.dtype != b.dtype or a.weak_type != b.weak_type) + (a.sharding != b.sharding)
+        for a, b in pairs
     )
 
 
@@ -158,8 +179,16 @@ def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
 def _leaf_changes(path: str, old: Leaf, new: Leaf) -> list[Change]:
     if old == new:
         return []
-    what = [("shape", old.shape != new.shape), ("dtype", old.dtype != new.dtype), ("weak_type", old.weak_type != new.weak_type)]
-    changes = [Change(path, kind, str(old), str(new)) for kind, differs in what if differs and (kind != "weak_type" or not what[1][1])]
+    what = [
+        ("shape", old.shape != new.shape),
+        ("dtype", old.dtype != new.dtype),
+        ("weak_type", old.weak_type != new.weak_type),
+    ]
+    changes = [
+        Change(path, kind, str(old), str(new))
+        for kind, differs in what
+        if differs and (kind != "weak_type" or not what[1][1])
+    ]
     if old.sharding != new.sharding:
         before, after = _devices(old.sharding), _devices(new.sharding)
         kind = "sharding" if before == after else "placement"
@@ -262,7 +291,8 @@ def unwrapped(fun: Any) -> Any:
         if isinstance(fun, functools.partial):
             fun = fun.func
         elif isinstance(fun, types.MethodType):
-            fun = fun.__func__
+            inner = internals.user_function(fun)
+            fun = fun.__func__ if inner is fun else inner
         elif getattr(fun, "__wrapped__", None) is not None:
             fun = fun.__wrapped__
         else:

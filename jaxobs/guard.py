@@ -12,8 +12,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -58,15 +57,22 @@ def raise_internal_errors(on: bool) -> None:
     _raise_errors = on
 
 
-@contextmanager
-def guarded(where: str) -> Iterator[None]:
+class guarded:  # noqa: N801 - read as a word: `with guarded("place"):`
     """Swallows and counts whatever the block raises."""
-    try:
-        yield
-    except Exception as error:
-        internal_error(where, error)
-        if _raise_errors:
-            raise
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        internal_error(self._where, error)
+        return not _raise_errors
 
 
 def guard(where: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:

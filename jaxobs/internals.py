@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import io
 import os
 import sys
 import sysconfig
@@ -52,7 +53,14 @@ _TRANSFORMS = {
 # Between the end of a compile and its own miss frame there is never a trace: one of these on the way up means that
 # the miss frame above belongs to the outer function being traced.
 _TRACING_FRAMES = frozenset(
-    {"_infer_params", "_infer_params_impl", "_trace_for_jit", "trace_to_jaxpr", "trace_to_jaxpr_dynamic", "_create_pjit_jaxpr"}
+    {
+        "_infer_params",
+        "_infer_params_impl",
+        "_trace_for_jit",
+        "trace_to_jaxpr",
+        "trace_to_jaxpr_dynamic",
+        "_create_pjit_jaxpr",
+    }
 )
 
 
@@ -68,7 +76,11 @@ class Listeners:
     started: Callable[..., None]
 
     def pairs(self) -> list[tuple[str, Callable[..., None]]]:
-        return [("_event_listeners", self.event), ("_event_duration_secs_listeners", self.ended), ("_scalar_listeners", self.started)]
+        return [
+            ("_event_listeners", self.event),
+            ("_event_duration_secs_listeners", self.ended),
+            ("_scalar_listeners", self.started),
+        ]
 
 
 def register(listeners: Listeners) -> int:
@@ -252,8 +264,48 @@ def fingerprint(module: Any) -> str | None:
     """Short hash of a lowered program without its source locations: equal wherever the program is."""
     if module is None:
         return None
-    text = module.operation.get_asm(enable_debug_info=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    try:
+        program = _without_locations(module)
+    except (ImportError, AttributeError, ValueError):  # slower by far, but the same everywhere too
+        program = module.operation.get_asm(enable_debug_info=False).encode()
+    return hashlib.sha256(program).hexdigest()[:12]
+
+
+def _without_locations(module: Any) -> bytes:
+    """Bytecode of a copy that was stripped of locations, as JAX makes it for the keys of its persistent cache."""
+    from jax._src.lib.mlir import passmanager
+
+    with module.context:
+        copy = module.operation.clone().operation
+        strip = passmanager.PassManager.parse("builtin.module(strip-debuginfo)")
+        strip.enable_verifier(False)
+        strip.run(copy)
+        program = _bytecode(copy)
+        if _POINTERS in program:
+            _remove_pointers(copy)
+            program = _bytecode(copy)
+    return program
+
+
+def _bytecode(operation: Any) -> bytes:
+    output = io.BytesIO()
+    operation.write_bytecode(output)
+    return output.getvalue()
+
+
+_POINTERS = b"CustomSPMDPartitioning"
+
+
+def _remove_pointers(operation: Any) -> None:
+    """Removes what differs from process to process: a custom partitioning is called by its address."""
+    from jax._src.lib.mlir import ir
+
+    def remove(each: Any) -> Any:
+        if "call_target_name" in each.attributes and each.attributes["call_target_name"].value.encode() == _POINTERS:
+            each.attributes["backend_config"] = ir.StringAttr.get("")
+        return ir.WalkResult.ADVANCE
+
+    operation.walk(remove)
 
 
 def _upwards(frame: FrameType | None) -> Iterator[FrameType]:
@@ -275,6 +327,7 @@ def _folders(*names: str) -> tuple[str, ...]:
 
 _jax_folders: tuple[str, ...] = ()
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_DEMO_FOLDER = os.path.join(_OWN_FOLDER, "demo", "")
 _LIBRARY_FOLDERS = tuple(
     {
         path + os.sep
@@ -293,15 +346,20 @@ def _is_jax(filename: str) -> bool:
 
 def _is_plumbing(filename: str) -> bool:
     """Installed libraries and ourselves: no place where the user could change anything."""
-    return filename.startswith(_OWN_FOLDER) or filename.startswith(_LIBRARY_FOLDERS) or filename.startswith("<frozen ")
+    return filename.startswith((_OWN_FOLDER, "<frozen ", *_LIBRARY_FOLDERS)) and not filename.startswith(_DEMO_FOLDER)
 
 
 def user_function(fun: Any) -> Any:
-    """The user's function inside one that JAX made around it: since 0.9 `pmap` jits a closure over it."""
+    """The user's function inside one that JAX made around it.
+
+    `pmap` jits a closure over it since 0.10, and in 0.8 and 0.9 a bound method of an object that has it as `f`.
+    """
     closure, code = getattr(fun, "__closure__", None), getattr(fun, "__code__", None)
-    if closure is None or code is None or not _is_jax(code.co_filename):
+    if code is None or not _is_jax(code.co_filename):
         return fun
-    for name, cell in zip(code.co_freevars, closure, strict=False):
+    if hasattr(fun, "__self__"):
+        return getattr(fun.__self__, "f", fun)
+    for name, cell in zip(code.co_freevars, closure or (), strict=False):
         if name == "fun":
             return getattr(cell.cell_contents, "f", fun)
     return fun
@@ -496,12 +554,16 @@ def unsaved_reason(compile_seconds: float, wrote: bool) -> str | None:
 
 def probe() -> dict[str, bool]:
     """What this JAX lets us see. Needs JAX to be imported; wakes nothing, compiles nothing."""
-    found = dict.fromkeys(("listeners", "phase_starts", "miss_frame", "trace_state", "backends", "persistent_cache"), False)
+    found = dict.fromkeys(
+        ("listeners", "phase_starts", "miss_frame", "trace_state", "backends", "persistent_cache"), False
+    )
     with guarded("probe"):
         from jax._src import monitoring
 
         found["listeners"] = isinstance(getattr(monitoring, "_event_duration_secs_listeners", None), list)
-        found["phase_starts"] = found["listeners"] and _names_in("jax._src.dispatch", "LogElapsedTimeContextManager.__enter__", "record_scalar")
+        found["phase_starts"] = found["listeners"] and _names_in(
+            "jax._src.dispatch", "LogElapsedTimeContextManager.__enter__", "record_scalar"
+        )
     with guarded("probe"):
         found["miss_frame"] = _has_miss_frame()
     with guarded("probe"):
@@ -533,7 +595,9 @@ def _has_miss_frame() -> bool:
         code = getattr(value, "__code__", None)
         for constant in getattr(code, "co_consts", ()):
             if getattr(constant, "co_name", None) == "cache_miss":
-                return {"args", "kwargs"} <= set(constant.co_varnames) and {"fun", "jit_info"} <= set(constant.co_freevars)
+                return {"args", "kwargs"} <= set(constant.co_varnames) and {"fun", "jit_info"} <= set(
+                    constant.co_freevars
+                )
     return False
 
 

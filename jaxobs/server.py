@@ -27,7 +27,11 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 _LEAST_COMPRESSED = 1024
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_SECURITY = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]
+_SECURITY = [
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+    ("Referrer-Policy", "no-referrer"),
+]
 
 
 def application(store: Store, hosts: frozenset[str] | None = None) -> Application:
@@ -46,7 +50,10 @@ def application(store: Store, hosts: frozenset[str] | None = None) -> Applicatio
             response = _answer(routes, environ)
         else:
             response = _problem("403 Forbidden", f"This endpoint is for requests to {', '.join(sorted(hosts))} only.")
-        body, headers = response.body, [("Content-Type", response.content_type), *_SECURITY, *response.headers]
+        body, headers = (
+            response.body,
+            [("Content-Type", response.content_type), *_SECURITY, *response.headers],
+        )
         if len(body) >= _LEAST_COMPRESSED and _accepts_gzip(environ):
             body = gzip.compress(body, compresslevel=1)
             headers.append(("Content-Encoding", "gzip"))
@@ -123,7 +130,15 @@ class Handle:
 
     def __init__(self, server: _Server, addr: str) -> None:
         self._server = server
-        shown = "127.0.0.1" if addr in ("", "0.0.0.0") else "[::1]" if addr == "::" else f"[{addr}]" if ":" in addr else addr
+        shown = (
+            "127.0.0.1"
+            if addr in ("", "0.0.0.0")
+            else "[::1]"
+            if addr == "::"
+            else f"[{addr}]"
+            if ":" in addr
+            else addr
+        )
         self.port: int = server.server_port
         self.url = f"http://{shown}:{self.port}/"
         """Where the page is; `/metrics` beside it."""
@@ -165,6 +180,10 @@ def serve(store: Store, port: int, addr: str) -> Handle:
                 f"`JAXOBS_PORT=N` or `port=N`, or look who has it with: ss -ltnp 'sport = :{port}'"
             ) from None
         if error.errno == errno.EACCES:
-            raise SettingError(f"Port {port} on {addr} needs privileges that this process lacks. Use one from 1024 up.") from None
-        raise SettingError(f"Cannot listen on {addr}:{port}: {error.strerror or error}. Is `addr` an address of this machine?") from None
+            raise SettingError(
+                f"Port {port} on {addr} needs privileges that this process lacks. Use one from 1024 up."
+            ) from None
+        raise SettingError(
+            f"Cannot listen on {addr}:{port}: {error.strerror or error}. Is `addr` an address of this machine?"
+        ) from None
     return Handle(server, addr)

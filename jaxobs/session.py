@@ -1,4 +1,4 @@
-"""One process under observation: sources, exporters, the sampler's thread and the endpoints, started and ended together.
+"""One process under observation: sources, exporters, the sampler and the endpoints, started and ended together.
 
 `install` may come before JAX is imported: what touches JAX begins when the program imports it.
 """
@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from jaxobs import config, discovery, server, store
@@ -29,17 +30,18 @@ _FRESH_SECONDS = 1.0
 _CHEAP_SECONDS = 0.005
 
 
-class _Source(Protocol):
+class _Part(Protocol):
+    def sample(self) -> None: ...
+    def after_fork(self) -> None: ...
+
+
+class _Source(_Part, Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
-    def sample(self) -> None: ...
-    def after_fork(self) -> None: ...
 
 
-class _Exporter(Protocol):
-    def sample(self) -> None: ...
+class _Exporter(_Part, Protocol):
     def close(self) -> None: ...
-    def after_fork(self) -> None: ...
 
 
 class Sampler:
@@ -66,7 +68,7 @@ class Sampler:
         """Takes one sample now, on the calling thread."""
         with self._lock:
             started = time.thread_time()
-            for each in (*self._session.sources, *self._session.exporters):
+            for each in self._session.parts():
                 with guarded(f"sample {type(each).__name__}"):
                     each.sample()
             self._session.store.tick()
@@ -84,6 +86,10 @@ class Sampler:
             self._thread.join(timeout=2)
 
 
+def _nothing() -> None:
+    """Nothing to undo."""
+
+
 class Session:
     """What `install` started in this process."""
 
@@ -96,8 +102,8 @@ class Session:
         self._sampler: Sampler | None = None
         self._lock = threading.RLock()
         self._ended = False
-        self._undo_sigterm = lambda: None
-        self._await_use = lambda: None
+        self._undo_sigterm: Callable[[], None] = _nothing
+        self._await_use: Callable[[], None] = _nothing
 
     def start(self) -> None:
         """Opens the exporters and, once JAX is there, starts the sources."""
@@ -147,6 +153,10 @@ class Session:
         self._sampler = Sampler(self)
         self.store.freshen = self._sampler.if_cheap
 
+    def parts(self) -> list[_Part]:
+        """Sources and exporters."""
+        return [*self.sources, *self.exporters]
+
     def sample(self) -> None:
         """Takes one sample now."""
         if self._sampler is not None:
@@ -192,7 +202,7 @@ class Session:
         for handle in self.handles:
             handle.forget()
         self.handles = []
-        for each in (*self.sources, *self.exporters):
+        for each in self.parts():
             each.after_fork()
         self._await_use()
         self._await_use = self.store.subscribe(self._used_in_child)
@@ -275,7 +285,8 @@ def serve(port: int | None = None, addr: str | None = None) -> Handle:
         settings = config.resolve({name: value for name, value in given.items() if value is not None})
         if _session is not None:
             settings = dataclasses.replace(
-                _session.settings, **{name: getattr(settings, name) for name, value in given.items() if value is not None}
+                _session.settings,
+                **{name: getattr(settings, name) for name, value in given.items() if value is not None},
             )
         handle = server.serve(store.current(), settings.port, settings.addr)
         if _session is not None:

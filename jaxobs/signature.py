@@ -60,7 +60,12 @@ _OPTIONS = (
 
 
 def take(
-    fun: Any, jit_info: Any, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, *, static_values: bool = True
+    fun: Any,
+    jit_info: Any,
+    args: tuple[Any, ...] | None,
+    kwargs: Mapping[str, Any] | None,
+    *,
+    static_values: bool = True,
 ) -> Signature | None:
     """The signature of calling `fun(*args, **kwargs)`; None where the arguments are out of sight."""
     if args is None:
@@ -118,7 +123,11 @@ def _split(
     fun: Any, jit_info: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], static_values: bool
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
     """Dynamic positional and keyword arguments, and the static ones."""
-    numbers = {n % len(args) if args else n for n in getattr(jit_info, "static_argnums", None) or () if -len(args) <= n < len(args)}
+    numbers = {
+        n % len(args) if args else n
+        for n in getattr(jit_info, "static_argnums", None) or ()
+        if -len(args) <= n < len(args)
+    }
     names = set(getattr(jit_info, "static_argnames", None) or ())
     if not numbers and not names:
         return args, dict(kwargs), ()
@@ -138,7 +147,12 @@ def _static(path: str, value: Any, static_values: bool) -> Static:
         hashed = hash(value)
     except Exception:
         hashed = id(type(value))
-    return Static(path, type(value).__qualname__, bounded_repr(value) if static_values else type(value).__qualname__, hashed)
+    return Static(
+        path,
+        type(value).__qualname__,
+        bounded_repr(value) if static_values else type(value).__qualname__,
+        hashed,
+    )
 
 
 def _options(jit_info: Any) -> tuple[tuple[str, str], ...]:
@@ -197,4 +211,4 @@ def _path(keys: Sequence[Any], parameters: list[str]) -> str:
         head = parameters[number] if number < len(parameters) else f"args[{number}]"
     else:
         head = str(getattr(first, "key", first))
-    return head + tree_util.keystr(tuple(rest))
+    return head + str(tree_util.keystr(tuple(rest)))

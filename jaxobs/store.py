@@ -17,7 +17,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jaxobs import guard, internals
 from jaxobs.catalogue import DISPATCH_BOUNDS, PHASE_BOUNDS
@@ -159,6 +159,28 @@ class _Function:
         )
 
 
+class _Ring:
+    """The latest events of one kind."""
+
+    __slots__ = ("events", "lost", "newest_lost")
+
+    def __init__(self, most: int) -> None:
+        self.events: deque[Event] = deque(maxlen=most)
+        self.lost = 0
+        self.newest_lost = 0
+
+    def append(self, event: Event) -> None:
+        if len(self.events) == self.events.maxlen:
+            self.lost += 1
+            self.newest_lost = self.events[0].sequence
+        self.events.append(event)
+
+    def resize(self, most: int) -> None:
+        kept, self.events = self.events, deque(maxlen=most)
+        for event in kept:
+            self.append(event)
+
+
 class Store:
     """Holds what is known of this process. Safe for threads; one lock, never held while foreign code runs."""
 
@@ -174,7 +196,7 @@ class Store:
         self._lock = threading.RLock()
         self._functions: dict[str, _Function] = {}
         self._phases: dict[str, MutableHistogram] = {}
-        self._events: deque[Event] = deque(maxlen=self.settings.max_events)
+        self._rings: dict[str, _Ring] = {}
         self._sequence = 0
         self._dropped: Counter[str] = Counter()
         self._unsaved: Counter[str] = Counter()
@@ -194,7 +216,8 @@ class Store:
         """Puts new bounds in force; what is recorded stays."""
         with self._lock:
             self.settings = settings
-            self._events = deque(self._events, maxlen=settings.max_events)
+            for ring in self._rings.values():
+                ring.resize(settings.max_events)
             for row in self._functions.values():
                 if row.stats is not None:
                     row.stats.timed = _TIMED_AT_FIRST[settings.dispatch_timing]
@@ -217,10 +240,10 @@ class Store:
         """Takes an event in, numbers it, and hands it on; returns the numbered event."""
         with self._lock:
             self._sequence += 1
-            event = dataclasses.replace(
-                event, sequence=self._sequence, pid=os.getpid(), process_index=self._process[0]
-            )
-            self._events.append(event)
+            event = dataclasses.replace(event, sequence=self._sequence, pid=os.getpid(), process_index=self._process[0])
+            if event.kind not in self._rings:
+                self._rings[event.kind] = _Ring(self.settings.max_events)
+            self._rings[event.kind].append(event)
             if isinstance(event, Compilation):
                 self._add_compilation(event)
             elif isinstance(event, CacheLookup):
@@ -329,12 +352,18 @@ class Store:
     # ------------------------------------------------------------------------------------------ going out
 
     def events(self, since: int = 0, kind: str | None = None) -> tuple[list[Event], int, int]:
-        """Events after number `since`, oldest first; the newest number; how many of them the ring has lost."""
+        """Events after number `since`, oldest first; the newest number; how many of them are no longer kept.
+
+        Each kind has its own bound, so that frequent ones do not push out the rare. For one kind the number that is no
+        longer kept is exact when `since` is 0 or is not older than what is kept, and too high in between.
+        """
         with self._lock:
-            kept = list(self._events)
             newest = self._sequence
-        lost = max(0, (kept[0].sequence if kept else newest + 1) - 1 - since)
-        return [e for e in kept if e.sequence > since and kind in (None, e.kind)], newest, lost
+            rings = list(self._rings.values()) if kind is None else [r for k, r in self._rings.items() if k == kind]
+            found = [event for ring in rings for event in ring.events if event.sequence > since]
+            lost = sum(ring.lost for ring in rings if ring.newest_lost > since)
+        found.sort(key=lambda event: event.sequence)
+        return found, newest, max(0, newest - since) - len(found) if kind is None else lost
 
     def snapshot_devices(self) -> tuple[DeviceState, ...]:
         """The devices as last sampled; empty until a backend is awake."""
@@ -366,7 +395,10 @@ class Store:
                 in_progress=self._in_progress(),
                 devices=tuple(self._devices.values()),
                 cache=CacheState(
-                    enabled=enabled, directory=directory, unsaved=dict(self._unsaved), saved_seconds=self._saved_seconds
+                    enabled=enabled,
+                    directory=directory,
+                    unsaved=dict(self._unsaved),
+                    saved_seconds=self._saved_seconds,
                 ),
                 observer=ObserverState(
                     installed=self.installed,
@@ -416,5 +448,3 @@ def after_fork() -> None:
         for name, kept in functions.items():
             kept.reset()
             _store._functions[name] = _Function(name, stats=kept, shows_dispatch=True)
-
-

@@ -105,7 +105,7 @@ class InstrumentedFunction(CountedFunction):
 
 @functools.cache
 def _delegate_to(kind: type) -> None:
-    """Gives `JitFunction` what the type of `jax.jit` functions has and it lacks: `lower`, `trace`, `clear_cache`, ..."""
+    """Gives `JitFunction` what the type of `jax.jit` functions has and it lacks: `lower`, `trace`, ..."""
     for name in dir(kind):
         if not name.startswith("__") and name not in vars(JitFunction):
             setattr(JitFunction, name, property(operator.attrgetter(f"_jaxobs_fun.{name}")))

@@ -225,7 +225,11 @@ class Compilations:
     def _signature(self, miss: Miss) -> signatures.Signature | None:
         with guarded("signature"):
             return signatures.take(
-                miss.fun, miss.jit_info, miss.args, miss.kwargs, static_values=self._store.settings.static_values
+                miss.fun,
+                miss.jit_info,
+                miss.args,
+                miss.kwargs,
+                static_values=self._store.settings.static_values,
             )
         return None
 

@@ -6,6 +6,7 @@ with the bytes of that shard; deleted and donated ones do not count.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections import defaultdict
@@ -17,11 +18,16 @@ from jaxobs.guard import guarded
 from jaxobs.store import Store
 
 
+QUIET_SECONDS = 60.0
+"""A device whose memory does not change is told of again after this time."""
+
+
 class Devices:
-    """The source: samples in, device states and `memory` events out."""
+    """The source: samples in; device states, and `memory` events where something changed, out."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._told: dict[str, DeviceMemory] = {}
 
     def start(self) -> None:
         """Nothing to prepare."""
@@ -30,7 +36,8 @@ class Devices:
         """Nothing to undo."""
 
     def after_fork(self) -> None:
-        """Nothing is kept."""
+        """The child tells of its devices anew."""
+        self._told = {}
 
     def sample(self) -> None:
         """Reads every device that this process can address, if its backend is awake."""
@@ -46,9 +53,17 @@ class Devices:
     def _sample_device(self, device: Any, arrays: tuple[int, int], now: float) -> None:
         state = describe(device)
         memory = DeviceMemory(
-            time=now, device=state.device, live_arrays=arrays[0], live_array_bytes=arrays[1], **allocator(device)
+            time=now,
+            device=state.device,
+            live_arrays=arrays[0],
+            live_array_bytes=arrays[1],
+            **allocator(device),
         )
-        self._store.set_device(state, self._store.record(memory))
+        self._store.set_device(state, memory)
+        told = self._told.get(state.device)
+        if told is None or now - told.time >= QUIET_SECONDS or dataclasses.replace(memory, time=told.time) != told:
+            self._told[state.device] = memory
+            self._store.record(memory)
 
 
 def describe(device: Any) -> DeviceState:

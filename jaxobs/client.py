@@ -1,0 +1,248 @@
+"""Reads a jaxobs endpoint over HTTP and gives the facts back, typed as they were in the process.
+
+    url = endpoint_url("localhost:9464")
+    snapshot = fetch_snapshot(url)
+    page = fetch_events(url, since=0, kind="compilation")
+
+Fields that this version does not know are left out, so that a newer process can be read by an older client.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import json
+import re
+import socket
+import types
+import typing
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from http.client import HTTPException
+from typing import Any, TypeVar
+
+from jaxobs import facts
+from jaxobs.errors import JaxobsError, SettingError
+from jaxobs.facts import Event, Snapshot
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:9464"
+TIMEOUT = 3.0
+"""Seconds that an endpoint may take to answer."""
+
+_MOST_BYTES = 64 * 2**20
+_KNOWN_PATHS = re.compile(r"/(metrics|healthz|api/v1(/\w*)?)?/?$")
+
+
+class EndpointUnreachableError(JaxobsError, OSError):
+    """Nothing answers at the address, or it answers too slowly."""
+
+    brief = "no answer"
+    """What happened, in a few words, for a view that shows the address already."""
+
+
+class NotAnEndpointError(JaxobsError, ValueError):
+    """Something answers at the address, but it does not speak jaxobs' API."""
+
+    brief = "something else answers there"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EventPage:
+    """What `/api/v1/events` gave: the events after `since`, oldest first."""
+
+    events: tuple[Event, ...]
+    next: int
+    """What to ask for as `since` the next time."""
+    dropped: int
+    """Events after `since` that the process no longer holds."""
+
+
+def endpoint_url(text: str) -> str:
+    """The base URL that a person meant by `9464`, `localhost:9464`, or `http://host:9464/metrics`.
+
+    Raises:
+      SettingError: the text is no address.
+    """
+    given = text.strip()
+    if re.fullmatch(r":?\d+(/.*)?", given):
+        given = f"127.0.0.1:{given.lstrip(':')}"
+    if "://" not in given:
+        given = f"http://{given}"
+    try:
+        parts = urllib.parse.urlsplit(given)
+        port, host = parts.port, parts.hostname
+    except ValueError:
+        port, host = None, None
+    if not host or parts.scheme not in ("http", "https") or re.search(r"\s", given) or port == 0:
+        raise SettingError(
+            f"`{text}` is no address of an endpoint. Give a port (9464), a host and port (localhost:9464), "
+            f"or a URL (http://host:9464/metrics)."
+        )
+    # A bare host means our default port; a URL keeps the port of its scheme, for proxies.
+    netloc = parts.netloc if port or "://" in text else f"{parts.netloc}:9464"
+    return urllib.parse.urlunsplit((parts.scheme, netloc, _KNOWN_PATHS.sub("", parts.path), "", ""))
+
+
+def fetch_snapshot(url: str, *, timeout: float = TIMEOUT) -> Snapshot:
+    """The whole state of the process behind `url`.
+
+    Raises:
+      EndpointUnreachableError: nothing answers within `timeout` seconds.
+      NotAnEndpointError: what answers is no jaxobs endpoint, or one of another version.
+    """
+
+    def snapshot(body: Any) -> Snapshot:
+        return typing.cast(Snapshot, decode(Snapshot, body))
+
+    return _read(f"{url}/api/v1/snapshot", timeout, snapshot)
+
+
+def fetch_events(url: str, *, since: int = 0, kind: str | None = None, timeout: float = TIMEOUT) -> EventPage:
+    """The events after number `since`, of one kind or of all; raises as `fetch_snapshot` does."""
+
+    def page(body: Any) -> EventPage:
+        found = [decode_event(each) for each in body["events"]]
+        events = tuple(event for event in found if event is not None)
+        return EventPage(events, int(body["next"]), int(body.get("dropped", 0)))
+
+    query = {"since": str(since)} | ({"kind": kind} if kind else {})
+    return _read(f"{url}/api/v1/events?{urllib.parse.urlencode(query)}", timeout, page)
+
+
+def decode_event(body: Mapping[str, Any]) -> Event | None:
+    """The event that `facts.as_event` made `body` of; None when this version does not know its kind."""
+    kind = _event_kinds().get(body["event"])
+    if kind is None:
+        return None
+    moment = datetime.datetime.fromisoformat(body["time"].replace("Z", "+00:00"))
+    event: Event = decode(kind, {**body, "time": moment.timestamp()})
+    return event
+
+
+def decode(kind: Any, value: Any, path: str = "") -> Any:
+    """What `facts.plain` made plain, as `kind` again.
+
+    Raises:
+      ValueError: a field is missing or of another type; the message says which.
+    """
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (types.UnionType, typing.Union):
+        if value is None:
+            return None
+        return decode(next(each for each in inner if each is not type(None)), value, path)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _decode_dataclass(kind, value, path)
+    if origin is tuple and isinstance(value, list):
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
+        if len(kinds) != len(value):
+            raise ValueError(f"`{path}` has {len(value)} items instead of {len(kinds)}")
+        return tuple(decode(each, item, f"{path}[]") for each, item in zip(kinds, value, strict=True))
+    if origin is Mapping and isinstance(value, dict):
+        return {str(key): decode(inner[1], item, f"{path}.{key}") for key, item in value.items()}
+    if kind is float and (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
+        return float("nan") if value is None else float(value)
+    if isinstance(kind, type) and type(value) is kind:
+        return value
+    raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of {kind}")
+
+
+def _decode_dataclass(kind: type, value: Any, path: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of an object")
+    hints = _hints(kind)
+    given: dict[str, Any] = {}
+    for each in dataclasses.fields(kind):
+        where = f"{path}.{each.name}".lstrip(".")
+        if each.name in value:
+            given[each.name] = decode(hints[each.name], value[each.name], where)
+        elif each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
+            raise ValueError(f"`{where}` is missing")
+    return kind(**given)
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+@functools.cache
+def _event_kinds() -> dict[str, type[Event]]:
+    # Not by __subclasses__: a dataclass with slots is made twice, and the first one is listed there as well.
+    known = [each for each in vars(facts).values() if isinstance(each, type) and issubclass(each, Event)]
+    return {each.kind: each for each in known if each.kind}
+
+
+def _read(address: str, timeout: float, build: Callable[[Any], T]) -> T:
+    """What `build` makes of the JSON at `address`; a misfit is told with the address and the field."""
+    body = _get_json(address, timeout)
+    try:
+        return build(body)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        detail = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+    raise NotAnEndpointError(
+        f"`{_base(address)}` answers, but not as this version of jaxobs expects (GET {address}: {detail}). "
+        f"It is no jaxobs endpoint, or one of another version: compare `pip show jaxobs` on both sides."
+    )
+
+
+def _base(address: str) -> str:
+    return address.partition("/api/v1/")[0]
+
+
+def _get_json(address: str, timeout: float) -> Any:
+    url = _base(address)
+    try:
+        with _opener(url).open(address, timeout=timeout) as answer:
+            text = answer.read(_MOST_BYTES)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise _no_endpoint(url, address, f"HTTP {error.code} {error.reason}") from None
+    except HTTPException as error:
+        raise _no_endpoint(url, address, f"no HTTP answer, {type(error).__name__}") from None
+    except (OSError, ValueError) as error:
+        raise _unreachable(url, address, error, timeout) from None
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise _no_endpoint(url, address, "no JSON in the answer") from None
+
+
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    host = urllib.parse.urlsplit(url).hostname or ""
+    local = host == "localhost" or host == "::1" or host.startswith("127.")
+    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
+
+
+def _no_endpoint(url: str, address: str, what: str) -> NotAnEndpointError:
+    return NotAnEndpointError(
+        f"`{url}` answers, but it is no jaxobs endpoint (GET {address}: {what}). "
+        f"Give the address that the program printed when it started, for example `jaxobs top 9464`."
+    )
+
+
+def _unreachable(url: str, address: str, error: Exception, timeout: float) -> EndpointUnreachableError:
+    cause = getattr(error, "reason", error)
+    if isinstance(cause, TimeoutError):
+        said = f"no answer within {timeout:g} s"
+        hint = "The program may be stopped or the host out of reach; look whether it still runs"
+    elif isinstance(cause, socket.gaierror):
+        said = "the host name is not known"
+        hint = "Check the host name"
+    elif isinstance(cause, ConnectionRefusedError):
+        said = "connection refused"
+        hint = "Start a program with `jaxobs run SCRIPT`, or put `jaxobs.start()` into it"
+    else:
+        said = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+        hint = "Check that the program runs and the address is right"
+    unreachable = EndpointUnreachableError(
+        f"No jaxobs endpoint at `{url}` (GET {address}: {said}). {hint}; for another port: `jaxobs top PORT`."
+    )
+    unreachable.brief = said
+    return unreachable

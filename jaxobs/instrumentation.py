@@ -1,0 +1,230 @@
+"""Instruments functions that are known by name only: `MODULE:FUNCTION`, as a flag or a variable gives them.
+
+A module's function is replaced when the module has been imported. The main script is never imported and runs as it is
+read; so a statement that instruments is compiled into it, behind whatever binds the function's name.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import CodeType
+from typing import Any
+
+from jaxobs.errors import SettingError
+from jaxobs.guard import guard, guarded
+from jaxobs.import_hooks import when_imported
+from jaxobs.wrapper import instrument
+
+_MAIN = "__main__"
+_LISTED = 12
+
+
+@dataclass
+class _Target:
+    """One function to instrument, and what became of it."""
+
+    module: str
+    path: tuple[str, ...]
+    done: bool = False
+    trouble: str | None = field(default=None)
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}:{'.'.join(self.path)}"
+
+
+_targets: dict[str, _Target] = {}
+
+
+def instrument_when_imported(spec: str) -> None:
+    """Instruments the function of `MODULE:FUNCTION` once its module has been imported, or now if it has been.
+
+    FUNCTION may be dotted: `train:Trainer.step`.
+
+    Raises:
+      SettingError: `spec` is not of that form.
+    """
+    target = _target(spec)
+    if target.module != _MAIN or _is_bound(target):
+        when_imported(target.module, partial(_instrument, target))
+
+
+def main_compiler(specs: Iterable[str], names: Collection[str]) -> Callable[[bytes, str], CodeType] | None:
+    """A `compile` for the main script that instruments what `specs` ask of the modules called `names`.
+
+    Returns:
+      None when nothing is asked of them.
+
+    Raises:
+      SettingError: a spec is not of the form `MODULE:FUNCTION`.
+    """
+    targets = [target for target in map(_target, specs) if target.module in {_MAIN, *names}]
+    return partial(_compile_main, targets) if targets else None
+
+
+def unmet() -> list[str]:
+    """A sentence for each function asked for that was never instrumented: why, and what there is instead."""
+    return [_why_not(target) for target in _targets.values() if not target.done]
+
+
+def _target(spec: str) -> _Target:
+    module, _, function = spec.partition(":")
+    path = tuple(function.split("."))
+    if not all(part.isidentifier() for part in (*module.split("."), *path)):
+        raise SettingError(
+            f"`instrument` is {spec!r}, which is not of the form MODULE:FUNCTION, "
+            "such as train:train_step, train:Trainer.step or __main__:train_step."
+        )
+    return _targets.setdefault(spec, _Target(module, path))
+
+
+# ------------------------------------------------------------------------------------------------- replacing
+
+
+def _instrument(target: _Target, module: str | None = None) -> None:
+    """Puts the instrumented function in its place, now or as soon as JAX is there: never is JAX imported for it."""
+    when_imported("jax", partial(_replace, target, module or target.module))
+
+
+@guard("instrumentation")
+def _replace(target: _Target, module: str) -> None:
+    *outer, name = target.path
+    owner: Any = sys.modules[module]
+    for part in outer:
+        owner = getattr(owner, part, None)
+    found = _attribute(owner, name)
+    if found is None:
+        return
+    target.trouble = None
+    wrapped = _instrumented(found)
+    if wrapped is None:
+        target.trouble = f"it is no function but {type(found).__qualname__}"
+        return
+    if wrapped is not found:
+        try:
+            setattr(owner, name, wrapped)
+        except (AttributeError, TypeError) as error:
+            target.trouble = f"it cannot be replaced ({error})"
+            return
+    target.done = True
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """What is stored under the name, not what a descriptor makes of it."""
+    if isinstance(owner, type):
+        return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), None)
+    return getattr(owner, name, None)
+
+
+def _instrumented(found: Any) -> Any:
+    if isinstance(found, staticmethod | classmethod):
+        inner = instrument(found.__func__)
+        return found if inner is found.__func__ else type(found)(inner)
+    return instrument(found) if callable(found) else None
+
+
+def _is_bound(target: _Target) -> bool:
+    return _attribute(sys.modules.get(target.module), target.path[0]) is not None
+
+
+# --------------------------------------------------------------------------------------------- the main script
+
+
+def _compile_main(targets: Sequence[_Target], source: bytes, path: str) -> CodeType:
+    tree = compile(source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    calls: dict[str, Callable[[], None]] = {}
+    with guarded("instrumentation.compile"):
+        changed = compile(source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        for target in targets:
+            marker = f"jaxobs instruments {target.name}"
+            calls[marker] = partial(_instrument, target, _MAIN)
+            _call_after_bindings(changed.body, target.path[0], marker)
+        code = compile(changed, path, "exec", dont_inherit=True)
+        # The statements call constants, so that no name of ours is in the script's way.
+        constants = tuple(calls.get(each, each) if isinstance(each, str) else each for each in code.co_consts)
+        return code.replace(co_consts=constants)
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+def _call_after_bindings(block: list[ast.stmt], name: str, marker: str) -> None:
+    """Adds a call behind the last statement of the block that binds the name, and so in each block inside it.
+
+    Behind the last one only: of `def step` and `step = jax.jit(step)` the second is the one that gets called.
+    """
+    binding = [statement for statement in block if name in _bound(statement)]
+    for statement in binding:
+        for inner in _blocks(statement):
+            _call_after_bindings(inner, name, marker)
+    if binding:
+        last = binding[-1]
+        call = ast.Attribute(ast.Constant(marker), "__call__", ast.Load())
+        added = ast.Expr(ast.Call(call, [], []))
+        line, column = last.end_lineno or last.lineno, last.end_col_offset or 0
+        for node in ast.walk(added):
+            node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = column  # type: ignore[attr-defined]
+        block.insert(block.index(last) + 1, added)
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """The names that a statement binds in the scope it stands in."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.alias):
+        yield node.asname or node.name.partition(".")[0]
+    elif isinstance(node, _SCOPES):
+        yield node.name
+    if not isinstance(node, (*_SCOPES, ast.Lambda)):
+        for child in ast.iter_child_nodes(node):
+            yield from _bound(child)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(statement, _SCOPES):
+        return
+    for holder in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        for part in ("body", "orelse", "finalbody"):
+            if block := getattr(holder, part, None):
+                yield block
+
+
+# ------------------------------------------------------------------------------------------------- reporting
+
+
+def _why_not(target: _Target) -> str:
+    start = f"`{target.name}` was not instrumented:"
+    if target.trouble:
+        return f"{start} {target.trouble}."
+    module = sys.modules.get(target.module)
+    if module is None:
+        return f"{start} module `{target.module}` was never imported. Name the module that the program imports."
+    if "jax" not in sys.modules:
+        return f"{start} the program never imported JAX."
+    *outer, _ = target.path
+    owner: Any = module
+    for part in outer:
+        owner = getattr(owner, part, None)
+    place = ".".join((target.module, *outer))
+    return f"{start} `{place}` has no function `{target.path[-1]}`. {_listed(owner, module.__name__)}"
+
+
+def _listed(owner: Any, module: str) -> str:
+    """The functions that could have been named, those of the place itself before what it imported."""
+    found: Mapping[str, Any] = getattr(owner, "__dict__", {})
+    names = [name for name, value in found.items() if not name.startswith("_") and _is_function(value)]
+    own = [name for name in names if getattr(found[name], "__module__", module) == module] or names
+    if not own:
+        return "It has none."
+    more = f" and {len(own) - _LISTED} more" if len(own) > _LISTED else ""
+    return f"It has: {', '.join(own[:_LISTED])}{more}."
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, staticmethod | classmethod) or (callable(value) and not isinstance(value, type))

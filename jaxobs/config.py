@@ -8,6 +8,8 @@ The keyword wins over the variable, the variable over the default.
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,10 +18,16 @@ from typing import Any
 from jaxobs.errors import SettingError
 
 PREFIX = "JAXOBS_"
+SWITCHES = ("DISABLED", "RAISE_INTERNAL_ERRORS")
+"""Variables that are no settings: the first turns the library off, the second is for our own tests."""
+
+_DAY = 86400.0
 
 
-def _setting(default: Any, help: str, *, choices: tuple[str, ...] = (), least: float | None = None) -> Any:
-    metadata = {"help": help, "choices": choices, "least": least}
+def _setting(
+    default: Any, help: str, *, choices: tuple[str, ...] = (), least: float | None = None, most: float = math.inf
+) -> Any:
+    metadata = {"help": help, "choices": choices, "least": least, "most": most}
     if isinstance(default, list):
         return field(default_factory=lambda: tuple(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -29,7 +37,9 @@ def _setting(default: Any, help: str, *, choices: tuple[str, ...] = (), least: f
 class Settings:
     """What can be set. See `docs/reference/settings.md` for the printed list."""
 
-    port: int = _setting(9464, "Port of the HTTP endpoint; 0 means none for `run` and a free one for `serve`.", least=0)
+    port: int = _setting(
+        9464, "Port of the HTTP endpoint; 0 means none for `run` and a free one for `serve`.", least=0, most=65535
+    )
     addr: str = _setting("127.0.0.1", "Address that the HTTP endpoint listens on; loopback unless you open it.")
     event_log: str | None = _setting(
         None, "File that receives every event as one JSON object a line; it is appended to."
@@ -42,21 +52,25 @@ class Settings:
         None, "File that receives the metrics as Prometheus text at exit, replaced atomically."
     )
     metrics_interval: float = _setting(
-        0.0, "Seconds between writes of the metrics file; 0 writes it at exit only.", least=0
+        0.0, "Seconds between writes of the metrics file; 0 writes it at exit only.", least=0, most=_DAY
     )
     instrument: tuple[str, ...] = _setting(
         [], "MODULE:FUNCTION whose calls are counted and timed as well; may be given several times."
     )
-    sample_interval: float = _setting(5.0, "Seconds between samples of device memory and live arrays.", least=0.05)
+    sample_interval: float = _setting(
+        5.0, "Seconds between samples of device memory and live arrays.", least=0.05, most=_DAY
+    )
     dispatch_timing: str = _setting(
         "sampled", "Which calls of instrumented functions are timed: the first 1,024 and then some of each "
         "sample interval (`sampled`), all of them (`all`), or none (`off`).",
         choices=("sampled", "all", "off"),
     )  # fmt: skip
     max_functions: int = _setting(
-        200, 'Functions with series of their own; later ones share function="<other>".', least=1
+        200, 'Functions with series of their own; later ones share function="<other>".', least=1, most=100_000
     )
-    max_events: int = _setting(1000, "Recent events kept in memory for the live page and the API.", least=1)
+    max_events: int = _setting(
+        1000, "Recent events of each kind kept in memory for the live page and the API.", least=1, most=1_000_000
+    )
     static_values: bool = _setting(
         True, "Whether reasons quote static arguments and pytree metadata by a bounded repr."
     )
@@ -78,7 +92,7 @@ def resolve(given: Mapping[str, Any], environment: Mapping[str, str] | None = No
     if unknown:
         raise SettingError(
             f"Unknown setting{'s' * (len(unknown) > 1)} {', '.join(f'`{name}`' for name in unknown)}. "
-            f"Known settings: {', '.join(names())}."
+            f"{_meant(unknown[0], names())}Known settings: {', '.join(names())}."
         )
     values: dict[str, Any] = {}
     for each in dataclasses.fields(Settings):
@@ -88,6 +102,23 @@ def resolve(given: Mapping[str, Any], environment: Mapping[str, str] | None = No
         elif environment.get(variable):
             values[each.name] = _checked(each, environment[variable], f"`{variable}`")
     return Settings(**values)
+
+
+def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
+    """A sentence for each variable `JAXOBS_...` that is none of ours: a misspelt one would be ignored in silence."""
+    environment = os.environ if environment is None else environment
+    known = [PREFIX + name.upper() for name in (*names(), *SWITCHES)]
+    return [
+        f"The variable `{name}` is set, but jaxobs has no such setting. {_meant(name, known)}"
+        "The variables are listed in docs/reference/settings.md."
+        for name in sorted(environment)
+        if name.startswith(PREFIX) and name not in known
+    ]
+
+
+def _meant(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    return f"Did you mean `{close[0]}`? " if close else ""
 
 
 def disabled(environment: Mapping[str, str] | None = None) -> bool:
@@ -100,15 +131,16 @@ def _checked(each: dataclasses.Field[Any], value: Any, source: str) -> Any:
     """`value` in the type of the setting, or a SettingError that names where it came from."""
     try:
         parsed = _parsed(str(each.type), value)
-    except (TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise SettingError(
-            f"{source} is {value!r}, which is no {_KINDS[str(each.type)]}. {each.metadata['help']}"
+            f"{source} is {value!r:.100}, which is no {_KINDS[str(each.type)]}. {each.metadata['help']}"
         ) from None
-    least, choices = each.metadata["least"], each.metadata["choices"]
-    if least is not None and not parsed >= least:
-        raise SettingError(f"{source} is {value!r}, but must be at least {least:g}. {each.metadata['help']}")
+    least, most, choices = (each.metadata[name] for name in ("least", "most", "choices"))
+    if least is not None and not least <= parsed <= most:
+        bounds = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:.15g}"
+        raise SettingError(f"{source} is {value!r:.100}, but must be {bounds}. {each.metadata['help']}")
     if choices and parsed not in choices:
-        raise SettingError(f"{source} is {value!r}. Known values: {', '.join(choices)}.")
+        raise SettingError(f"{source} is {value!r:.100}. Known values: {', '.join(choices)}.")
     return parsed
 
 
@@ -142,13 +174,17 @@ def _parsed(kind: str, value: Any) -> Any:
             raise TypeError
         return float(value)
     if kind == "bool":
-        if isinstance(value, bool):
-            return value
-        if str(value).lower() not in _TRUTH:
-            raise ValueError
-        return _TRUTH[str(value).lower()]
+        return _TRUTH[_text(value).lower()] if not isinstance(value, int) else _TRUTH[str(int(value))]
     if kind == "tuple[str, ...]":
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
-        return tuple(str(part) for part in value)
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+        return tuple(_text(part) for part in value)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    """A text or a path; a number that somebody put in the place of a file name is a mistake."""
+    text = os.fsdecode(value) if isinstance(value, str | os.PathLike) else None
+    if text is None or "\0" in text:
+        raise TypeError
+    return text

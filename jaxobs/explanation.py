@@ -6,6 +6,7 @@ transformation. For each program the signatures and function objects seen are ke
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
@@ -23,6 +24,8 @@ from jaxobs.signature import Leaf, Signature
 
 MOST_PROGRAMS = 2048
 MOST_SIGNATURES = 32
+MOST_WORDS = 1_000_000
+"""Memory for all signatures together, in words of 8 bytes."""
 MOST_NAMED = 4
 
 _CURES = {
@@ -63,9 +66,15 @@ class _Program:
 class Explainer:
     """Remembers what was compiled, and says of each new miss what differs. Not thread-safe: its owner locks."""
 
-    def __init__(self, most_programs: int = MOST_PROGRAMS) -> None:
+    def __init__(self, most_programs: int = MOST_PROGRAMS, most_words: int = MOST_WORDS) -> None:
         self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
+        self._remembered: OrderedDict[Hashable, _Program] = OrderedDict()
+        """Those programs that have signatures."""
         self._most_programs = most_programs
+        self._most_words = most_words
+        self._words = 0
+        self.forgotten = 0
+        """Signatures given up for the bounds; the next miss of such a program has no more than a class of cause."""
 
     def explain(
         self,
@@ -87,14 +96,45 @@ class Explainer:
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = _Program()
-            while len(self._programs) > self._most_programs:
-                self._programs.popitem(last=False)
+            if len(self._programs) > self._most_programs:
+                oldest, given_up = self._programs.popitem(last=False)
+                self._remembered.pop(oldest, None)
+                for _, signature_given_up in given_up.seen:
+                    self._forget(signature_given_up)
         self._programs.move_to_end(key)
+        signature = _with_known_tree(signature, program)
         known = any(_same(reference(), fun) for reference, _ in program.seen)
         explanation = self._explain(name, fun, signature, transform, program, known, phases)
         program.objects += not known
-        program.seen.append((_reference(fun), signature))
+        self._remember(key, program, _reference(fun), signature)
         return explanation
+
+    def _remember(
+        self, key: Hashable, program: _Program, reference: Callable[[], Any], signature: Signature | None
+    ) -> None:
+        if len(program.seen) == MOST_SIGNATURES:
+            self._forget(program.seen.popleft()[1])
+        program.seen.append((reference, signature))
+        if signature is not None:
+            self._words += _words(signature)
+            self._remembered[key] = program
+            self._remembered.move_to_end(key)
+        while self._words > self._most_words:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        """Gives up the oldest signature of the program that compiled longest ago."""
+        key, program = next(iter(self._remembered.items()))
+        for position, (reference, signature) in enumerate(program.seen):
+            if signature is not None:
+                program.seen[position] = (reference, None)
+                self._forget(signature)
+                return
+        del self._remembered[key]
+
+    def _forget(self, signature: Signature | None) -> None:
+        self._words -= _words(signature)
+        self.forgotten += signature is not None
 
     def _explain(
         self,
@@ -135,6 +175,23 @@ def _by_class(saw_arguments: bool, phases: frozenset[str]) -> str:
     return f"{what}; it was neither traced nor lowered anew, so the devices changed"
 
 
+def _words(signature: Signature | None) -> int:
+    """Roughly the memory that a signature keeps: each of its different leaves weighs much more than the next equal one."""
+    if signature is None:
+        return 0
+    return 32 + len(signature.leaves) + 24 * len(set(map(id, signature.leaves)))
+
+
+def _with_known_tree(signature: Signature | None, program: _Program) -> Signature | None:
+    """The signature with a tree that the program has already, where they are equal: one to keep, quick to compare."""
+    if signature is None:
+        return None
+    for tree in {id(each.tree): each.tree for _, each in program.seen if each is not None}.values():
+        if _equal(tree, signature.tree):
+            return dataclasses.replace(signature, tree=tree)
+    return signature
+
+
 def _nearest(new: Signature | None, earlier: list[Signature | None]) -> Signature | None:
     known = [s for s in earlier if s is not None]
     if new is None or not known:
@@ -144,25 +201,23 @@ def _nearest(new: Signature | None, earlier: list[Signature | None]) -> Signatur
 
 def _distance(new: Signature, old: Signature) -> tuple[int, int]:
     """Kinds of difference first, then how many: a signature that differs in one shape is nearer than in two."""
-    same_tree = _equal(new.tree, old.tree)
+    same_tree = new.tree is old.tree
     kinds = (not same_tree) + (new.statics != old.statics) + (new.options != old.options)
     if not same_tree:
         return kinds, len(new.leaves)
-    pairs = [(a, b) for a, b in zip(new.leaves, old.leaves, strict=False) if a != b]
     return kinds, sum(
         (a.shape != b.shape) + (a.dtype != b.dtype or a.weak_type != b.weak_type) + (a.sharding != b.sharding)
-        for a, b in pairs
+        for a, b in zip(new.leaves, old.leaves, strict=True)
+        if a is not b and a != b
     )
 
 
 def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
     changes = []
-    if not _equal(old.tree, new.tree):
+    if new.tree is not old.tree:
         changes.append(_structure_change(fun, old, new))
-    elif old.leaves != new.leaves:
-        paths = signatures.paths(fun, new.tree)
-        for path, before, after in zip(paths, old.leaves, new.leaves, strict=True):
-            changes += _leaf_changes(path, before, after)
+    else:
+        changes += _leaves_changes(fun, old, new)
     before_statics = {s.path: s for s in old.statics}
     for static in new.statics:
         before_static = before_statics.get(static.path)
@@ -176,30 +231,43 @@ def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
     return changes
 
 
-def _leaf_changes(path: str, old: Leaf, new: Leaf) -> list[Change]:
-    if old == new:
-        return []
+def _leaves_changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
+    pairs = list(zip(old.leaves, new.leaves, strict=True))
+    positions = [number for number, (a, b) in enumerate(pairs) if a is not b and a != b]
+    # Many leaves change alike, and a text is dear.
+    alike: dict[tuple[int, int], list[tuple[str, str, str]]] = {}
+    changes = []
+    for path, number in zip(signatures.paths(fun, new.tree, positions), positions, strict=True):
+        before, after = pairs[number]
+        key = (id(before), id(after))
+        if key not in alike:
+            alike[key] = _leaf_changes(before, after)
+        changes += [Change(path, *change) for change in alike[key]]
+    return changes
+
+
+def _leaf_changes(old: Leaf, new: Leaf) -> list[tuple[str, str, str]]:
+    """What differs, before and after."""
     what = [
         ("shape", old.shape != new.shape),
         ("dtype", old.dtype != new.dtype),
         ("weak_type", old.weak_type != new.weak_type),
     ]
     changes = [
-        Change(path, kind, str(old), str(new))
-        for kind, differs in what
-        if differs and (kind != "weak_type" or not what[1][1])
+        (kind, str(old), str(new)) for kind, differs in what if differs and (kind != "weak_type" or not what[1][1])
     ]
     if old.sharding != new.sharding:
         before, after = _devices(old.sharding), _devices(new.sharding)
         kind = "sharding" if before == after else "placement"
-        changes.append(Change(path, kind, _sharding_text(old.sharding), _sharding_text(new.sharding)))
+        changes.append((kind, _sharding_text(old.sharding), _sharding_text(new.sharding)))
     return changes
 
 
 def _structure_change(fun: Any, old: Signature, new: Signature) -> Change:
     before, after = signatures.paths(fun, old.tree), signatures.paths(fun, new.tree)
-    gone = [path for path in before if path not in set(after)]
-    come = [path for path in after if path not in set(before)]
+    was, is_now = set(before), set(after)
+    gone = [path for path in before if path not in is_now]
+    come = [path for path in after if path not in was]
     path = (come or gone or [""])[0]
     if not gone and not come:
         return Change("", "structure", *_difference(str(old.tree), str(new.tree)))

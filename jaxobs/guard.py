@@ -7,6 +7,7 @@ that a failure is never hidden from those who can mend it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -20,7 +21,8 @@ R = TypeVar("R")
 
 logger = logging.getLogger("jaxobs")
 
-_lock = threading.Lock()
+# Reentrant: a signal handler of the program may call into jaxobs while this thread is in here.
+_lock = threading.RLock()
 _errors: Counter[str] = Counter()
 _raise_errors = bool(os.environ.get("JAXOBS_RAISE_INTERNAL_ERRORS"))
 
@@ -31,6 +33,12 @@ def internal_error(where: str, error: BaseException) -> None:
         _errors[where] += 1
         first = _errors[where] == 1
     if first:
+        _log(where, error)
+
+
+def _log(where: str, error: BaseException) -> None:
+    # The program's own handlers and filters run here, and they may raise.
+    with contextlib.suppress(Exception):
         logger.warning(
             "jaxobs failed in `%s` and goes on without it (%s: %s). Your program is unaffected; "
             "further failures there are only counted, in jaxobs_internal_errors_total.",
@@ -47,7 +55,7 @@ def internal_errors() -> dict[str, int]:
 def reset() -> None:
     """Forgets the counted errors, with a fresh lock: for tests and for a forked child."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _errors.clear()
 
 

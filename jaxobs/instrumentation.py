@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -29,8 +29,9 @@ class _Target:
 
     module: str
     path: tuple[str, ...]
+    is_main: bool = False
     done: bool = False
-    trouble: str | None = field(default=None)
+    trouble: str | None = None
 
     @property
     def name(self) -> str:
@@ -63,6 +64,8 @@ def main_compiler(specs: Iterable[str], names: Collection[str]) -> Callable[[byt
       SettingError: a spec is not of the form `MODULE:FUNCTION`.
     """
     targets = [target for target in map(_target, specs) if target.module in {_MAIN, *names}]
+    for target in targets:
+        target.is_main = True
     return partial(_compile_main, targets) if targets else None
 
 
@@ -137,17 +140,20 @@ def _is_bound(target: _Target) -> bool:
 def _compile_main(targets: Sequence[_Target], source: bytes, path: str) -> CodeType:
     tree = compile(source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     calls: dict[str, Callable[[], None]] = {}
-    with guarded("instrumentation.compile"):
-        changed = compile(source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    with guarded("instrumentation.transform"):
         for target in targets:
             marker = f"jaxobs instruments {target.name}"
             calls[marker] = partial(_instrument, target, _MAIN)
-            _call_after_bindings(changed.body, target.path[0], marker)
-        code = compile(changed, path, "exec", dont_inherit=True)
+            _call_after_bindings(tree.body, target.path[0], marker)
+    code = compile(tree, path, "exec", dont_inherit=True)
+    with guarded("instrumentation.constants"):
         # The statements call constants, so that no name of ours is in the script's way.
-        constants = tuple(calls.get(each, each) if isinstance(each, str) else each for each in code.co_consts)
-        return code.replace(co_consts=constants)
-    return compile(tree, path, "exec", dont_inherit=True)
+        return code.replace(co_consts=tuple(_called(each, calls) for each in code.co_consts))
+    return compile(source, path, "exec", dont_inherit=True)
+
+
+def _called(constant: Any, calls: Mapping[str, Callable[[], None]]) -> Any:
+    return calls.get(constant, constant) if isinstance(constant, str) else constant
 
 
 def _call_after_bindings(block: list[ast.stmt], name: str, marker: str) -> None:
@@ -202,7 +208,7 @@ def _why_not(target: _Target) -> str:
     start = f"`{target.name}` was not instrumented:"
     if target.trouble:
         return f"{start} {target.trouble}."
-    module = sys.modules.get(target.module)
+    module = sys.modules.get(_MAIN if target.is_main else target.module)
     if module is None:
         return f"{start} module `{target.module}` was never imported. Name the module that the program imports."
     if "jax" not in sys.modules:
@@ -211,7 +217,7 @@ def _why_not(target: _Target) -> str:
     owner: Any = module
     for part in outer:
         owner = getattr(owner, part, None)
-    place = ".".join((target.module, *outer))
+    place = ".".join((_MAIN if target.is_main else target.module, *outer))
     return f"{start} `{place}` has no function `{target.path[-1]}`. {_listed(owner, module.__name__)}"
 
 

@@ -230,9 +230,9 @@ def belongs_to_a_compile(frame: FrameType | None) -> bool:
         name = seen.f_code.co_name
         if name in ("cache_miss", "jit_trace", "jit_lower") and _is_jax(seen.f_code.co_filename):
             return True
-        if name in ("jit_eval_shape", "eval_shape", "make_jaxpr_f"):
+        if name in ("jit_eval_shape", "eval_shape", "make_jaxpr_f") and _is_jax(seen.f_code.co_filename):
             return False
-    return False
+    return True
 
 
 def read_ahead_of_time(frame: FrameType | None) -> Miss | None:
@@ -482,8 +482,13 @@ def backends_awake() -> bool:
     bridge = sys.modules.get("jax._src.xla_bridge")
     if bridge is None:
         return False
+    # `backends_are_initialized` waits for a lock that is held for as long as an initialisation takes: minutes, where
+    # other hosts are waited for. A scrape, and whoever records meanwhile, must not wait with it.
+    backends = getattr(bridge, "_backends", None)
+    if backends is not None:
+        return len(backends) > 0
     awake = getattr(bridge, "backends_are_initialized", None)
-    return bool(awake()) if awake is not None else bool(getattr(bridge, "_backends", None))
+    return awake is not None and bool(awake())
 
 
 def clients() -> list[Any]:
@@ -496,7 +501,7 @@ def clients() -> list[Any]:
         import jax
 
         return [jax.local_devices()[0].client]
-    return list(dict.fromkeys(backends.values()))
+    return list(dict.fromkeys(list(backends.values())))
 
 
 def default_platform() -> str | None:

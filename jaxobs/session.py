@@ -148,6 +148,8 @@ class Session:
                     source.start()
                     self.sources.append(source)
             self._start_sampler()
+            # JAX forgets its backends at exit. What is registered after its own hook runs before it.
+            atexit.register(self.sample)
 
     def _start_sampler(self) -> None:
         self._sampler = Sampler(self)
@@ -183,6 +185,7 @@ class Session:
                 self._sampler.stop()
                 self._sampler = None
             self.store.freshen = None
+            atexit.unregister(self.sample)
             for source in self.sources:
                 with guarded(f"stop {type(source).__name__}"):
                     source.stop()

@@ -6,12 +6,15 @@ which JAX flattens them; their paths are worked out only when two signatures dif
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 MOST_REPR = 120
+MOST_LEAVES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +73,46 @@ def take(
     """The signature of calling `fun(*args, **kwargs)`; None where the arguments are out of sight."""
     if args is None:
         return None
-    from jax import tree_util
-
-    dynamic_args, dynamic_kwargs, statics = _split(fun, jit_info, args, kwargs or {}, static_values)
-    leaves, tree = tree_util.tree_flatten((dynamic_args, dynamic_kwargs))
-    return Signature(tuple(map(_leaf, leaves)), tree, statics, _options(jit_info))
-
-
-def _leaf(value: Any) -> Leaf:
+    import jax
     from jax.core import Tracer
 
+    dynamic_args, dynamic_kwargs, statics = _split(fun, jit_info, args, kwargs or {}, static_values)
+    leaves, tree = jax.tree_util.tree_flatten((dynamic_args, dynamic_kwargs))
+    wide = bool(jax.config.jax_enable_x64)
+    return Signature(tuple([_leaf(leaf, Tracer, wide) for leaf in leaves]), tree, statics, _options(jit_info))
+
+
+_leaves: dict[tuple[Any, ...], Leaf] = {}
+"""Leaves made before. Equal ones are one object, which makes signatures small, and quick to compare."""
+
+
+def _leaf(value: Any, tracer: type, wide: bool) -> Leaf:
     try:
         shape, dtype = value.shape, value.dtype
     except AttributeError:
         return _scalar_leaf(value)
-    weak_type = getattr(value, "weak_type", False)
-    if not isinstance(value, Tracer) and getattr(value, "committed", False):
-        return Leaf(shape, _dtype_name(dtype), weak_type, value.sharding)
-    return Leaf(shape, _dtype_name(dtype), weak_type)
+    committed = not isinstance(value, tracer) and getattr(value, "committed", False)
+    sharding = value.sharding if committed else None
+    key = (shape, dtype, getattr(value, "weak_type", False), sharding, wide)
+    try:
+        return _leaves[key]
+    except KeyError:
+        leaf = Leaf(shape, _dtype_name(dtype, wide), key[2], sharding)
+    except TypeError:  # a type of the user's whose shape cannot be hashed
+        return Leaf(shape, _dtype_name(dtype, wide), key[2], sharding)
+    if len(_leaves) >= MOST_LEAVES:
+        _leaves.clear()
+    _leaves[key] = leaf
+    return leaf
 
 
-_dtype_names: dict[tuple[Any, bool], str] = {}
-
-
-def _dtype_name(dtype: Any) -> str:
-    """As JAX canonicalises it: NumPy's float64 is float32 to a program unless 64 bits are enabled."""
+def _dtype_name(dtype: Any, wide: bool) -> str:
+    """As JAX canonicalises it: NumPy's float64 is float32 to a program unless 64 bits are enabled (`wide`)."""
     import jax
 
-    key = (dtype, bool(jax.config.jax_enable_x64))
-    name = _dtype_names.get(key)
-    if name is None:
-        canonical = dtype
-        if isinstance(getattr(dtype, "kind", None), str) and dtype.kind in "iufc":
-            canonical = jax.dtypes.canonicalize_dtype(dtype)
-        name = _dtype_names[key] = str(canonical)
-        if len(_dtype_names) > 256:
-            _dtype_names.clear()
-    return name
+    if not wide and isinstance(getattr(dtype, "kind", None), str) and dtype.kind in "iufc":
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    return str(dtype)
 
 
 def _scalar_leaf(value: Any) -> Leaf:
@@ -158,7 +164,23 @@ def _static(path: str, value: Any, static_values: bool) -> Static:
 def _options(jit_info: Any) -> tuple[tuple[str, str], ...]:
     if jit_info is None:
         return ()
-    return tuple((name, str(getattr(jit_info, name, None))) for name in _OPTIONS)
+    return tuple((name, _option_text(getattr(jit_info, name, None))) for name in _OPTIONS)
+
+
+def _option_text(value: Any) -> str:
+    try:
+        return _known_option_text(value)
+    except TypeError:  # it cannot be hashed
+        return shortened(str(value))
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _known_option_text(value: Any) -> str:
+    """The text of an option, one object for equal ones; a long one ends in a hash of the whole."""
+    text = str(value)
+    if len(text) <= MOST_REPR:
+        return text
+    return f"{shortened(text)} ({hashlib.sha256(text.encode()).hexdigest()[:12]})"
 
 
 def bounded_repr(value: Any) -> str:
@@ -192,14 +214,18 @@ def parameter_names(fun: Callable[..., Any]) -> list[str]:
     return names
 
 
-def paths(fun: Callable[..., Any], tree: Any) -> list[str]:
-    """The path of every leaf of a `Signature.tree`, as the user wrote the argument: `batch['image']`."""
+def paths(fun: Callable[..., Any], tree: Any, positions: Sequence[int] | None = None) -> list[str]:
+    """Paths of the leaves of a `Signature.tree`, as the user wrote the argument: `batch['image']`.
+
+    Args:
+      positions: of the leaves that are asked for; None for all.
+    """
     from jax import tree_util
 
     numbered = tree_util.tree_unflatten(tree, list(range(tree.num_leaves)))
     found = tree_util.tree_flatten_with_path(numbered)[0]
     parameters = parameter_names(fun)
-    return [_path(keys, parameters) for keys, _ in found]
+    return [_path(found[number][0], parameters) for number in (range(len(found)) if positions is None else positions)]
 
 
 def _path(keys: Sequence[Any], parameters: list[str]) -> str:

@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from jaxobs import guard, internals
+from jaxobs import config, guard, internals
 from jaxobs.catalogue import DISPATCH_BOUNDS, PHASE_BOUNDS
 from jaxobs.config import Settings
+from jaxobs.errors import SettingError
 from jaxobs.facts import (
     EAGER,
     OTHER,
@@ -43,13 +44,19 @@ E = TypeVar("E", bound=Event)
 
 MOST_DISPATCH_HISTOGRAMS = 40
 MOST_ERROR_TYPES = 16
-MOST_HISTORY = 720
+MOST_HISTORY = 360
+RECENT_HISTORY = 120
 MOST_NOTES = 20
 MOST_LABEL = 200
 MOST_WAITING_DURATIONS = 4096
 
 _TIMED_AT_FIRST = {"sampled": 1024, "all": math.inf, "off": 0}
 _TIMED_EACH_TICK = {"sampled": 64, "all": math.inf, "off": 0}
+
+
+def _label(text: str) -> str:
+    """A text of the user's as a label value: bounded, and such that it can be written as UTF-8."""
+    return text[:MOST_LABEL].encode("utf-8", "replace").decode()
 
 
 class MutableHistogram:
@@ -91,7 +98,7 @@ class CallStats:
         self.durations.clear()
         self._errors: Counter[str] = Counter()
         self._dispatch = MutableHistogram(DISPATCH_BOUNDS)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def calls(self) -> int:
@@ -104,7 +111,7 @@ class CallStats:
 
     def failed(self, error: BaseException) -> None:
         """Counts a call that raised; the types told apart are bounded."""
-        kind = type(error).__name__[:MOST_LABEL]
+        kind = _label(type(error).__name__)
         with self._lock:
             if kind not in self._errors and len(self._errors) >= MOST_ERROR_TYPES:
                 kind = OTHER
@@ -206,11 +213,26 @@ class Store:
         self._versions: dict[str, str] = {}
         self._capabilities: dict[str, bool] = {}
         self._notes: list[str] = []
-        self._process = internals.process_index_and_count()
+        self._process = (0, 1)
         self.started = time.time()
         self.program: str | None = None
         self.installed = False
         self.collect_seconds: float | None = None
+
+    def after_fork(self) -> None:
+        """In a forked child: nothing was done yet; what is known of the program and its wrappers stays."""
+        kept = {
+            name: _Function(name, stats=row.stats, shows_dispatch=row.shows_dispatch)
+            for name, row in self._functions.items()
+            if row.stats is not None
+        }
+        known = self._versions, self._capabilities, self._process, self.program, self.installed
+        self.reset()
+        self._versions, self._capabilities, self._process, self.program, self.installed = known
+        for row in kept.values():
+            assert row.stats is not None
+            row.stats.reset()
+        self._functions = kept
 
     def configure(self, settings: Settings) -> None:
         """Puts new bounds in force; what is recorded stays."""
@@ -238,9 +260,11 @@ class Store:
 
     def record(self, event: E) -> E:
         """Takes an event in, numbers it, and hands it on; returns the numbered event."""
+        index, _ = self._place()
         with self._lock:
-            self._sequence += 1
-            event = dataclasses.replace(event, sequence=self._sequence, pid=os.getpid(), process_index=self._process[0])
+            # In one step: a signal handler may record while this thread is in here.
+            sequence = self._sequence = self._sequence + 1
+            event = dataclasses.replace(event, sequence=sequence, pid=os.getpid(), process_index=index)
             if event.kind not in self._rings:
                 self._rings[event.kind] = _Ring(self.settings.max_events)
             self._rings[event.kind].append(event)
@@ -253,6 +277,13 @@ class Store:
             with guard.guarded("subscriber"):
                 callback(event)
         return event
+
+    def _place(self) -> tuple[int, int]:
+        """Index and count of processes: asked until the program has joined a job, which may be after the first event."""
+        if self._process[1] == 1:
+            with guard.guarded("process_index"):
+                self._process = internals.process_index_and_count()
+        return self._process
 
     def _add_compilation(self, event: Compilation) -> None:
         row = self._row(EAGER if event.eager else event.function)
@@ -267,10 +298,11 @@ class Store:
             self._unsaved[event.uncached_because] += 1
 
     def _row(self, name: str) -> _Function:
-        name = name[:MOST_LABEL]
+        name = _label(name)
         row = self._functions.get(name)
         if row is None:
-            if len(self._functions) >= self.settings.max_functions and name not in (EAGER, OTHER):
+            own = len(self._functions) - (EAGER in self._functions) - (OTHER in self._functions)
+            if own >= self.settings.max_functions and name not in (EAGER, OTHER):
                 self._dropped["max_functions"] += 1
                 return self._row(OTHER)
             row = self._functions[name] = _Function(name)
@@ -318,11 +350,13 @@ class Store:
         self._open.clear()
 
     def set_device(self, state: DeviceState, memory: DeviceMemory) -> None:
-        """A sample of one device; its history keeps the last 720."""
+        """A sample of one device; its history keeps the latest ones, and ever fewer of the older."""
         with self._lock:
             old = self._devices.get(state.device)
             point = (memory.time, memory.in_use_bytes, memory.live_array_bytes)
-            history = (*(old.history if old else ()), point)[-MOST_HISTORY:]
+            history = (*(old.history if old else ()), point)
+            if len(history) > MOST_HISTORY:
+                history = history[:-RECENT_HISTORY:2] + history[-RECENT_HISTORY:]
             self._devices[state.device] = dataclasses.replace(state, memory=memory, history=history)
 
     def describe(
@@ -334,13 +368,14 @@ class Store:
                 self._versions = dict(versions)
             if capabilities is not None:
                 self._capabilities = dict(capabilities)
-            self._process = internals.process_index_and_count()
 
     def note(self, sentence: str) -> bool:
         """Keeps a sentence for a person, once; returns whether it was new."""
         with self._lock:
             if sentence in self._notes:
                 return False
+            if len(self._notes) >= MOST_NOTES:
+                self._dropped["notes"] += 1
             self._notes = [*self._notes, sentence][-MOST_NOTES:]
             return True
 
@@ -376,19 +411,20 @@ class Store:
             with guard.guarded("freshen"):
                 self.freshen()
         enabled, directory = internals.persistent_cache()
+        index, count = self._place()
+        platform, hostname = internals.default_platform(), socket.gethostname()
         with self._lock:
-            index, count = self._process
             return Snapshot(
                 time=time.time(),
                 process=ProcessState(
                     pid=os.getpid(),
-                    hostname=socket.gethostname(),
+                    hostname=hostname,
                     program=self.program,
                     started=self.started,
                     process_index=index,
                     process_count=count,
                     versions=dict(self._versions),
-                    platform=internals.default_platform(),
+                    platform=platform,
                 ),
                 functions=tuple(row.frozen() for row in self._functions.values()),
                 phases={phase: histogram.frozen() for phase, histogram in self._phases.items()},
@@ -419,32 +455,35 @@ class Store:
 
 _store: Store | None = None
 _store_lock = threading.Lock()
+_hooked = False
 
 
 def current() -> Store:
     """The process's store, made when first asked for."""
-    global _store
+    global _store, _hooked
     if _store is None:
         with _store_lock:
             if _store is None:
-                _store = Store()
+                if not _hooked and hasattr(os, "register_at_fork"):
+                    os.register_at_fork(after_in_child=_after_fork)
+                    _hooked = True
+                _store = Store(_settings())
     return _store
 
 
-def _fresh_lock() -> None:
+def _settings() -> Settings:
+    """What the environment sets; `install` is where a wrong value is told of."""
+    try:
+        return config.resolve({})
+    except SettingError:
+        return Settings()
+
+
+def _after_fork() -> None:
+    """In a forked child: another process, which has done nothing yet."""
     global _store_lock
     _store_lock = threading.Lock()
-
-
-def after_fork() -> None:
-    """In a forked child: another process, which has done nothing yet."""
-    _fresh_lock()
     guard.reset()
     if _store is not None:
-        functions = {name: row.stats for name, row in _store._functions.items() if row.stats is not None}
-        installed, program = _store.installed, _store.program
-        _store.reset()
-        _store.installed, _store.program = installed, program
-        for name, kept in functions.items():
-            kept.reset()
-            _store._functions[name] = _Function(name, stats=kept, shows_dispatch=True)
+        with guard.guarded("fork"):
+            _store.after_fork()

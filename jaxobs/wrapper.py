@@ -112,7 +112,8 @@ def _delegate_to(kind: type) -> None:
 
 
 def _time(stats: store.CallStats, seconds: float) -> None:
-    stats.timed -= 1
+    # Never below nothing, which would time every call: two threads may have seen the last one that was to be timed.
+    stats.timed = max(0, stats.timed - 1)
     stats.durations.append(seconds)
     if len(stats.durations) > store.MOST_WAITING_DURATIONS:
         stats.drain()

@@ -9,14 +9,13 @@ from jaxobs.facts import as_event, plain
 from jaxobs.http_types import BadRequest, Request, Response, Route, json_response
 from jaxobs.store import Store
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
-
 
 def routes(store: Store) -> Mapping[str, Route]:
     """The paths that this exporter answers."""
 
     def live_page(request: Request) -> Response:
-        return Response(page.render(), "text/html; charset=utf-8", (("Content-Security-Policy", _POLICY),))
+        policy = ("Content-Security-Policy", page.CONTENT_SECURITY_POLICY)
+        return Response(page.render(), "text/html; charset=utf-8", (policy,))
 
     def snapshot(request: Request) -> Response:
         return json_response(plain(store.snapshot()))

@@ -5,9 +5,10 @@ Written next to its place and renamed, so that a reader never sees half of it.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import tempfile
-import time
 
 from jaxobs.config import Settings
 from jaxobs.errors import SettingError
@@ -20,46 +21,51 @@ class MetricsFile:
     """Writes at the end, and every `metrics_interval` seconds where one is set."""
 
     def __init__(self, store: Store, settings: Settings, path: str) -> None:
+        self.every = settings.metrics_interval or math.inf
         self._store = store
         self._renderer = Renderer(store)
         self._path = os.path.abspath(path)
-        self._interval = settings.metrics_interval
-        self._written = time.monotonic()
         self._owner = os.getpid()
-        folder = os.path.dirname(self._path)
         try:
-            os.makedirs(folder, exist_ok=True)
-            if os.path.isdir(self._path):
-                raise IsADirectoryError(None, "it is a directory")
-            with tempfile.TemporaryFile(dir=folder):
-                pass
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            self._try()
         except OSError as error:
             raise SettingError(
-                f"`metrics_file` is {path!r}, which cannot be written: {error.strerror}. "
+                f"`metrics_file` is {path!r}, which cannot be written: {error.strerror or error}. "
                 "Name a file in a directory that this process may write to."
             ) from None
 
+    def _try(self) -> None:
+        if os.path.isdir(self._path):
+            raise IsADirectoryError(None, "it is a directory")
+        if self._is_special():
+            with open(self._path, "ab"):
+                return
+        with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(self._path))):
+            pass
+
+    def _is_special(self) -> bool:
+        """Whether it is a pipe or a device such as `/dev/stdout`, which is written to and not replaced."""
+        return self._path.startswith(("/dev/", "/proc/")) or (
+            os.path.exists(self._path) and not os.path.isfile(self._path)
+        )
+
     def sample(self) -> None:
-        """Writes when an interval is set and over."""
-        if self._interval and time.monotonic() - self._written >= self._interval:
-            self._written = time.monotonic()
+        """Called every `every` seconds."""
+        if self.every < math.inf:
             self.write()
 
     def write(self) -> None:
         """Replaces the file; a failure is counted and leaves the old one in place."""
         if os.getpid() != self._owner:
             return
+        text = self._renderer.render()
         try:
-            folder, name = os.path.split(self._path)
-            number, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
-            try:
-                with os.fdopen(number, "wb") as file:
-                    file.write(self._renderer.render())
-                os.chmod(temporary, 0o644)
-                os.replace(temporary, self._path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
+            if self._is_special():
+                with open(self._path, "ab") as file:
+                    file.write(text)
+            else:
+                _replace(os.path.realpath(self._path), text)
         except OSError as error:
             self._store.drop("metrics_file_write")
             internal_error("metrics_file", error)
@@ -70,6 +76,20 @@ class MetricsFile:
     def close(self) -> None:
         """Writes the last state."""
         self.write()
+
+
+def _replace(path: str, content: bytes) -> None:
+    folder, name = os.path.split(path)
+    number, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def exporter(store: Store, settings: Settings) -> MetricsFile | None:

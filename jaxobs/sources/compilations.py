@@ -180,7 +180,11 @@ class Compilations:
         eager = miss.eager or (miss.fun is not None and internals.is_jax_function(miss.fun))
         function = self._function_name(end.name, miss, eager)
         with self._lock:
+            forgotten = self._explainer.forgotten
             why = self._explainer.explain(function, miss.fun, signature, miss.transform, phases=frozenset(phases))
+            forgotten = self._explainer.forgotten - forgotten
+        if forgotten:
+            self._store.drop("explained_signatures", forgotten)
         digest = None
         with guarded("fingerprint"):
             digest = internals.fingerprint(miss.module)

@@ -1,0 +1,7 @@
+"""`python -m jaxobs`."""
+
+import sys
+
+from jaxobs.cli import main
+
+sys.exit(main())

@@ -1,0 +1,189 @@
+"""The engine that says why: signatures made by hand and by calls, without compiling anything."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxobs import explanation, signature
+from jaxobs.explanation import Explainer
+from jaxobs.facts import CAUSES
+
+
+def take(fun, *args, static_argnums=(), **kwargs):
+    """The signature of a call."""
+    return signature.take(fun, SimpleNamespace(static_argnums=static_argnums, static_argnames=()), args, kwargs)
+
+
+def why(fun, *calls):
+    """The explanation of the last of these calls' misses."""
+    explainer = Explainer()
+    return [explainer.explain("f", fun, take(fun, *call)) for call in calls][-1]
+
+
+def f(state, batch=None, *rest):
+    """Something to name arguments after."""
+
+
+X = np.zeros((4, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "path", "what"),
+    [
+        (({"w": X},), ({"w": X[:2]},), "state['w']", "shape"),
+        ((X, {"image": X}), (X, {"image": X.astype(np.int32)}), "batch['image']", "dtype"),
+        (([X, (X, 1.0)],), ([X, (X, np.float32(1))],), "state[1][1]", "weak_type"),
+        ((X, X, X, X), (X, X, X, X[:1]), "rest[1]", "shape"),
+    ],
+)
+def test_paths_are_as_the_user_wrote_them(before, after, path, what) -> None:
+    """The argument's own name, then keys and indices."""
+    explained = why(f, before, after)
+    assert [(change.path, change.what) for change in explained.changes] == [(path, what)]
+    assert f"`{path}` was" in explained.reason
+
+
+def test_several_changes_are_all_listed() -> None:
+    """Each difference is a change; the cause is one of them; the sentence names four and counts the rest."""
+    before = {f"x{n}": X for n in range(7)}
+    after = {f"x{n}": X[:2] for n in range(7)}
+    explained = why(f, (before,), (after,))
+    assert len(explained.changes) == 7
+    assert explained.cause == "shape"
+    assert explained.reason.count(" was ") == 4
+    assert "3 more differences" in explained.reason
+
+
+def test_a_sharding_and_a_placement_are_told_apart() -> None:
+    """The same devices in another layout, or other devices."""
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    split, whole = (NamedSharding(mesh, spec) for spec in (PartitionSpec("data"), PartitionSpec()))
+    x = np.zeros(8, np.float32)
+    placed = [jax.device_put(x, where) for where in (split, whole, jax.devices()[1], jax.devices()[2])]
+    sharding = why(f, (placed[0],), (placed[1],))
+    assert (sharding.cause, sharding.changes[0].before) == ("sharding", "P('data') on {'data': 8}")
+    assert why(f, (placed[2],), (placed[3],)).cause == "placement"
+    assert why(f, (x,), (placed[2],)).changes[0].before == "uncommitted"
+
+
+def test_metadata_that_differs_is_quoted_where_it_differs() -> None:
+    """A flag deep in a pytree's metadata is shown, not the whole tree."""
+
+    @functools.partial(jax.tree_util.register_dataclass, data_fields=["x"], meta_fields=["name", "train"])
+    @dataclass
+    class Model:
+        x: object
+        name: str
+        train: bool
+
+    explained = why(f, (Model(X, "m" * 300, True),), (Model(X, "m" * 300, False),))
+    assert explained.cause == "structure"
+    (change,) = explained.changes
+    assert "True" in change.before and "False" in change.after
+    assert len(change.before) <= signature.MOST_REPR
+
+
+def test_static_arguments_by_value() -> None:
+    """The parameter's name, both values; objects that print alike are said to be others."""
+
+    def g(x, mode):
+        """Two arguments."""
+
+    explainer = Explainer()
+    for mode in ("train", "eval"):
+        explained = explainer.explain("g", g, take(g, X, mode, static_argnums=(1,)))
+    assert explained.cause == "static_argument"
+    assert "`mode` was 'train', is now 'eval'" in explained.reason
+
+
+def test_static_values_can_be_kept_out() -> None:
+    """With the setting off, a reason shows the type and not the value."""
+    info = SimpleNamespace(static_argnums=(0,), static_argnames=())
+    taken = signature.take(f, info, ("secret",), {}, static_values=False)
+    assert taken is not None
+    assert taken.statics[0].text == "str"
+
+
+def test_partials_methods_and_wrappers_are_one_function() -> None:
+    """What is made again around one function is a new object of the same function."""
+
+    class Model:
+        def step(self, x):
+            """A method."""
+
+    for make in (lambda: functools.partial(f, 1), lambda: Model().step, lambda: functools.wraps(f)(lambda x: x)):
+        explainer = Explainer()
+        causes = [explainer.explain("f", make(), take(f, X)).cause for _ in range(3)]
+        assert causes == ["first_call", "new_function", "new_function"]
+
+
+def test_a_bound_method_read_again_is_the_same_function() -> None:
+    """Python makes a bound method anew at each access; JAX takes equal ones for one."""
+
+    class Model:
+        def step(self, x):
+            """A method."""
+
+    model, explainer = Model(), Explainer()
+    one = model.step
+    explainer.explain("step", one, take(one, X))
+    assert explainer.explain("step", model.step, take(model.step, X[:1])).cause == "shape"
+
+
+def test_an_id_that_comes_back_is_no_old_friend() -> None:
+    """A function object at the address of a dead one is new."""
+    explainer = Explainer()
+    causes = []
+    for _ in range(4):
+        g = lambda x: x  # noqa: E731
+        causes.append(explainer.explain("g", g, take(g, X)).cause)
+        del g
+        gc.collect()
+    assert causes == ["first_call"] + ["new_function"] * 3
+
+
+@pytest.mark.parametrize(
+    ("phases", "part"),
+    [
+        ({"trace", "lower", "compile"}, "traced anew"),
+        ({"lower", "compile"}, "lowered anew"),
+        ({"compile"}, "devices changed"),
+    ],
+)
+def test_out_of_sight_the_class_is_told_by_the_phases(phases, part) -> None:
+    """Without arguments the cause is unknown, and the sentence says what kind it must be."""
+    explainer = Explainer()
+    explainer.explain("f", f, None)
+    explained = explainer.explain("f", f, None, phases=frozenset(phases))
+    assert explained.cause == "unknown"
+    assert part in explained.reason
+
+
+def test_memory_is_bounded() -> None:
+    """Ten thousand functions leave as many programs as the bound allows."""
+    explainer = Explainer(most_programs=100)
+    for n in range(10_000):
+        explainer.explain(f"f{n}", None, None)
+    assert len(explainer._programs) == 100
+
+
+def test_every_cause_is_one_of_the_contract() -> None:
+    """Causes with a cure, and their order, are names of the contract."""
+    assert set(explanation._CURES) <= set(CAUSES)
+    assert set(explanation._ORDER) == set(explanation._CURES)
+
+
+def test_numpy_and_jax_arrays_have_one_signature() -> None:
+    """Also float64 from NumPy, which JAX makes float32."""
+    import jax.numpy as jnp
+
+    taken = [take(f, x) for x in (np.zeros(3), np.zeros(3, np.float32), jnp.zeros(3))]
+    assert taken[0] == taken[1] == taken[2]

@@ -1,31 +1,29 @@
 """Why it compiled: the new signature against the nearest of those that the function was compiled for before.
 
 A *program* is what JAX would compile once: one code object, or one primitive with its parameters, under one
-transformation. For each program the signatures and function objects seen are kept, bounded and by weak reference.
+transformation. For each program the history keeps signatures and function objects, bounded and by weak reference.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
+import itertools
+import operator
 import os
+import re
 import types
 import weakref
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from jaxobs import internals
 from jaxobs import signature as signatures
 from jaxobs.facts import Change
+from jaxobs.history import History, Program, equal
 from jaxobs.signature import Leaf, Signature
 
-MOST_PROGRAMS = 2048
-MOST_SIGNATURES = 32
-MOST_WORDS = 1_000_000
-"""Memory for all signatures together, in words of 8 bytes."""
 MOST_NAMED = 4
 
 _CURES = {
@@ -52,29 +50,11 @@ class Explanation:
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(slots=True)
-class _Program:
-    """What one program was compiled for."""
-
-    seen: deque[tuple[Callable[[], Any], Signature | None]] = field(
-        default_factory=lambda: deque(maxlen=MOST_SIGNATURES)
-    )
-    objects: int = 0
-    """Function objects seen for it."""
-
-
 class Explainer:
     """Remembers what was compiled, and says of each new miss what differs. Not thread-safe: its owner locks."""
 
-    def __init__(self, most_programs: int = MOST_PROGRAMS, most_words: int = MOST_WORDS) -> None:
-        self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
-        self._remembered: OrderedDict[Hashable, _Program] = OrderedDict()
-        """Those programs that have signatures."""
-        self._most_programs = most_programs
-        self._most_words = most_words
-        self._words = 0
-        self.forgotten = 0
-        """Signatures given up for the bounds; the next miss of such a program has no more than a class of cause."""
+    def __init__(self, history: History | None = None) -> None:
+        self.history = History() if history is None else history
 
     def explain(
         self,
@@ -93,48 +73,13 @@ class Explainer:
           phases: those that ran, which tell the class of the cause where the arguments cannot.
         """
         key = (identity(fun, name), name, transform)
-        program = self._programs.get(key)
-        if program is None:
-            program = self._programs[key] = _Program()
-            if len(self._programs) > self._most_programs:
-                oldest, given_up = self._programs.popitem(last=False)
-                self._remembered.pop(oldest, None)
-                for _, signature_given_up in given_up.seen:
-                    self._forget(signature_given_up)
-        self._programs.move_to_end(key)
-        signature = _with_known_tree(signature, program)
-        known = any(_same(reference(), fun) for reference, _ in program.seen)
+        program = self.history.program(key)
+        signature = program.sharing(signature)
+        known = any(_same(each.function(), fun) for each in program.seen)
         explanation = self._explain(name, fun, signature, transform, program, known, phases)
         program.objects += not known
-        self._remember(key, program, _reference(fun), signature)
+        self.history.remember(key, _reference(fun), signature)
         return explanation
-
-    def _remember(
-        self, key: Hashable, program: _Program, reference: Callable[[], Any], signature: Signature | None
-    ) -> None:
-        if len(program.seen) == MOST_SIGNATURES:
-            self._forget(program.seen.popleft()[1])
-        program.seen.append((reference, signature))
-        if signature is not None:
-            self._words += _words(signature)
-            self._remembered[key] = program
-            self._remembered.move_to_end(key)
-        while self._words > self._most_words:
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        """Gives up the oldest signature of the program that compiled longest ago."""
-        key, program = next(iter(self._remembered.items()))
-        for position, (reference, signature) in enumerate(program.seen):
-            if signature is not None:
-                program.seen[position] = (reference, None)
-                self._forget(signature)
-                return
-        del self._remembered[key]
-
-    def _forget(self, signature: Signature | None) -> None:
-        self._words -= _words(signature)
-        self.forgotten += signature is not None
 
     def _explain(
         self,
@@ -142,7 +87,7 @@ class Explainer:
         fun: Any,
         new: Signature | None,
         transform: str | None,
-        program: _Program,
+        program: Program,
         known: bool,
         phases: frozenset[str],
     ) -> Explanation:
@@ -153,7 +98,7 @@ class Explainer:
                 "batch": " under jax.vmap",
             }
             return Explanation("first_call", f"First call of `{name}`{under.get(transform or '', '')}.")
-        old = _nearest(new, [s for _, s in program.seen])
+        old = _nearest(new, program.signatures())
         changes = () if new is None or old is None else tuple(_changes(fun, old, new))
         if fun is not None and not known and transform is None and not getattr(fun, "_apply_primitive", False):
             made = f"It is function object number {program.objects + 1} made from the same code"
@@ -175,28 +120,10 @@ def _by_class(saw_arguments: bool, phases: frozenset[str]) -> str:
     return f"{what}; it was neither traced nor lowered anew, so the devices changed"
 
 
-def _words(signature: Signature | None) -> int:
-    """Roughly the memory that a signature keeps: each of its different leaves weighs much more than the next equal one."""
-    if signature is None:
-        return 0
-    return 32 + len(signature.leaves) + 24 * len(set(map(id, signature.leaves)))
-
-
-def _with_known_tree(signature: Signature | None, program: _Program) -> Signature | None:
-    """The signature with a tree that the program has already, where they are equal: one to keep, quick to compare."""
-    if signature is None:
+def _nearest(new: Signature | None, earlier: list[Signature]) -> Signature | None:
+    if new is None or not earlier:
         return None
-    for tree in {id(each.tree): each.tree for _, each in program.seen if each is not None}.values():
-        if _equal(tree, signature.tree):
-            return dataclasses.replace(signature, tree=tree)
-    return signature
-
-
-def _nearest(new: Signature | None, earlier: list[Signature | None]) -> Signature | None:
-    known = [s for s in earlier if s is not None]
-    if new is None or not known:
-        return None
-    return min(reversed(known), key=functools.partial(_distance, new))
+    return min(reversed(earlier), key=functools.partial(_distance, new))
 
 
 def _distance(new: Signature, old: Signature) -> tuple[int, int]:
@@ -207,9 +134,14 @@ def _distance(new: Signature, old: Signature) -> tuple[int, int]:
         return kinds, len(new.leaves)
     return kinds, sum(
         (a.shape != b.shape) + (a.dtype != b.dtype or a.weak_type != b.weak_type) + (a.sharding != b.sharding)
-        for a, b in zip(new.leaves, old.leaves, strict=True)
-        if a is not b and a != b
+        for a, b in _unlike(new, old)
     )
+
+
+def _unlike(a: Signature, b: Signature) -> Iterator[tuple[Leaf, Leaf]]:
+    """Pairs of leaves that differ; most are the same object, which is seen without a look at the leaf."""
+    others = itertools.compress(zip(a.leaves, b.leaves, strict=True), map(operator.is_not, a.leaves, b.leaves))
+    return (pair for pair in others if pair[0] != pair[1])
 
 
 def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
@@ -232,13 +164,14 @@ def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
 
 
 def _leaves_changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
-    pairs = list(zip(old.leaves, new.leaves, strict=True))
-    positions = [number for number, (a, b) in enumerate(pairs) if a is not b and a != b]
+    positions = [
+        number for number, (a, b) in enumerate(zip(old.leaves, new.leaves, strict=True)) if a is not b and a != b
+    ]
     # Many leaves change alike, and a text is dear.
     alike: dict[tuple[int, int], list[tuple[str, str, str]]] = {}
     changes = []
     for path, number in zip(signatures.paths(fun, new.tree, positions), positions, strict=True):
-        before, after = pairs[number]
+        before, after = old.leaves[number], new.leaves[number]
         key = (id(before), id(after))
         if key not in alike:
             alike[key] = _leaf_changes(before, after)
@@ -279,11 +212,13 @@ def _difference(before: str, after: str) -> tuple[str, str]:
     before, after = " ".join(before.split()), " ".join(after.split())
     same = len(os.path.commonprefix([before, after]))
     tail = len(os.path.commonprefix([before[same:][::-1], after[same:][::-1]]))
-    start = max(before.rfind(" ", 0, same), before.rfind("(", 0, same), same - 40) + 1
+    # What it is called stands before the value: `('deterministic', Static(value=False))`.
+    cuts = [match.end() for match in re.finditer(r"[\s,(\[{]", before[:same]) if match.end() >= same - 60]
+    start = max((cut for cut in cuts if cut <= same - 20), default=max(0, same - 60))
 
     def piece(text: str) -> str:
-        end = min(len(text), len(text) - tail + 12)
-        return signatures.shortened(text[start:end])
+        end = re.compile(r"[\s,)\]}]|$").search(text, max(same, len(text) - tail))
+        return signatures.shortened(text[start : end.start() if end else len(text)])
 
     return piece(before), piece(after)
 
@@ -307,26 +242,20 @@ def _sharding_text(sharding: Any) -> str:
 
 
 def _listed(changes: tuple[Change, ...]) -> str:
-    texts = list(dict.fromkeys(f"{_named(each.path)} was {each.before}, is now {each.after}" for each in changes))
+    texts = list(dict.fromkeys(_told(each) for each in changes))
     more = [f"{len(texts) - MOST_NAMED} more differences"] if len(texts) > MOST_NAMED else []
     return "; ".join(texts[:MOST_NAMED] + more)
 
 
-def _named(path: str) -> str:
-    return f"`{path}`" if path else "the metadata of its arguments"
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Equality that may run the user's `__eq__`: what raises there is a difference."""
-    try:
-        return bool(a == b)
-    except Exception:
-        return False
+def _told(change: Change) -> str:
+    if change.path:
+        return f"`{change.path}` was {change.before}, is now {change.after}"
+    return f"the metadata of its arguments changed from `{change.before}` to `{change.after}`"
 
 
 def _same(known: Any, fun: Any) -> bool:
     """Whether JAX takes the two for one function: the same object, or equal ones such as two bound methods."""
-    return known is fun or (known is not None and type(known) is type(fun) and _equal(known, fun))
+    return known is fun or (known is not None and type(known) is type(fun) and equal(known, fun))
 
 
 def _reference(fun: Any) -> Callable[[], Any]:

@@ -6,6 +6,7 @@ since the last scrape is not rendered again.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
 
 MOST_SERIES = 2500
+_RESERVED = 100
+"""Of these, what is kept for the observer's own: they tell what was cut off."""
+_BY_URGENCY = sorted(METRICS, key=lambda metric: "function" in metric.labels)
+"""Where there are too many series it is functions that are many: the others are admitted before them."""
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 _END = b"# EOF\n"
+_MOST_REFUSED = 50_000
 
 
 class SnapshotCollector:
@@ -31,7 +37,9 @@ class SnapshotCollector:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._admitted: set[tuple[str, Labels]] = set()
+        self._refused: set[tuple[str, Labels]] = set()
         self._series = 0
+        self._lock = threading.Lock()
 
     def describe(self) -> list[Family]:
         """The families without samples: registering collects nothing."""
@@ -43,12 +51,15 @@ class SnapshotCollector:
             yield _family(metric, samples)
 
     def samples(self) -> Iterator[tuple[Metric, list[tuple[Labels, Value]]]]:
-        """Every metric with its samples, within the bound on series; what does not fit is counted."""
+        """Every metric with its samples, within the bound on series; what does not fit is counted, once."""
         snapshot = self._store.snapshot()
+        found = {}
+        for metric in _BY_URGENCY:
+            with self._lock:
+                found[metric.name] = [each for each in metric.read(snapshot) if self._admit(metric, each)]
         for metric in METRICS:
-            samples = [each for each in metric.read(snapshot) if self._admit(metric, each)]
-            if samples or not metric.labels:
-                yield metric, samples
+            if found[metric.name] or not metric.labels:
+                yield metric, found[metric.name]
 
     def _admit(self, metric: Metric, sample: tuple[Labels, Value]) -> bool:
         labels, value = sample
@@ -56,8 +67,11 @@ class SnapshotCollector:
         if key in self._admitted:
             return True
         cost = len(value.counts) + 2 if isinstance(value, Histogram) else 2 if metric.kind == "summary" else 1
-        if self._series + cost > MOST_SERIES and not metric.name.startswith("jaxobs_"):
-            self._store.drop("max_series", cost)
+        most = MOST_SERIES if metric.name.startswith("jaxobs_") else MOST_SERIES - _RESERVED
+        if self._series + cost > most:
+            if key not in self._refused and len(self._refused) < _MOST_REFUSED:
+                self._refused.add(key)
+                self._store.drop("max_series", cost)
             return False
         self._admitted.add(key)
         self._series += cost
@@ -143,8 +157,3 @@ def _generator(content_type: str) -> Callable[[Any], bytes]:
     from prometheus_client.exposition import generate_latest as generate_text
 
     return generate_text
-
-
-def negotiate(accept: str | None) -> str:
-    """The exposition format for an `Accept` header: OpenMetrics where it is asked for, else text 0.0.4."""
-    return OPENMETRICS if accept and "application/openmetrics-text" in accept else TEXT

@@ -38,6 +38,22 @@ CAUSES = (
 PHASES = ("trace", "lower", "compile", "cache_load")
 """The phases of a cache miss. A persistent-cache hit has `cache_load` in the place of `compile`."""
 
+EVENT_KINDS = (
+    "manifest",
+    "compilation",
+    "cache_lookup",
+    "out_of_memory",
+    "error",
+    "step",
+    "memory",
+    "transfer",
+    "nonfinite",
+    "finding",
+    "action",
+    "exit",
+)
+"""What an event may be: the field `event` of the log, the parameter `kind` of the API."""
+
 CACHE_RESULTS = ("miss", "hit", "disabled")
 """What the persistent compilation cache did: looked and found nothing, loaded, or was not asked."""
 
@@ -304,6 +320,8 @@ def as_event(event: Event) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Facts as what JSON knows: dictionaries, lists, texts, numbers."""
+    if value is None or type(value) in (str, int, bool):
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
     if isinstance(value, Mapping):

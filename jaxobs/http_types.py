@@ -31,6 +31,32 @@ class Response:
 Route = Callable[[Request], Response]
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """One thing that a client accepts: `text/plain;version=0.0.4;q=0.3`."""
+
+    name: str
+    parameters: Mapping[str, str]
+    quality: float
+
+
+def accepted(header: str | None) -> list[Accepted]:
+    """What an `Accept` or `Accept-Encoding` header lists, in its order; what makes no sense in it is left out."""
+    found = []
+    for part in (header or "").split(","):
+        name, *rest = (piece.strip() for piece in part.split(";"))
+        parameters = {
+            key.strip().lower(): value.strip().strip('"') for key, _, value in (p.partition("=") for p in rest)
+        }
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            continue
+        if name:
+            found.append(Accepted(name.lower(), parameters, quality))
+    return found
+
+
 class BadRequest(ValueError):  # noqa: N818 - the name of the HTTP status
     """The request cannot be answered; the message says why and what would be right."""
 

@@ -35,10 +35,21 @@ def when_imported(module_name: str, callback: Callable[[], object]) -> None:
         if _finder not in sys.meta_path:
             # Left there for good: taking it out would make an import that is under way skip the next finder.
             sys.meta_path.insert(0, _finder)
-    spec = getattr(sys.modules.get(module_name), "__spec__", None)
+    _look_at(module_name)
+
+
+def _look_at(module_name: str) -> None:
+    """Calls back for a module that is there, and watches one that is on its way."""
+    module = sys.modules.get(module_name)
+    # To touch a lazy module would load it.
+    if module is None or type(module).__name__ == "_LazyModule":
+        return
+    spec = getattr(module, "__spec__", None)
     if getattr(spec, _MARK, False):
         _watch(spec)
-    if _is_imported(module_name):
+    if not getattr(spec, _MARK, False):
+        if isinstance(getattr(type(spec), _MARK, None), property):
+            spec.__class__ = type(spec).__mro__[1]
         _call_back(module_name)
 
 
@@ -55,21 +66,14 @@ def _call_back_if_there(module_name: str) -> None:
         _call_back(module_name)
 
 
-def _is_imported(module_name: str) -> bool:
-    """Whether the module's code has run to its end. A lazy module's has not; touching it would run it."""
-    module = sys.modules.get(module_name)
-    if module is None or type(module).__name__ == "_LazyModule":
-        return False
-    return not getattr(getattr(module, "__spec__", None), _MARK, False)
-
-
 def _watch(spec: Any) -> None:
     with guarded("import_hooks.watch"):
-        spec.__class__ = _watched(type(spec))
+        if _MARK not in vars(type(spec)):
+            spec.__class__ = _watched(type(spec))
 
 
 @functools.cache
-def _watched(kind: type) -> type:
+def _watched(kind: Any) -> Any:
     """A subclass of a spec's class that calls back when importlib clears its mark."""
 
     def initializing(spec: Any) -> bool:
@@ -103,7 +107,9 @@ class _Finder:
     ) -> ModuleSpec | None:
         if not _awaited or getattr(self._asking, "name", None) == name:
             return None
-        self._catch_up()
+        for awaited in tuple(_awaited):
+            # It may have come in past this finder: by one in front of it, lazily, or a moment before somebody waited.
+            _look_at(awaited)
         if name not in _awaited or target is not None:
             return None
         before, self._asking.name = getattr(self._asking, "name", None), name
@@ -117,12 +123,6 @@ class _Finder:
         if spec is not None:
             _watch(spec)
         return spec
-
-    def _catch_up(self) -> None:
-        """Calls back for modules that came in past this finder, through one in front of it or lazily."""
-        for name in tuple(_awaited):
-            if _is_imported(name):
-                _call_back(name)
 
     def _found_by_others(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         finders = list(sys.meta_path)

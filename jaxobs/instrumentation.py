@@ -138,7 +138,7 @@ def _is_bound(target: _Target) -> bool:
 
 
 def _compile_main(targets: Sequence[_Target], source: bytes, path: str) -> CodeType:
-    tree = compile(source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    tree = ast.parse(source, path)
     calls: dict[str, Callable[[], None]] = {}
     with guarded("instrumentation.transform"):
         for target in targets:

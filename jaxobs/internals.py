@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import operator
 import os
 import sys
 import sysconfig
@@ -405,12 +406,11 @@ def is_jax_function(fun: Any) -> bool:
 class TraceState:
     """Lets the wrapper tell a call that executes from one made while another function is traced."""
 
-    context: Any
-    """Has `trace`, the current trace of this thread."""
+    current: Callable[[Any], Any]
+    holder: Any
+    """`current(holder)` is the current trace of this thread. Two parts because the call is cheaper than a closure's."""
     eval_trace: Any
-    """What `context.trace` is when nothing is traced."""
-    array_type: type
-    """Concrete type of a `jax.Array`: a call that returned one did execute."""
+    """What the current trace is when nothing is traced."""
     staging: type
     """Type of the traces that write a program down instead of running it."""
 
@@ -418,32 +418,35 @@ class TraceState:
         """Whether calls on this thread run now: nothing is traced into a program around them.
 
         Under `grad` or `vmap` alone a call does run: these traces stand on the evaluation, not on a program.
+        So it does in an eager `shard_map`, whose trace stands on nothing.
         """
-        trace = self.context.trace
+        trace = self.current(self.holder)
         for _ in range(64):
             if trace is self.eval_trace:
                 return True
             if trace is None or isinstance(trace, self.staging):
                 return False
-            trace = getattr(trace, "parent_trace", None)
+            trace = getattr(trace, "parent_trace", self.eval_trace)
         return False
-
-
-class _Always:
-    trace = None
 
 
 def trace_state() -> TraceState:
     """What this JAX gives to tell tracing from executing; every call counts where it gives nothing."""
     try:
         from jax._src import core
-        from jax._src.array import ArrayImpl
         from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
-        state = TraceState(core.trace_ctx, core.eval_trace, ArrayImpl, DynamicJaxprTrace)
-        state.executes()
-    except (ImportError, AttributeError):
-        return TraceState(_Always(), None, object, _Always)
+        holder = getattr(core, "trace_state_strong_ref", None)
+        if holder is not None:
+            # The property's own function: half the price of the property, on the way of every instrumented call.
+            current = vars(type(holder))["value"].fget
+        else:
+            holder, current = core.trace_ctx, operator.attrgetter("trace")
+        state = TraceState(current, holder, core.eval_trace, DynamicJaxprTrace)
+        if current(holder) is not core.trace_ctx.trace:
+            raise AttributeError("trace_state_strong_ref")
+    except (ImportError, AttributeError, KeyError, TypeError):
+        return TraceState(lambda holder: None, None, None, type(None))
     return state
 
 

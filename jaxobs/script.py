@@ -1,8 +1,8 @@
 """Runs a script, directory, zip file or module in this process as `python` would run it.
 
 The interpreter is left to do what it can do itself: what the script raises travels on through the caller to the
-interpreter, which reports it, runs exit handlers and chooses the exit status. Only the frames below the script are taken
-out of the traceback first. This module knows nothing of who wants the script run.
+interpreter, which reports it, runs exit handlers and chooses the exit status. Only the frames below the script are
+taken out of the traceback first. This module knows nothing of who wants the script run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def run_path(path: str, arguments: Sequence[str] = (), compile_source: Compile |
     The first entry of `sys.path`, which the launch of this program has put there, gives way to the script's.
     """
     sys.argv[:] = [path, *arguments]
-    absolute = os.path.join(os.getcwd(), path)
+    absolute = os.getcwd() if path == "." else os.path.join(os.getcwd(), path)
     if _is_importable(absolute):
         _set_first_path(absolute, even_if_safe=True)
         _renew_main(BuiltinImporter)
@@ -54,12 +54,20 @@ def _run_file(path: str, source: bytes, compile_source: Compile | None) -> None:
     if compiled:
         _run(lambda: exec(namespace["__loader__"].get_code("__main__"), namespace))
     else:
-        _run(lambda: exec((compile_source or _compile)(source, path), namespace))
+        _run(lambda: exec(_compiled(source, path, compile_source or _compile), namespace))
 
 
 def _compile(source: bytes, path: str) -> CodeType:
     # This module's own __future__ imports are not the script's.
     return compile(source, path, "exec", dont_inherit=True)
+
+
+def _compiled(source: bytes, path: str, compile_source: Compile) -> CodeType:
+    try:
+        return compile_source(source, path)
+    except BaseException as error:
+        error.__traceback__ = None  # the frames of compiling tell nothing; those below come with the `raise`
+        raise
 
 
 def _run_module(name: str, alter_argv: bool, compile_source: Compile | None) -> None:
@@ -119,7 +127,7 @@ def _read(path: str) -> bytes:
 
 
 def _give_up(message: str) -> NoReturn:
-    print(message, file=sys.stderr)
+    sys.stderr.write(f"{message}\n")
     raise SystemExit(2)
 
 
@@ -163,7 +171,7 @@ def _report_without_our_frames(uncaught: BaseException) -> None:
     def excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if script_hook is None:
             del sys.excepthook
-            print("sys.excepthook is missing", file=sys.stderr)
+            sys.stderr.write("sys.excepthook is missing\n")
         else:
             sys.excepthook = script_hook
         if error is uncaught:

@@ -6,27 +6,35 @@ request for a host name that is not ours (which is how a web page would reach a 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
+import io
+import ipaddress
+import selectors
 import socket
 import socketserver
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from jaxobs import discovery
 from jaxobs.errors import PortTakenError, SettingError
 from jaxobs.guard import internal_error
-from jaxobs.http_types import BadRequest, Request, Response, Route, json_response
+from jaxobs.http_types import BadRequest, Request, Response, Route, accepted, json_response
 from jaxobs.store import Store
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
+MOST_CONNECTIONS = 64
+"""Connections that are served at once, each by a thread of its own."""
+
 _LEAST_COMPRESSED = 1024
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # neither leaves a descriptor to children
 _SECURITY = [
     ("X-Content-Type-Options", "nosniff"),
     ("Cache-Control", "no-store"),
@@ -41,7 +49,7 @@ def application(store: Store, hosts: frozenset[str] | None = None) -> Applicatio
       hosts: host names that requests may be for; None for any.
     """
     routes: dict[str, Route] = {"/healthz": lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
-    for module in discovery.modules("jaxobs.exporters"):
+    for module in discovery.modules("jaxobs.exporters", internal_error):
         if hasattr(module, "routes"):
             routes.update(module.routes(store))
 
@@ -50,10 +58,7 @@ def application(store: Store, hosts: frozenset[str] | None = None) -> Applicatio
             response = _answer(routes, environ)
         else:
             response = _problem("403 Forbidden", f"This endpoint is for requests to {', '.join(sorted(hosts))} only.")
-        body, headers = (
-            response.body,
-            [("Content-Type", response.content_type), *_SECURITY, *response.headers],
-        )
+        body, headers = response.body, [("Content-Type", response.content_type), *_SECURITY, *response.headers]
         if len(body) >= _LEAST_COMPRESSED and _accepts_gzip(environ):
             body = gzip.compress(body, compresslevel=1)
             headers.append(("Content-Encoding", "gzip"))
@@ -70,8 +75,7 @@ def _host(environ: Mapping[str, Any]) -> str:
 
 
 def _accepts_gzip(environ: Mapping[str, Any]) -> bool:
-    accepted = [part.strip().split(";") for part in environ.get("HTTP_ACCEPT_ENCODING", "").split(",")]
-    return any(name.strip() == "gzip" and "q=0" not in [p.strip() for p in rest] for name, *rest in accepted)
+    return any(each.name == "gzip" and each.quality > 0 for each in accepted(environ.get("HTTP_ACCEPT_ENCODING")))
 
 
 def _answer(routes: Mapping[str, Route], environ: dict[str, Any]) -> Response:
@@ -80,7 +84,7 @@ def _answer(routes: Mapping[str, Route], environ: dict[str, Any]) -> Response:
         return _problem("405 Method Not Allowed", "This endpoint only answers GET.", (("Allow", "GET, HEAD"),))
     route = routes.get(path)
     if route is None:
-        return _problem("404 Not Found", f"No such path: {path!r}. Paths: {', '.join(sorted(routes))}.")
+        return _problem("404 Not Found", f"No such path: {path!r:.200}. Paths: {', '.join(sorted(routes))}.")
     query = dict(reversed(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)))
     try:
         return route(Request(path, query, environ.get("HTTP_ACCEPT")))
@@ -99,13 +103,69 @@ def _problem(status: str, message: str, headers: tuple[tuple[str, str], ...] = (
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.socket.setblocking(False)
+        self._connections: dict[Any, None] = {}
+        self._lock = threading.Lock()
+        self._closing = False
+        self._woken, self._wake = socket.socketpair()
+        self.cut_off: Callable[[], None] = lambda: None
+        """Called when a connection is ended because there are too many."""
 
     def server_bind(self) -> None:
         """Binds without the reverse look-up of the host's name that the base class makes: it can take seconds."""
         socketserver.TCPServer.server_bind(self)
-        host, self.server_port = self.server_address[:2]  # type: ignore[misc]
+        host, self.server_port = self.server_address[:2]
         self.server_name = str(host)
         self.setup_environ()
+
+    def serve_until_closed(self) -> None:
+        """Accepts connections without ever waking up for nothing, which the base class does several times a second."""
+        with _Selector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while not self._closing:
+                selector.select()
+                if not self._closing:
+                    self.handle_request()
+
+    def stop(self) -> None:
+        """Ends `serve_until_closed`, from another thread."""
+        self._closing = True
+        with contextlib.suppress(OSError):
+            self._wake.send(b"x")
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for each connection. Where there are too many, the oldest makes way: it is slow, or stuck."""
+        with self._lock:
+            self._connections[request] = None
+            oldest = next(iter(self._connections)) if len(self._connections) > MOST_CONNECTIONS else None
+        if oldest is not None:
+            with contextlib.suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+            self.cut_off()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Closes a connection."""
+        with self._lock:
+            self._connections.pop(request, None)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Closes the sockets that nobody serves any more."""
+        super().server_close()
+        self._woken.close()
+        self._wake.close()
+
+    def forget(self) -> None:
+        """In a forked child: closes what it inherited. Open connections are the parent's, which goes on with them."""
+        self.server_close()
+        for connection in list(self._connections):
+            connection.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hung up is no error of ours."""
@@ -121,6 +181,10 @@ class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """The endpoint is silent."""
 
+    def get_stderr(self) -> Any:
+        """Where `wsgiref` prints the traceback of a client that stopped reading: nowhere."""
+        return io.StringIO()
+
     def address_string(self) -> str:
         return str(self.client_address[0])
 
@@ -130,31 +194,28 @@ class Handle:
 
     def __init__(self, server: _Server, addr: str) -> None:
         self._server = server
-        shown = (
-            "127.0.0.1"
-            if addr in ("", "0.0.0.0")
-            else "[::1]"
-            if addr == "::"
-            else f"[{addr}]"
-            if ":" in addr
-            else addr
-        )
+        self.addr = addr
+        self.closed = False
+        shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(addr, addr)
+        shown = f"[{shown}]" if ":" in shown else shown
         self.port: int = server.server_port
         self.url = f"http://{shown}:{self.port}/"
         """Where the page is; `/metrics` beside it."""
-        self._thread = threading.Thread(target=server.serve_forever, args=(0.2,), name="jaxobs-http", daemon=True)
+        self._thread = threading.Thread(target=server.serve_until_closed, name="jaxobs-http", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stops the endpoint and frees the port. Idempotent."""
-        if self._thread.is_alive():
-            self._server.shutdown()
+        """Stops the endpoint and frees the port; answers that are under way are finished. Idempotent."""
+        if not self.closed:
+            self.closed = True
+            self._server.stop()
             self._thread.join(timeout=5)
-        self._server.server_close()
+            self._server.server_close()
 
     def forget(self) -> None:
-        """In a forked child: closes the inherited socket; the serving thread did not come along."""
-        self._server.socket.close()
+        """In a forked child: closes the inherited sockets; the serving thread did not come along."""
+        self.closed = True
+        self._server.forget()
 
     def __repr__(self) -> str:
         return f"<jaxobs endpoint {self.url}>"
@@ -171,19 +232,23 @@ def serve(store: Store, port: int, addr: str) -> Handle:
         raise SettingError(f"`port` is {port}, but ports go from 0 to 65535.")
     family = _Server if ":" not in addr else _ServerV6
     try:
-        hosts = _LOOPBACK | {addr} if addr in _LOOPBACK or addr.startswith("127.") else None
-        server = make_server(addr, port, application(store, hosts), server_class=family, handler_class=_Handler)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise PortTakenError(
-                f"Port {port} on {addr} is taken by another process. Choose another with `--port N`, "
-                f"`JAXOBS_PORT=N` or `port=N`, or look who has it with: ss -ltnp 'sport = :{port}'"
-            ) from None
-        if error.errno == errno.EACCES:
-            raise SettingError(
-                f"Port {port} on {addr} needs privileges that this process lacks. Use one from 1024 up."
-            ) from None
-        raise SettingError(
-            f"Cannot listen on {addr}:{port}: {error.strerror or error}. Is `addr` an address of this machine?"
-        ) from None
+        server = family((addr, port), _Handler)
+    except (OSError, ValueError) as error:
+        raise _cannot_listen(error, port, addr) from None
+    loopback = ipaddress.ip_address(str(server.server_address[0]).partition("%")[0]).is_loopback
+    server.cut_off = lambda: store.drop("max_connections")
+    server.set_app(application(store, _LOOPBACK | {addr.lower()} if loopback else None))
     return Handle(server, addr)
+
+
+def _cannot_listen(error: OSError | ValueError, port: int, addr: str) -> Exception:
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.EADDRINUSE:
+        return PortTakenError(
+            f"Port {port} on {addr} is taken: something listens there already. Choose another with `--port N`, "
+            f"`JAXOBS_PORT=N` or `port=N`, or look who has it with: ss -ltnp 'sport = :{port}'"
+        )
+    if number == errno.EACCES:
+        return SettingError(f"Port {port} on {addr} needs privileges that this process lacks. Use one from 1024 up.")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return SettingError(f"Cannot listen on {addr!r}, port {port}: {reason}. Is `addr` an address of this machine?")

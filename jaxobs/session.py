@@ -17,73 +17,24 @@ from typing import Any, Protocol
 
 from jaxobs import config, discovery, server, store
 from jaxobs.config import Settings
+from jaxobs.errors import JaxobsError
 from jaxobs.facts import Event, Exit, Snapshot
-from jaxobs.guard import guard, guarded
+from jaxobs.guard import guard, guarded, internal_error, logger
 from jaxobs.import_hooks import when_imported
+from jaxobs.sampler import Sampled, Sampler, Written
 from jaxobs.server import Handle
 from jaxobs.termination import on_sigterm
 
-_BUDGET = 0.005
-"""Share of one core that sampling may take: 0.5 %."""
-_FIRST_SAMPLES = 0.5
-_FRESH_SECONDS = 1.0
-_CHEAP_SECONDS = 0.005
 
-
-class _Part(Protocol):
-    def sample(self) -> None: ...
+class _Source(Sampled, Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
     def after_fork(self) -> None: ...
 
 
-class _Source(_Part, Protocol):
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-
-
-class _Exporter(_Part, Protocol):
+class _Exporter(Written, Protocol):
     def close(self) -> None: ...
-
-
-class Sampler:
-    """The slow tick: a daemon thread that samples, as rarely as keeps it within its share of a core."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._stop = threading.Event()
-        self._lock = threading.Lock()
-        self._sampled = 0.0
-        self._cost = 0.0
-        self._thread = threading.Thread(target=self._run, name="jaxobs-sampler", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        pause = _FIRST_SAMPLES
-        while not self._stop.wait(pause):
-            self.sample()
-            awake = bool(self._session.store.snapshot_devices())
-            wanted = self._session.settings.sample_interval
-            pause = max(wanted if awake else min(wanted, _FIRST_SAMPLES), self._cost / _BUDGET)
-
-    def sample(self) -> None:
-        """Takes one sample now, on the calling thread."""
-        with self._lock:
-            started = time.thread_time()
-            for each in self._session.parts():
-                with guarded(f"sample {type(each).__name__}"):
-                    each.sample()
-            self._session.store.tick()
-            self._sampled, self._cost = time.monotonic(), time.thread_time() - started
-
-    def if_cheap(self) -> None:
-        """Takes a sample before a scrape when the last one is old and was cheap; else the scrape gets the last."""
-        if time.monotonic() - self._sampled > _FRESH_SECONDS and self._cost < _CHEAP_SECONDS:
-            self.sample()
-
-    def stop(self) -> None:
-        """Ends the thread; waits for a sample that is being taken."""
-        self._stop.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout=2)
+    def after_fork(self) -> None: ...
 
 
 def _nothing() -> None:
@@ -98,10 +49,11 @@ class Session:
         self.store = store.current()
         self.sources: list[_Source] = []
         self.exporters: list[_Exporter] = []
-        self.handles: list[Handle] = []
         self._sampler: Sampler | None = None
         self._lock = threading.RLock()
         self._ended = False
+        self._silent = False
+        """In a forked child, until it uses JAX."""
         self._undo_sigterm: Callable[[], None] = _nothing
         self._await_use: Callable[[], None] = _nothing
 
@@ -112,24 +64,45 @@ class Session:
         self.store.installed = True
         if self.store.program is None:
             self.store.program = _program()
+        for sentence in config.unknown_variables():
+            if self.store.note(sentence):
+                logger.warning("%s", sentence)
         with guarded("sigterm"):
             self._undo_sigterm = on_sigterm(lambda: self.finish("signal", "SIGTERM"))
         when_imported("jax", self._start_sources)
 
     def reconfigure(self, settings: Settings) -> None:
-        """Puts other settings in force; exporters that were open go on where they were."""
+        """Puts other settings in force; where one of them is refused, the old ones stay in force."""
         with self._lock:
+            before, self.settings = self.settings, settings
             self._close_exporters()
-            self.settings = settings
+            try:
+                self._open_exporters()
+            except JaxobsError:
+                self.settings = before
+                self._open_exporters()
+                raise
             self.store.configure(settings)
-            self._open_exporters()
+            if self._sampler is not None:
+                self._sampler.stop()
+                self._start_sampler()
 
     def _open_exporters(self) -> None:
-        for module in discovery.modules("jaxobs.exporters"):
-            if hasattr(module, "exporter"):
-                exporter = module.exporter(self.store, self.settings)
+        opened: list[_Exporter] = []
+        refused: JaxobsError | None = None
+        for module in discovery.modules("jaxobs.exporters", internal_error):
+            with guarded(f"open {module.__name__}"):
+                try:
+                    exporter = module.exporter(self.store, self.settings) if hasattr(module, "exporter") else None
+                except JaxobsError as error:
+                    refused = error
+                    break
                 if exporter is not None:
-                    self.exporters.append(exporter)
+                    opened.append(exporter)
+        self.exporters = opened
+        if refused is not None:
+            self._close_exporters()
+            raise refused
 
     def _close_exporters(self) -> None:
         exporters, self.exporters = self.exporters, []
@@ -142,22 +115,19 @@ class Session:
         with self._lock:
             if self._ended or self.sources:
                 return
-            for module in discovery.modules("jaxobs.sources"):
+            for module in discovery.modules("jaxobs.sources", internal_error):
                 with guarded(f"start {module.__name__}"):
                     source = module.source(self.store)
-                    source.start()
+                    # Before it starts: what began to listen and then failed has to be stopped as well.
                     self.sources.append(source)
+                    source.start()
             self._start_sampler()
             # JAX forgets its backends at exit. What is registered after its own hook runs before it.
             atexit.register(self.sample)
 
     def _start_sampler(self) -> None:
-        self._sampler = Sampler(self)
+        self._sampler = Sampler(self.store, self.settings.sample_interval, self.sources, lambda: self.exporters)
         self.store.freshen = self._sampler.if_cheap
-
-    def parts(self) -> list[_Part]:
-        """Sources and exporters."""
-        return [*self.sources, *self.exporters]
 
     def sample(self) -> None:
         """Takes one sample now."""
@@ -170,6 +140,8 @@ class Session:
             if self._ended:
                 return
             self._ended = True
+        if self._silent:
+            return
         with guarded("finish"):
             if self._sampler is not None:
                 self._sampler.stop()
@@ -178,7 +150,7 @@ class Session:
         self._close_exporters()
 
     def stop(self) -> None:
-        """Undoes `start`: listeners, thread, endpoints and exporters; what was recorded stays."""
+        """Undoes `start`: listeners, thread and exporters; what was recorded stays."""
         with self._lock:
             self._ended = True
             if self._sampler is not None:
@@ -191,9 +163,7 @@ class Session:
                     source.stop()
             self.sources = []
             self._close_exporters()
-            for handle in self.handles:
-                handle.close()
-            self.handles = []
+            self._await_use()
             self._undo_sigterm()
             self.store.installed = False
 
@@ -201,22 +171,27 @@ class Session:
         """In a forked child: silent until it uses JAX itself."""
         self._lock = threading.RLock()
         self._sampler = None
+        self._silent = True
         self.store.freshen = None
-        for handle in self.handles:
-            handle.forget()
-        self.handles = []
-        for each in self.parts():
-            each.after_fork()
+        parts: list[_Source | _Exporter] = [*self.sources, *self.exporters]
+        for each in parts:
+            with guarded(f"fork {type(each).__name__}"):
+                each.after_fork()
         self._await_use()
         self._await_use = self.store.subscribe(self._used_in_child)
+        if not self.sources:
+            when_imported("jax", self._start_sources)
 
     def _used_in_child(self, event: Event) -> None:
         self._await_use()
-        if self._sampler is None and not self._ended:
+        self._silent = False
+        _at_exit_of_worker()
+        if self._sampler is None and self.sources and not self._ended:
             self._start_sampler()
 
 
 _session: Session | None = None
+_handles: list[Handle] = []
 _lock = threading.RLock()
 
 
@@ -234,7 +209,9 @@ def install(**settings: Any) -> None:
         return
     with _lock:
         if _session is None:
-            session = Session(config.resolve(settings))
+            resolved = config.resolve(settings)
+            _instrument_later(resolved)
+            session = Session(resolved)
             session.start()
             _session = session
             _at_exit()
@@ -242,9 +219,9 @@ def install(**settings: Any) -> None:
             given = {name: value for name, value in settings.items() if value is not None}
             resolved = config.resolve(given)
             changed = dataclasses.replace(_session.settings, **{name: getattr(resolved, name) for name in given})
+            _instrument_later(changed)
             if changed != _session.settings:
                 _session.reconfigure(changed)
-        _instrument_later(_session.settings)
 
 
 _instrumented: set[str] = set()
@@ -256,8 +233,8 @@ def _instrument_later(settings: Settings) -> None:
 
     for spec in settings.instrument:
         if spec not in _instrumented:
-            _instrumented.add(spec)
             instrument_when_imported(spec)
+            _instrumented.add(spec)
 
 
 def uninstall() -> None:
@@ -267,9 +244,11 @@ def uninstall() -> None:
         if _session is not None:
             session, _session = _session, None
             session.stop()
+        while _handles:
+            _handles.pop().close()
 
 
-def serve(port: int | None = None, addr: str | None = None) -> Handle:
+def serve(port: int | None = None, addr: str | None = None) -> Handle | None:
     """Serves the live page, `/metrics` and the API in daemon threads.
 
     Args:
@@ -277,12 +256,14 @@ def serve(port: int | None = None, addr: str | None = None) -> Handle:
       addr: loopback unless given or set by `JAXOBS_ADDR`.
 
     Returns:
-      A handle with `.url`, `.port` and `.close()`.
+      A handle with `.url`, `.port` and `.close()`; None when `JAXOBS_DISABLED` is set.
 
     Raises:
-      PortTakenError: somebody else listens there; the message says what to do.
+      PortTakenError: somebody listens there already; the message says what to do.
       SettingError: a value does not fit.
     """
+    if config.disabled():
+        return None
     with _lock:
         given = {"port": port, "addr": addr}
         settings = config.resolve({name: value for name, value in given.items() if value is not None})
@@ -292,8 +273,8 @@ def serve(port: int | None = None, addr: str | None = None) -> Handle:
                 **{name: getattr(settings, name) for name, value in given.items() if value is not None},
             )
         handle = server.serve(store.current(), settings.port, settings.addr)
-        if _session is not None:
-            _session.handles.append(handle)
+        _handles[:] = [*(each for each in _handles if not each.closed), handle]
+        _at_exit()
         return handle
 
 
@@ -310,9 +291,11 @@ def start(**settings: Any) -> Handle | None:
         return None
     with _lock:
         install(**settings)
-        assert _session is not None
-        running = [handle for handle in _session.handles if settings.get("port") in (None, handle.port)]
-        return running[0] if running else serve(settings.get("port"), settings.get("addr"))
+        port, addr = settings.get("port"), settings.get("addr")
+        for handle in _handles:
+            if not handle.closed and port in (None, 0, handle.port) and addr in (None, handle.addr):
+                return handle
+        return serve(port, addr)
 
 
 def snapshot() -> Snapshot:
@@ -345,26 +328,41 @@ def _at_exit() -> None:
         return
     _registered = True
     atexit.register(_exiting)
-    os.register_at_fork(after_in_child=_forked)
+    _at_exit_of_worker()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forked)
+
+
+def _at_exit_of_worker() -> None:
+    """Children that `multiprocessing` forks end without exit handlers; it has finalizers of its own."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _exiting, exitpriority=0)
 
 
 @guard("exit")
 def _exiting() -> None:
-    error = getattr(sys, "last_value", None)
+    # At the interpreter's exit the uncaught exception is over; a worker's finalizers run while it is raised. At a
+    # prompt, errors before the last line are no reason to exit.
+    error = sys.exc_info()[1] or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
     if error is None:
         finish("normal")
+    elif isinstance(error, SystemExit):
+        finish("normal", code=0 if error.code is None else error.code if isinstance(error.code, int) else 1)
     else:
-        finish("exception", type(error).__name__, 1)
-    if _session is not None:
-        for handle in _session.handles:
-            with contextlib.suppress(OSError):
-                handle.close()
+        finish("exception", type(error).__name__, 130 if isinstance(error, KeyboardInterrupt) else 1)
+    for handle in _handles:
+        with contextlib.suppress(OSError):
+            handle.close()
 
 
 @guard("fork")
 def _forked() -> None:
     global _lock
     _lock = threading.RLock()
-    store.after_fork()
+    while _handles:
+        _handles.pop().forget()
     if _session is not None:
         _session.after_fork()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,12 +75,11 @@ def take(
     if args is None:
         return None
     import jax
-    from jax.core import Tracer
 
     dynamic_args, dynamic_kwargs, statics = _split(fun, jit_info, args, kwargs or {}, static_values)
     leaves, tree = jax.tree_util.tree_flatten((dynamic_args, dynamic_kwargs))
     wide = bool(jax.config.jax_enable_x64)
-    return Signature(tuple([_leaf(leaf, Tracer, wide) for leaf in leaves]), tree, statics, _options(jit_info))
+    return Signature(tuple([_leaf(leaf, jax.core.Tracer, wide) for leaf in leaves]), tree, statics, _options(jit_info))
 
 
 _leaves: dict[tuple[Any, ...], Leaf] = {}
@@ -87,13 +87,14 @@ _leaves: dict[tuple[Any, ...], Leaf] = {}
 
 
 def _leaf(value: Any, tracer: type, wide: bool) -> Leaf:
+    abstract = getattr(value, "aval", value)
     try:
-        shape, dtype = value.shape, value.dtype
+        shape, dtype = abstract.shape, abstract.dtype
     except AttributeError:
         return _scalar_leaf(value)
     committed = not isinstance(value, tracer) and getattr(value, "committed", False)
     sharding = value.sharding if committed else None
-    key = (shape, dtype, getattr(value, "weak_type", False), sharding, wide)
+    key = (shape, dtype, getattr(abstract, "weak_type", False), sharding, wide)
     try:
         return _leaves[key]
     except KeyError:
@@ -200,6 +201,8 @@ def shortened(text: str) -> str:
 
 def parameter_names(fun: Callable[..., Any]) -> list[str]:
     """Names of the positional parameters, a variadic one as `args[2]`; empty where Python cannot tell."""
+    if isinstance(fun, types.FunctionType) and not vars(fun) and not fun.__code__.co_flags & inspect.CO_VARARGS:
+        return list(fun.__code__.co_varnames[: fun.__code__.co_argcount])
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
@@ -220,12 +223,24 @@ def paths(fun: Callable[..., Any], tree: Any, positions: Sequence[int] | None = 
     Args:
       positions: of the leaves that are asked for; None for all.
     """
+    try:
+        found = _known_keys(tree)
+    except TypeError:  # metadata of the user's that cannot be hashed
+        found = _keys(tree)
+    parameters = parameter_names(fun)
+    return [_path(found[number], parameters) for number in (range(len(found)) if positions is None else positions)]
+
+
+def _keys(tree: Any) -> list[Sequence[Any]]:
+    """The keys on the way to each leaf."""
     from jax import tree_util
 
     numbered = tree_util.tree_unflatten(tree, list(range(tree.num_leaves)))
-    found = tree_util.tree_flatten_with_path(numbered)[0]
-    parameters = parameter_names(fun)
-    return [_path(found[number][0], parameters) for number in (range(len(found)) if positions is None else positions)]
+    return [keys for keys, _ in tree_util.tree_flatten_with_path(numbered)[0]]
+
+
+# For the function that compiles again and again; more would keep large trees.
+_known_keys = functools.lru_cache(maxsize=2)(_keys)
 
 
 def _path(keys: Sequence[Any], parameters: list[str]) -> str:

@@ -10,8 +10,10 @@ import bisect
 import dataclasses
 import itertools
 import math
+import operator
 import os
 import socket
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -46,12 +48,15 @@ MOST_DISPATCH_HISTOGRAMS = 40
 MOST_ERROR_TYPES = 16
 MOST_HISTORY = 360
 RECENT_HISTORY = 120
+MOST_CHANGES = 12_000
+"""Changes that the kept events of one kind may list together."""
 MOST_NOTES = 20
 MOST_LABEL = 200
 MOST_WAITING_DURATIONS = 4096
 
-_TIMED_AT_FIRST = {"sampled": 1024, "all": math.inf, "off": 0}
-_TIMED_EACH_TICK = {"sampled": 64, "all": math.inf, "off": 0}
+_TIMED_AT_FIRST = {"sampled": 1024, "all": MOST_WAITING_DURATIONS, "off": 0}
+_TIMED_EACH_TICK = {"sampled": 64, "all": MOST_WAITING_DURATIONS, "off": 0}
+_TIMED_WHEN_SPENT = {"sampled": 0, "all": MOST_WAITING_DURATIONS, "off": 0}
 
 
 def _label(text: str) -> str:
@@ -73,6 +78,17 @@ class MutableHistogram:
         self.counts[bisect.bisect_left(self.bounds, value)] += 1
         self.sum += value
 
+    def observe_all(self, values: list[float]) -> None:
+        """As `observe` of each; sorts `values`, so that each bound is looked up once instead of each value."""
+        values.sort()
+        below = 0
+        for bucket, bound in enumerate(self.bounds):
+            up_to = bisect.bisect_right(values, bound, below)
+            self.counts[bucket] += up_to - below
+            below = up_to
+        self.counts[-1] += len(values) - below
+        self.sum += math.fsum(values)
+
     def frozen(self) -> Histogram:
         return Histogram(self.bounds, tuple(self.counts), self.sum)
 
@@ -83,18 +99,20 @@ class CallStats:
     `next(counter)` and `durations.append` are each one call into C, which no other thread can interrupt.
     """
 
-    __slots__ = ("_base", "_dispatch", "_errors", "_lock", "counter", "durations", "timed")
+    __slots__ = ("_base", "_dispatch", "_errors", "_lock", "_timing", "counter", "durations", "timed")
 
     def __init__(self) -> None:
-        self.counter = itertools.count()
+        # Counts down in C, without making a number each time.
+        self.counter = itertools.repeat(None, sys.maxsize)
         self.durations: list[float] = []
-        self.timed: float = 0
-        """Calls that are still to be timed; set by the sampler."""
+        self.timed = 0
+        """Calls that are still to be timed; who times the last one says so by `spent`."""
+        self._timing = "off"
         self.reset()
 
     def reset(self) -> None:
         """Starts from nothing, with fresh locks; wrappers keep what they hold of this object."""
-        self._base = self._next()
+        self._base = self._taken()
         self.durations.clear()
         self._errors: Counter[str] = Counter()
         self._dispatch = MutableHistogram(DISPATCH_BOUNDS)
@@ -103,11 +121,10 @@ class CallStats:
     @property
     def calls(self) -> int:
         """Calls so far."""
-        return self._next() - self._base
+        return self._taken() - self._base
 
-    def _next(self) -> int:
-        """The counter's next value, read without taking it: it is in the repr, `count(7)`."""
-        return int(repr(self.counter)[6:-1])
+    def _taken(self) -> int:
+        return sys.maxsize - operator.length_hint(self.counter)
 
     def failed(self, error: BaseException) -> None:
         """Counts a call that raised; the types told apart are bounded."""
@@ -117,13 +134,27 @@ class CallStats:
                 kind = OTHER
             self._errors[kind] += 1
 
+    def time(self, timing: str) -> None:
+        """Puts a `dispatch_timing` in force."""
+        self._timing = timing
+        self.timed = _TIMED_AT_FIRST[timing]
+
+    def tick(self) -> None:
+        """Digests what waits and lets a few more calls be timed."""
+        self.drain()
+        self.timed = max(self.timed, _TIMED_EACH_TICK[self._timing])
+
+    def spent(self) -> None:
+        """All calls that were to be timed have been; where every call is, as many more are to be."""
+        self.drain()
+        self.timed = _TIMED_WHEN_SPENT[self._timing]
+
     def drain(self) -> None:
         """Moves the durations that wait into the histogram."""
         with self._lock:
             waiting = self.durations[:]
             del self.durations[: len(waiting)]
-            for duration in waiting:
-                self._dispatch.observe(duration)
+            self._dispatch.observe_all(waiting)
 
     def errors(self) -> dict[str, int]:
         with self._lock:
@@ -167,25 +198,38 @@ class _Function:
 
 
 class _Ring:
-    """The latest events of one kind."""
+    """The latest events of one kind: so many, and fewer where they list very many changes."""
 
-    __slots__ = ("events", "lost", "newest_lost")
+    __slots__ = ("_changes", "events", "lost", "newest_lost")
 
     def __init__(self, most: int) -> None:
         self.events: deque[Event] = deque(maxlen=most)
         self.lost = 0
         self.newest_lost = 0
+        self._changes = 0
 
     def append(self, event: Event) -> None:
         if len(self.events) == self.events.maxlen:
-            self.lost += 1
-            self.newest_lost = self.events[0].sequence
+            self._lose()
         self.events.append(event)
+        self._changes += _changes(event)
+        while self._changes > MOST_CHANGES and len(self.events) > 1:
+            self._lose()
+
+    def _lose(self) -> None:
+        event = self.events.popleft()
+        self._changes -= _changes(event)
+        self.lost += 1
+        self.newest_lost = event.sequence
 
     def resize(self, most: int) -> None:
-        kept, self.events = self.events, deque(maxlen=most)
+        kept, self.events, self._changes = self.events, deque(maxlen=most), 0
         for event in kept:
             self.append(event)
+
+
+def _changes(event: Event) -> int:
+    return len(event.changes) if isinstance(event, Compilation) else 0
 
 
 class Store:
@@ -214,6 +258,7 @@ class Store:
         self._capabilities: dict[str, bool] = {}
         self._notes: list[str] = []
         self._process = (0, 1)
+        self._placed = False
         self.started = time.time()
         self.program: str | None = None
         self.installed = False
@@ -242,7 +287,7 @@ class Store:
                 ring.resize(settings.max_events)
             for row in self._functions.values():
                 if row.stats is not None:
-                    row.stats.timed = _TIMED_AT_FIRST[settings.dispatch_timing]
+                    row.stats.time(settings.dispatch_timing)
 
     # ------------------------------------------------------------------------------------------ coming in
 
@@ -279,9 +324,10 @@ class Store:
         return event
 
     def _place(self) -> tuple[int, int]:
-        """Index and count of processes: asked until the program has joined a job, which may be after the first event."""
-        if self._process[1] == 1:
+        """Index and count of processes: asked until a backend is awake; after that no job can be joined."""
+        if not self._placed:
             with guard.guarded("process_index"):
+                self._placed = internals.backends_awake()
                 self._process = internals.process_index_and_count()
         return self._process
 
@@ -314,7 +360,7 @@ class Store:
             row = self._row(name)
             if row.stats is None:
                 row.stats = CallStats()
-                row.stats.timed = _TIMED_AT_FIRST[self.settings.dispatch_timing]
+                row.stats.time(self.settings.dispatch_timing)
                 shown = sum(each.shows_dispatch for each in self._functions.values())
                 row.shows_dispatch = shown < MOST_DISPATCH_HISTOGRAMS
                 if not row.shows_dispatch:
@@ -326,8 +372,7 @@ class Store:
         with self._lock:
             everybody = [row.stats for row in self._functions.values() if row.stats is not None]
         for stats in everybody:
-            stats.drain()
-            stats.timed = max(stats.timed, _TIMED_EACH_TICK[self.settings.dispatch_timing])
+            stats.tick()
 
     def begin(self, thread: int, phase: OpenCompilation) -> None:
         """A phase began on a thread."""

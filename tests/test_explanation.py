@@ -169,10 +169,10 @@ def test_out_of_sight_the_class_is_told_by_the_phases(phases, part) -> None:
 
 def test_memory_is_bounded() -> None:
     """Ten thousand functions leave as many programs as the bound allows."""
-    explainer = Explainer(most_programs=100)
+    explainer = Explainer(History(most_programs=100))
     for n in range(10_000):
         explainer.explain(f"f{n}", None, None)
-    assert len(explainer._programs) == 100
+    assert len(explainer.history) == 100
 
 
 def test_every_cause_is_one_of_the_contract() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jaxobs import page
-from jaxobs.facts import as_event, plain
+from jaxobs.facts import EVENT_KINDS, as_event, plain
 from jaxobs.http_types import BadRequest, Request, Response, Route, json_response
 from jaxobs.store import Store
 
@@ -22,9 +22,12 @@ def routes(store: Store) -> Mapping[str, Route]:
 
     def events(request: Request) -> Response:
         since = request.query.get("since", "0")
-        if not since.isdecimal():
-            raise BadRequest(f"`since` is {since!r}, which is no event number. Use the `next` of the last answer.")
-        found, newest, lost = store.events(int(since), request.query.get("kind"))
+        if not since.isdecimal() or len(since) > 18:
+            raise BadRequest(f"`since` is {since!r:.100}, which is no event number. Use the `next` of the last answer.")
+        kind = request.query.get("kind")
+        if kind is not None and kind not in EVENT_KINDS:
+            raise BadRequest(f"`kind` is {kind!r:.100}. Known kinds: {', '.join(EVENT_KINDS)}.")
+        found, newest, lost = store.events(int(since), kind)
         return json_response({"events": [as_event(event) for event in found], "next": newest, "dropped": lost})
 
     return {"/": live_page, "/api/v1/snapshot": snapshot, "/api/v1/events": events}

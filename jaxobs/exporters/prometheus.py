@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxobs.exposition import Renderer, negotiate
-from jaxobs.http_types import Request, Response, Route
+from jaxobs.exposition import OPENMETRICS, TEXT, Renderer
+from jaxobs.http_types import Request, Response, Route, accepted
 from jaxobs.store import Store
 
 
@@ -18,3 +18,16 @@ def routes(store: Store) -> Mapping[str, Route]:
         return Response(renderer.render(content_type), content_type)
 
     return {"/metrics": metrics}
+
+
+def negotiate(accept: str | None) -> str:
+    """The exposition format for an `Accept` header: OpenMetrics where it is asked for and not liked less than text."""
+    listed = accepted(accept)
+    openmetrics = [
+        each.quality
+        for each in listed
+        if each.name == "application/openmetrics-text" and each.parameters.get("version", "1.0.0") in ("0.0.1", "1.0.0")
+    ]
+    text = [each.quality for each in listed if each.name in ("text/plain", "text/*")]
+    wanted = max(openmetrics, default=0.0)
+    return OPENMETRICS if wanted > 0 and wanted >= max(text, default=0.0) else TEXT

@@ -180,11 +180,11 @@ class Compilations:
         eager = miss.eager or (miss.fun is not None and internals.is_jax_function(miss.fun))
         function = self._function_name(end.name, miss, eager)
         with self._lock:
-            forgotten = self._explainer.forgotten
+            given_up = self._explainer.history.given_up
             why = self._explainer.explain(function, miss.fun, signature, miss.transform, phases=frozenset(phases))
-            forgotten = self._explainer.forgotten - forgotten
-        if forgotten:
-            self._store.drop("explained_signatures", forgotten)
+            given_up = self._explainer.history.given_up - given_up
+        if given_up:
+            self._store.drop("signatures", given_up)
         digest = None
         with guarded("fingerprint"):
             digest = internals.fingerprint(miss.module)

@@ -17,7 +17,6 @@ from jaxobs.facts import DeviceMemory, DeviceState
 from jaxobs.guard import guarded
 from jaxobs.store import Store
 
-
 QUIET_SECONDS = 60.0
 """A device whose memory does not change is told of again after this time."""
 
@@ -43,22 +42,21 @@ class Devices:
         """Reads every device that this process can address, if its backend is awake."""
         now = time.time()
         for client in internals.clients():
-            arrays: dict[Any, tuple[int, int]] = {}
+            arrays: dict[Any, tuple[int, int]] | None = None
             with guarded("live_arrays"):
                 arrays = live_arrays(client)
             for device in client.local_devices():
                 with guarded("device"):
-                    self._sample_device(device, arrays.get(device, (0, 0)), now)
+                    self._sample_device(device, arrays, now)
 
-    def _sample_device(self, device: Any, arrays: tuple[int, int], now: float) -> None:
+    def _sample_device(self, device: Any, arrays: dict[Any, tuple[int, int]] | None, now: float) -> None:
         state = describe(device)
-        memory = DeviceMemory(
-            time=now,
-            device=state.device,
-            live_arrays=arrays[0],
-            live_array_bytes=arrays[1],
-            **allocator(device),
-        )
+        memory = DeviceMemory(time=now, device=state.device)
+        if arrays is not None:
+            count, size = arrays.get(device, (0, 0))
+            memory = dataclasses.replace(memory, live_arrays=count, live_array_bytes=size)
+        with guarded("memory_stats"):
+            memory = dataclasses.replace(memory, **allocator(device))
         self._store.set_device(state, memory)
         told = self._told.get(state.device)
         if told is None or now - told.time >= QUIET_SECONDS or dataclasses.replace(memory, time=told.time) != told:
@@ -87,10 +85,10 @@ _KEYS = {
 }
 
 
-def allocator(device: Any) -> dict[str, int]:
+def allocator(device: Any) -> dict[str, Any]:
     """What JAX's allocator tells of a device, in bytes; every key is optional, and the CPU tells nothing."""
-    statistics = device.memory_stats()
-    return {ours: int(statistics[theirs]) for ours, theirs in _KEYS.items() if theirs in (statistics or {})}
+    statistics = device.memory_stats() or {}
+    return {ours: int(statistics[theirs]) for ours, theirs in _KEYS.items() if statistics.get(theirs) is not None}
 
 
 def live_arrays(client: Any) -> dict[Any, tuple[int, int]]:
@@ -98,7 +96,10 @@ def live_arrays(client: Any) -> dict[Any, tuple[int, int]]:
     count: dict[Any, int] = defaultdict(int)
     size: dict[Any, int] = defaultdict(int)
     shard_bytes: dict[Any, tuple[frozenset[Any], int]] = {}
-    for array in client.live_arrays():
+    arrays = client.live_arrays()
+    while arrays:
+        # Taken out one by one: what the program lets go of meanwhile is not kept alive for longer than needed.
+        array = arrays.pop()
         try:
             key = (array.sharding, array.shape, array.dtype)
             if key not in shard_bytes:

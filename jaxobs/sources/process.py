@@ -9,6 +9,7 @@ import time
 
 from jaxobs import internals
 from jaxobs.facts import Manifest
+from jaxobs.guard import guarded
 from jaxobs.store import Store
 from jaxobs.version import __version__
 
@@ -18,28 +19,31 @@ class Process:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._told = False
         self._settled = False
 
     def start(self) -> None:
         """Records the manifest."""
-        self._store.describe(versions=versions(), capabilities=internals.probe())
+        self._told = True
+        found = versions()
+        self._store.describe(versions=found, capabilities=internals.probe())
         count = internals.process_index_and_count()[1]
-        self._store.record(
-            Manifest(time=time.time(), versions=versions(), program=self._store.program, process_count=count)
-        )
+        self._store.record(Manifest(time=time.time(), versions=found, program=self._store.program, process_count=count))
 
     def stop(self) -> None:
         """Nothing to undo."""
 
     def after_fork(self) -> None:
         """The child describes itself when it first uses JAX."""
-        self._settled = False
+        self._told = self._settled = False
 
     def sample(self) -> None:
-        """Adds what only an awake backend tells: the driver's and the runtime's version."""
+        """Adds what only an awake backend tells: the runtime's version."""
+        if not self._told:
+            self.start()
         if not self._settled and internals.backends_awake():
-            self._settled = True
             self._store.describe(versions=versions())
+            self._settled = True
 
 
 def versions() -> dict[str, str]:
@@ -49,13 +53,13 @@ def versions() -> dict[str, str]:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
             found[name] = str(version)
-    plugins = sorted(
-        f"{each.dist.name} {each.dist.version}"
-        for each in importlib.metadata.entry_points(group="jax_plugins")
-        if each.dist is not None
-    )
+    plugins = set()
+    with guarded("versions"):  # a package may be installed badly
+        for each in importlib.metadata.entry_points(group="jax_plugins"):
+            if each.dist is not None:
+                plugins.add(f"{each.dist.name} {each.dist.version}")
     if plugins:
-        found["plugin"] = ", ".join(plugins)
+        found["plugin"] = ", ".join(sorted(plugins))
     for client in internals.clients():
         if client.platform != "cpu":
             found["runtime"] = " ".join(str(client.platform_version).split())[:120]

@@ -1,0 +1,64 @@
+"""A store with every default bound full: what scrape, tick and memory have to bear at worst."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jaxobs.store import Store
+
+DEVICES = 8
+LEAVES = 200
+PHASES = {"trace": 0.12, "lower": 0.05, "compile": 1.7}
+
+
+def full_store() -> Store:
+    """200 functions with causes, phases and dispatch times, 8 devices with their history, full rings of events."""
+    from jaxobs.config import Settings
+    from jaxobs.facts import CAUSES, EAGER, CacheLookup, Change, Compilation, DeviceMemory, DeviceState
+    from jaxobs.store import MOST_HISTORY, Store
+
+    settings = Settings()
+    store = Store(settings)
+    now = time.time()
+    for number in range(settings.max_functions):
+        name = function_name(number)
+        stats = store.call_stats(name)
+        for call in range(1024):
+            next(stats.counter)
+            stats.durations.append(1e-5 * (1 + call % 300))
+        stats.failed(ValueError())
+    for number in range(max(settings.max_events, 5 * settings.max_functions)):
+        # No two events share a text: as where every argument changes with every batch.
+        changes = tuple(
+            Change(
+                f"batch['layer_{leaf}'][{number}]", "shape", f"float32[{number},{leaf}]", f"float32[{leaf},{number}]"
+            )
+            for leaf in range(LEAVES)
+        )
+        store.record(
+            Compilation(
+                time=now, function=function_name(number % settings.max_functions), cause=CAUSES[number % 5],
+                reason=f"`train.step` compiled again, number {number}. " * 8, changes=changes, phases=PHASES,
+                cache=("miss", "hit")[number % 2], call_site=f"/home/someone/project/train.py:{number}",
+                fingerprint=f"{number:012x}",
+            )
+        )  # fmt: skip
+        store.record(CacheLookup(time=now, function=function_name(0), result="hit", key=f"jit_step-{number:064x}"))
+    store.record(Compilation(time=now, function="add", cause="first_call", reason=EAGER, phases=PHASES, eager=True))
+    for number in range(DEVICES):
+        device = DeviceState(device=f"gpu:{number}", id=number, platform="gpu", device_kind="H200", process_index=0)
+        for sample in range(MOST_HISTORY):
+            size = 2**33 + sample * 2**20 + number
+            memory = DeviceMemory(
+                time=now + sample, device=device.device, in_use_bytes=size, peak_bytes=size, limit_bytes=2**37,
+                reserved_bytes=0, largest_free_block_bytes=2**35, live_arrays=10_000 + sample, live_array_bytes=size,
+            )  # fmt: skip
+            store.set_device(device, store.record(memory))
+    return store
+
+
+def function_name(number: int) -> str:
+    """Names of a usual length."""
+    return f"project.models.transformer.Block.forward_{number:03d}"

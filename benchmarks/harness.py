@@ -1,0 +1,108 @@
+"""What every benchmark shares: figures with their bounds, and statistics that a busy machine does not upset.
+
+Whatever is compared is measured in turns within one run. Noise only ever adds time, so that a low quantile of many
+short turns is what the code costs; where two things are subtracted, it is done turn by turn, and the median counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One measured value, and the bound that it has to hold where it has one."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float | None = None
+    """Largest value allowed; None for what only explains another figure."""
+    note: str = ""
+    """How it was measured, or what it is to be compared with."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is within its limit."""
+        return self.limit is None or self.value <= self.limit
+
+
+@contextlib.contextmanager
+def without_gc() -> Iterator[None]:
+    """Collects the garbage first, and not within the block."""
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of the values lie below."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def nanoseconds_per_call(
+    functions: Mapping[str, Callable[..., Any]],
+    argument: Any,
+    *,
+    rounds: int,
+    calls: int,
+    pieces: int = 8,
+    prepare: Callable[[str], None] = lambda name: None,
+) -> dict[str, float]:
+    """What a call of each function costs, undisturbed.
+
+    In each round every function has a turn, in an order that changes. A turn is cut into pieces that are timed one
+    by one, so that a disturbance spoils a piece and no turn; work that comes back once a turn stays in its piece.
+
+    Args:
+      functions: by name; each is called with `argument`.
+      rounds: turns of each function.
+      calls: in one turn; a multiple of `pieces`.
+      prepare: called with the name before each turn, outside it.
+    """
+    order = random.Random(0)
+    names = list(functions)
+    times: dict[str, list[list[int]]] = {name: [[] for _ in range(pieces)] for name in names}
+    loops = {name: caller(function, argument, calls // pieces) for name, function in functions.items()}
+    with without_gc():
+        for _ in range(rounds):
+            order.shuffle(names)
+            for name in names:
+                prepare(name)
+                loop = loops[name]
+                for piece in times[name]:
+                    started = time.perf_counter_ns()
+                    loop()
+                    piece.append(time.perf_counter_ns() - started)
+    return {name: sum(quantile(piece, 0.2) for piece in each) / calls for name, each in times.items()}
+
+
+def caller(fun: Callable[..., Any], argument: Any, calls: int) -> Callable[[], None]:
+    """A loop that calls `fun(argument)` so many times, and does as little else as Python can."""
+
+    def loop() -> None:
+        for _ in itertools.repeat(None, calls):
+            fun(argument)
+
+    return loop
+
+
+def interval(values: Sequence[float], *, confidence: float = 0.95, draws: int = 2000) -> tuple[float, float]:
+    """Confidence interval of the median, by drawing from the values again."""
+    draw = random.Random(0)
+    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(draws))
+    cut = int(draws * (1 - confidence) / 2)
+    return medians[cut], medians[-1 - cut]

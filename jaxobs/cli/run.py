@@ -1,0 +1,179 @@
+"""`jaxobs run`: a script under observation that notices nothing of it."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from jaxobs import config, script
+from jaxobs.cli import add_settings, given_settings
+from jaxobs.config import Settings
+from jaxobs.errors import JaxobsError, PortTakenError
+from jaxobs.guard import guarded
+
+HELP = "run a script or module under observation, unchanged"
+
+_EXAMPLES = """\
+examples:
+  jaxobs run train.py --steps 1000
+  jaxobs run -m mypackage.train --steps 1000
+  jaxobs run --port 0 --event-log events.jsonl --metrics-file metrics.prom train.py
+  jaxobs run --instrument train:train_step --instrument model:Model.predict train.py
+
+Options of jaxobs come before SCRIPT or -m MODULE; what follows is the script's.
+The exit code is the script's. JAXOBS_DISABLED=1 runs the script and nothing else."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the options; what follows them is taken apart by `parse`."""
+    parser.usage = "jaxobs run [options] SCRIPT [ARGS]\n       jaxobs run [options] -m MODULE [ARGS]"
+    parser.epilog = _EXAMPLES
+    parser.add_argument("-m", metavar="MODULE", dest="module", help="run this module, as `python -m` does")
+    parser.set_defaults(script=None, rest=[])
+    add_settings(parser, config.names())
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Reads the options up to SCRIPT or `-m MODULE`, and leaves alone what comes behind."""
+    end, rest = _end_of_options(parser, arguments)
+    args = parser.parse_args(list(arguments[:end]))
+    args.rest = list(arguments[rest:])
+    if args.module is None:
+        if not args.rest:
+            parser.error("name a SCRIPT, or -m MODULE")
+        args.script = args.rest.pop(0)
+    return args
+
+
+def _end_of_options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> tuple[int, int]:
+    """Where our options end, and where the script's part begins."""
+    flags = parser._option_string_actions
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if word == "--":
+            return position, position + 1
+        if word == "-m":
+            return position + 2, position + 2
+        if word.startswith("-m"):
+            return position + 1, position + 1
+        if not word.startswith("-") or word == "-":
+            return position, position
+        action = flags.get(word)
+        position += 2 if action is not None and action.nargs != 0 else 1
+    return position, position
+
+
+def run(args: argparse.Namespace) -> int | Callable[[], int]:
+    """Starts the observation and returns what runs the script: nobody is to stand between it and the interpreter.
+
+    Raises:
+      SettingError: an option, or a variable `JAXOBS_...`, has a value that it cannot have.
+    """
+    if config.disabled():
+        return partial(_run_script, args, None)
+    settings = config.resolve(given_settings(args))
+    usage, compile_main = None, None
+    with guarded("run"):
+        try:
+            compile_main = _observe(args, settings)
+        except JaxobsError as error:
+            usage = error
+    if usage is not None:
+        raise usage
+    return partial(_run_observed, args, compile_main)
+
+
+def _observe(args: argparse.Namespace, settings: Settings) -> script.Compile | None:
+    from jaxobs import instrumentation, session
+
+    compile_main = instrumentation.main_compiler(settings.instrument, _main_names(args))
+    # The main script's functions are not there yet, so this setting is not left to `install`.
+    session.install(**{**given_settings(args), "instrument": ()})
+    for spec in settings.instrument:
+        instrumentation.instrument_when_imported(spec)
+    if settings.port:
+        _serve(settings)
+    return compile_main
+
+
+def _main_names(args: argparse.Namespace) -> list[str]:
+    """What the main script is called when somebody imports it."""
+    if args.module is not None:
+        return [args.module, f"{args.module}.__main__"]
+    return [os.path.splitext(os.path.basename(args.script))[0]]
+
+
+def _serve(settings: Settings) -> None:
+    from jaxobs import session
+
+    try:
+        handle = session.serve(port=settings.port, addr=settings.addr)
+    except PortTakenError as error:
+        print(f"jaxobs: {error} The script runs without the endpoint.", file=sys.stderr)
+    else:
+        if handle is not None:
+            print(f"jaxobs: {handle.url}", file=sys.stderr)
+
+
+# ------------------------------------------------------------------------------------------------- the script
+
+
+def _run_observed(args: argparse.Namespace, compile_main: script.Compile | None) -> int:
+    end = _End()
+    # Registered before the script can register anything: called after all exit handlers of the script.
+    atexit.register(end.tell)
+    try:
+        return _run_script(args, compile_main)
+    except BaseException as error:
+        end.note(error)
+        raise
+
+
+def _run_script(args: argparse.Namespace, compile_main: script.Compile | None) -> int:
+    if args.module is not None:
+        script.run_module(args.module, args.rest, compile_main)
+    else:
+        script.run_path(args.script, args.rest, compile_main)
+    return 0
+
+
+class _End:
+    """How the script ended, told when the interpreter has run the script's exit handlers."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._reason = "normal"
+        self._detail: str | None = None
+        self._code = 0
+
+    def note(self, error: BaseException) -> None:
+        """Keeps what the last state will say of this."""
+        if isinstance(error, SystemExit):
+            self._code = _exit_code(error.code)
+        elif isinstance(error, KeyboardInterrupt):
+            self._reason, self._detail, self._code = "signal", "SIGINT", 130
+        else:
+            self._reason, self._detail, self._code = "exception", type(error).__name__, 1
+
+    def tell(self) -> None:
+        """Writes the last state and says what could not be instrumented; silent in a forked child."""
+        from jaxobs import instrumentation, session
+
+        if os.getpid() != self._process:
+            return
+        with guarded("run.end"):
+            session.finish(self._reason, self._detail, self._code)
+        with guarded("run.unmet"):
+            for sentence in instrumentation.unmet():
+                print(f"jaxobs: {sentence}", file=sys.stderr)
+
+
+def _exit_code(code: object) -> int:
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1

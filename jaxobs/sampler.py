@@ -1,0 +1,111 @@
+"""The slow tick: one daemon thread that samples the sources and lets the exporters write, within a budget."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from jaxobs.guard import guarded
+from jaxobs.store import Store
+
+BUDGET = 0.005
+"""Share of one core that sampling may take: 0.5 %."""
+_FIRST_SAMPLES = 0.5
+_FRESH_SECONDS = 1.0
+_CHEAP_SECONDS = 0.005
+_PATIENCE = 1.0
+"""How long to wait for a sample that another thread takes: a device that hangs holds it for good."""
+
+
+class Sampled(Protocol):
+    """What can be sampled: a source."""
+
+    def sample(self) -> None: ...
+
+
+class Written(Sampled, Protocol):
+    """An exporter: what wants to be called every `every` seconds, or never where that is infinite."""
+
+    @property
+    def every(self) -> float: ...
+
+
+class Sampler:
+    """Samples every `interval` seconds, or as rarely as keeps it within its share of a core."""
+
+    def __init__(
+        self, store: Store, interval: float, sources: Sequence[Sampled], exporters: Callable[[], Sequence[Written]]
+    ) -> None:
+        self._store = store
+        self._interval = interval
+        self._sources = sources
+        self._exporters = exporters
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._sampled = -math.inf
+        self._cost = 0.0
+        self._thread = threading.Thread(target=self._run, name="jaxobs-sampler", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        next_sample = time.monotonic() + min(self._interval, _FIRST_SAMPLES)
+        next_writes: dict[Written, float] = {}
+        while True:
+            now = time.monotonic()
+            next_writes = {each: next_writes.get(each, now + each.every) for each in self._exporters()}
+            if self._stop.wait(max(0.0, min([next_sample, *next_writes.values()]) - now)):
+                return
+            now = time.monotonic()
+            if now >= next_sample:
+                self.sample()
+                next_sample = time.monotonic() + self.pause()
+            for each, due in next_writes.items():
+                if now >= due:
+                    with guarded(f"sample {type(each).__name__}"):
+                        each.sample()
+                    next_writes[each] = now + each.every
+
+    def pause(self) -> float:
+        """Seconds until the next sample: more often until the devices are awake, less often where samples are dear."""
+        awake = bool(self._store.snapshot_devices())
+        wanted = self._interval if awake else min(self._interval, _FIRST_SAMPLES)
+        return max(wanted, self._cost / BUDGET)
+
+    def sample(self) -> None:
+        """Takes one sample now, on the calling thread; gives up where another thread has been at it for long."""
+        if self._lock.acquire(timeout=_PATIENCE):
+            try:
+                self._sample()
+            finally:
+                self._lock.release()
+
+    def if_cheap(self) -> None:
+        """Takes a sample before a scrape when the last one is old and was cheap; else the scrape gets the last."""
+        if self._is_stale() and self._cost < _CHEAP_SECONDS and self._lock.acquire(blocking=False):
+            try:
+                if self._is_stale():
+                    self._sample()
+            finally:
+                self._lock.release()
+
+    def _is_stale(self) -> bool:
+        return time.monotonic() - self._sampled > _FRESH_SECONDS
+
+    def _sample(self) -> None:
+        started = time.thread_time()
+        try:
+            for each in self._sources:
+                with guarded(f"sample {type(each).__name__}"):
+                    each.sample()
+            self._store.tick()
+        finally:
+            self._sampled, self._cost = time.monotonic(), time.thread_time() - started
+
+    def stop(self) -> None:
+        """Ends the thread; waits a little for a sample that is being taken."""
+        self._stop.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout=_PATIENCE)

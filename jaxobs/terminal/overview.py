@@ -1,0 +1,170 @@
+"""A snapshot as lines for a terminal of a given size: whoever shows them adds colours.
+
+The height is dealt to the sections before anything is cut: the view fills the screen and never passes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxobs.facts import Compilation, Snapshot
+from jaxobs.terminal import functions, sections
+from jaxobs.terminal.lines import Line, Surface, crop, joined, length, plain, section, wrapped
+from jaxobs.terminal.text import Glyphs, duration, end, number, safe
+
+LEAST_WIDTH = 30
+"""Columns below which the view is cut rather than laid out anew."""
+ROOMY = 32
+"""Rows from which sections are parted by a blank line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How the view stands with the process that it shows."""
+
+    url: str
+    gone_since: float | None = None
+    """When it stopped answering, in seconds since the epoch; None while it answers."""
+    error: str = ""
+    interval: float | None = None
+    """Seconds between two looks; None where there is but one."""
+    news: str = ""
+    """What happened to the connection lately: that the process was started again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What is known of a process, ready to be laid out."""
+
+    snapshot: Snapshot
+    connection: Connection
+    compilations: Sequence[Compilation] = ()
+    """The recent ones, oldest first."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Calls a second by function, where two looks tell it."""
+    age: float = 0.0
+    """Seconds since the snapshot was taken."""
+
+
+def lay_out(view: Overview, surface: Surface) -> list[Line]:
+    """The whole view, not wider and not higher than the surface; dim when the process is gone."""
+    width, height = surface.width, surface.height
+    surface = dataclasses.replace(surface, width=max(width, LEAST_WIDTH))
+    head, foot = _header(view, surface), _footer(view, surface)
+    body = _body(view, surface, None if height is None else height - len(head) - len(foot))
+    if view.connection.gone_since is not None:
+        body = [[(text, "gone") for text, _ in line] for line in body]
+    if height is not None:
+        body = body[: max(height - len(head) - len(foot), 0)]
+        body += [[] for _ in range(height - len(head) - len(foot) - len(body))]
+    lines = [crop(line, width) for line in [*head, *body, *foot]]
+    return lines if height is None else lines[:height]
+
+
+def _header(view: Overview, surface: Surface) -> list[Line]:
+    snapshot, connection, glyphs = view.snapshot, view.connection, surface.glyphs
+    process = snapshot.process
+    if connection.gone_since is not None:
+        state: Line = plain(f"{glyphs.dot} gone since {_clock(connection.gone_since)}", "bad")
+    elif connection.interval is not None:
+        state = plain(f"{glyphs.dot} live", "good")
+    else:
+        state = plain(_clock(snapshot.time, date=True), "dim")
+    room = surface.width - length(state) - 4
+    program = safe(process.program or "python", surface.encoding)
+    name = end(program, room, glyphs.ellipsis) if room > 8 else ""
+    uptime = snapshot.time - process.started
+    versions = {name: f"{name} {version}" for name, version in process.versions.items()}
+    order = [versions.pop(name, "") for name in ("jax", "jaxlib", "python", "jaxobs")]
+    facts = [
+        process.hostname,
+        f"pid {process.pid}",
+        f"up {duration(uptime)}",
+        sections.devices_in_words(snapshot, glyphs),
+        f"process {process.process_index} of {process.process_count}" if process.process_count > 1 else "",
+        *order,
+        *versions.values(),
+    ]
+    told = joined([safe(fact, surface.encoding) for fact in facts], glyphs.separator, surface.width - 2)
+    lines: list[Line] = [
+        [(f" {name}", "program"), (" " * (surface.width - len(name) - length(state) - 2), ""), *state],
+        plain(f" {told}", "dim"),
+    ]
+    if connection.gone_since is not None:
+        text = f"The process is gone ({connection.error}). These are its last values; "
+        text += "the view goes on when it is back."
+        lines += [plain(f" {part}", "bad") for part in _sentence(text, surface, 2)]
+    elif connection.news:
+        lines += [plain(f" {part}", "warn") for part in _sentence(connection.news, surface, 1)]
+    return lines
+
+
+def _sentence(text: str, surface: Surface, most: int) -> list[str]:
+    return wrapped(safe(text, surface.encoding), surface.width - 2, most, surface.glyphs)
+
+
+def _footer(view: Overview, surface: Surface) -> list[Line]:
+    connection = view.connection
+    if connection.interval is None:
+        return []
+    pieces = ["q quit", connection.url, f"every {connection.interval:g} s"]
+    return [plain(" " + joined(pieces, surface.glyphs.separator, surface.width - 2), "dim")]
+
+
+def _clock(moment: float, *, date: bool = False) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S", time.localtime(moment))
+
+
+def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
+    """The sections, each with the rows that the height leaves for it."""
+    snapshot = view.snapshot
+    roomy = height is None or height >= ROOMY
+    now = snapshot.time + view.age
+    small = None if height is None else height // 5 if height >= 18 else 1
+    built = {
+        "progress": sections.in_progress(snapshot, now, surface, small),
+        "memory": sections.memory(snapshot, surface, small),
+        "notes": sections.notes(snapshot, surface, None if small is None else max(1, small // 2)),
+    }
+    left: int | None = None
+    if height is not None:
+        titled = 2 + len([lines for lines in built.values() if lines])
+        blanks = titled if roomy else 0
+        # One row each goes to the titles, one more to the heading of the functions.
+        left = max(height - titled - 1 - blanks - sum(len(lines) for lines in built.values()), 0)
+    rows_wanted = len(snapshot.functions)
+    recent_rows = sections.recent(view.compilations, surface, left)
+    if left is not None:
+        # Functions get half of what is left, or more where the compilations do not need their half.
+        for_functions = min(rows_wanted, max(left // 2, left - len(recent_rows), 3))
+        recent_rows = sections.recent(view.compilations, surface, max(left - for_functions, 0))
+        rows_wanted = min(rows_wanted, max(left - len(recent_rows), 3))
+    function_rows = functions.table(snapshot, view.rates, now, surface, rows_wanted)
+    ordered = [
+        ("Compiling now", "", built["progress"]),
+        ("Functions", _summary(snapshot, surface.glyphs), function_rows),
+        ("Recent compilations", "", recent_rows),
+        ("Device memory", "", built["memory"]),
+        ("Notes", "", built["notes"]),
+    ]
+    lines: list[Line] = []
+    for title, summary, rows in ordered:
+        if rows:
+            lines += [[]] if roomy else []
+            lines += [section(title, summary, surface.width, surface.glyphs), *rows]
+    return lines
+
+
+def _summary(snapshot: Snapshot, glyphs: Glyphs) -> str:
+    compiled = sum(each.compiled for each in snapshot.functions)
+    seconds = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
+    pieces = [f"{number(compiled)} compilation{'s' * (compiled != 1)}", duration(seconds)]
+    if snapshot.cache.enabled:
+        asked = {result: sum(each.cache.get(result, 0) for each in snapshot.functions) for result in ("hit", "miss")}
+        pieces.append(f"cache {number(asked['hit'])} hit, {number(asked['miss'])} miss")
+    else:
+        pieces.append("no persistent cache")
+    return f" {glyphs.separator} ".join(pieces)

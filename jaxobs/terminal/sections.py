@@ -1,0 +1,227 @@
+"""The smaller sections of the overview, each a function from facts to rows that fit."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from jaxobs.facts import Compilation, DeviceMemory, DeviceState, Snapshot
+from jaxobs.terminal.lines import Column, Line, Surface, length, plain, row, wrapped
+from jaxobs.terminal.text import Glyphs, bar, duration, middle, number, safe, short, size, spark
+
+WIDE = 150
+"""Columns from which a compilation and its sentence share one line."""
+
+
+def devices_in_words(snapshot: Snapshot, glyphs: Glyphs) -> str:
+    """`8 × NVIDIA H100`; or that the program has not woken its devices."""
+    if not snapshot.devices:
+        return snapshot.process.platform or "no device used yet"
+    kinds = Counter(each.device_kind or each.platform for each in snapshot.devices)
+    return ", ".join(f"{count} {glyphs.times} {kind}" for kind, count in kinds.items())
+
+
+def in_progress(snapshot: Snapshot, now: float, surface: Surface, most: int | None) -> list[Line]:
+    """The phases that began and have not ended, the oldest first, with the time they have taken."""
+    open_ones = sorted(snapshot.in_progress, key=lambda each: each.started)
+    longest = max((len(short(each.function)) for each in open_ones), default=0)
+    columns = [
+        Column("", max(min(longest, surface.width - 47), 8)),
+        Column("", 10),
+        Column("", 8, right=True),
+        Column("", 16),
+    ]
+    shown = open_ones if most is None or len(open_ones) <= most else open_ones[: most - 1]
+    rows: list[Line] = []
+    for each in shown:
+        elapsed = max(now - each.started, 0.0)
+        values = [
+            plain(_fit(short(each.function), columns[0].width, surface), "busy"),
+            plain(each.phase.replace("_", " "), each.phase),
+            plain(duration(elapsed), "bad" if elapsed >= 60 else "busy"),
+            plain(_fit(each.thread, 16, surface), "dim"),
+        ]
+        rows.append([(f" {surface.glyphs.marker}", "busy"), *row(columns, values)])
+    if len(shown) < len(open_ones):
+        rows.append(plain(f" {len(open_ones) - len(shown)} more", "dim"))
+    return rows
+
+
+def _fit(text: str, width: int, surface: Surface) -> str:
+    return middle(safe(text, surface.encoding), width, surface.glyphs.ellipsis)
+
+
+# ------------------------------------------------------------------------------- recent compilations
+
+
+def recent(compilations: Sequence[Compilation], surface: Surface, most: int | None) -> list[Line]:
+    """The newest compilations first, with their sentence; eager operations in a row are told together."""
+    groups = _grouped(compilations)
+    longest = max((len(_group_name(group)) for group in groups), default=0)
+    wide = surface.width >= WIDE
+    columns = [
+        Column("time", 8),
+        Column("function", max(min(longest, surface.width - 50, max(surface.width // 6, 30)), 8)),
+        Column("why", 15),
+        Column("seconds", 8, right=True),
+        Column("cache", 8),
+    ]
+    rows: list[Line] = []
+    for group in groups:
+        block = _block(group, columns, surface, wide)
+        if most is not None and len(rows) + len(block) > most:
+            # A block is cut only where nothing else would be told at all.
+            rows += block[:most] if not rows else []
+            break
+        rows += block
+    return rows
+
+
+def _grouped(compilations: Sequence[Compilation]) -> list[list[Compilation]]:
+    groups: list[list[Compilation]] = []
+    for each in reversed(compilations):
+        if groups and each.eager and groups[-1][0].eager:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return groups
+
+
+def _group_name(group: list[Compilation]) -> str:
+    return f"{len(group)} eager operations" if len(group) > 1 else short(group[0].function)
+
+
+def _block(group: list[Compilation], columns: list[Column], surface: Surface, wide: bool) -> list[Line]:
+    """One compilation, or some eager ones in a row, as one line and the lines of its sentence."""
+    newest = group[0]
+    together = len(group) > 1
+    seconds = sum(sum(each.phases.values()) for each in group)
+    quiet = newest.eager or newest.cause == "first_call"
+    values = [
+        plain(time.strftime("%H:%M:%S", time.localtime(newest.time)), "dim"),
+        plain(_fit(_group_name(group), columns[1].width, surface), "dim" if newest.eager else "name"),
+        plain("" if together else newest.cause, "dim" if quiet else "cause"),
+        plain(duration(seconds), "number"),
+        plain("" if together else newest.cache, "good" if newest.cache == "hit" else "dim"),
+    ]
+    first = row(columns, values)
+    # The function stands in the line already.
+    reason = newest.reason.removeprefix(f"`{newest.function}`: ")
+    sentence = "" if together else safe(reason, surface.encoding)
+    if wide:
+        room = surface.width - length(first) - 3
+        parts = wrapped(sentence, room, 2, surface.glyphs)
+        indent = " " * (length(first) + 2)
+    else:
+        parts = [] if quiet else wrapped(sentence, surface.width - 13, 2, surface.glyphs)
+        indent = " " * 11
+    style = "dim" if quiet else "sentence"
+    if wide and parts:
+        first = [*first, ("  ", ""), (parts.pop(0), style)]
+    return [first, *([(indent, ""), (part, style)] for part in parts)]
+
+
+# ------------------------------------------------------------------------------------ device memory
+
+
+def memory(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
+    """One row a device: what is in use of what there is, or its live arrays where nothing else is told."""
+    devices = sorted(snapshot.devices, key=lambda each: (each.platform, each.id))
+    shown = devices if most is None or len(devices) <= most else devices[: most - 1]
+    label = max((len(each.device) for each in shown), default=0)
+    rows = [_memory_row(each, label, surface) for each in shown]
+    if len(shown) < len(devices):
+        fullest = max(devices[len(shown) :], key=lambda each: _fraction(each.memory))
+        rows.append(
+            plain(
+                f" {len(devices) - len(shown)} more; the fullest of them is {fullest.device}, "
+                f"{_fraction(fullest.memory):.0%} in use", "dim",
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _fraction(memory: DeviceMemory | None) -> float:
+    if memory is None or memory.in_use_bytes is None or not memory.limit_bytes:
+        return 0.0
+    return memory.in_use_bytes / memory.limit_bytes
+
+
+def _memory_row(device: DeviceState, label: int, surface: Surface) -> Line:
+    known, glyphs = device.memory, surface.glyphs
+    line: Line = [(f" {safe(device.device, surface.encoding):<{label}}  ", "name")]
+    if known is None:
+        return line + plain("not looked at yet", "dim")
+    room = max(min((surface.width - label) // 4, 48), 8)
+    history = [float(value) for _, in_use, live in device.history if (value := _first(in_use, live)) is not None]
+    if known.in_use_bytes is not None and known.limit_bytes:
+        fraction = _fraction(known)
+        style = "bad" if fraction >= 0.95 else "warn" if fraction >= 0.85 else "good"
+        filled, empty = bar(fraction, room, glyphs)
+        line += [(filled, style), (empty, "rule")]
+        line += [
+            (f"  {fraction:>4.0%}", style),
+            (f"  {size(known.in_use_bytes)} of {size(known.limit_bytes)}", ""),
+        ]
+    elif known.in_use_bytes is not None:
+        line += [(spark(history, room, glyphs), "good"), (f"  {size(known.in_use_bytes)} in use", "")]
+    elif known.live_array_bytes is not None:
+        drawn = spark(history, room, glyphs)
+        line += [(f"{drawn}  " if drawn else "", "good")]
+        line += [(f"{size(known.live_array_bytes)} in {_arrays(known.live_arrays)}", "")]
+        return _told(line, ["the allocator tells nothing"], surface)
+    else:
+        return line + plain("tells nothing", "dim")
+    more = [
+        f"peak {size(known.peak_bytes)}" if known.peak_bytes else "",
+        f"live arrays {size(known.live_array_bytes)}" if known.live_array_bytes else "",
+        f"largest free {size(known.largest_free_block_bytes)}" if known.largest_free_block_bytes else "",
+    ]
+    return _told(line, more, surface)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _arrays(count: int | None) -> str:
+    return "live arrays" if count is None else f"{number(count)} live array{'s' * (count != 1)}"
+
+
+def _told(line: Line, more: Sequence[str], surface: Surface) -> Line:
+    """The line with as much more as its width allows."""
+    for text in (each for each in more if each):
+        piece = f"  {surface.glyphs.separator} {text}"
+        if length(line) + len(piece) >= surface.width:
+            break
+        line = [*line, (piece, "dim")]
+    return line
+
+
+# --------------------------------------------------------------------------------------------- notes
+
+
+def notes(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
+    """What jaxobs has to say about itself, worst first; nothing when all is well."""
+    observer = snapshot.observer
+    told: list[tuple[str, str]] = []
+    if not observer.installed:
+        told.append(("jaxobs is not installed in this process: only instrumented functions are seen.", "warn"))
+    failed = ", ".join(f"{where} ({count})" for where, count in observer.internal_errors.items())
+    if failed:
+        told.append((f"jaxobs itself failed in: {failed}. The program is unaffected.", "bad"))
+    blind = ", ".join(name for name, works in observer.capabilities.items() if not works)
+    if blind:
+        told.append((f"Not to be seen with this JAX: {blind}.", "warn"))
+    lost = ", ".join(f"{reason} ({number(count)})" for reason, count in observer.dropped.items() if count)
+    if lost:
+        told.append((f"Left out to stay within bounds: {lost}.", "warn"))
+    told += [(note, "") for note in observer.notes]
+    rows: list[Line] = []
+    for text, style in told:
+        parts = wrapped(safe(text, surface.encoding), surface.width - 2, 1 if most else 4, surface.glyphs)
+        rows += [plain(f" {part}", style) for part in parts]
+    if most is not None and len(rows) > most:
+        rows = rows[:most]
+    return rows

@@ -1,0 +1,114 @@
+"""Devices without hardware: as many as wanted, on any host, with whatever statistics, or none, or an error.
+
+    gpu = FakeDevice(0, statistics={"bytes_in_use": 3 * 2**30, "bytes_limit": 80 * 2**30})
+    with backends(FakeClient([gpu])):
+        ...  # jaxobs samples this device instead of those of JAX
+        gpu.statistics = RuntimeError("the device is lost")
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxobs import internals
+
+
+@dataclass(eq=False, kw_only=True)
+class FakeDevice:
+    """What jaxobs reads of a JAX device."""
+
+    id: int = field(kw_only=False)
+    platform: str = "gpu"
+    device_kind: str = "Fake GPU"
+    process_index: int = 0
+    pci_bus_id: str | None = None
+    statistics: Mapping[str, int | None] | Exception | None = None
+    """The answer of `memory_stats()`: some or all of JAX's keys, None as on the CPU, or an error that it raises."""
+
+    def memory_stats(self) -> Mapping[str, int | None] | None:
+        """As a JAX device answers; devices of other hosts raise."""
+        if isinstance(self.statistics, Exception):
+            raise self.statistics
+        return self.statistics
+
+
+@dataclass(frozen=True)
+class _Sharding:
+    addressable_devices: frozenset[FakeDevice]
+    parts: int
+
+    def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        first, *rest = shape
+        return (first // self.parts, *rest)
+
+
+@dataclass(frozen=True)
+class _Dtype:
+    itemsize: int
+
+
+class FakeArray:
+    """A live array: whole on each of its devices, or cut along its first axis into as many parts as there are."""
+
+    def __init__(self, shape: Sequence[int], devices: Sequence[FakeDevice], *, itemsize: int = 4, cut: bool = False):
+        self.shape = tuple(shape)
+        self.dtype = _Dtype(itemsize)
+        self.sharding = _Sharding(frozenset(devices), len(devices) if cut else 1)
+        self._deleted = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array, counted once."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def delete(self) -> None:
+        """As if the program had deleted or donated it."""
+        self._deleted = True
+
+    def is_deleted(self) -> bool:
+        """Whether it was."""
+        return self._deleted
+
+
+@dataclass(eq=False, kw_only=True)
+class FakeClient:
+    """What jaxobs reads of a JAX backend. Devices of another `process_index` than its own are another host's."""
+
+    all_devices: Sequence[FakeDevice] = field(kw_only=False)
+    arrays: list[FakeArray] = field(default_factory=list)
+    platform: str = "gpu"
+    platform_version: str = "fake runtime"
+    index: int = 0
+
+    def devices(self) -> list[FakeDevice]:
+        """Those of every host."""
+        return list(self.all_devices)
+
+    def local_devices(self) -> list[FakeDevice]:
+        """Those that this process can address."""
+        return [each for each in self.all_devices if each.process_index == self.index]
+
+    def live_arrays(self) -> list[FakeArray]:
+        """All that were made, deleted ones included: JAX, too, may list one that is going away."""
+        return list(self.arrays)
+
+    def process_index(self) -> int:
+        """Which host this is."""
+        return self.index
+
+
+@contextmanager
+def backends(*clients: FakeClient) -> Iterator[None]:
+    """Has jaxobs see these backends, awake, in the place of JAX's own."""
+    real = internals.clients
+    seen: list[Any] = list(clients)
+    # Whoever asks looks the function up in its module, so one place is enough.
+    internals.clients = lambda: seen
+    try:
+        yield
+    finally:
+        internals.clients = real

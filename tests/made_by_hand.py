@@ -1,0 +1,44 @@
+"""Facts made by hand, and a store that knows something of everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxobs import guard
+from jaxobs.facts import CacheLookup, Compilation, DeviceMemory, DeviceState, OpenCompilation
+from jaxobs.store import Store
+
+PHASES = {"trace": 0.02, "lower": 0.01, "compile": 0.3}
+
+
+def compilation(function: str = "train.step", **fields: Any) -> Compilation:
+    """A first compilation of a function, unless told otherwise."""
+    known = {"time": 1_770_000_000.0, "cause": "first_call", "reason": f"First call of `{function}`.", "phases": PHASES}
+    return Compilation(function=function, **(known | fields))
+
+
+def full_store() -> Store:
+    """A store in which every metric of the catalogue has something to say."""
+    store = Store()
+    store.record(compilation(cache="miss", uncached_because="too_fast"))
+    store.record(compilation(cause="shape", cache="hit", phases={"trace": 0.02, "lower": 0.01, "cache_load": 0.05}))
+    store.record(CacheLookup(time=1.0, function="train.step", result="hit", key="jit_step-1", saved_seconds=12.0))
+    stats = store.call_stats("train.step")
+    for _ in range(3):
+        next(stats.counter)
+    stats.durations.extend((1e-5, 2e-3, 30.0))
+    stats.failed(ValueError("no"))
+    store.begin(1, OpenCompilation("train.eval", "compile", 1_770_000_100.5, "MainThread (1)"))
+    memory = DeviceMemory(
+        time=2.0, device="gpu:0", in_use_bytes=3, peak_bytes=5, limit_bytes=9, reserved_bytes=1,
+        largest_free_block_bytes=4, live_arrays=7, live_array_bytes=2,
+    )  # fmt: skip
+    device = DeviceState(
+        device="gpu:0", id=0, platform="gpu", device_kind="Fake", process_index=0, pci_bus_id="0000:01:00.0"
+    )
+    store.set_device(device, memory)
+    store.describe(versions={"jaxobs": "1", "jax": "2"}, capabilities={"miss_frame": True, "phase_starts": False})
+    store.drop("max_functions")
+    store.collect_seconds = 0.004
+    guard.internal_error("place", ValueError("made by hand"))
+    return store

@@ -1,0 +1,39 @@
+"""What a test needs that pip cannot bring: skipped with the package's name on a laptop, a failure in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import NoReturn
+
+import pytest
+
+DEBIAN_PACKAGES = {
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+    "alertmanager": "prometheus-alertmanager",
+    "prometheus-alertmanager": "prometheus-alertmanager",
+    "amtool": "prometheus-alertmanager",
+    "chromium": "chromium",
+    "tmux": "tmux",
+}
+
+
+def in_ci() -> bool:
+    """Whether nothing may be left out."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def missing(reason: str) -> NoReturn:
+    """Skips the test with its reason; fails it in CI."""
+    if in_ci():
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def program(name: str) -> str:
+    """Path of a program; where it is missing the Debian package that has it is named."""
+    path = shutil.which(name)
+    if path is None:
+        missing(f"`{name}` is not installed. On Debian: apt-get install {DEBIAN_PACKAGES.get(name, name)}")
+    return path

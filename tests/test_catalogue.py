@@ -1,0 +1,131 @@
+"""The catalogue against the contract: each metric, its type, its labels, and that something feeds it."""
+
+from __future__ import annotations
+
+import pytest
+from made_by_hand import full_store
+
+from jaxobs import catalogue
+from jaxobs.catalogue import METRICS, Metric
+from jaxobs.facts import EVENT_KINDS, CacheLookup, Compilation, DeviceMemory, Event, Exit, Histogram, Manifest
+from jaxobs.store import Store
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+CONTRACT = {
+    "jax_compilations_total": ("counter", ("function", "cause", "cache")),
+    "jax_compilations_in_progress": ("gauge", ()),
+    "jax_compilation_oldest_start_timestamp_seconds": ("gauge", ()),
+    "jax_compile_phase_seconds": ("histogram", ("phase",)),
+    "jax_function_compile_seconds": ("summary", ("function", "phase")),
+    "jax_function_calls_total": ("counter", ("function",)),
+    "jax_function_dispatch_seconds": ("histogram", ("function",)),
+    "jax_function_errors_total": ("counter", ("function", "error")),
+    "jax_persistent_cache_requests_total": ("counter", ("function", "result")),
+    "jax_persistent_cache_unsaved_total": ("counter", ("reason",)),
+    "jax_persistent_cache_saved_seconds_total": ("counter", ()),
+    "jax_device_memory_in_use_bytes": ("gauge", ("device",)),
+    "jax_device_memory_peak_bytes": ("gauge", ("device",)),
+    "jax_device_memory_limit_bytes": ("gauge", ("device",)),
+    "jax_device_memory_reserved_bytes": ("gauge", ("device",)),
+    "jax_device_memory_largest_free_block_bytes": ("gauge", ("device",)),
+    "jax_device_info": ("info", ("device", "platform", "kind", "process_index", "pci_bus_id")),
+    "jax_live_arrays": ("gauge", ("device",)),
+    "jax_live_array_bytes": ("gauge", ("device",)),
+    "jax_build_info": ("info", ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")),
+    "jax_process_info": ("info", ("process_index", "process_count")),
+    "jaxobs_internal_errors_total": ("counter", ("where",)),
+    "jaxobs_dropped_series_total": ("counter", ("reason",)),
+    "jaxobs_collect_seconds": ("gauge", ()),
+    "jaxobs_capability": ("gauge", ("name",)),
+}
+
+
+def test_names_types_and_labels_are_those_of_the_contract() -> None:
+    """Dashboards and alerts of others rely on them: a change here needs a reason."""
+    assert {metric.name: (metric.kind, metric.labels) for metric in METRICS} == CONTRACT
+
+
+def test_every_help_is_one_sentence_of_its_own() -> None:
+    """A copied sentence is a metric that nobody looked at."""
+    helps = [metric.help for metric in METRICS]
+    assert len(set(helps)) == len(helps)
+    assert all(text[0].isupper() and text.endswith(".") and "\n" not in text for text in helps)
+
+
+def test_names_carry_their_unit_and_their_owner() -> None:
+    """Base units, in the name, before `_total`; `jax_` for the workload, `jaxobs_` for the observer."""
+    for metric in METRICS:
+        assert metric.name.startswith(("jax_", "jaxobs_"))
+        assert metric.name.removesuffix("_total").endswith(metric.unit), metric.name
+        assert metric.unit in ("", "seconds", "bytes", "ratio")
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_no_label_is_a_target_label() -> None:
+    """`instance`, `job` and the host's name are Prometheus' to give."""
+    assert not {"instance", "job", "host", "hostname", "pod", "le", "quantile"} & {
+        label for metric in METRICS for label in metric.labels
+    }
+
+
+def test_only_instrumented_functions_have_histograms_by_function() -> None:
+    """Of 200 functions with 20 buckets each, nobody would be left with series."""
+    by_function = [m.name for m in METRICS if m.kind == "histogram" and "function" in m.labels]
+    assert by_function == ["jax_function_dispatch_seconds"]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_something_feeds_every_metric(metric: Metric) -> None:
+    """A metric that no fact reaches is named here, as is one whose samples do not fit its declaration."""
+    samples = list(metric.read(full_store().snapshot()))
+    assert samples, f"no fact feeds {metric.name}"
+    for labels, value in samples:
+        assert len(labels) == len(metric.labels)
+        assert all(isinstance(label, str) for label in labels)
+        closed = dict(metric.values)
+        for name, label in zip(metric.labels, labels, strict=True):
+            assert label in closed.get(name, (label,))
+        expected = {"histogram": Histogram, "summary": tuple}.get(metric.kind, (int, float))
+        assert isinstance(value, expected)
+    assert len({labels for labels, _ in samples}) == len(samples)
+
+
+def test_what_is_not_known_has_no_sample() -> None:
+    """Absent, never zero: an empty process tells of no device, no compile start and no cost of a scrape."""
+    snapshot = Store().snapshot()
+    silent = {metric.name for metric in METRICS if not list(metric.read(snapshot))}
+    assert {"jax_device_memory_in_use_bytes", "jax_live_arrays", "jax_device_info", "jaxobs_collect_seconds"} <= silent
+    assert "jax_compilation_oldest_start_timestamp_seconds" in silent
+    assert "jax_compilations_in_progress" not in silent
+
+
+def test_buckets_span_what_the_contract_says() -> None:
+    """Compile phases from a millisecond to an hour, in order and without repetition."""
+    bounds = catalogue.PHASE_BOUNDS
+    assert (bounds[0], bounds[-1]) == (0.001, 3600.0)
+    for each in (bounds, catalogue.DISPATCH_BOUNDS):
+        assert list(each) == sorted(set(each))
+
+
+def test_every_event_is_of_a_kind_of_the_contract() -> None:
+    """The event log and the API know twelve kinds."""
+    assert len(EVENT_KINDS) == len(set(EVENT_KINDS)) == 12
+    assert {each.kind for each in (Compilation, CacheLookup, DeviceMemory, Manifest, Exit)} <= set(EVENT_KINDS)
+    assert {each.kind for each in Event.__subclasses__()} <= set(EVENT_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"kind": "meter"}, "has kind 'meter'. Kinds: counter"),
+        ({"kind": "counter"}, "end in `_total`"),
+        ({"name": "x_total"}, "end in `_total`"),
+        ({"help": "no sentence"}, "its help is no sentence"),
+    ],
+)
+def test_a_metric_declared_wrongly_is_refused(fields: dict[str, str], complaint: str) -> None:
+    """At import, where whoever declares it sees it."""
+    good = {"name": "jax_x", "kind": "gauge", "help": "What it is."}
+    with pytest.raises(ValueError, match=complaint):
+        Metric(**(good | fields), read=lambda snapshot: [])

@@ -1,0 +1,882 @@
+"""`jaxobs top`: what it shows at every size, what it says when it cannot, and live in a real terminal."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxobs import client, facts
+from jaxobs.cli import top
+from jaxobs.client import EndpointUnreachableError, NotAnEndpointError
+from jaxobs.errors import MissingExtraError, SettingError
+from jaxobs.facts import (
+    CacheState,
+    Change,
+    Compilation,
+    DeviceMemory,
+    DeviceState,
+    Event,
+    FunctionState,
+    Histogram,
+    ObserverState,
+    OpenCompilation,
+    ProcessState,
+    Snapshot,
+)  # fmt: skip
+from jaxobs.terminal import Connection, Overview, Screen, Surface, lay_out, make_console, plain_text
+from jaxobs.terminal.lines import as_text, cells
+from jaxobs.terminal.text import (
+    ASCII,
+    UNICODE,
+    ago,
+    bar,
+    causes,
+    duration,
+    middle,
+    number,
+    safe,
+    shares,
+    size,
+    spark,
+)  # fmt: skip
+
+STARTED = 1_769_850_000.0
+GIB = 2**30
+
+
+def process(**changed: Any) -> ProcessState:
+    """A process by hand."""
+    base = ProcessState(
+        pid=4711,
+        hostname="node-7",
+        program="train_digits.py",
+        started=STARTED,
+        process_index=0,
+        process_count=1,
+        versions={"jaxobs": "0.1.0", "python": "3.11.2", "jax": "0.10.2", "jaxlib": "0.10.2"},
+        platform="gpu",
+    )
+    return dataclasses.replace(base, **changed)
+
+
+def device(index: int, in_use: int | None, limit: int | None, live: int = 3 * GIB) -> DeviceState:
+    """A device with one sample of its memory."""
+    name = f"gpu:{index}" if limit else f"cpu:{index}"
+    sample = DeviceMemory(
+        time=STARTED + 190,
+        device=name,
+        in_use_bytes=in_use,
+        peak_bytes=in_use and in_use + GIB,
+        limit_bytes=limit,
+        live_arrays=431,
+        live_array_bytes=live,
+    )
+    return DeviceState(
+        device=name,
+        id=index,
+        platform=name.partition(":")[0],
+        device_kind="NVIDIA H200" if limit else "cpu",
+        process_index=0,
+        memory=sample,
+        history=tuple((STARTED + 5 * i, in_use, live * (i % 7 + 1) // 7) for i in range(30)),
+    )
+
+
+def snapshot(**changed: Any) -> Snapshot:
+    """A training run in the middle of things."""
+    functions = (
+        FunctionState(
+            name="__main__.train_step",
+            calls=12_345,
+            compilations={"first_call": {"miss": 1}, "shape": {"miss": 2, "hit": 1}, "dtype": {"miss": 1}},
+            phase_seconds={"trace": 0.61, "lower": 0.32, "compile": 4.2, "cache_load": 0.2},
+            phase_counts={"trace": 5, "lower": 5, "compile": 4, "cache_load": 1},
+            cache={"hit": 1, "miss": 4},
+            last_compiled=STARTED + 184,
+        ),
+        FunctionState(
+            name="a_company_library.models.transformer.blocks.attention.MultiHeadAttention.__call__",
+            calls=7,
+            compilations={"first_call": {"miss": 1}, "new_function": {"miss": 6}},
+            phase_seconds={"trace": 0.2, "lower": 0.1, "compile": 0.9},
+            cache={"miss": 7},
+            errors={"ValueError": 2},
+            last_compiled=STARTED + 20,
+        ),
+        FunctionState(
+            name="<eager>",
+            compilations={"first_call": {"disabled": 41}, "unknown": {"disabled": 3}},
+            phase_seconds={"trace": 0.02, "lower": 0.05, "compile": 0.5},
+            last_compiled=STARTED + 2,
+        ),
+        *(
+            FunctionState(
+                name=f"__main__.helper_{index:02d}",
+                compilations={"first_call": {"miss": 1}},
+                phase_seconds={"trace": 0.001, "lower": 0.002, "compile": 0.01 * (index + 1)},
+                last_compiled=STARTED + index,
+            )
+            for index in range(12)
+        ),
+    )
+    base = Snapshot(
+        time=STARTED + 192,
+        process=process(),
+        functions=functions,
+        phases={"compile": Histogram((0.001, 1.0), (3, 60, 5), 7.9)},
+        in_progress=(OpenCompilation("__main__.eval_step", "compile", STARTED + 179.6, "MainThread"),),
+        devices=(device(0, 71 * GIB, 80 * GIB), device(1, 12 * GIB, 80 * GIB)),
+        cache=CacheState(enabled=True, directory="/var/cache/jax"),
+        observer=ObserverState(installed=True, notes=("Somebody removed our listeners; they are back.",)),
+        last_sequence=60,
+    )
+    return dataclasses.replace(base, **changed)
+
+
+REASON = (
+    "`batch['image']` was float32[128,8,8] and is float32[5,8,8] now: pad the last batch to 128 rows, "
+    "or drop it, so that every call has one shape."
+)
+
+
+def compilations() -> tuple[Compilation, ...]:
+    """What happened in that run, oldest first."""
+    eager = [
+        Compilation(
+            time=STARTED + 2 + index / 10,
+            sequence=index + 1,
+            function="add",
+            cause="first_call",
+            reason="First call of this operation.",
+            phases={"compile": 0.01},
+            eager=True,
+        )
+        for index in range(41)
+    ]
+    named = [
+        ("first_call", "First call.", "miss", 10.0, "__main__.train_step"),
+        ("shape", REASON, "miss", 21.0, "__main__.train_step"),
+        (
+            "dtype",
+            "`scale` was a Python int and is a Python float now: pass one type always, 1.0 instead of 1.",
+            "miss", 60.0, "__main__.train_step",
+        ),
+        (
+            "new_function",
+            "`<lambda>` at layers.py:81 is made again on each call: make it once, outside the loop.",
+            "hit", 184.0,
+            "a_company_library.models.transformer.blocks.attention.MultiHeadAttention.__call__",
+        ),
+    ]  # fmt: skip
+    later = [
+        Compilation(
+            time=STARTED + moment,
+            sequence=50 + index,
+            pid=4711,
+            function=function,
+            cause=cause,
+            reason=reason,
+            changes=(Change("batch['image']", "shape", "float32[128,8,8]", "float32[5,8,8]"),),
+            phases={"trace": 0.12, "lower": 0.06, "compile": 0.8},
+            cache=cache,
+            call_site="train_digits.py:61",
+        )
+        for index, (cause, reason, cache, moment, function) in enumerate(named)
+    ]
+    return (*eager, *later)
+
+
+class CannedEndpoint:
+    """An endpoint that serves the facts it is given, as the real one does."""
+
+    def __init__(self, state: Snapshot, events: tuple[Event, ...] = ()) -> None:
+        self.state, self.events = state, events
+        self.asked: list[str] = []
+
+    def answer(self, target: str) -> Any:
+        """The JSON of one GET; None for an unknown path."""
+        self.asked.append(target)
+        parts = urllib.parse.urlsplit(target)
+        query = dict(urllib.parse.parse_qsl(parts.query))
+        if parts.path == "/api/v1/snapshot":
+            return facts.plain(self.state)
+        if parts.path == "/api/v1/events":
+            since, kind = int(query.get("since", 0)), query.get("kind")
+            told = [e for e in self.events if e.sequence > since and kind in (None, e.kind)]
+            return {
+                "events": [facts.as_event(e) for e in told],
+                "next": self.state.last_sequence,
+                "dropped": 0,
+            }
+        return None
+
+
+@contextmanager
+def serving(answer: Any, port: int = 0) -> Iterator[str]:
+    """A server on loopback that answers a GET with the JSON, bytes or status that `answer(path)` gives."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = answer(self.path)
+            status = body if isinstance(body, int) else 404 if body is None else 200
+            payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(payload)))
+            self.end_headers()
+            self.wfile.write(payload)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    class Server(ThreadingHTTPServer):
+        allow_reuse_address = True
+
+    server = Server(("127.0.0.1", port), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+URL = "http://127.0.0.1:9464"
+
+
+def overview(**changed: Any) -> Overview:
+    """What `jaxobs top` shows of that run."""
+    base = Overview(
+        snapshot=snapshot(),
+        connection=Connection(url=URL, interval=1.0),
+        compilations=compilations(),
+        rates={"__main__.train_step": 43.21},
+    )
+    return dataclasses.replace(base, **changed)
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock of the view in UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+# -------------------------------------------------------------------------------------- the short texts
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, ""), (float("nan"), ""), (0, "0 s"), (0.00084, "0.84 ms"), (0.0123, "12.3 ms"),
+        (0.9994, "999 ms"),
+        (0.9996, "1.00 s"), (1.234, "1.23 s"), (9.999, "10.0 s"), (59.96, "60.0 s"), (99.96, "1m40s"),
+        (75, "75.0 s"), (119.6, "2m00s"), (3_599.7, "1h00m"), (11_520, "3h12m"), (187_200, "2d04h"),
+    ],
+)  # fmt: skip
+def test_duration(seconds: float | None, text: str) -> None:
+    """A duration has three digits, rolls over at its units and is empty when not known."""
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""), (0, "0"), (7, "7"), (0.5, "0.5"), (9.96, "10"), (43.2, "43"), (12_345, "12,345"),
+        (999_499, "999,499"), (999_500, "1M"), (1_234_567, "1.23M"), (4_560_000_000, "4.56G"),
+    ],
+)  # fmt: skip
+def test_number(value: float | None, text: str) -> None:
+    """A number fits seven cells whatever its size."""
+    assert number(value) == text
+    assert len(text) <= 7
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, ""), (0, "0 B"), (999, "999 B"), (1000, "0.977 KiB"), (1536, "1.5 KiB"),
+        (123 * 2**20, "123 MiB"),
+        (71 * GIB, "71 GiB"), (2**50, "1024 TiB"),
+    ],
+)  # fmt: skip
+def test_size(count: int | None, text: str) -> None:
+    """A size is told in binary units."""
+    assert size(count) == text
+
+
+def test_ago() -> None:
+    """Ages are whole seconds, and never negative when two clocks differ."""
+    assert [ago(-3), ago(8.2), ago(172)] == ["0 s ago", "8 s ago", "2m52s ago"]
+
+
+def test_middle_keeps_both_ends() -> None:
+    """A long name is cut in the middle, and the end, which tells most, keeps more."""
+    assert middle("library_models_attention_forward", 16) == "libra…on_forward"
+    assert middle("jax.models.attention.forward", 22) == "jax…attention.forward"
+    assert middle("jax.models.attention.forward", 16) == "jax…forward"
+    assert middle("jax.models.Attention.__call__", 20) == "jax…tention.__call__"
+    assert middle("jax.models.attention.forward", 8) == "ja…rward"
+    assert middle("short", 16) == "short"
+    assert middle("anything", 1) == "…"
+
+
+def test_safe_takes_control_characters_out() -> None:
+    """Escape codes, line breaks and what the encoding cannot show do not get through."""
+    assert safe("a\x1b[31mred\n  b\u202ec") == "a?[31mred b?c"
+    assert safe("größe…", "ascii") == "gr??e?"
+
+
+def test_causes_come_by_count_and_say_what_is_left_out() -> None:
+    """The first call, which everything has, comes last; what does not fit is counted."""
+    counts = {"first_call": 1, "shape": 2, "dtype": 3}
+    assert causes(counts, 60, UNICODE) == [
+        ("dtype", "dtype×3"),
+        ("shape", "shape×2"),
+        ("first_call", "first_call×1"),
+    ]
+    assert causes(counts, 18, UNICODE) == [("dtype", "dtype×3"), ("shape", "shape×2"), ("", "+1")]
+    assert causes(counts, 12, UNICODE) == [("dtype", "dtype×3"), ("", "+3")]
+    assert causes({"static_argument": 10}, 12, ASCII) == [("static_argument", "static_argu~")]
+    assert causes({}, 12, UNICODE) == []
+
+
+def test_shares_add_up() -> None:
+    """The parts of a bar take as many cells as their sum, and something is always seen."""
+    assert shares({"trace": 1.0, "lower": 1.0, "compile": 2.0}, 8.0, 8) == [
+        ("trace", 1),
+        ("lower", 1),
+        ("compile", 2),
+    ]
+    assert shares({"compile": 0.001}, 100.0, 8) == [("compile", 1)]
+    assert shares({"trace": 1.0, "lower": 1.0, "compile": 1.0}, 3.0, 8) == [
+        ("trace", 3),
+        ("lower", 3),
+        ("compile", 2),
+    ]
+    assert shares({"trace": 0.0}, 1.0, 8) == []
+
+
+def test_bars_and_sparks() -> None:
+    """A bar has the width that was asked for; a spark line needs two values and Unicode."""
+    assert bar(0.5, 4, UNICODE) == ("██", "░░")
+    assert bar(0.28, 4, UNICODE) == ("█▏", "░░")
+    assert bar(0.5, 3, ASCII) == ("##", ".")
+    assert bar(7.0, 4, ASCII) == ("####", "")
+    assert spark([0, 5, 10], 10, UNICODE) == "▁▄█"
+    assert spark([1], 10, UNICODE) == spark([1, 2], 10, ASCII) == spark([0, 0], 10, UNICODE) == ""
+
+
+# --------------------------------------------------------------------------------------------- the view
+
+
+NARROW = """\
+ train_digits.py                                                         ● live
+ node-7 · pid 4711 · up 3m12s · 2 × NVIDIA H200 · jax 0.10.2 · jaxlib 0.10.2
+ Compiling now ────────────────────────────────────────────────────────────────
+ ▸ eval_step  compile       12.4 s  MainThread
+ Functions ──────────────────── 68 compilations · 7.92 s · cache 1 hit, 11 miss
+ function              calls   per s  comp.  why              seconds  by phase
+ train_step           12,345      43      5  shape×3 +2        5.33 s  tlcccccc
+ a_com…__call__            7              7  new_functi… +1    1.20 s  cc
+ <eager>                                 44  unknown×3 +41     570 ms  c
+ helper_11                                1  first_call×1      123 ms  c
+ 11 more: 11 compilations, 693 ms
+ Recent compilations ──────────────────────────────────────────────────────────
+ 09:03:04  a_company…adAttention.__call__  new_function       980 ms  hit
+           `<lambda>` at layers.py:81 is made again on each call: make it
+           once, outside the loop.
+ 09:01:00  train_step                      dtype              980 ms  miss
+           `scale` was a Python int and is a Python float now: pass one type
+           always, 1.0 instead of 1.
+ Device memory ────────────────────────────────────────────────────────────────
+ gpu:0  ████████████████░░   89%  71 GiB of 80 GiB  · peak 72 GiB
+ gpu:1  ██▊░░░░░░░░░░░░░░░   15%  12 GiB of 80 GiB  · peak 13 GiB
+ Notes ────────────────────────────────────────────────────────────────────────
+ Somebody removed our listeners; they are back.
+ q quit · http://127.0.0.1:9464 · every 1 s
+"""
+
+
+def render(view: Overview, width: int, height: int | None, **options: Any) -> str:
+    """The view as `rich` writes it into a file."""
+    from rich.console import Console
+
+    written = io.StringIO()
+    console = Console(file=written, width=width, height=height or 1000, highlight=False, _environ={}, **options)
+    console.print(Screen(view, fill=height is not None))
+    return written.getvalue()
+
+
+def test_view_at_80_by_24(in_utc: None) -> None:
+    """The smallest usual terminal shows every section, and nothing wraps."""
+    drawn = render(overview(), 80, 24)
+    assert [line.rstrip() for line in drawn.splitlines()] == NARROW.splitlines()
+
+
+def test_wide_view_has_all_columns_and_whole_sentences(in_utc: None) -> None:
+    """At 200 by 60 nothing is left out: phases, cache, ages, and sentences beside their compilation."""
+    drawn = render(overview(), 200, 60)
+    assert "calls   per s  errors  comp.  why" in drawn
+    assert "hit/miss     trace     lower   compile      load   seconds  by phase" in drawn
+    assert "shape×3 dtype×1 first_call×1" in drawn
+    assert "helper_00" in drawn
+    (line,) = [line for line in drawn.splitlines() if "new_function   " in line]
+    assert line.rstrip().endswith(
+        "`<lambda>` at layers.py:81 is made again on each call: make it once, outside the loop."
+    )
+    assert "41 eager operations" in drawn
+
+
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize("height", [3, 8, 12, 18, 24, 31, 32, 50, 90])
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 131, 150, 200, 300])
+def test_view_fits_every_terminal(width: int, height: int, busy: bool, gone: bool) -> None:
+    """No line is wider than the terminal and there are exactly as many as it has rows."""
+    state = snapshot()
+    if busy:
+        state = dataclasses.replace(
+            state,
+            devices=tuple(device(i, i * 10 * GIB, 80 * GIB) for i in range(8)),
+            in_progress=state.in_progress * 9,
+            functions=state.functions * 10,
+            observer=ObserverState(
+                installed=False,
+                capabilities={"miss_frame": False},
+                internal_errors={"wrapper": 3},
+                dropped={"functions": 12},
+                notes=("One note that is long enough to need more than one line in most terminals. " * 3,) * 5,
+            ),
+        )
+    connection = Connection(url=URL, interval=1.0, gone_since=STARTED + 200 if gone else None, error="refused")
+    lines = lay_out(overview(snapshot=state, connection=connection), Surface(width, height))
+    assert len(lines) == height
+    assert max(sum(cells(text) for text, _ in line) for line in lines) <= width
+    assert not any("\n" in text for line in lines for text, _ in line)
+
+
+def test_functions_are_shown_however_small_the_terminal(in_utc: None) -> None:
+    """At 60 by 16 the dearest function is still there, and the rest is summed up."""
+    drawn = render(overview(), 60, 16)
+    assert "train_step" in drawn
+    assert re.search(r"\d+ more: \d+ compilations", drawn)
+
+
+def test_view_without_unicode_is_ascii(monkeypatch: pytest.MonkeyPatch, in_utc: None) -> None:
+    """Neither the locale C nor an ASCII output gets a character beyond ASCII, whatever names hold."""
+    state = snapshot(process=process(program="größe.py"))
+    view = overview(snapshot=state, connection=Connection(url=URL))
+    ascii_file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    drawn = plain_text(view, ascii_file)
+    assert drawn.isascii()
+    assert "gr??e.py" in drawn and "shape=3" in drawn and "####" in drawn
+    monkeypatch.setenv("LC_ALL", "C")
+    assert "────" not in render(overview(), 80, 24)
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert "────" in render(overview(), 80, 24)
+
+
+def test_colours_only_where_they_are_wanted() -> None:
+    """A terminal gets colours and one bar; NO_COLOR gets letters in the bar and no colour codes."""
+    coloured = render(overview(), 100, 30, force_terminal=True, color_system="standard")
+    assert "\x1b[35m█" in coloured
+    plain = render(overview(), 100, 30, force_terminal=True, color_system="standard", no_color=True)
+    assert "tlcccccc" in re.sub(r"\x1b\[[\d;]*m", "", plain)
+    assert not re.search(r"\x1b\[[\d;]*3[0-7]m", plain)
+
+
+def test_gone_process_is_dim_and_named(in_utc: None) -> None:
+    """The last values stay, all of them dim, and the header says since when and why."""
+    connection = Connection(url=URL, interval=1.0, gone_since=STARTED + 200, error="connection refused")
+    lines = lay_out(overview(connection=connection), Surface(100, 30))
+    text = as_text(lines)
+    assert "● gone since 09:03:20" in text
+    assert "The process is gone (connection refused). These are its last values" in text
+    (row,) = [
+        line
+        for line in lines
+        if "train_step" in "".join(t for t, _ in line) and "12,345" in "".join(t for t, _ in line)
+    ]
+    assert {style for _, style in row} == {"gone"}
+
+
+def test_names_from_the_process_cannot_move_the_cursor() -> None:
+    """A function whose name holds an escape code is shown harmless."""
+    evil = FunctionState(
+        name="f\x1b]0;owned\x07\x1b[2J", compilations={"shape": {"miss": 1}}, phase_seconds={"compile": 1.0}
+    )
+    state = snapshot(functions=(evil,), process=process(program="x\x1b[2J", hostname="h\x9b2J"))
+    drawn = render(overview(snapshot=state, compilations=()), 80, 24)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", drawn)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (device(0, 78 * GIB, 80 * GIB), r"gpu:0  █+[▉▊▋▌▍▎▏]?░?\s+98%  78 GiB of 80 GiB"),
+        (device(0, None, None), r"cpu:0\s+[▁-█]+  3 GiB in 431 live arrays  · the allocator tells nothing"),
+        (device(0, 5 * GIB, None), r"cpu:0\s+█+  5 GiB in use"),
+        (dataclasses.replace(device(0, 1, None), memory=None), r"cpu:0  not looked at yet"),
+    ],
+)
+def test_device_memory(found: DeviceState, told: str) -> None:
+    """A device tells what its backend knows: a share of a limit, what is in use, or its live arrays."""
+    drawn = as_text(lay_out(overview(snapshot=snapshot(devices=(found,))), Surface(100)))
+    assert re.search(told, drawn), drawn
+
+
+def test_fullest_hidden_device_is_named() -> None:
+    """Where devices do not fit, the fullest of those left out is told: an average would hide it."""
+    devices = tuple(device(i, (79 if i == 6 else 10) * GIB, 80 * GIB) for i in range(8))
+    drawn = as_text(lay_out(overview(snapshot=snapshot(devices=devices)), Surface(80, 24)))
+    assert "5 more; the fullest of them is gpu:6, 99% in use" in drawn
+
+
+def test_quiet_process() -> None:
+    """A process that has compiled nothing and woken no device is told as such."""
+    state = snapshot(functions=(), devices=(), in_progress=(), process=process(platform=None))
+    drawn = as_text(lay_out(overview(snapshot=state, compilations=()), Surface(80, 24)))
+    assert "Nothing has compiled yet." in drawn
+    assert "no device used yet" in drawn
+
+
+# ------------------------------------------------------------------------------------------- the client
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("9464", URL),
+        (":9464", URL),
+        ("9464/metrics", URL),
+        ("localhost", "http://localhost:9464"),
+        ("localhost:9000", "http://localhost:9000"),
+        ("node-7:9464/metrics", "http://node-7:9464"),
+        (f"{URL}/", URL),
+        (f"{URL}/metrics", URL),
+        (f"{URL}/api/v1/snapshot", URL),
+        (f" {URL}/healthz ", URL),
+        ("[::1]:9464", "http://[::1]:9464"),
+        ("https://proxy.example/jobs/7/metrics", "https://proxy.example/jobs/7"),
+    ],
+)
+def test_addresses(given: str, url: str) -> None:
+    """An address may be given in whatever form a person has it."""
+    assert client.endpoint_url(given) == url
+
+
+@pytest.mark.parametrize("given", ["", "ftp://x:1", "foo bar", "host:notaport", "http://", "localhost:99999", "0"])
+def test_no_addresses(given: str) -> None:
+    """What is no address is refused with the forms that are."""
+    with pytest.raises(SettingError, match=r"is no address of an endpoint. Give a port \(9464\)"):
+        client.endpoint_url(given)
+
+
+def test_facts_come_back_as_they_were() -> None:
+    """A snapshot and its events go through JSON without a loss."""
+    endpoint = CannedEndpoint(snapshot(), compilations())
+    with serving(endpoint.answer) as url:
+        assert client.fetch_snapshot(url) == snapshot()
+        page = client.fetch_events(url, since=40, kind="compilation")
+    assert page == client.EventPage(compilations()[40:], next=60, dropped=0)
+    assert endpoint.asked == ["/api/v1/snapshot", "/api/v1/events?since=40&kind=compilation"]
+
+
+def test_newer_process_is_read() -> None:
+    """Fields and kinds of events that this version does not know are left out."""
+    body = facts.plain(snapshot()) | {"something_new": 1}
+    body["process"]["something_new"] = [1]
+    known = facts.as_event(compilations()[0])
+    events = {"events": [known, {"event": "something_new", "time": known["time"]}], "next": 2, "dropped": 0}
+    with serving(lambda path: body if "snapshot" in path else events) as url:
+        assert client.fetch_snapshot(url) == snapshot()
+        assert client.fetch_events(url).events == compilations()[:1]
+
+
+def test_nothing_listens() -> None:
+    """A refused connection names the address, what was asked, and what to do."""
+    with pytest.raises(EndpointUnreachableError) as caught:
+        client.fetch_snapshot(f"http://127.0.0.1:{closed_port()}")
+    assert re.fullmatch(
+        r"No jaxobs endpoint at `http://127\.0\.0\.1:\d+` \(GET http://127\.0\.0\.1:\d+/api/v1/snapshot: "
+        r"connection refused\)\. Start a program with `jaxobs run SCRIPT`, or put `jaxobs\.start\(\)` into "
+        r"it; for another port: `jaxobs top PORT`\.",
+        str(caught.value),
+    )
+
+
+def closed_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_slow_endpoint_times_out() -> None:
+    """An endpoint that accepts and says nothing is told as one that is too slow."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(EndpointUnreachableError, match=r"no answer within 0\.2 s\)\. The program may be stopped"),
+    ):
+        client.fetch_snapshot(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (404, "it is no jaxobs endpoint .*HTTP 404 Not Found"),
+        (500, "it is no jaxobs endpoint .*HTTP 500"),
+        (b"<html>hello</html>", "it is no jaxobs endpoint .*no JSON in the answer"),
+        ([1, 2], "not as this version of jaxobs expects .*`the answer` is list instead of an object"),
+        ({"time": 1.0}, "not as this version of jaxobs expects .*`process` is missing"),
+        (facts.plain(snapshot()) | {"time": "noon"}, "`time` is str instead of"),
+        (facts.plain(snapshot()) | {"functions": [{"name": 7}]}, r"`functions\[\]\.name` is int instead of"),
+    ],
+)  # fmt: skip
+def test_something_else_listens(body: Any, said: str) -> None:
+    """An answer that is none of ours says so, and names the field that does not fit."""
+    with serving(lambda path: body) as url, pytest.raises(NotAnEndpointError, match=said):
+        client.fetch_snapshot(url)
+
+
+def test_something_else_than_http_listens() -> None:
+    """A server of another protocol is told as no endpoint."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            connection, _ = server.accept()
+            connection.recv(1000)
+            connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            connection.close()
+
+        threading.Thread(target=greet, daemon=True).start()
+        with pytest.raises(NotAnEndpointError, match="no HTTP answer, BadStatusLine"):
+            client.fetch_snapshot(f"http://127.0.0.1:{server.getsockname()[1]}")
+
+
+# --------------------------------------------------------------------------------------------- the feed
+
+
+def test_feed_tells_rates_and_asks_for_new_events_only() -> None:
+    """Calls a second come from two looks, and the second look asks for what came after the first."""
+    endpoint = CannedEndpoint(snapshot(), compilations())
+    with serving(endpoint.answer) as url:
+        feed = top.Feed(url, 1.0)
+        feed.look(first=True)
+        assert feed.view().rates == {}
+        first = snapshot().functions[0]
+        later = (dataclasses.replace(first, calls=first.calls + 50), *snapshot().functions[1:])
+        endpoint.state = snapshot(time=STARTED + 194, functions=later)
+        feed.look()
+    view = feed.view()
+    assert view.rates["__main__.train_step"] == 25.0
+    assert len(view.compilations) == len(compilations())
+    assert endpoint.asked[-1] == "/api/v1/events?since=60&kind=compilation"
+
+
+def test_feed_keeps_the_last_values_and_comes_back() -> None:
+    """A process that is gone leaves its values; one that is started again is read from its first event."""
+    endpoint = CannedEndpoint(snapshot(), compilations())
+    with serving(endpoint.answer) as url:
+        feed = top.Feed(url, 1.0)
+        feed.look(first=True)
+    feed.look()
+    gone = feed.view()
+    assert gone.snapshot == snapshot()
+    assert gone.connection.gone_since is not None
+    assert gone.connection.error == "connection refused"
+    feed.look()
+    assert feed.view().connection.gone_since == gone.connection.gone_since
+    endpoint.state = snapshot(process=process(pid=4800, started=STARTED + 500), last_sequence=3)
+    endpoint.events = compilations()[:3]
+    with serving(endpoint.answer, int(url.rpartition(":")[2])):
+        feed.look()
+    back = feed.view()
+    assert back.connection.gone_since is None
+    assert "started again: pid 4800" in back.connection.news
+    assert back.compilations == compilations()[:3]
+    assert "since=0" in endpoint.asked[-1]
+
+
+def test_first_look_fails_loudly() -> None:
+    """What cannot be reached at the start is an error, no empty view."""
+    with pytest.raises(EndpointUnreachableError):
+        top.Feed(f"http://127.0.0.1:{closed_port()}", 1.0).look(first=True)
+
+
+# ------------------------------------------------------------------------------------------ the command
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    """The arguments of `jaxobs top`."""
+    parser = argparse.ArgumentParser(prog="jaxobs top")
+    top.configure(parser)
+    return parser.parse_args(arguments)
+
+
+def test_pipe_gets_one_plain_snapshot(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the output is no terminal there is one snapshot without a single escape code."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    with serving(CannedEndpoint(snapshot(), compilations()).answer) as url:
+        assert top.run(parsed(url)) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert "train_step" in text and "helper_00" in text and "41 eager operations" in text
+    assert "live" not in text.splitlines()[0]
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_pipe_works_without_rich(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain snapshot needs nothing beyond the bare install."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    with serving(CannedEndpoint(snapshot()).answer) as url:
+        assert top.run(parsed(url, "--once")) == 0
+    assert "train_step" in capsys.readouterr().out
+
+
+def test_live_view_without_rich_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The live view says which extra brings what it needs."""
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(MissingExtraError) as caught:
+        make_console("jaxobs top")
+    assert str(caught.value) == "`jaxobs top` needs `rich`. Install it with: pip install 'jaxobs[cli]'"
+
+
+@pytest.mark.parametrize("interval", ["0", "-1", "nan", "often", "1e9"])
+def test_interval_is_checked(interval: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An interval that makes no sense is refused with the range."""
+    with pytest.raises(SystemExit) as caught:
+        parsed(f"--interval={interval}")
+    assert caught.value.code == 2
+    assert "is no number of seconds between 0.1 and 3600" in capsys.readouterr().err
+
+
+COMMAND = [sys.executable, "-m", "jaxobs", "top"]
+
+
+def test_unreachable_ends_with_2() -> None:
+    """The command prints one line and ends with 2."""
+    ended = subprocess.run([*COMMAND, str(closed_port())], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert re.fullmatch(r"jaxobs: No jaxobs endpoint at `.*\n", ended.stderr)
+
+
+def test_reader_that_has_enough_is_no_error() -> None:
+    """`jaxobs top | head -1` ends without a complaint."""
+    many = snapshot(functions=snapshot().functions * 200)
+    with serving(CannedEndpoint(many).answer) as url:
+        command = f"set -o pipefail; {' '.join(COMMAND)} {url} | head -1"
+        ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert ended.stdout.startswith(" train_digits.py")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+# --------------------------------------------------------------------------------- in a real terminal
+
+
+class Tmux:
+    """A terminal that a test can type into and look at."""
+
+    def __init__(self, folder: Path, width: int, height: int) -> None:
+        self._base = ["tmux", "-S", str(folder / "tmux"), "-f", os.devnull]
+        self._run("new-session", "-d", "-x", str(width), "-y", str(height), "bash --norc --noprofile")
+
+    def _run(self, *arguments: str) -> str:
+        # Without the COLUMNS and LINES that readline, which pytest imports, puts into the environment.
+        env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        command = [*self._base, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout
+
+    def type(self, *keys: str) -> None:
+        """Presses keys."""
+        self._run("send-keys", *keys)
+
+    def resize(self, width: int, height: int) -> None:
+        """Changes the window."""
+        self._run("resize-window", "-x", str(width), "-y", str(height))
+
+    def screen(self) -> str:
+        """What the terminal shows."""
+        return self._run("capture-pane", "-p")
+
+    def await_text(self, wanted: str, seconds: float = 30.0) -> str:
+        """The screen as soon as it holds the pattern."""
+        end = time.monotonic() + seconds
+        while not re.search(wanted, screen := self.screen()):
+            assert time.monotonic() < end, f"{wanted!r} did not appear in:\n{screen}"
+            time.sleep(0.1)
+        return screen
+
+    def close(self) -> None:
+        """Ends the terminal and what runs in it."""
+        self._run("kill-server")
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Iterator[Tmux]:
+    """A terminal of 80 by 24 with a shell in it."""
+    if shutil.which("tmux") is None:
+        assert not os.environ.get("CI"), "CI must have the package `tmux`"
+        pytest.skip("needs the package `tmux`")
+    terminal = Tmux(tmp_path, 80, 24)
+    terminal.type("PS1='ready> '; stty -a | grep -o ' icanon'", "Enter")
+    terminal.await_text("ready> ")
+    yield terminal
+    terminal.close()
+
+
+def test_live_view_in_a_terminal(tmux: Tmux) -> None:
+    """The view fills the terminal, follows its size, tells of a process that is gone, leaves no trace."""
+    endpoint = CannedEndpoint(snapshot(), compilations())
+    with serving(endpoint.answer) as url:
+        tmux.type(f"{' '.join(COMMAND)} {url} --interval 0.2", "Enter")
+        screen = tmux.await_text("● live")
+        assert "train_step" in screen and "Recent compilations" in screen
+        assert screen.splitlines()[-1].strip().startswith(f"q quit · {url}")
+        endpoint.state = snapshot(in_progress=(OpenCompilation("__main__.new_one", "trace", STARTED + 192, "T"),))
+        tmux.await_text("new_one +trace")
+        tmux.resize(160, 50)
+        screen = tmux.await_text("hit/miss")
+        assert len(screen.splitlines()) == 50
+        tmux.resize(80, 24)
+    tmux.await_text(r"gone since \d\d:\d\d:\d\d")
+    assert "train_step" in tmux.await_text("connection refused")
+    with serving(endpoint.answer, int(url.rpartition(":")[2])):
+        tmux.await_text("● live")
+        tmux.type("q")
+        screen = tmux.await_text(r"(?m)^ready>$")
+    assert "Functions" not in screen
+    tmux.type("clear; stty -a | grep -oE -- '-?(icanon|echo)\\b'", "Enter")
+    tmux.await_text(r"(?m)^icanon\necho$")
+
+
+def test_ctrl_c_ends_the_live_view(tmux: Tmux) -> None:
+    """Ctrl-C ends the view like `q`, with the code 0."""
+    with serving(CannedEndpoint(snapshot()).answer) as url:
+        tmux.type(f"{' '.join(COMMAND)} {url}; echo code $?", "Enter")
+        tmux.await_text("● live")
+        tmux.type("C-c")
+        tmux.await_text("code 0")

@@ -1,0 +1,636 @@
+"""Runs under one version of JAX and compares what jaxobs counted with what JAX really compiled.
+
+    python tests/versions/check_counts.py        prints a JSON report; exit code 1 when something differs
+
+Needs JAX, prometheus-client and jaxobs on the path, nothing else. Each scenario checks the figures that a person would
+expect, and afterwards all counts against the truth (see `truth.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from truth import (
+    USER_FUNCTIONS,
+    causes,
+    check,
+    checks,
+    compared,
+    compiled,
+    count_truth,
+    held,
+    hold,
+    scenario,
+    scenarios,
+    seen,
+    user,
+)
+
+
+def ones(*shape: int, dtype: Any = np.float32) -> Any:
+    """An array on the device that cost no compilation."""
+    return jax.device_put(np.ones(shape, dtype))
+
+
+@user
+def before_and_called(x):
+    return x * 2 + 1
+
+
+@user
+def before_and_not_called(x):
+    return x * 3 + 1
+
+
+jitted_and_called = jax.jit(before_and_called)
+jitted_and_not_called = jax.jit(before_and_not_called)
+jitted_and_called(ones(3))
+
+import jaxobs  # noqa: E402
+
+count_truth()
+jaxobs.install()
+jaxobs.install()
+ALL = jaxobs.snapshot().observer.capabilities
+
+
+@scenario
+def plain_jit() -> None:
+    """One compilation, then none for the same signature."""
+
+    @user
+    def plain(x):
+        return x + 1
+
+    jitted = jax.jit(plain)
+    for _ in range(3):
+        jitted(ones(2))
+    check("compiled once", 1, seen()["plain"])
+    check("cause", {"first_call": 1}, causes("plain"))
+
+
+@scenario
+def shapes_and_dtypes() -> None:
+    """One more for each new shape or type, with its cause."""
+
+    @user
+    def shaped(x):
+        return x * 2
+
+    jitted = jax.jit(shaped)
+    for size in (2, 3, 4, 3, 2):
+        jitted(ones(size))
+    jitted(ones(2, dtype=np.int32))
+    check("causes", {"dtype": 1, "first_call": 1, "shape": 2}, causes("shaped"))
+
+
+@scenario
+def new_functions() -> None:
+    """The same code made again compiles again."""
+
+    def make():
+        @user
+        def made_again(x):
+            return x - 1
+
+        return made_again
+
+    for _ in range(3):
+        jax.jit(make())(ones(2))
+    check("causes", {"first_call": 1, "new_function": 2}, causes("made_again"))
+
+
+@scenario
+def nested_jit() -> None:
+    """What is traced into another function is part of it, at any depth, also when it is used twice."""
+
+    @user
+    @jax.jit
+    def innermost(x):
+        return jnp.tanh(x)
+
+    @user
+    @jax.jit
+    def inner(x):
+        return innermost(x) + innermost(x * 2)
+
+    @user
+    @jax.jit
+    def outer(x):
+        return inner(x) @ inner(x)
+
+    outer(ones(4, 4))
+    check("outer once", 1, seen()["outer"])
+    check("inner never", 0, seen()["inner"] + seen()["innermost"])
+    inner(ones(4, 4))
+    check("inner on its own", 1, seen()["inner"])
+
+
+@scenario
+def compiled_while_tracing() -> None:
+    """Concrete values inside a trace are computed, and what that compiles is counted as its own."""
+
+    @user
+    @jax.jit
+    def constant_maker(x):
+        return x * 5
+
+    @user
+    @jax.jit
+    def with_constants(x):
+        with jax.ensure_compile_time_eval():
+            table = constant_maker(ones(7))
+        return x + table
+
+    with_constants(ones(7))
+    check("outer", 1, seen()["with_constants"])
+
+
+@scenario
+def eager_operations() -> None:
+    """Operations outside any function are one series of their own."""
+    x = jnp.arange(11)
+    jnp.sin(x * 1.5).sum()
+    jnp.concatenate([x, x])[3:5]
+    jnp.linalg.norm(ones(5, 5))
+    jax.random.normal(jax.random.key(0), (9,))
+
+
+@scenario
+def transformations() -> None:
+    """Under `grad`, `vmap` and `linearize` a jitted function brings derived programs."""
+
+    @user
+    @jax.jit
+    def loss(w, x):
+        return jnp.mean((x @ w) ** 2)
+
+    @user
+    def gradient(w, x):
+        return jax.grad(loss)(w, x)
+
+    jax.jit(gradient)(ones(3), ones(4, 3))
+    jax.grad(loss)(ones(3), ones(4, 3))
+    jax.vmap(loss, in_axes=(None, 0))(ones(3), ones(5, 4, 3))
+    jax.value_and_grad(loss)(ones(3), ones(4, 3))
+
+
+@scenario
+def control_flow() -> None:
+    """Bodies of `scan` and `cond` are part of what runs them."""
+
+    @user
+    @jax.jit
+    def scanned(x):
+        def body(carry, item):
+            return jax.lax.cond(item.sum() > 0, lambda c: c + 1, lambda c: c - 1, carry), item
+
+        return jax.lax.scan(body, x[0], x)
+
+    scanned(ones(4, 3))
+    check("once", 1, seen()["scanned"])
+
+
+@scenario
+def ahead_of_time() -> None:
+    """`lower().compile()` counts, calls of the result do not; a call afterwards counts if JAX compiles again."""
+
+    @user
+    def ahead(x):
+        return x * 7
+
+    jitted = jax.jit(ahead)
+    ready = jitted.lower(ones(6)).compile()
+    ready(ones(6))
+    ready(ones(6))
+    check("compiled once", 1, seen()["ahead"])
+    jitted(ones(6))
+    jitted.lower(ones(8)).compile()
+
+
+@scenario
+def pmap() -> None:
+    """A `pmap` over the devices."""
+
+    @user
+    def parallel(x):
+        return x * 2 + 1
+
+    mapped = jax.pmap(parallel)
+    for _ in range(2):
+        mapped(np.ones((jax.local_device_count(), 3), np.float32))
+    check("compiled once", 1, seen()["parallel"])
+
+
+@scenario
+def shard_map() -> None:
+    """A `shard_map` inside a jitted function."""
+    smap = getattr(jax, "shard_map", None)
+    if smap is None:
+        from jax.experimental.shard_map import shard_map as smap
+    mesh = Mesh(np.array(jax.devices()[:2]), ("d",))
+
+    @user
+    def sharded(x):
+        return x + 1
+
+    spec = PartitionSpec("d")
+    jitted = jax.jit(user(functools.wraps(sharded)(smap(sharded, mesh=mesh, in_specs=spec, out_specs=spec))))
+    jitted(jax.device_put(np.ones((4, 2), np.float32), NamedSharding(mesh, spec)))
+    check("compiled once", 1, seen()["sharded"])
+
+
+@scenario
+def shardings() -> None:
+    """Another sharding of the same shape is another executable."""
+
+    @user
+    def placed(x):
+        return x * 2
+
+    mesh = Mesh(np.array(jax.devices()[:2]), ("d",))
+    jitted = jax.jit(placed)
+    jitted(ones(4))
+    jitted(jax.device_put(np.ones(4, np.float32), NamedSharding(mesh, PartitionSpec("d"))))
+    jitted(jax.device_put(np.ones(4, np.float32), jax.devices()[1]))
+    check("compiled", 3, seen()["placed"])
+
+
+@scenario
+def methods_and_partials() -> None:
+    """Bound methods, partials and static arguments."""
+
+    class Model:
+        @functools.partial(jax.jit, static_argnums=0)
+        def method(self, x):
+            return x + 1
+
+    USER_FUNCTIONS.add("method")
+    model = Model()
+    model.method(ones(2))
+    model.method(ones(2))
+
+    @user
+    def scaled(x, factor):
+        return x * factor
+
+    jax.jit(functools.partial(scaled, factor=3))(ones(2))
+    check("the partial", 1, seen()["scaled"])
+    static = jax.jit(scaled, static_argnums=1)
+    static(ones(2), 2)
+    static(ones(2), 4)
+
+
+@scenario
+def donated() -> None:
+    """Donated arguments are whole when they are looked at, and gone afterwards."""
+
+    @user
+    def donating(x):
+        return x + 1
+
+    x = ones(16)
+    jax.jit(donating, donate_argnums=0)(x)
+    check("compiled once", 1, seen()["donating"])
+
+
+@scenario
+def threads() -> None:
+    """Eight threads compile at once."""
+
+    def work(number: int) -> None:
+        for size in range(2, 6):
+
+            @user
+            def in_thread(x, number=number):
+                return x * number
+
+            jax.jit(in_thread)(ones(size))
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    check("compiled", 32, seen()["in_thread"])
+
+    @user
+    @jax.jit
+    def raced(x):
+        return jnp.sin(x) @ x
+
+    barrier = threading.Barrier(6)
+
+    def race() -> None:
+        barrier.wait()
+        raced(ones(8, 8))
+
+    workers = [threading.Thread(target=race) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+@scenario
+def jitted_before_install() -> None:
+    """Functions that were jitted, and one that was compiled, before jaxobs came."""
+    jitted_and_called(ones(3))
+    check("not compiled again", 0, seen()["before_and_called"])
+    jitted_and_called(ones(4))
+    jitted_and_not_called(ones(3))
+
+
+@scenario
+def failures() -> None:
+    """A trace or a compile that fails is no compilation."""
+
+    @user
+    @jax.jit
+    def failing(x):
+        if x.sum() > 0:
+            return x
+        return -x
+
+    @user
+    @jax.jit
+    def raising(x):
+        raise ValueError("in the user's function")
+
+    @user
+    @jax.jit
+    def not_compilable(x):
+        return jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStruct((2,), np.float32))(x)
+
+    for fun in (failing, raising, not_compilable):
+        for _ in range(2):
+            with contextlib.suppress(Exception):
+                fun(ones(2))
+    check("none counted", 0, sum(seen()[name] for name in ("failing", "raising", "not_compilable")))
+    check("none in progress", 0, len(jaxobs.snapshot().in_progress))
+
+
+@scenario
+def stuck() -> None:
+    """A trace and a compile that are stuck in other threads are visible while they are."""
+    go, tracing = threading.Event(), threading.Event()
+
+    @user
+    @jax.jit
+    def stuck_trace(x):
+        tracing.set()
+        go.wait(60)
+        return x + 1
+
+    @user
+    @jax.jit
+    def stuck_compile(x):
+        return x + 2
+
+    hold["stuck_compile"] = threading.Event()
+    workers = [threading.Thread(target=fun, args=(ones(2),)) for fun in (stuck_trace, stuck_compile)]
+    for worker in workers:
+        worker.start()
+    tracing.wait(60)
+    held.wait(60)
+    time.sleep(0.05)
+    now = jaxobs.snapshot().in_progress
+    found = sorted((each.function.rsplit(".", 1)[-1], each.phase) for each in now)
+    expected = [("stuck_compile", "compile"), ("stuck_trace", "trace")] if ALL["phase_starts"] else []
+    check("in progress", [list(each) for each in expected], [list(each) for each in found])
+    check("since when", True, all(0 <= time.time() - each.started < 60 for each in now))
+    go.set()
+    hold.pop("stuck_compile").set()
+    for worker in workers:
+        worker.join()
+    check("none left", 0, len(jaxobs.snapshot().in_progress))
+
+
+@scenario
+def calls() -> None:
+    """`jaxobs.jit` counts the calls that run, and none that is traced into another function."""
+
+    @user
+    def called(x):
+        return x * 2
+
+    jitted = jaxobs.jit(called)
+    for size in (2, 2, 3, 2):
+        jitted(ones(size))
+    jax.jit(user(lambda_named("outer_of_called", lambda x: jitted(x))))(ones(2))
+    jax.lax.map(jitted, ones(3, 2))
+    name = next(f for f in jaxobs.snapshot().functions if f.name.endswith(".called"))
+    check("calls", 4, name.calls)
+    check("compiled", 2, name.compiled)
+    jax.grad(lambda x: jitted(x).sum())(ones(2))
+    jax.vmap(jitted)(ones(4, 2))
+
+
+def lambda_named(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun` under another name."""
+    fun.__name__ = fun.__qualname__ = name
+    return fun
+
+
+@scenario
+def caches_cleared() -> None:
+    """After `jax.clear_caches()` functions compile again."""
+
+    @user
+    def cleared(x):
+        return x / 3
+
+    jitted = jax.jit(cleared)
+    jitted(ones(2))
+    jax.clear_caches()
+    jitted(ones(2))
+    check("compiled", 2, seen()["cleared"])
+
+
+def listeners_cleared() -> None:
+    """Somebody removes all listeners; jaxobs puts its own back, once, and says so."""
+    from jax._src import monitoring
+
+    for name in ("_event_listeners", "_event_duration_secs_listeners"):
+        getattr(monitoring, name).clear()
+    from jaxobs import session
+
+    assert session._session is not None
+    session._session.sample()
+    with compared("listeners_cleared"):
+
+        @user
+        def after_clearing(x):
+            return x + 4
+
+        jax.jit(after_clearing)(ones(2))
+        check("seen again, once", 1, seen()["after_clearing"])
+    notes = jaxobs.snapshot().observer.notes
+    check("said so", 1, sum("clear_event_listeners" in note for note in notes))
+
+
+def uninstalled() -> None:
+    """After `uninstall` nothing is counted and no listener is left; `install` brings all back."""
+    from jax._src import monitoring
+
+    jaxobs.uninstall()
+    before = seen()
+
+    @user
+    def unseen(x):
+        return x + 5
+
+    jax.jit(unseen)(ones(2))
+    check("nothing seen", {}, dict(seen() - before))
+    lists = [
+        getattr(monitoring, name, [])
+        for name in ("_event_listeners", "_event_duration_secs_listeners", "_scalar_listeners")
+    ]
+    left = [c for each in lists for c in each if getattr(c, "__module__", "").startswith("jaxobs")]
+    check("no listener left", 0, len(left))
+    jaxobs.install()
+    with compared("uninstalled"):
+        jax.jit(user(lambda_named("seen_again", lambda x: x + 6)))(ones(2))
+    check("seen again", 1, seen()["seen_again"])
+
+
+def scraped() -> None:
+    """The endpoint's text holds the same total, and live arrays of every device."""
+    keep = ones(1000)
+    gc.collect()
+    from jaxobs import session
+
+    assert session._session is not None
+    session._session.sample()
+    handle = jaxobs.serve(port=0)
+    text = urllib.request.urlopen(handle.url + "metrics", timeout=30).read().decode()
+    handle.close()
+    lines = [line for line in text.splitlines() if line.startswith("jax_compilations_total{")]
+    check("total", seen().total(), int(sum(float(line.rsplit(" ", 1)[1]) for line in lines)))
+    sampled = {device.device: device.memory for device in jaxobs.snapshot().devices}
+    held_bytes = sum(memory.live_array_bytes or 0 for memory in sampled.values() if memory)
+    truth = sum(shard.data.nbytes for array in jax.live_arrays() for shard in array.addressable_shards)
+    check("devices", jax.local_device_count(), len(sampled))
+    check("live bytes", truth, held_bytes)
+    del keep
+
+
+# ----------------------------------------------------------------------------------------- persistent cache
+
+
+def cache_worker(directory: str) -> None:
+    """One process with a persistent cache: prints what jaxobs counted beside what the compiler did."""
+    jax.config.update("jax_compilation_cache_dir", directory)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+    @user
+    @jax.jit
+    def stored(x):
+        return jnp.sin(x) @ x
+
+    @user
+    @jax.jit
+    def too_fast(x):
+        return jnp.cos(x) @ x
+
+    @user
+    @jax.jit
+    def not_cached(x):
+        return jnp.tan(x) @ x
+
+    with compared("persistent_cache"):
+        stored(ones(4, 4))
+        stored(ones(5, 5))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 1000)
+        too_fast(ones(4, 4))
+        jax.config.update("jax_enable_compilation_cache", False)
+        from jax._src import compilation_cache
+
+        compilation_cache.reset_cache()
+        not_cached(ones(4, 4))
+    snapshot = jaxobs.snapshot()
+    by_cache: dict[str, dict[str, int]] = {}
+    phases: dict[str, list[str]] = {}
+    for function in snapshot.functions:
+        name = function.name.rsplit(".", 1)[-1]
+        counts: Counter[str] = Counter()
+        for each in function.compilations.values():
+            counts.update(each)
+        by_cache[name], phases[name] = dict(counts), sorted(function.phase_counts)
+        check(f"requests of {name}", by_cache[name], dict(function.cache))
+    for name in ("stored", "too_fast", "not_cached"):
+        check(f"compiled or not: {name}", compiled[name], sum(n for c, n in by_cache[name].items() if c != "hit"))
+    facts = {"by_cache": by_cache, "phases": phases, "unsaved": dict(snapshot.cache.unsaved)}
+    print(json.dumps({"checks": checks, **facts, "internal_errors": snapshot.observer.internal_errors}))
+
+
+def persistent_cache() -> None:
+    """A cold and a warm process over one directory: stored, below the threshold, and switched off."""
+    with tempfile.TemporaryDirectory() as directory:
+        runs = [run_cache_worker(directory) for _ in range(2)]
+    for run, temperature in zip(runs, ("cold", "warm"), strict=True):
+        checks.extend({**each, "scenario": f"{each['scenario']}, {temperature}"} for each in run["checks"])
+        check(f"internal errors, {temperature}", {}, run["internal_errors"])
+    cold, warm = (run["by_cache"] for run in runs)
+    check("stored, cold", {"miss": 2}, cold["stored"])
+    check("stored, warm", {"hit": 2}, warm["stored"])
+    check(
+        "phases of a hit",
+        True,
+        "cache_load" in runs[1]["phases"]["stored"] and "compile" not in runs[1]["phases"]["stored"],
+    )
+    for temperature, counts in (("cold", cold), ("warm", warm)):
+        check(f"below the threshold, {temperature}", {"miss": 1}, counts["too_fast"])
+        check(f"switched off, {temperature}", {"disabled": 1}, counts["not_cached"])
+    check("why not stored", {"too_fast": 1}, runs[0]["unsaved"])
+
+
+def run_cache_worker(directory: str) -> Any:
+    """The report of a process of its own."""
+    command = [sys.executable, __file__, "--cache", directory]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise RuntimeError(f"The process with the cache ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> int:
+    """Runs everything and prints the report."""
+    if sys.argv[1:2] == ["--cache"]:
+        cache_worker(sys.argv[2])
+        return 0
+    for run in (*scenarios, listeners_cleared, uninstalled, scraped, persistent_cache):
+        try:
+            run()
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            checks.append({"scenario": run.__name__, "what": "ran", "expected": None, "seen": text, "ok": False})
+    check("internal errors", {}, jaxobs.snapshot().observer.internal_errors)
+    report = {"jax": jax.__version__, "python": sys.version.split()[0], "capabilities": ALL, "checks": checks}
+    print(json.dumps(report))
+    return 0 if all(each["ok"] for each in checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

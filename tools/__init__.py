@@ -1,0 +1,1 @@
+"""Tools for those who work on jaxobs; no part of the package."""

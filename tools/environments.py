@@ -1,0 +1,208 @@
+"""Python environments with one version of JAX each, for the version matrix: kept in `.venvs`, made again when needed.
+
+python -m tools.environments            makes all that are missing
+python -m tools.environments --list     says what there is
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import functools
+import glob
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / ".venvs"
+NEWEST = "newest"
+INSTALL_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class Row:
+    """One version of JAX, and the Python versions that will do for it, the best first."""
+
+    jax: str
+    pythons: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """Name of the row in the tests' report."""
+        return f"jax-{self.jax}-py{self.pythons[0]}" if self.jax == NEWEST else f"jax-{self.jax}"
+
+
+MATRIX = (
+    Row("0.6.0", ("3.11", "3.12", "3.13")),
+    Row("0.6.2", ("3.11", "3.12", "3.13")),
+    Row("0.7.2", ("3.11", "3.12", "3.13")),
+    Row("0.8.3", ("3.11", "3.12", "3.13")),
+    Row("0.9.2", ("3.11", "3.12", "3.13")),
+    Row("0.10.2", ("3.11", "3.12", "3.13")),
+    Row("0.11.2", ("3.12", "3.13")),
+    Row(NEWEST, ("3.12",)),
+    Row(NEWEST, ("3.13",)),
+)
+
+
+class NoInterpreterError(Exception):
+    """This machine has no Python of the versions that a row can use."""
+
+
+class InstallError(Exception):
+    """An environment could not be made; the message has the end of the installer's output."""
+
+
+def environment(row: Row) -> Path:
+    """The interpreter of the row's environment, which is made if it is missing or its recipe changed.
+
+    Raises:
+      NoInterpreterError: no Python here will do.
+      InstallError: the packages could not be installed and no earlier environment is there.
+    """
+    if row.jax == _own_jax() and _own_python() in row.pythons:
+        return Path(sys.executable)
+    version, base = _interpreter(row)
+    folder = FOLDER / f"{row.jax}-py{version}"
+    python, stamp = folder / "bin" / "python", folder / "recipe.txt"
+    recipe = _recipe(row, base)
+    if stamp.exists() and stamp.read_text() == recipe and python.exists():
+        return python
+    try:
+        _make(row, base, folder)
+    except InstallError:
+        if row.jax == NEWEST and stamp.exists() and python.exists():
+            return python
+        raise
+    stamp.write_text(recipe)
+    return python
+
+
+def installed(row: Row) -> bool:
+    """Whether nothing needs to be fetched for the row."""
+    if row.jax == _own_jax() and _own_python() in row.pythons:
+        return True
+    version, base = _interpreter(row)
+    stamp = FOLDER / f"{row.jax}-py{version}" / "recipe.txt"
+    return stamp.exists() and stamp.read_text() == _recipe(row, base)
+
+
+def _requirements(row: Row) -> list[str]:
+    return ["jax" if row.jax == NEWEST else f"jax=={row.jax}", "prometheus-client"]
+
+
+def _recipe(row: Row, base: str) -> str:
+    """What an environment was made from; the newest JAX is asked for anew each week."""
+    year, week, _ = datetime.date.today().isocalendar()
+    fresh = f"{year} week {week}" if row.jax == NEWEST else ""
+    return "\n".join([base, *_requirements(row), fresh, ""])
+
+
+def _make(row: Row, base: str, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(exist_ok=True)
+    uv, python = _uv(), str(folder / "bin" / "python")
+    if uv is not None:
+        _run([uv, "venv", "--quiet", "--python", base, str(folder)])
+        _run([uv, "pip", "install", "--quiet", "--python", python, *_requirements(row)])
+    else:
+        _run([base, "-m", "venv", str(folder)])
+        _run([python, "-m", "pip", "install", "--quiet", *_requirements(row)])
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise InstallError(f"`{' '.join(command)}` took more than {INSTALL_SECONDS} s.") from None
+    if done.returncode:
+        raise InstallError(f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stderr[-1500:]}")
+
+
+def _uv() -> str | None:
+    beside = Path(sys.executable).with_name("uv")
+    return str(beside) if beside.exists() else shutil.which("uv")
+
+
+def _own_jax() -> str | None:
+    try:
+        return importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _own_python() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _interpreter(row: Row) -> tuple[str, str]:
+    """Version and path of the first of the row's Pythons that this machine has."""
+    for version in row.pythons:
+        path = find_python(version)
+        if path is not None:
+            return version, path
+    raise NoInterpreterError(
+        f"JAX {row.jax} needs Python {' or '.join(row.pythons)}, which this machine does not have. "
+        f"Put `python{row.pythons[0]}` on the PATH, or install it with: uv python install {row.pythons[0]}"
+    )
+
+
+@functools.cache
+def find_python(version: str) -> str | None:
+    """Path of a Python of that version which runs: ours, on the PATH, pyenv's or uv's."""
+    pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    candidates = [
+        sys.executable,
+        shutil.which(f"python{version}"),
+        *sorted(glob.glob(f"{pyenv}/versions/{version}.*/bin/python{version}"), reverse=True),
+        _uv_python(version),
+    ]
+    return next((path for path in candidates if path is not None and _version(path) == version), None)
+
+
+def _uv_python(version: str) -> str | None:
+    uv = _uv()
+    if uv is None:
+        return None
+    command = [uv, "python", "find", "--quiet", "--no-project", "--no-python-downloads", version]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout.strip() or None
+
+
+def _version(path: str) -> str | None:
+    """`3.12` for a Python that runs; None for a shim that leads nowhere."""
+    command = [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def main() -> int:
+    """Makes or lists the environments, one line each."""
+    parser = argparse.ArgumentParser(prog="python -m tools.environments", description="Environments of the matrix.")
+    parser.add_argument("--list", action="store_true", help="only say what there is")
+    only_list, failures = parser.parse_args().list, 0
+    for row in MATRIX:
+        try:
+            if only_list or installed(row):
+                print(f"{row.id}: {'ready' if installed(row) else 'missing'}", flush=True)
+            else:
+                print(f"{row.id}: installing ...", flush=True)
+                environment(row)
+        except NoInterpreterError as error:
+            print(f"{row.id}: left out. {error}", flush=True)
+        except InstallError as error:
+            failures += 1
+            print(f"{row.id}: failed. {error}", file=sys.stderr, flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

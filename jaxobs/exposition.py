@@ -1,15 +1,17 @@
 """A snapshot in Prometheus' words: the catalogue's metrics as families, and as text.
 
 Rendered family by family, with the interpreter offered to other threads in between; a family that did not change
-since the last scrape is not rendered again.
+since the last scrape is not rendered again, and of one that did only the numbers are.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from jaxobs.catalogue import METRICS, Labels, Metric, Value
 from jaxobs.facts import Histogram
@@ -29,6 +31,8 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 _END = b"# EOF\n"
 _MOST_REFUSED = 50_000
+_STRETCH = 0.001
+"""Seconds for which a scrape keeps the interpreter to itself."""
 
 
 class SnapshotCollector:
@@ -54,9 +58,11 @@ class SnapshotCollector:
         """Every metric with its samples, within the bound on series; what does not fit is counted, once."""
         snapshot = self._store.snapshot()
         found = {}
+        pace = _Pace()
         for metric in _BY_URGENCY:
             with self._lock:
                 found[metric.name] = [each for each in metric.read(snapshot) if self._admit(metric, each)]
+            pace.offer()
         for metric in METRICS:
             if found[metric.name] or not metric.labels:
                 yield metric, found[metric.name]
@@ -113,16 +119,6 @@ def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
     return buckets
 
 
-class _One:
-    """A registry of one family, as the client library's renderers want it."""
-
-    def __init__(self, family: Family) -> None:
-        self._family = family
-
-    def collect(self) -> list[Family]:
-        return [self._family]
-
-
 class Renderer:
     """Text of a store's metrics. Families that did not change since the last time are taken from then."""
 
@@ -130,30 +126,90 @@ class Renderer:
         self._store = store
         self._collector = SnapshotCollector(store)
         self._rendered: dict[tuple[str, str], tuple[list[tuple[Labels, Value]], bytes]] = {}
+        self._names: dict[tuple[str, Labels], tuple[str, ...]] = {}
+        """Names and labels of every series, as written; as many as the collector admits."""
 
     def render(self, content_type: str = TEXT) -> bytes:
         """All metrics in the given exposition format (`TEXT` or `OPENMETRICS`)."""
         started = time.perf_counter()
-        generate = _generator(content_type)
+        pace = _Pace()
         parts = []
         for metric, samples in self._collector.samples():
             kept = self._rendered.get((metric.name, content_type))
             if kept is None or kept[0] != samples:
-                text = generate(_One(_family(metric, samples))).removesuffix(_END)
-                kept = self._rendered[metric.name, content_type] = (samples, text)
-                time.sleep(0)
+                text = _header(metric, content_type) + "".join(self._lines(metric, samples))
+                kept = self._rendered[metric.name, content_type] = (samples, text.encode())
             parts.append(kept[1])
+            pace.offer()
         if content_type == OPENMETRICS:
             parts.append(_END)
         self._store.collect_seconds = time.perf_counter() - started
         return b"".join(parts)
 
+    def _lines(self, metric: Metric, samples: Iterable[tuple[Labels, Value]]) -> Iterator[str]:
+        for labels, value in samples:
+            names = self._names.get((metric.name, labels))
+            if names is None:
+                names = self._names[metric.name, labels] = tuple(_names(metric, labels, value))
+            for name, number in zip(names, _numbers(value), strict=True):
+                yield f"{name} {number}\n"
 
-def _generator(content_type: str) -> Callable[[Any], bytes]:
+
+class _Pace:
+    """Offers the interpreter to other threads every now and then: each time may cost us 5 ms if they are busy."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    def offer(self) -> None:
+        """To be called between pieces of work that take much less than `_STRETCH`."""
+        if time.perf_counter() - self._last > _STRETCH:
+            time.sleep(0)
+            self._last = time.perf_counter()
+
+
+def _header(metric: Metric, content_type: str) -> str:
+    name, sentence = metric.name, _escaped(metric.help, quotes=content_type == OPENMETRICS)
     if content_type == OPENMETRICS:
-        from prometheus_client.openmetrics.exposition import generate_latest
+        name = name.removesuffix("_total")
+    kind = "gauge" if metric.kind == "info" else metric.kind
+    return f"# HELP {name} {sentence}\n# TYPE {name} {kind}\n"
 
-        return generate_latest
-    from prometheus_client.exposition import generate_latest as generate_text
 
-    return generate_text
+def _names(metric: Metric, labels: Labels, value: Value) -> Iterator[str]:
+    """Names with labels of the series that one sample becomes, in the order of `_numbers`."""
+    pairs = [f'{name}="{_escaped(text)}"' for name, text in zip(metric.labels, labels, strict=True)]
+    if isinstance(value, Histogram):
+        for bound in value.bounds:
+            yield _series(f"{metric.name}_bucket", [*pairs, f'le="{bound!r}"'])
+        yield _series(f"{metric.name}_bucket", [*pairs, 'le="+Inf"'])
+    if isinstance(value, Histogram | tuple):
+        yield _series(f"{metric.name}_count", pairs)
+        yield _series(f"{metric.name}_sum", pairs)
+    else:
+        yield _series(metric.name, pairs)
+
+
+def _series(name: str, pairs: list[str]) -> str:
+    return f"{name}{{{','.join(pairs)}}}" if pairs else name
+
+
+def _numbers(value: Value) -> Iterator[str]:
+    if isinstance(value, Histogram):
+        yield from map(str, itertools.accumulate(value.counts))
+        value = sum(value.counts), value.sum
+    if isinstance(value, tuple):
+        yield from map(_number, value)
+    else:
+        yield _number(value)
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return str(int(value))
+    return repr(value) if math.isfinite(value) else "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def _escaped(text: str, *, quotes: bool = True) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text

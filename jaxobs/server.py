@@ -106,12 +106,13 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
     request_queue_size = 128
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Before the base class binds: where that fails, it closes what there is.
+        self._woken, self._wake = socket.socketpair()
         super().__init__(*args, **kwargs)
         self.socket.setblocking(False)
         self._connections: dict[Any, None] = {}
         self._lock = threading.Lock()
         self._closing = False
-        self._woken, self._wake = socket.socketpair()
         self.cut_off: Callable[[], None] = lambda: None
         """Called when a connection is ended because there are too many."""
 
@@ -143,6 +144,7 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         with self._lock:
             self._connections[request] = None
             oldest = next(iter(self._connections)) if len(self._connections) > MOST_CONNECTIONS else None
+            self._connections.pop(oldest, None)
         if oldest is not None:
             with contextlib.suppress(OSError):
                 oldest.shutdown(socket.SHUT_RDWR)
@@ -233,7 +235,7 @@ def serve(store: Store, port: int, addr: str) -> Handle:
     family = _Server if ":" not in addr else _ServerV6
     try:
         server = family((addr, port), _Handler)
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise _cannot_listen(error, port, addr) from None
     loopback = ipaddress.ip_address(str(server.server_address[0]).partition("%")[0]).is_loopback
     server.cut_off = lambda: store.drop("max_connections")
@@ -241,7 +243,7 @@ def serve(store: Store, port: int, addr: str) -> Handle:
     return Handle(server, addr)
 
 
-def _cannot_listen(error: OSError | ValueError, port: int, addr: str) -> Exception:
+def _cannot_listen(error: OSError | TypeError | ValueError, port: int, addr: str) -> Exception:
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EADDRINUSE:
         return PortTakenError(

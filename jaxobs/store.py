@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-import math
 import operator
 import os
 import socket
@@ -53,6 +52,7 @@ MOST_CHANGES = 12_000
 MOST_NOTES = 20
 MOST_LABEL = 200
 MOST_WAITING_DURATIONS = 4096
+_WORTH_AN_ARRAY = 128
 
 _TIMED_AT_FIRST = {"sampled": 1024, "all": MOST_WAITING_DURATIONS, "off": 0}
 _TIMED_EACH_TICK = {"sampled": 64, "all": MOST_WAITING_DURATIONS, "off": 0}
@@ -79,15 +79,17 @@ class MutableHistogram:
         self.sum += value
 
     def observe_all(self, values: list[float]) -> None:
-        """As `observe` of each; sorts `values`, so that each bound is looked up once instead of each value."""
-        values.sort()
-        below = 0
-        for bucket, bound in enumerate(self.bounds):
-            up_to = bisect.bisect_right(values, bound, below)
-            self.counts[bucket] += up_to - below
-            below = up_to
-        self.counts[-1] += len(values) - below
-        self.sum += math.fsum(values)
+        """As `observe` of each."""
+        if len(values) < _WORTH_AN_ARRAY:
+            for value in values:
+                self.observe(value)
+            return
+        import numpy as np
+
+        array = np.array(values)
+        buckets = np.bincount(np.searchsorted(self.bounds, array), minlength=len(self.counts))
+        self.counts = [old + new for old, new in zip(self.counts, buckets.tolist(), strict=True)]
+        self.sum += float(array.sum())
 
     def frozen(self) -> Histogram:
         return Histogram(self.bounds, tuple(self.counts), self.sum)

@@ -63,7 +63,7 @@ def _unseen(fun: F) -> F:
 @_unseen
 def _counting(fun: Callable[..., Any], stats: store.CallStats) -> Callable[..., Any]:
     """What runs when a wrapper of `fun` is called. A closure: that reads variables faster than a method attributes."""
-    counter = stats.counter
+    counter, took = stats.counter, stats.durations.append
 
     def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807
         timed = stats.timed
@@ -79,7 +79,7 @@ def _counting(fun: Callable[..., Any], stats: store.CallStats) -> Callable[..., 
         if _current(_holder) is _eval_trace or _executes():
             next(counter)
             if timed:
-                stats.durations.append(perf_counter() - started)
+                took(perf_counter() - started)
                 stats.timed = timed - 1
                 if timed == 1:
                     _spent(stats)

@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxobs import explanation, signature
 from jaxobs.explanation import Explainer
 from jaxobs.facts import CAUSES
+from jaxobs.history import History
 
 
 def take(fun, *args, static_argnums=(), **kwargs):

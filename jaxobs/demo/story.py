@@ -156,5 +156,6 @@ class Story:
         self.seen.append(seen)
         self._teller.trouble(seen)
         if len(self.seen) == len(TROUBLES) and self._seconds is not None:
+            self._teller.line()
             self._teller.line(("From here on nothing should compile again. Watch it:", "program"))
             self._teller.addresses()

@@ -122,7 +122,8 @@ class Teller:
         ]
         self.paragraph(f" {glyphs.separator} ".join(facts), "dim")
         self.paragraph(f"cure: {trouble.cure}", "good")
-        self.line()
+        if self._progress is None:
+            self.line()
 
     # ------------------------------------------------------------------------------------- the summary
 

@@ -35,12 +35,12 @@ class _Spec:
     right: bool = True
 
 
-def table(snapshot: Snapshot, rates: Mapping[str, float], now: float, surface: Surface, most: int | None) -> list[Line]:
+def table(snapshot: Snapshot, rates: Mapping[str, float], now: float, surface: Surface, most: int) -> list[Line]:
     """The functions, those that took most time to compile first, in at most `most` rows and a heading."""
     if not snapshot.functions:
         return [plain(" Nothing has compiled yet.", "dim")]
     order = sorted(snapshot.functions, key=_by_cost)
-    shown = order if most is None or len(order) <= most else order[: max(most - 1, 0)]
+    shown = order if len(order) <= most else order[: max(most - 1, 0)]
     specs, widths = _fitting(order, bool(rates), surface)
     context = _Context(rates, now, max(_seconds(each) for each in order), surface, widths)
     columns = [Column(spec.title, widths[spec.title], spec.right) for spec in specs]
@@ -65,16 +65,18 @@ def _fitting(order: list[FunctionState], rated: bool, surface: Surface) -> tuple
     """The columns that the width has room for, and how wide each of them is."""
     specs = [spec for spec in _SPECS if _says_something(spec, order, rated)]
     room = surface.width - 2
-    # Room for readable names comes before the last columns.
+    # Room for readable names and causes comes before the last columns.
     longest = max(len(short(each.name)) for each in order)
+    causes_told = max(len(_why_text(each, surface)) for each in order)
     extra = max(min(longest, surface.width // 5) - NAME_LEAST, 0)
+    extra += max(min(causes_told, surface.width // 6) - WHY_LEAST, 0)
     while extra + sum(spec.width + GAP for spec in specs) - GAP > room and len(specs) > 2:
         specs.remove(max(specs, key=lambda spec: spec.rank))
     widths = {spec.title: spec.width for spec in specs}
     spare = room - sum(widths.values()) - GAP * (len(specs) - 1)
     wanted = {
-        "function": min(max(len(short(each.name)) for each in order), NAME_MOST),
-        "why": min(max(len(_why_text(each, surface)) for each in order), WHY_MOST),
+        "function": min(longest, NAME_MOST),
+        "why": min(causes_told, WHY_MOST),
         "by phase": BAR_MOST,
     }
     for title, share in (("function", 0.6), ("why", 1.0), ("function", 1.0), ("by phase", 1.0)):

@@ -135,14 +135,7 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         blanks = titled if roomy else 0
         # One row each goes to the titles, one more to the heading of the functions.
         left = max(height - titled - 1 - blanks - sum(len(lines) for lines in built.values()), 0)
-    rows_wanted = len(snapshot.functions)
-    recent_rows = sections.recent(view.compilations, surface, left)
-    if left is not None:
-        # Functions get half of what is left, or more where the compilations do not need their half.
-        for_functions = min(rows_wanted, max(left // 2, left - len(recent_rows), 3))
-        recent_rows = sections.recent(view.compilations, surface, max(left - for_functions, 0))
-        rows_wanted = min(rows_wanted, max(left - len(recent_rows), 3))
-    function_rows = functions.table(snapshot, view.rates, now, surface, rows_wanted)
+    function_rows, recent_rows = _dealt(view, surface, now, left)
     ordered = [
         ("Compiling now", "", built["progress"]),
         ("Functions", _summary(snapshot, surface.glyphs), function_rows),
@@ -156,6 +149,18 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
             lines += [[]] if roomy else []
             lines += [section(title, summary, surface.width, surface.glyphs), *rows]
     return lines
+
+
+def _dealt(view: Overview, surface: Surface, now: float, left: int | None) -> tuple[list[Line], list[Line]]:
+    """The functions and the recent compilations, which share the rows that are left."""
+    wanted = len(view.snapshot.functions)
+    recent_rows = sections.recent(view.compilations, surface, left)
+    if left is not None:
+        # Functions get half of them, or more where the compilations do not need their half.
+        for_functions = min(wanted, max(left // 2, left - len(recent_rows), 3))
+        recent_rows = sections.recent(view.compilations, surface, max(left - for_functions, 0))
+        wanted = min(wanted, max(left - len(recent_rows), 3))
+    return functions.table(view.snapshot, view.rates, now, surface, wanted), recent_rows
 
 
 def _summary(snapshot: Snapshot, glyphs: Glyphs) -> str:

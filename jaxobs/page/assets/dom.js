@@ -22,6 +22,11 @@ function s(tag, props = {}, ...children) {
   return node;
 }
 
+// A sentence in which `names` stand between backticks, as text and code.
+function sentence(text) {
+  return text.split("`").map((part, n) => (n % 2 ? h("code", { text: part }) : document.createTextNode(part)));
+}
+
 // Writes only what differs: an untouched text keeps the reader's selection.
 function setText(node, value) { if (node.textContent !== value) node.textContent = value; }
 function setTitle(node, value) { if (node.title !== value) node.title = value; }

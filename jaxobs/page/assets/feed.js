@@ -53,7 +53,7 @@ function makeEvent(event) {
   const node = h("li", { "data-sequence": event.sequence, "data-eager": String(event.eager) },
     h("div", { class: "row" }, h("time", { class: "num", datetime: event.time, title: moment(at), text: when(at) }), nameNode(event.function), bar, h("span", { class: "num cost", text: seconds(total) })),
     h("div", { class: "meta" }, chip(event.cause), ...meta),
-    event.reason ? h("p", { class: "reason", text: event.reason }) : null,
+    event.reason ? h("p", { class: "reason" }, ...sentence(event.reason)) : null,
     event.changes.length ? changesOf(event.changes) : null);
   if (event.fresh) {
     node.classList.add("fresh");

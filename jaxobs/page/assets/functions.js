@@ -89,8 +89,8 @@ function updateFunction(row, fn, longest) {
   row.bar.title = PHASES.filter((phase) => seconds_[phase] != null).map((phase) => `${spaced(phase)} ${seconds(seconds_[phase])}`).join("\n");
   setText(row.total, seconds(spent(fn)));
   updateCache(row.cache, fn.cache);
-  const reason = APART[fn.name] || (recompiled(fn) > 0 && fn.last_reason) || "";
-  setText(row.reason, reason);
+  const reason = (Object.hasOwn(APART, fn.name) && APART[fn.name]) || (recompiled(fn) > 0 && fn.last_reason) || "";
+  redraw(row.reason, reason, () => sentence(reason));
   setTitle(row.reason, reason);
   show(row.why, Boolean(reason) && !open);
   row.node.classList.toggle("explained", Boolean(reason) && !open);

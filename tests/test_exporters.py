@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -421,7 +422,9 @@ def test_a_forked_child_does_not_write_the_parents_file(tmp_path: pathlib.Path) 
     """Neither at its end nor in between."""
     store, path = full_store(), tmp_path / "jaxobs.prom"
     written = _file(store, path, metrics_interval=0.01)
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX and newer versions of Python warn of any fork
+        child = os.fork()
     if child == 0:
         written.after_fork()
         written.sample()

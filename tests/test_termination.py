@@ -184,6 +184,7 @@ def test_undo_off_the_main_thread(modules: Path) -> None:
         thread.start(); thread.join()
         if os.fork() == 0:
             os.kill(os.getpid(), signal.SIGTERM)
+            os._exit(0)
         print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
         on_sigterm(lambda: print("the next", flush=True))
         os.kill(os.getpid(), signal.SIGTERM)
@@ -262,7 +263,8 @@ def test_forked_children_die_silently_and_the_parent_lives(modules: Path) -> Non
         for number in range(100):
             child = os.fork()
             if child == 0:
-                time.sleep(60)
+                time.sleep(10)
+                os._exit(0)
             if number % 2:
                 time.sleep(0.005)
             os.kill(child, signal.SIGTERM)

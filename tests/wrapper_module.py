@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+
 import jaxobs
 
 
@@ -22,5 +24,11 @@ plain = jaxobs.instrument(plain)
 
 @jaxobs.jit
 def decorated(x: Any) -> Any:
+    """Twice `x`; known here by its jitted self only."""
+    return x * 2
+
+
+@jax.jit
+def bare(x: Any) -> Any:
     """Twice `x`; known here by its jitted self only."""
     return x * 2

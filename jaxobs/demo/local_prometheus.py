@@ -126,7 +126,7 @@ class LocalPrometheus:
     def close(self) -> None:
         """Stops Prometheus and removes its folder. Idempotent."""
         if self._process is not None and self._process.poll() is None:
-            self._process.poll()
+            self._process.terminate()
             try:
                 self._process.wait(10)
             except subprocess.TimeoutExpired:

@@ -41,8 +41,9 @@ class MetricsFile:
         if self._is_special():
             with open(self._path, "ab"):
                 return
-        with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(self._path))):
-            pass
+        number, temporary = _temporary(os.path.realpath(self._path))
+        os.close(number)
+        os.unlink(temporary)
 
     def _is_special(self) -> bool:
         """Whether it is a pipe or a device such as `/dev/stdout`, which is written to and not replaced."""
@@ -78,9 +79,14 @@ class MetricsFile:
         self.write()
 
 
-def _replace(path: str, content: bytes) -> None:
+def _temporary(path: str) -> tuple[int, str]:
+    """A file beside the one at `path`, hidden from those who collect `*.prom`."""
     folder, name = os.path.split(path)
-    number, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
+    return tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
+
+
+def _replace(path: str, content: bytes) -> None:
+    number, temporary = _temporary(path)
     try:
         with os.fdopen(number, "wb") as file:
             file.write(content)

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from jaxobs import internals
@@ -95,26 +96,31 @@ def live_arrays(client: Any) -> dict[Any, tuple[int, int]]:
     """Number and bytes of the shards of live arrays on each device of a backend."""
     count: dict[Any, int] = defaultdict(int)
     size: dict[Any, int] = defaultdict(int)
-    shard_bytes: dict[Any, tuple[frozenset[Any], int]] = {}
-    arrays = client.live_arrays()
+    for sharding, abstract, number in _alike(client.live_arrays()):
+        nbytes = math.prod(sharding.shard_shape(abstract.shape)) * abstract.dtype.itemsize
+        for device in sharding.addressable_devices:
+            count[device] += number
+            size[device] += number * nbytes
+    return {device: (count[device], size[device]) for device in count}
+
+
+def _alike(arrays: list[Any]) -> Iterable[tuple[Any, Any, int]]:
+    """Shardings and abstract values, and how many of the arrays have them; takes the arrays out of the list."""
+    found: dict[tuple[Any, int], tuple[Any, Any, int]] = {}
     while arrays:
-        # Taken out one by one: what the program lets go of meanwhile is not kept alive for longer than needed.
+        # One by one: what the program lets go of meanwhile is not kept alive for longer than needed.
         array = arrays.pop()
         try:
-            key = (array.sharding, array.shape, array.dtype)
-            if key not in shard_bytes:
-                shape = array.sharding.shard_shape(array.shape)
-                devices = frozenset(array.sharding.addressable_devices)
-                shard_bytes[key] = (devices, math.prod(shape) * array.dtype.itemsize)
             if array.is_deleted():
                 continue
+            sharding, abstract = array.sharding, array.aval
         except RuntimeError:  # deleted by another thread while we looked at it
             continue
-        devices, nbytes = shard_bytes[key]
-        for device in devices:
-            count[device] += 1
-            size[device] += nbytes
-    return {device: (count[device], size[device]) for device in count}
+        # By id, which is quick, and unique because what is found is kept.
+        key = (sharding, id(abstract))
+        known = found.get(key)
+        found[key] = (sharding, abstract, 1 if known is None else known[2] + 1)
+    return found.values()
 
 
 def source(store: Store) -> Devices:

@@ -1,7 +1,7 @@
 """A training run that knows by itself what it did: it prints its truth as a line of JSON, and waits for one to go on.
 
 The first line tells the endpoint's address. Compilations are counted where the compiler is called (see
-`../versions/truth.py`), calls and errors by hand, live bytes by asking each array for its shards.
+`../versions/truth.py`), calls and errors by hand, live bytes by asking each array.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ def tell(**more: Any) -> None:
     live: Counter[str] = Counter()
     arrays: Counter[str] = Counter()
     for array in jax.live_arrays():
-        for shard in array.addressable_shards:
-            live[f"{shard.device.platform}:{shard.device.id}"] += shard.data.nbytes
-            arrays[f"{shard.device.platform}:{shard.device.id}"] += 1
+        # All are on one device each. Looking at their shards would make more arrays of them.
+        (device,) = array.devices()
+        live[f"{device.platform}:{device.id}"] += array.nbytes
+        arrays[f"{device.platform}:{device.id}"] += 1
     facts = {"executables": dict(truth.executables), "calls": dict(calls), "errors": dict(errors)}
     print(json.dumps({**facts, "live_bytes": dict(live), "live_arrays": dict(arrays), **more}), flush=True)
     sys.stdin.readline()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -204,17 +205,18 @@ def test_while_the_module_is_being_imported(write: Write) -> None:
 
 def test_other_threads_wait_for_the_callback(write: Write) -> None:
     """Nobody uses the module before the callback is done."""
-    name = write("hooked_threads", "import time; time.sleep(0.1); value = 0")
+    name = write("hooked_threads", "value = 0")
+    values: list[int] = []
+    threads = [threading.Thread(target=lambda: values.append(importlib.import_module(name).value)) for _ in range(8)]
 
     def set_value() -> None:
-        threading.Event().wait(0.2)
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
         sys.modules[name].value = 1  # type: ignore[attr-defined]
 
     when_imported(name, set_value)
-    values: list[int] = []
-    threads = [threading.Thread(target=lambda: values.append(importlib.import_module(name).value)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
+    importlib.import_module(name)
     for thread in threads:
         thread.join()
     assert values == [1] * 8
@@ -271,7 +273,7 @@ def test_a_finder_in_front_is_caught_up_with(write: Write, monkeypatch: pytest.M
 
 
 def test_a_finder_that_fails_is_not_hidden(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of somebody else's finder arrives."""
+    """The error of somebody else's finder arrives, with the traceback that it would have."""
 
     class Failing:
         def find_spec(self, name: str, path: object = None, target: object = None) -> None:
@@ -281,8 +283,9 @@ def test_a_finder_that_fails_is_not_hidden(write: Write, monkeypatch: pytest.Mon
     calls = Calls("hooked_unfindable")
     when_imported("hooked_unfindable", calls)
     monkeypatch.setattr(sys, "meta_path", [sys.meta_path[0], Failing(), *sys.meta_path[1:]])
-    with pytest.raises(LookupError, match="of the finder"):
+    with pytest.raises(LookupError, match="of the finder") as raised:
         importlib.import_module("hooked_unfindable")
+    assert "import_hooks.py" not in [Path(str(entry.path)).name for entry in raised.traceback]
 
 
 def test_a_lazy_module_stays_lazy(write: Write) -> None:

@@ -539,10 +539,10 @@ def test_jax_is_not_imported_before_the_script_does(folder: Path) -> None:
     """Variables that a script sets ahead of its own `import jax` count, as JAX reads them when imported."""
     train(
         folder,
-        before="print('jax' in sys.modules); os.environ['JAX_ENABLE_X64'] = '1'",
+        before="def early(): pass\nprint('jax' in sys.modules); os.environ['JAX_ENABLE_X64'] = '1'",
         after="print(jnp.ones(2).dtype)",
     )
-    command = (*OBSERVED, "--event-log", "events.jsonl", "--instrument", "__main__:train_step")
+    command = (*OBSERVED, "--event-log", "events.jsonl", "--instrument", "__main__:early")
     assert result(command, folder, ["train.py"]) == ("False\nfloat64\n", "", 0)
     assert any(event["event"] == "compilation" for event in events(folder / "events.jsonl"))
 
@@ -612,6 +612,36 @@ def test_instrumenting_the_script_leaves_no_trace_in_it(folder: Path) -> None:
     assert result((*OBSERVED, "--instrument", "__main__:step"), folder, ["script.py"]) == plain
 
 
+@pytest.mark.parametrize(
+    ("source", "counted"),
+    [
+        ("def step(x): return x + 1\nstep = jax.jit(step)\nstep(1)", {"step": 1.0}),
+        ("step = jax.jit(lambda x: x)\nstep(1)\nstep(2)", {"<lambda>": 2.0}),
+        ("step: object = jax.jit(jnp.sin)\nstep(1.0)", None),
+        ("first, step = jax.jit(jnp.cos), jax.jit(jnp.sin)\nstep(1.0)", None),
+        ("from jax.numpy import sin as step\nstep(1.0)", None),
+        ("if True:\n    def step(x): return x\n    step(jnp.ones(1))\nelse:\n    step = None", {"step": 1.0}),
+        ("def step(x): return x\nif step is None:\n    step = 1\nstep(jnp.ones(1))", {"step": 1.0}),
+        ("try:\n    from nowhere import step\nexcept ImportError:\n    def step(x): return x\n    step(1)", {"step": 1.0}),
+        ("for step in (jnp.sin, jnp.cos):\n    pass\nstep(1.0)", None),
+        ("with jax.log_compiles(False):\n    def step(x): return x\n    step(1)", {"step": 1.0}),
+        ("match 1:\n    case 1:\n        def step(x): return x\n        step(1)", {"step": 1.0}),
+        ("class step:\n    def __call__(self, x): return x\nstep()(1)", None),
+        ("def step():\n    step = 1\n    return step\nstep()", {"step": 1.0}),
+    ],
+)
+def test_however_the_name_is_bound(source: str, counted: dict[str, float] | None, folder: Path) -> None:
+    """What the name stands for when it is used is what is counted: of several bindings the last."""
+    (folder / "script.py").write_text(f"import jax, jax.numpy as jnp\n{source}\n")
+    command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", "__main__:step")
+    assert result(command, folder, ["script.py"]) == ("", "", 0)
+    found = calls(folder / "metrics.prom")
+    if counted is None:
+        assert list(found.values()) == [1.0]
+    else:
+        assert found == {f"__main__.{name}": value for name, value in counted.items()}
+
+
 @pytest.mark.parametrize("name", ["a syntax error", "a late syntax error", "warnings", "a docstring", "an error"])
 def test_a_script_compiled_for_instrumenting_is_as_ever(name: str, folder: Path) -> None:
     """Errors and warnings of compiling are the same and come once."""
@@ -626,6 +656,7 @@ def test_a_script_compiled_for_instrumenting_is_as_ever(name: str, folder: Path)
     ("asked", "said"),
     [
         ("__main__:tain_step", "`__main__` has no function `tain_step`. It has: loss, train_step, evaluate."),
+        ("__main__:main", "`__main__` has no function `main`. It has: loss, train_step, evaluate."),
         ("train:Trainer.fit", "`__main__.Trainer` has no function `fit`. It has: double, step."),
         ("trian:train_step", "module `trian` was never imported. Name the module that the program imports."),
         ("__main__:w", "it is no function but ArrayImpl."),
@@ -692,9 +723,9 @@ def test_children_write_nothing_over_the_parents_files(folder: Path) -> None:
             os.wait()
         """).strip())
     command = (*OBSERVED, "--event-log", "events.jsonl", "--metrics-file", "metrics.prom")
-    command = (*command, "--instrument", "__main__:train_step")
+    command = (*command, "--instrument", "__main__:train_step", "--instrument", "nowhere:f")
     out, err, code = result(command, folder, ["train.py"], env={"PYTHONWARNINGS": "ignore"})
-    assert (out.split(), err, code) == (["fork", "spawn"], "", 0)
+    assert (out.split(), err.count("nowhere"), err.count("\n"), code) == (["fork", "spawn"], 2, 1, 0)
     written = events(folder / "events.jsonl")
     assert len({event["pid"] for event in written}) == 1
     assert [event["event"] for event in written].count("exit") == 1

@@ -51,19 +51,24 @@ class _Dtype:
     itemsize: int
 
 
+@dataclass(frozen=True)
+class _Abstract:
+    shape: tuple[int, ...]
+    dtype: _Dtype
+
+
 class FakeArray:
     """A live array: whole on each of its devices, or cut along its first axis into as many parts as there are."""
 
     def __init__(self, shape: Sequence[int], devices: Sequence[FakeDevice], *, itemsize: int = 4, cut: bool = False):
-        self.shape = tuple(shape)
-        self.dtype = _Dtype(itemsize)
+        self.aval = _Abstract(tuple(shape), _Dtype(itemsize))
         self.sharding = _Sharding(frozenset(devices), len(devices) if cut else 1)
         self._deleted = False
 
     @property
     def nbytes(self) -> int:
         """Bytes of the whole array, counted once."""
-        return math.prod(self.shape) * self.dtype.itemsize
+        return math.prod(self.aval.shape) * self.aval.dtype.itemsize
 
     def delete(self) -> None:
         """As if the program had deleted or donated it."""

@@ -1,0 +1,130 @@
+"""Per scrape: how long it takes with every bound full, and how long other threads wait for the interpreter meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from benchmarks.full import PHASES, full_store, function_name
+from benchmarks.harness import Figure, quantile, without_gc
+
+if TYPE_CHECKING:
+    from jaxobs.store import Store
+
+ROUNDS = 40
+QUICK_ROUNDS = 12
+CHANGING = 50
+"""Functions whose counters change between two scrapes of a busy process."""
+
+
+def run(quick: bool) -> list[Figure]:
+    """Milliseconds of a first scrape and of those of a busy process, and the longest wait of another thread."""
+    from jaxobs.exposition import OPENMETRICS, TEXT, Renderer
+
+    rounds = QUICK_ROUNDS if quick else ROUNDS
+    store = full_store()
+    renderer = Renderer(store)
+    series = sum(not line.startswith(b"#") for line in renderer.render().splitlines())
+    note = f"{series} series"
+
+    def first() -> None:
+        Renderer(store).render(OPENMETRICS)
+
+    def first_text() -> None:
+        Renderer(store).render(TEXT)
+
+    renderer.render(OPENMETRICS)
+    formats = itertools.cycle((TEXT, OPENMETRICS))
+
+    def again() -> None:
+        renderer.render(next(formats))
+
+    figures = []
+    with without_gc():
+        for name, scrape in (
+            ("a first scrape, OpenMetrics", first),
+            ("a first scrape, text", first_text),
+            ("a scrape of a busy process", again),
+        ):
+            seconds = [_seconds(store, scrape, number) for number in range(rounds)]
+            figures.append(Figure(name=name, value=statistics.median(seconds) * 1e3, unit="ms", limit=40.0, note=note))
+        figures += _stalls(store, first, again, rounds)
+    return figures
+
+
+def _seconds(store: Store, scrape: Callable[[], None], number: int) -> float:
+    _change(store, number)
+    started = time.perf_counter()
+    scrape()
+    return time.perf_counter() - started
+
+
+def _change(store: Store, number: int) -> None:
+    """What a busy process does between two scrapes: many functions are called, one is compiled."""
+    from jaxobs.facts import Compilation
+
+    for each in range(CHANGING):
+        stats = store.call_stats(function_name((number * 7 + each) % 200))
+        next(stats.counter)
+        stats.durations.append(1e-4 * each)
+    function = function_name(number % 200)
+    store.record(
+        Compilation(time=time.time(), function=function, cause="shape", reason="Another shape.", phases=PHASES)
+    )
+
+
+def _stalls(store: Store, first: Callable[[], None], again: Callable[[], None], rounds: int) -> list[Figure]:
+    """Longest times for which a thread that only computes does not get to run, beside the same without scrapes."""
+    waits: dict[str, list[float]] = {"first": [], "again": [], "nothing": []}
+    with _spinning() as longest_wait:
+        for number in range(rounds):
+            for name, scrape in (("first", first), ("again", again), ("nothing", lambda: time.sleep(0.02))):
+                _change(store, number)
+                time.sleep(0.01)
+                longest_wait()
+                scrape()
+                waits[name].append(longest_wait() * 1e3)
+    nothing = quantile(waits["nothing"], 0.2)
+    return [
+        Figure(
+            name=f"longest wait of another thread during {name}",
+            value=quantile(waits[key], 0.2),
+            unit="ms",
+            limit=5.0,
+            note=f"of most scrapes; {nothing:.2f} ms without one",
+        )
+        for name, key in (("a first scrape", "first"), ("a scrape of a busy process", "again"))
+    ]
+
+
+@contextmanager
+def _spinning() -> Iterator[Callable[[], float]]:
+    """A thread that computes all the time; gives the longest pause it noticed since the last question, in seconds."""
+    stop = threading.Event()
+    longest = 0.0
+
+    def spin() -> None:
+        nonlocal longest
+        last = time.perf_counter()
+        while not stop.is_set():
+            now = time.perf_counter()
+            longest = max(longest, now - last)
+            last = now
+
+    def longest_wait() -> float:
+        nonlocal longest
+        found, longest = longest, 0.0
+        return found
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        yield longest_wait
+    finally:
+        stop.set()
+        thread.join()

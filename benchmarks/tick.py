@@ -1,0 +1,78 @@
+"""The slow tick: what the sampler's thread takes of a core with many live arrays, devices and functions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from benchmarks.full import DEVICES, function_name
+from benchmarks.harness import Figure
+
+ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"}
+
+ARRAYS = 10_000
+FUNCTIONS = 200
+TICKS = 4
+QUICK_TICKS = 1
+
+
+def run(quick: bool) -> list[Figure]:
+    """Percent of a core over whole intervals between ticks, at the default settings."""
+    import jaxobs
+    from jaxobs.store import current
+
+    arrays = _live_arrays()
+    functions = [current().call_stats(function_name(number)) for number in range(FUNCTIONS)]
+    jaxobs.install()
+    (sampler,) = [thread for thread in threading.enumerate() if thread.name == "jaxobs-sampler"]
+    assert sampler.ident is not None
+    clock = time.pthread_getcpuclockid(sampler.ident)
+
+    def next_tick() -> float:
+        """Waits for the end of the next tick, with functions that are called meanwhile; gives its seconds of CPU."""
+        for stats in functions:
+            stats.durations.extend([1e-4] * 64)
+        before = time.clock_gettime(clock)
+        while (used := time.clock_gettime(clock)) - before < 1e-3 or used != before_pause:
+            before_pause = used
+            time.sleep(0.05)
+        return used - before
+
+    try:
+        while not current().snapshot_devices() or next_tick() == 0:
+            time.sleep(0.05)
+        started, used = time.monotonic(), time.clock_gettime(clock)
+        costs = [next_tick() for _ in range(QUICK_TICKS if quick else TICKS)]
+        seconds = time.monotonic() - started
+        share = (time.clock_gettime(clock) - used) / seconds
+    finally:
+        jaxobs.uninstall()
+    del arrays
+    return [
+        Figure(name="one tick", value=sum(costs) / len(costs) * 1e3, unit="ms"),
+        Figure(
+            name="the slow tick's share of a core",
+            value=share * 100,
+            unit="%",
+            limit=0.5,
+            note=f"{len(costs)} ticks in {seconds:.1f} s; {ARRAYS} arrays, {DEVICES} devices, {FUNCTIONS} functions",
+        ),
+    ]
+
+
+def _live_arrays() -> list[Any]:
+    """Most on one device each, some sharded over all."""
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    devices = jax.devices()
+    sharded = NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec("data"))
+    return [
+        jax.device_put(
+            np.zeros((DEVICES, 1 + number % 30), np.float32),
+            sharded if number % 10 == 0 else devices[number % DEVICES],
+        )
+        for number in range(ARRAYS)
+    ]

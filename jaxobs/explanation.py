@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import internals
+from jaxobs import internals, trace_context
 from jaxobs import signature as signatures
 from jaxobs.facts import Change
 from jaxobs.history import History, Program, equal
@@ -35,10 +35,12 @@ _CURES = {
     "sharding": "Place it before the first call as the function returns it: jax.device_put(x, sharding).",
     "placement": "Keep it on one placement from the first call on: jax.device_put(x, device_or_sharding).",
     "jit_options": "Keep one jitted object for each function instead of jitting it again with other options.",
+    "context": "Set it once, before the first call, or around every call alike.",
+    "cache_cleared": "Clear caches rarely: every function that is called afterwards compiles again.",
     "new_function": "Make the function and its jit once, outside the loop, and reuse them.",
 }
 _ORDER = (
-    "new_function", "structure", "static_argument", "shape", "dtype", "weak_type", "jit_options", "sharding",
+    "new_function", "structure", "static_argument", "shape", "dtype", "weak_type", "jit_options", "context", "sharding",
     "placement",
 )  # fmt: skip
 
@@ -108,6 +110,9 @@ class Explainer:
         if changes:
             cause = min((c.what for c in changes), key=_ORDER.index)
             return Explanation(cause, f"`{name}`: {_listed(changes)}. {_CURES[cause]}", changes)
+        if new is not None and old is not None and old.generation < new.generation:
+            reason = f"`{name}` was compiled for these arguments before, and JAX's caches were emptied since then"
+            return Explanation("cache_cleared", f"{reason}. {_CURES['cache_cleared']}")
         return Explanation("unknown", f"`{name}` compiled again, {_by_class(new is not None, phases)}.")
 
 
@@ -130,6 +135,7 @@ def _distance(new: Signature, old: Signature) -> tuple[int, int]:
     """Kinds of difference first, then how many: a signature that differs in one shape is nearer than in two."""
     same_tree = new.tree is old.tree
     kinds = (not same_tree) + (new.statics != old.statics) + (new.options != old.options)
+    kinds += new.context != old.context
     if not same_tree:
         return kinds, len(new.leaves)
     return kinds, sum(
@@ -160,6 +166,14 @@ def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
     for option, value in new.options:
         if before_options.get(option) != value:
             changes.append(Change(option, "jit_options", str(before_options.get(option)), value))
+    before_context, after_context = dict(old.context), dict(new.context)
+    for setting in sorted(before_context.keys() | after_context.keys()):
+        before, after = (
+            each[setting] if setting in each else trace_context.usual_text(setting)
+            for each in (before_context, after_context)
+        )
+        if before != after:
+            changes.append(Change(setting, "context", before, after))
     return changes
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -313,8 +315,9 @@ def timestamp(seconds: float) -> str:
 def as_event(event: Event) -> dict[str, Any]:
     """The event as one object of the event log and of `/api/v1/events`: `time` and `event` come first."""
     body: dict[str, Any] = {"time": timestamp(event.time), "event": event.kind}
-    for each in dataclasses.fields(event):
-        body.setdefault(each.name, plain(getattr(event, each.name)))
+    for name in _fields(type(event)):
+        if name != "time":
+            body[name] = plain(getattr(event, name))
     return body
 
 
@@ -322,12 +325,18 @@ def plain(value: Any) -> Any:
     """Facts as what JSON knows: dictionaries, lists, texts, numbers."""
     if value is None or type(value) in (str, int, bool):
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in _fields(type(value))}
     return value
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Names of a fact's fields. There are as many kinds as classes here."""
+    return tuple(each.name for each in dataclasses.fields(kind))

@@ -7,7 +7,6 @@ loader, the module and the frames of tracebacks are what they would be anyway.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
@@ -68,12 +67,17 @@ def _call_back_if_there(module_name: str) -> None:
 
 def _watch(spec: Any) -> None:
     with guarded("import_hooks.watch"):
-        if _MARK not in vars(type(spec)):
-            spec.__class__ = _watched(type(spec))
+        kind = type(spec)
+        if _MARK not in vars(kind):
+            if kind not in _watched_kinds:
+                _watched_kinds[kind] = _watched(kind)
+            spec.__class__ = _watched_kinds[kind]
 
 
-@functools.cache
-def _watched(kind: Any) -> Any:
+_watched_kinds: dict[type[Any], type[Any]] = {}
+
+
+def _watched(kind: type[Any]) -> type[Any]:
     """A subclass of a spec's class that calls back when importlib clears its mark."""
 
     def initializing(spec: Any) -> bool:

@@ -103,6 +103,9 @@ def _replace(target: _Target, module: str) -> None:
     if found is None:
         return
     target.trouble = None
+    if isinstance(found, type):
+        target.trouble = f"it is a class. Name a method, such as {target.name}.__call__"
+        return
     wrapped = _instrumented(found)
     if wrapped is None:
         target.trouble = f"it is no function but {type(found).__qualname__}"

@@ -329,11 +329,12 @@ def _folders(*names: str) -> tuple[str, ...]:
 _jax_folders: tuple[str, ...] = ()
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _DEMO_FOLDER = os.path.join(_OWN_FOLDER, "demo", "")
+_INSTALLED = sysconfig.get_paths()
 _LIBRARY_FOLDERS = tuple(
     {
         path + os.sep
-        for path in (*sysconfig.get_paths().values(), os.path.dirname(os.__file__))
-        if path and path not in (sysconfig.get_path("scripts"), sysconfig.get_path("data"))
+        for path in (*_INSTALLED.values(), os.path.dirname(os.__file__))
+        if path and path not in (_INSTALLED.get("scripts"), _INSTALLED.get("data"))
     }
 )
 

@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 MOST_REPR = 120
@@ -54,6 +54,10 @@ class Signature:
     statics: tuple[Static, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     """The options of `jax.jit` that are part of the key, as texts."""
+    context: tuple[tuple[str, str], ...] = ()
+    """Config values and context managers that are part of the key and not as usual, as texts."""
+    generation: int = field(default=0, compare=False)
+    """How often JAX's caches had been emptied."""
 
 
 _OPTIONS = (
@@ -70,6 +74,8 @@ def take(
     kwargs: Mapping[str, Any] | None,
     *,
     static_values: bool = True,
+    context: tuple[tuple[str, str], ...] = (),
+    generation: int = 0,
 ) -> Signature | None:
     """The signature of calling `fun(*args, **kwargs)`; None where the arguments are out of sight."""
     if args is None:
@@ -79,7 +85,8 @@ def take(
     dynamic_args, dynamic_kwargs, statics = _split(fun, jit_info, args, kwargs or {}, static_values)
     leaves, tree = jax.tree_util.tree_flatten((dynamic_args, dynamic_kwargs))
     wide = bool(jax.config.jax_enable_x64)
-    return Signature(tuple([_leaf(leaf, jax.core.Tracer, wide) for leaf in leaves]), tree, statics, _options(jit_info))
+    taken = tuple([_leaf(leaf, jax.core.Tracer, wide) for leaf in leaves])
+    return Signature(taken, tree, statics, _options(jit_info), context, generation)
 
 
 _leaves: dict[tuple[Any, ...], Leaf] = {}
@@ -165,7 +172,7 @@ def _static(path: str, value: Any, static_values: bool) -> Static:
 def _options(jit_info: Any) -> tuple[tuple[str, str], ...]:
     if jit_info is None:
         return ()
-    return tuple((name, _option_text(getattr(jit_info, name, None))) for name in _OPTIONS)
+    return tuple([(name, _option_text(getattr(jit_info, name, None))) for name in _OPTIONS])
 
 
 def _option_text(value: Any) -> str:

@@ -326,8 +326,9 @@ def instrument(fun: Callable[..., Any], *, name: str | None = None) -> Any:
 
 def _counts(fun: Any) -> bool:
     """Whether a bound method or a `functools.partial` is one of an instrumented function: a call is counted once."""
-    inner = fun.func if isinstance(fun, functools.partial) else getattr(fun, "__func__", None)
-    return isinstance(inner, CountedFunction)
+    if type(fun) is types.MethodType:
+        return isinstance(fun.__func__, CountedFunction)
+    return type(fun) is functools.partial and isinstance(fun.func, CountedFunction)
 
 
 def _counted(fun: Any, named: Any, name: str | None) -> Any:

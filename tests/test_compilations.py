@@ -141,6 +141,47 @@ def test_the_cause_of_a_second_compilation(compiled, first, second, cause, part)
     assert all(change.before != change.after for change in two.changes)
 
 
+def test_a_config_value_is_named(compiled: list[Compilation]) -> None:
+    """A context manager or config value that is part of JAX's keys: its name, before and after."""
+
+    @jax.jit
+    def f(x):
+        return x @ x
+
+    x = np.ones((4, 4), np.float32)
+    f(x)
+    with jax.default_matmul_precision("float32"):
+        f(x)
+        f(x)
+    with jax.default_device(jax.devices()[2]):
+        f(x)
+    f(x)
+    first, precision, device = own(compiled)
+    assert (first.cause, precision.cause, device.cause) == ("first_call", "context", "context")
+    assert "`jax_default_matmul_precision` was None, is now float32" in precision.reason
+    assert "`jax_default_device` was None, is now" in device.reason
+
+
+def test_a_setting_that_is_no_part_of_a_key_is_no_cause(compiled: list[Compilation]) -> None:
+    """What JAX does not look at when it compiles is not blamed for what compiles meanwhile."""
+    f = jax.jit(lambda x: x)
+    f(np.ones(2, np.float32))
+    with jax.log_compiles(False), jax.transfer_guard("allow"):
+        f(np.ones(3, np.float32))
+    (change,) = own(compiled)[-1].changes
+    assert change.what == "shape"
+
+
+def test_caches_that_were_emptied(compiled: list[Compilation]) -> None:
+    """After `jax.clear_caches()` each function compiles again, and is told why."""
+    f = jax.jit(lambda x: x)
+    for _ in range(2):
+        f(np.ones(2, np.float32))
+        jnp.sin(np.ones(2, np.float32))
+        jax.clear_caches()
+    assert [event.cause for event in compiled] == ["first_call"] * 2 + ["cache_cleared"] * 2
+
+
 def test_against_the_nearest_earlier_signature(compiled: list[Compilation]) -> None:
     """A dtype change is told against the earlier call of that shape, not against the latest call."""
 

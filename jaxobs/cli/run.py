@@ -92,10 +92,7 @@ def _observe(args: argparse.Namespace, settings: Settings) -> script.Compile | N
     from jaxobs import instrumentation, session
 
     compile_main = instrumentation.main_compiler(settings.instrument, _main_names(args))
-    # The main script's functions are not there yet, so this setting is not left to `install`.
-    session.install(**{**given_settings(args), "instrument": ()})
-    for spec in settings.instrument:
-        instrumentation.instrument_when_imported(spec)
+    session.install(**given_settings(args))
     if settings.port:
         _serve(settings)
     return compile_main

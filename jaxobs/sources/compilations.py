@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import explanation, internals
+from jaxobs import explanation, internals, trace_context
 from jaxobs import signature as signatures
 from jaxobs.facts import CacheLookup, Compilation, OpenCompilation
 from jaxobs.guard import guard, guarded
@@ -76,6 +76,8 @@ class Compilations:
 
     def start(self) -> None:
         """Begins to listen. Idempotent."""
+        trace_context.first_look()
+        trace_context.generation()
         internals.register(self.listeners)
         for path in internals.other_copies(self.listeners):
             self._store.note(f"Another copy of jaxobs, {path}, listens in this process too; each counts for itself.")
@@ -234,6 +236,8 @@ class Compilations:
                 miss.args,
                 miss.kwargs,
                 static_values=self._store.settings.static_values,
+                context=trace_context.read(),
+                generation=trace_context.generation(),
             )
         return None
 

@@ -9,17 +9,17 @@ Importing starts nothing, wakes no backend, and imports JAX only when something 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxobs.errors import JaxobsError, MissingExtraError, PortTakenError, SettingError
 from jaxobs.facts import Snapshot
-from jaxobs.server import Handle
 from jaxobs.session import install, serve, snapshot, start, uninstall
 from jaxobs.version import __version__
 from jaxobs.wrapper import instrument, jit
 
 if TYPE_CHECKING:
     from jaxobs.exposition import SnapshotCollector
+    from jaxobs.server import Handle
 
 __all__ = [
     "Handle",
@@ -50,6 +50,14 @@ def collector() -> SnapshotCollector:
     from jaxobs.store import current
 
     return SnapshotCollector(current())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Handle":
+        from jaxobs.server import Handle
+
+        return Handle
+    raise AttributeError(f"module 'jaxobs' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -57,6 +57,8 @@ class Explainer:
 
     def __init__(self, history: History | None = None) -> None:
         self.history = History() if history is None else history
+        self.late = False
+        """Whether JAX was in use before anybody looked: then the first miss seen may not have been the first."""
 
     def explain(
         self,
@@ -99,7 +101,8 @@ class Explainer:
                 "transpose": " under jax.grad, its backward pass",
                 "batch": " under jax.vmap",
             }
-            return Explanation("first_call", f"First call of `{name}`{under.get(transform or '', '')}.")
+            seen = " that jaxobs saw; it was installed when JAX was in use already" if self.late else ""
+            return Explanation("first_call", f"First call of `{name}`{under.get(transform or '', '')}{seen}.")
         old = _nearest(new, program.signatures())
         changes = () if new is None or old is None else tuple(_changes(fun, old, new))
         if fun is not None and not known and transform is None and not getattr(fun, "_apply_primitive", False):
@@ -125,10 +128,24 @@ def _by_class(saw_arguments: bool, phases: frozenset[str]) -> str:
     return f"{what}; it was neither traced nor lowered anew, so the devices changed"
 
 
+_NEXT_TO_EQUAL = (0, 1)
+
+
 def _nearest(new: Signature | None, earlier: list[Signature]) -> Signature | None:
     if new is None or not earlier:
         return None
-    return min(reversed(earlier), key=functools.partial(_distance, new))
+    newest_first = earlier[::-1]
+    for old in newest_first:
+        if equal(new, old):
+            return old
+    nearest, least = newest_first[0], _distance(new, newest_first[0])
+    for old in newest_first[1:]:
+        if least <= _NEXT_TO_EQUAL:
+            break
+        distance = _distance(new, old)
+        if distance < least:
+            nearest, least = old, distance
+    return nearest
 
 
 def _distance(new: Signature, old: Signature) -> tuple[int, int]:

@@ -13,17 +13,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from jaxobs import config, discovery, server, store
+from jaxobs import config, discovery, store
 from jaxobs.config import Settings
 from jaxobs.errors import JaxobsError
 from jaxobs.facts import Event, Exit, Snapshot
 from jaxobs.guard import guard, guarded, internal_error, logger
 from jaxobs.import_hooks import when_imported
 from jaxobs.sampler import Sampled, Sampler, Written
-from jaxobs.server import Handle
 from jaxobs.termination import on_sigterm
+
+if TYPE_CHECKING:
+    from jaxobs.server import Handle
 
 
 class _Source(Sampled, Protocol):
@@ -272,6 +274,8 @@ def serve(port: int | None = None, addr: str | None = None) -> Handle | None:
                 _session.settings,
                 **{name: getattr(settings, name) for name, value in given.items() if value is not None},
             )
+        from jaxobs import server  # an HTTP server is dear to import, and not everybody serves
+
         handle = server.serve(store.current(), settings.port, settings.addr)
         _handles[:] = [*(each for each in _handles if not each.closed), handle]
         _at_exit()

@@ -17,7 +17,7 @@ from requirements import missing
 
 PROGRAMS = Path(__file__).with_name("programs")
 COMPILED = re.compile(r"Finished XLA compilation of (.+) in [0-9.e-]+ sec")
-EXIT_CODES = {"numpyro_nuts": 0, "equinox_mlp": 3, "keras_mlp": 1, "brax_steps": 0}
+EXIT_CODES = {"numpyro_nuts": 0, "equinox_mlp": 3, "keras_mlp": 1}
 
 
 def start(command: list[str | Path], folder: Path, **more: str) -> subprocess.Popen[str]:
@@ -68,7 +68,7 @@ def test_program_is_unchanged_and_counted(name: str, tmp_path: Path) -> None:
 
     families = {each.name: each.samples for each in text_string_to_metric_families(metrics(tmp_path))}
     assert sum(each.value for each in families["jax_compilations"]) == truth.total()
-    assert families["jaxobs_internal_errors"] == []
+    assert "jaxobs_internal_errors" not in families
     by_function: Counter[str] = Counter()
     for sample in families["jax_compilations"]:
         by_function[sample.labels["function"]] += int(sample.value)

@@ -1,6 +1,6 @@
 """Takes the README's picture: the live page of a real `jaxobs demo`, in headless Chromium.
 
-    python -m tools.picture docs/live-page.png
+python -m tools.picture docs/live-page.png
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def _metrics() -> str:
     ]
     return (
         f"{_HEAD}\n# Metrics\n\n`jax_*` tells of the workload, `jaxobs_*` of the observer. Base units; what is not "
-        f"known is absent, never zero. `function` is `module.qualname` where the function object is known. {EAGER_HELP}\n\n"
+        "known is absent, never zero. `function` is `module.qualname` where the function object is known. "
+        f"{EAGER_HELP}\n\n"
         "| metric | type | labels | what it says |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 
@@ -54,8 +55,8 @@ def _settings() -> str:
         flag = "--" + each.name.replace("_", "-")
         rows.append(f"| `{each.name}` | `{PREFIX}{each.name.upper()}` | `{flag}` | {shown} | {each.metadata['help']} |")
     return (
-        f"{_HEAD}\n# Settings\n\nEach is a keyword of `jaxobs.install` and `jaxobs.start`, an environment variable, and "
-        "a flag of `jaxobs run`. The keyword or flag wins over the variable. `JAXOBS_DISABLED=1` turns the library "
+        f"{_HEAD}\n# Settings\n\nEach is a keyword of `jaxobs.install` and `jaxobs.start`, an environment variable, "
+        "and a flag of `jaxobs run`. The keyword or flag wins over the variable. `JAXOBS_DISABLED=1` turns the library "
         "into a no-op.\n\n"
         "| keyword | variable | flag | default | what it does |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )

@@ -76,6 +76,7 @@ class Compilations:
 
     def start(self) -> None:
         """Begins to listen. Idempotent."""
+        self._explainer.late = internals.backends_awake()
         trace_context.first_look()
         trace_context.generation()
         internals.register(self.listeners)

@@ -56,6 +56,7 @@ def full_store() -> Store:
                 reserved_bytes=0, largest_free_block_bytes=2**35, live_arrays=10_000 + sample, live_array_bytes=size,
             )  # fmt: skip
             store.set_device(device, store.record(memory))
+    store.tick()
     return store
 
 

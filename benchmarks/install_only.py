@@ -67,7 +67,7 @@ def run(quick: bool) -> list[Figure]:
             name="`install()` adds to a call",
             value=statistics.median(with_it),
             unit="ns",
-            note=f"95 % confidence {low:+.1f} to {high:+.1f}; two blocks without it: {null_low:+.1f} to {null_high:+.1f}",
+            note=f"95 % confidence: {low:+.1f} to {high:+.1f}; without it: {null_low:+.1f} to {null_high:+.1f}",
         ),
         Figure(
             name="`install()` adds at least, as part of a call",

@@ -1,4 +1,4 @@
-"""Per scrape: how long it takes with every bound full, and how long other threads wait for the interpreter meanwhile."""
+"""Per scrape: how long it takes with every bound full, and how long other threads have to wait meanwhile."""
 
 from __future__ import annotations
 

@@ -33,15 +33,16 @@ def run(quick: bool) -> list[Figure]:
         """Waits for the end of the next tick, with functions that are called meanwhile; gives its seconds of CPU."""
         for stats in functions:
             stats.durations.extend([1e-4] * 64)
-        before = time.clock_gettime(clock)
-        while (used := time.clock_gettime(clock)) - before < 1e-3 or used != before_pause:
-            before_pause = used
+        before = used = time.clock_gettime(clock)
+        while True:
             time.sleep(0.05)
-        return used - before
+            last, used = used, time.clock_gettime(clock)
+            if used == last and used - before > 1e-3:
+                return used - before
 
     try:
-        while not current().snapshot_devices() or next_tick() == 0:
-            time.sleep(0.05)
+        while not current().snapshot_devices():
+            next_tick()
         started, used = time.monotonic(), time.clock_gettime(clock)
         costs = [next_tick() for _ in range(QUICK_TICKS if quick else TICKS)]
         seconds = time.monotonic() - started

@@ -52,9 +52,9 @@ class Program:
         """The signature with a tree that the program has already, where they are equal."""
         if signature is None:
             return None
-        for tree in self._trees():
-            if equal(tree, signature.tree):
-                return dataclasses.replace(signature, tree=tree)
+        for each in reversed(self.seen):
+            if each.signature is not None and equal(each.signature.tree, signature.tree):
+                return dataclasses.replace(signature, tree=each.signature.tree)
         return signature
 
     def weigh(self) -> int:

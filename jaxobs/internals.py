@@ -481,8 +481,13 @@ def hide_frames(filename: str) -> None:
 # ------------------------------------------------------------------------------------- backends and settings
 
 
+_complete = 0
+"""Which of JAX's dictionaries of backends was seen complete, by its id; 0 for none."""
+
+
 def backends_awake() -> bool:
-    """Whether the program has initialised JAX's backends; asking never does."""
+    """Whether the program has initialised JAX's backends, all of them; asking never does, and never waits."""
+    global _complete
     bridge = sys.modules.get("jax._src.xla_bridge")
     if bridge is None:
         return False
@@ -490,7 +495,13 @@ def backends_awake() -> bool:
     # other hosts are waited for. A scrape, and whoever records meanwhile, must not wait with it.
     backends = getattr(bridge, "_backends", None)
     if backends is not None:
-        return len(backends) > 0
+        if not backends:
+            _complete = 0
+        elif _complete != id(backends):
+            # The CPU is there first, long before an accelerator that is still on its way.
+            filling = getattr(getattr(bridge, "_backend_lock", None), "locked", bool)()
+            _complete = 0 if filling else id(backends)
+        return _complete != 0
     awake = getattr(bridge, "backends_are_initialized", None)
     return awake is not None and bool(awake())
 

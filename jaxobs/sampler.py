@@ -16,7 +16,7 @@ BUDGET = 0.005
 _FIRST_SAMPLES = 0.5
 _FRESH_SECONDS = 1.0
 _CHEAP_SECONDS = 0.005
-_PATIENCE = 1.0
+_PATIENCE = 0.5
 """How long to wait for a sample that another thread takes: a device that hangs holds it for good."""
 
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,23 +84,36 @@ def take(
 
     dynamic_args, dynamic_kwargs, statics = _split(fun, jit_info, args, kwargs or {}, static_values)
     leaves, tree = jax.tree_util.tree_flatten((dynamic_args, dynamic_kwargs))
-    wide = bool(jax.config.jax_enable_x64)
-    taken = tuple([_leaf(leaf, jax.core.Tracer, wide) for leaf in leaves])
+    taken = tuple(_each_leaf(leaves))
     return Signature(taken, tree, statics, _options(jit_info), context, generation)
+
+
+def _each_leaf(values: list[Any]) -> Iterator[Leaf]:
+    import jax
+
+    tracer, wide = jax.core.Tracer, bool(jax.config.jax_enable_x64)
+    # JAX's arrays share their abstract values. These are known by id, which nothing else can have while `values` lives.
+    alike: dict[tuple[int, Any], Leaf] = {}
+    for value in values:
+        abstract = getattr(value, "aval", value)
+        committed = not isinstance(value, tracer) and getattr(value, "committed", False)
+        sharding = value.sharding if committed else None
+        key = (id(abstract), sharding)
+        leaf = alike.get(key)
+        if leaf is None:
+            leaf = alike[key] = _leaf(abstract, sharding, wide)
+        yield leaf
 
 
 _leaves: dict[tuple[Any, ...], Leaf] = {}
 """Leaves made before. Equal ones are one object, which makes signatures small, and quick to compare."""
 
 
-def _leaf(value: Any, tracer: type, wide: bool) -> Leaf:
-    abstract = getattr(value, "aval", value)
+def _leaf(abstract: Any, sharding: Any, wide: bool) -> Leaf:
     try:
         shape, dtype = abstract.shape, abstract.dtype
     except AttributeError:
-        return _scalar_leaf(value)
-    committed = not isinstance(value, tracer) and getattr(value, "committed", False)
-    sharding = value.sharding if committed else None
+        return _scalar_leaf(abstract)
     key = (shape, dtype, getattr(abstract, "weak_type", False), sharding, wide)
     try:
         return _leaves[key]

@@ -197,7 +197,6 @@ def _unflatten(shape: tuple[Any, str], children: Iterable[Any]) -> InstrumentedN
     return InstrumentedNode(tree_unflatten(tree, children), name)
 
 
-
 class _Delegated:
     """An attribute of what is wrapped. No property: of two, the one that the instance itself has must win."""
 

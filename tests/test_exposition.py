@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 import threading
 import warnings
@@ -15,6 +14,7 @@ import pytest
 from made_by_hand import compilation, full_store
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
+from requirements import program
 
 from jaxobs import exposition
 from jaxobs.catalogue import METRICS, Metric
@@ -100,9 +100,7 @@ def test_types_are_told_as_declared() -> None:
 
 def test_promtool_finds_nothing_to_say() -> None:
     """About names, types, helps and units."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed")
+    promtool = program("promtool")
     text = Renderer(full_store()).render()
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, timeout=60, check=False)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")

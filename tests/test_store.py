@@ -138,6 +138,8 @@ def test_a_subscriber_may_record() -> None:
 
 def test_the_index_in_a_job_is_known_from_the_first_event_after_joining_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """`jax.distributed.initialize` may come after the first events; nobody has to wait for the slow tick."""
+    monkeypatch.setattr(internals, "process_index_and_count", lambda: (0, 1))
+    monkeypatch.setattr(internals, "backends_awake", lambda: False)
     store = Store()
     assert store.record(compilation()).process_index == 0
     monkeypatch.setattr(internals, "process_index_and_count", lambda: (3, 8))
@@ -333,6 +335,25 @@ def test_a_snapshot_does_not_wait_for_a_backend_that_is_being_woken() -> None:
 
         threading.Thread(target=look, daemon=True).start()
         assert done.wait(5)
+
+
+def test_backends_are_awake_when_all_of_them_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX has its CPU long before the accelerator: a process asked for its index meanwhile must not settle on it."""
+    import jax
+    from jax._src import xla_bridge
+
+    jax.devices()
+    assert internals.backends_awake()
+    monkeypatch.setattr(xla_bridge, "_backends", {})
+    assert not internals.backends_awake()
+    xla_bridge._backends["cpu"] = jax.devices()[0].client
+    with xla_bridge._backend_lock:
+        assert not internals.backends_awake()
+        assert internals.clients() == []
+        assert internals.default_platform() is None
+    assert internals.backends_awake()
+    with xla_bridge._backend_lock:
+        assert internals.backends_awake(), "JAX takes the lock for a moment on many calls"
 
 
 def test_a_failing_sample_does_not_fail_the_snapshot() -> None:

@@ -78,6 +78,15 @@ def test_signature_is_the_functions_own() -> None:
         assert inspect.unwrap(ours) is documented or ours.__code__ is documented.__code__
         assert ours.__annotations__ == documented.__annotations__
 
+    class Scale:
+        def __call__(self, x: int, by: int = 2) -> int:
+            return x * by
+
+    assert inspect.signature(jaxobs.instrument(Scale())) == inspect.signature(Scale())
+    assert inspect.signature(jaxobs.instrument(len)) == inspect.signature(len)
+    with pytest.raises(ValueError, match="signature"):
+        inspect.signature(jaxobs.instrument(max))
+
 
 def test_is_what_isinstance_looks_for() -> None:
     """It passes for a `jax.stages.Wrapped`, for a `jax.jit` function, and for jitted in the eyes of Chex."""
@@ -235,6 +244,7 @@ def test_instrument_twice_counts_once(fresh: None) -> None:
     jaxobs.instrument(functools.partial(ours, y=2))(1)
     jaxobs.instrument(types.MethodType(ours, 1))(1)
     assert calls("once") == 2
+    assert len(jaxobs.snapshot().functions) == 1
     jaxobs.instrument(ours, name="again")(1)
     assert calls("once") == 2
     assert calls("again") == 1
@@ -319,6 +329,7 @@ def test_what_does_not_bind_is_not_bound() -> None:
     model = Model()
     assert model.aot(jnp.float32(0)) == Model.aot(jnp.float32(0)) == 5
     assert model.partial(0) == Model.partial(0) == 6
+    assert model.aot is Model.aot is Model.__dict__["aot"]
     assert model.wrapped_static(0) == Model.wrapped_static(0) == 7
     assert model.function(1) == Model.function(model, 1) == 3.0
 

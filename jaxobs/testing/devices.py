@@ -1,9 +1,9 @@
 """Devices without hardware: as many as wanted, on any host, with whatever statistics, or none, or an error.
 
-    gpu = FakeDevice(0, statistics={"bytes_in_use": 3 * 2**30, "bytes_limit": 80 * 2**30})
-    with backends(FakeClient([gpu])):
-        ...  # jaxobs samples this device instead of those of JAX
-        gpu.statistics = RuntimeError("the device is lost")
+gpu = FakeDevice(0, statistics={"bytes_in_use": 3 * 2**30, "bytes_limit": 80 * 2**30})
+with backends(FakeClient([gpu])):
+    ...  # jaxobs samples this device instead of those of JAX
+    gpu.statistics = RuntimeError("the device is lost")
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import internals, trace_context
+from jaxobs import internals
 from jaxobs import signature as signatures
 from jaxobs.facts import Change
 from jaxobs.history import History, Program, equal
@@ -186,7 +186,7 @@ def _changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
     before_context, after_context = dict(old.context), dict(new.context)
     for setting in sorted(before_context.keys() | after_context.keys()):
         before, after = (
-            each[setting] if setting in each else trace_context.usual_text(setting)
+            each[setting] if setting in each else internals.context.usual_text(setting)
             for each in (before_context, after_context)
         )
         if before != after:

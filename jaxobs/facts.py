@@ -315,7 +315,8 @@ def timestamp(seconds: float) -> str:
 def as_event(event: Event) -> dict[str, Any]:
     """The event as one object of the event log and of `/api/v1/events`: `time` and `event` come first."""
     body: dict[str, Any] = {"time": timestamp(event.time), "event": event.kind}
-    for name in _fields(type(event)):
+    kind: Any = type(event)
+    for name in _fields(kind):
         if name != "time":
             body[name] = plain(getattr(event, name))
     return body

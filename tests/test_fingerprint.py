@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxobs.internals import _without_locations, fingerprint
+from jaxobs.internals.programs import _without_locations, fingerprint
 
 PROGRAM = """
     import os, sys

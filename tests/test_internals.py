@@ -62,7 +62,7 @@ def moved_jax(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_unknown_future_jax(moved_jax: Path) -> None:
     """Moved frames put capabilities to 0, causes are told by class, counts stay true, nothing fails."""
-    here = Path(internals.__file__).parent.parent
+    here = Path(internals.__file__).parent.parent.parent
     environment = os.environ | {"PYTHONPATH": f"{moved_jax}{os.pathsep}{here}", "JAX_PLATFORMS": "cpu"}
     environment.pop("JAXOBS_RAISE_INTERNAL_ERRORS", None)
     done = subprocess.run(

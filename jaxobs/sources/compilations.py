@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import explanation, internals, trace_context
+from jaxobs import explanation, internals
 from jaxobs import signature as signatures
 from jaxobs.facts import CacheLookup, Compilation, OpenCompilation
 from jaxobs.guard import guard, guarded
@@ -59,7 +59,7 @@ class _Thread(threading.local):
         self.finished: deque[tuple[float, float]] = deque(maxlen=MOST_WAITING)
         """Start and seconds of what was compiled on this thread, which may lie inside a trace that is still open."""
         self.lookup = _Lookup()
-        self.name = internals.thread_name()
+        self.name = f"{threading.current_thread().name} ({threading.get_ident()})"
         self.ident = threading.get_ident()
 
 
@@ -77,8 +77,8 @@ class Compilations:
     def start(self) -> None:
         """Begins to listen. Idempotent."""
         self._explainer.late = internals.backends_awake()
-        trace_context.first_look()
-        trace_context.generation()
+        internals.context.first_look()
+        internals.context.generation()
         internals.register(self.listeners)
         for path in internals.other_copies(self.listeners):
             self._store.note(f"Another copy of jaxobs, {path}, listens in this process too; each counts for itself.")
@@ -237,8 +237,8 @@ class Compilations:
                 miss.args,
                 miss.kwargs,
                 static_values=self._store.settings.static_values,
-                context=trace_context.read(),
-                generation=trace_context.generation(),
+                context=internals.context.read(),
+                generation=internals.context.generation(),
             )
         return None
 

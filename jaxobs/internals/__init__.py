@@ -1,0 +1,42 @@
+"""All that knows JAX's insides, and nothing else does.
+
+It reads and replaces nothing. It never asks for JAX's version: it looks whether a thing is there. Each part that a
+release may move is a *capability*: probed once, reported as `jaxobs_capability`, and done without where it is gone.
+Written against JAX 0.6.0 to 0.12.0. JAX is imported inside functions only, so that a script can still set its
+environment before its own import.
+"""
+
+from jaxobs.internals import context as context
+from jaxobs.internals.backends import backends_awake as backends_awake
+from jaxobs.internals.backends import clients as clients
+from jaxobs.internals.backends import default_platform as default_platform
+from jaxobs.internals.backends import persistent_cache as persistent_cache
+from jaxobs.internals.backends import process_index_and_count as process_index_and_count
+from jaxobs.internals.backends import unsaved_reason as unsaved_reason
+from jaxobs.internals.capabilities import probe as probe
+from jaxobs.internals.frames import Miss as Miss
+from jaxobs.internals.frames import Phase as Phase
+from jaxobs.internals.frames import belongs_to_a_compile as belongs_to_a_compile
+from jaxobs.internals.frames import cache_key as cache_key
+from jaxobs.internals.frames import phase_ended as phase_ended
+from jaxobs.internals.frames import plain_name as plain_name
+from jaxobs.internals.frames import read_ahead_of_time as read_ahead_of_time
+from jaxobs.internals.frames import read_miss as read_miss
+from jaxobs.internals.functions import function_in_statics as function_in_statics
+from jaxobs.internals.functions import is_jax_function as is_jax_function
+from jaxobs.internals.functions import user_function as user_function
+from jaxobs.internals.listeners import CACHE_HIT as CACHE_HIT
+from jaxobs.internals.listeners import CACHE_LOAD_SECONDS as CACHE_LOAD_SECONDS
+from jaxobs.internals.listeners import CACHE_REQUEST as CACHE_REQUEST
+from jaxobs.internals.listeners import CACHE_SAVED_SECONDS as CACHE_SAVED_SECONDS
+from jaxobs.internals.listeners import CACHE_WRITE as CACHE_WRITE
+from jaxobs.internals.listeners import PHASE_OF_EVENT as PHASE_OF_EVENT
+from jaxobs.internals.listeners import Listeners as Listeners
+from jaxobs.internals.listeners import other_copies as other_copies
+from jaxobs.internals.listeners import register as register
+from jaxobs.internals.listeners import unregister as unregister
+from jaxobs.internals.programs import fingerprint as fingerprint
+from jaxobs.internals.tracing import TraceState as TraceState
+from jaxobs.internals.tracing import hide_frames as hide_frames
+from jaxobs.internals.tracing import is_jit_function as is_jit_function
+from jaxobs.internals.tracing import trace_state as trace_state

@@ -1,0 +1,93 @@
+"""Backends, devices, the place in the job and the persistent cache, asked without waking anything."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_complete = 0
+"""Which of JAX's dictionaries of backends was seen complete, by its id; 0 for none."""
+
+
+def backends_awake() -> bool:
+    """Whether the program has initialised JAX's backends, all of them; asking never does, and never waits."""
+    global _complete
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if bridge is None:
+        return False
+    # `backends_are_initialized` waits for a lock that is held for as long as an initialisation takes: minutes, where
+    # other hosts are waited for. A scrape, and whoever records meanwhile, must not wait with it.
+    backends = getattr(bridge, "_backends", None)
+    if backends is not None:
+        if not backends:
+            _complete = 0
+        elif _complete != id(backends):
+            # The CPU is there first, long before an accelerator that is still on its way.
+            filling = getattr(getattr(bridge, "_backend_lock", None), "locked", bool)()
+            _complete = 0 if filling else id(backends)
+        return _complete != 0
+    awake = getattr(bridge, "backends_are_initialized", None)
+    return awake is not None and bool(awake())
+
+
+def clients() -> list[Any]:
+    """The backends that are awake; none is woken."""
+    if not backends_awake():
+        return []
+    bridge = sys.modules["jax._src.xla_bridge"]
+    backends = getattr(bridge, "_backends", None)
+    if backends is None:
+        import jax
+
+        return [jax.local_devices()[0].client]
+    return list(dict.fromkeys(list(backends.values())))
+
+
+def default_platform() -> str | None:
+    """JAX's default backend, once the program has woken it."""
+    if not backends_awake():
+        return None
+    client = getattr(sys.modules["jax._src.xla_bridge"], "_default_backend", None)
+    return getattr(client, "platform", None)
+
+
+def process_index_and_count() -> tuple[int, int]:
+    """Place of this process in its job; (0, 1) until the program has said otherwise."""
+    distributed = sys.modules.get("jax._src.distributed")
+    state = getattr(distributed, "global_state", None)
+    index = getattr(state, "process_id", 0) or 0
+    count = getattr(state, "num_processes", 1) or 1
+    if count == 1:
+        for client in clients():
+            count = max(count, client.process_index() + 1, *(d.process_index + 1 for d in client.devices()))
+            index = max(index, client.process_index())
+    return index, count
+
+
+def persistent_cache() -> tuple[bool, str | None]:
+    """Whether compiles are looked up in a persistent cache, and its directory."""
+    jax = sys.modules.get("jax")
+    if jax is None or not hasattr(jax, "config"):
+        return False, None
+    directory = getattr(jax.config, "jax_compilation_cache_dir", None)
+    enabled = bool(getattr(jax.config, "jax_enable_compilation_cache", True))
+    cache = getattr(sys.modules.get("jax._src.compilation_cache"), "_cache", None)
+    if cache is not None:
+        path = getattr(cache, "path", None)
+        return enabled, str(path) if path is not None else directory
+    return enabled and bool(directory), directory
+
+
+def unsaved_reason(compile_seconds: float, wrote: bool) -> str | None:
+    """Why a program that the persistent cache lacked was not stored in it, in JAX's order of reasons."""
+    import jax
+
+    if wrote:
+        return None
+    if process_index_and_count()[0] != 0:
+        return "not_writer"
+    if compile_seconds < jax.config.jax_persistent_cache_min_compile_time_secs:
+        return "too_fast"
+    if jax.config.jax_persistent_cache_min_entry_size_bytes > 0:
+        return "too_small"
+    return "error"

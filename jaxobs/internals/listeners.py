@@ -1,0 +1,78 @@
+"""JAX's events: their names, and the lists of those who are told of them, synchronously, on the thread that compiles.
+
+`jax._src.monitoring` keeps the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+PHASE_OF_EVENT = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "compile",
+}
+
+CACHE_REQUEST = "/jax/compilation_cache/compile_requests_use_cache"
+
+CACHE_HIT = "/jax/compilation_cache/cache_hits"
+
+CACHE_WRITE = "/jax/compilation_cache/cache_misses"  # despite its name: counted when an entry is about to be written
+
+CACHE_LOAD_SECONDS = "/jax/compilation_cache/cache_retrieval_time_sec"
+
+CACHE_SAVED_SECONDS = "/jax/compilation_cache/compile_time_saved_sec"
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Our callbacks. `started` is called when a phase begins (JAX 0.6.1 and later), `ended` when it ends."""
+
+    event: Callable[..., None]
+    ended: Callable[..., None]
+    started: Callable[..., None]
+
+    def pairs(self) -> list[tuple[str, Callable[..., None]]]:
+        return [
+            ("_event_listeners", self.event),
+            ("_event_duration_secs_listeners", self.ended),
+            ("_scalar_listeners", self.started),
+        ]
+
+
+def register(listeners: Listeners) -> int:
+    """Adds those of our callbacks that JAX does not have; returns how many it lacked."""
+    from jax._src import monitoring
+
+    added = 0
+    for name, callback in listeners.pairs():
+        present = getattr(monitoring, name, None)
+        if present is not None and callback not in present:
+            present.append(callback)
+            added += 1
+    return added
+
+
+def unregister(listeners: Listeners) -> None:
+    """Removes our callbacks and nobody else's; those that somebody removed already are no error."""
+    from jax._src import monitoring
+
+    for name, callback in listeners.pairs():
+        present = getattr(monitoring, name, None)
+        if present is not None and callback in present:
+            present.remove(callback)
+
+
+def other_copies(listeners: Listeners) -> list[str]:
+    """Files of other copies of jaxobs whose listeners JAX calls in this process."""
+    from jax._src import monitoring
+
+    ours = {callback for _, callback in listeners.pairs()}
+    found = set()
+    for name, _ in listeners.pairs():
+        for callback in getattr(monitoring, name, None) or []:
+            code = getattr(callback, "__code__", None) or getattr(getattr(callback, "__func__", None), "__code__", None)
+            if callback not in ours and getattr(callback, "__module__", "").split(".")[0] == "jaxobs" and code:
+                found.add(code.co_filename)
+    return sorted(found)

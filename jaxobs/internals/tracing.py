@@ -1,0 +1,84 @@
+"""What the wrapper needs: whether a call runs now or is traced, and not to stand in anybody's traceback."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TraceState:
+    """Lets the wrapper tell a call that executes from one made while another function is traced."""
+
+    current: Callable[[Any], Any]
+    holder: Any
+    """`current(holder)` is the current trace of this thread. Two parts because the call is cheaper than a closure's."""
+    eval_trace: Any
+    """What the current trace is when nothing is traced."""
+    staging: type
+    """Type of the traces that write a program down instead of running it."""
+
+    def executes(self) -> bool:
+        """Whether calls on this thread run now: nothing is traced into a program around them.
+
+        Under `grad` or `vmap` alone a call does run: these traces stand on the evaluation, not on a program.
+        So it does in an eager `shard_map`, whose trace stands on nothing.
+        """
+        trace = self.current(self.holder)
+        for _ in range(64):
+            if trace is self.eval_trace:
+                return True
+            if trace is None or isinstance(trace, self.staging):
+                return False
+            trace = getattr(trace, "parent_trace", self.eval_trace)
+        return False
+
+
+def trace_state() -> TraceState:
+    """What this JAX gives to tell tracing from executing; every call counts where it gives nothing."""
+    try:
+        from jax._src import core
+        from jax._src.interpreters.partial_eval import DynamicJaxprTrace
+
+        holder = getattr(core, "trace_state_strong_ref", None)
+        if holder is not None:
+            # The property's own function: half the price of the property, on the way of every instrumented call.
+            current = vars(type(holder))["value"].fget
+        else:
+            holder, current = core.trace_ctx, operator.attrgetter("trace")
+        state = TraceState(current, holder, core.eval_trace, DynamicJaxprTrace)
+        if current(holder) is not core.trace_ctx.trace:
+            raise AttributeError("trace_state_strong_ref")
+    except (ImportError, AttributeError, KeyError, TypeError):
+        return TraceState(lambda holder: None, None, None, type(None))
+    return state
+
+
+def is_jit_function(fun: Any) -> bool:
+    """Whether `fun` is what `jax.jit` itself returns."""
+    return type(fun) is type(_probe_jit())
+
+
+@functools.cache
+def _probe_jit() -> Any:
+    """A `jax.jit` function that is never called, to know its type; making one compiles nothing."""
+    import jax
+
+    return jax.jit(_probed)
+
+
+def _probed() -> None:
+    """Stands in for a function to be jitted."""
+
+
+def hide_frames(filename: str) -> None:
+    """Tells JAX that frames of this file are no user code: neither in source locations nor in tracebacks."""
+    from jax._src import source_info_util, traceback_util
+
+    for module in (source_info_util, traceback_util):
+        register_exclusion = getattr(module, "register_exclusion", None)
+        if register_exclusion is not None:
+            register_exclusion(filename)

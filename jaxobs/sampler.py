@@ -11,8 +11,8 @@ from typing import Protocol
 from jaxobs.guard import guarded
 from jaxobs.store import Store
 
-BUDGET = 0.005
-"""Share of one core that sampling may take: 0.5 %."""
+BUDGET = 0.004
+"""Share of one core that sampling aims at. It may take 0.5 %; the next sample may cost more than the last."""
 _FIRST_SAMPLES = 0.5
 _FRESH_SECONDS = 1.0
 _CHEAP_SECONDS = 0.005

@@ -11,6 +11,7 @@ import errno
 import gzip
 import io
 import ipaddress
+import os
 import selectors
 import socket
 import socketserver
@@ -167,7 +168,9 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         """In a forked child: closes what it inherited. Open connections are the parent's, which goes on with them."""
         self.server_close()
         for connection in list(self._connections):
-            connection.close()
+            with contextlib.suppress(OSError):
+                # `close` would wait for the files that the parent's threads have made of it.
+                os.close(connection.detach())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hung up is no error of ours."""

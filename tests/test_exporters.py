@@ -258,7 +258,6 @@ def test_after_closing_nothing_is_written_and_nothing_stays_open(tmp_path: pathl
     log.close()
     store.record(compilation())
     log._write(late)
-    log.close()
     assert [line["sequence"] for line in _lines(path)] == [1, 1]
     assert len(os.listdir("/proc/self/fd")) == open_before
 

@@ -130,8 +130,15 @@ def test_instrumented_are_equal_where_the_wrapped_are() -> None:
     assert hash(one) == hash(two)
     assert one != jaxobs.instrument(Model().step)
     assert one != 3
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(jaxobs.instrument(functools.partial(eqx.nn.Linear(2, 2, key=jax.random.key(0)))).func)
+
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self) -> None:
+            return None
+
+    with pytest.raises(TypeError, match="unhashable type: 'Unhashable'"):
+        hash(jaxobs.instrument(Unhashable()))
 
 
 def test_attributes_can_be_set_and_removed() -> None:
@@ -235,6 +242,12 @@ def test_instrument_refuses_what_cannot_be_called() -> None:
     """The message names the thing and its type."""
     with pytest.raises(TypeError, match=r"`instrument` needs a callable, got int: 3\."):
         jaxobs.instrument(3)
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """The message names the value; a label of another kind would break the exporters later."""
+    with pytest.raises(TypeError, match=r"`name` labels the function in metrics: it must be text, not int: 3\."):
+        jaxobs.jit(documented, name=3)
 
 
 def test_instrument_twice_counts_once(fresh: None) -> None:
@@ -392,7 +405,8 @@ def test_names_of_arguments_are_the_users() -> None:
 
     for wrap in (jax.jit, jaxobs.jit, jaxobs.instrument):
         function = wrap(takes)
-        assert [int(each) for each in function(self=1, fun=2, args=3, kwargs=4, name=5, instance=6)] == [1, 2, 3, 4, 5, 6]
+        every = function(self=1, fun=2, args=3, kwargs=4, name=5, instance=6)
+        assert [int(each) for each in every] == [1, 2, 3, 4, 5, 6]
         assert [int(each) for each in function(1, name=5)] == [1, 0, 0, 0, 5, 0]
         assert [int(each) for each in function()] == [0] * 6
 
@@ -465,7 +479,7 @@ def test_exported_calls(fresh: None) -> None:
 
 
 def test_instrumented_libraries(fresh: None) -> None:
-    """`nnx.jit`, `eqx.filter_jit`, `eqx.filter_vmap`, `jax.pmap` and an AOT program compute what they did, and count."""
+    """`nnx.jit`, `eqx.filter_jit`, `eqx.filter_vmap`, `jax.pmap`, an AOT program: the same results, and counted."""
 
     def add(x: Any) -> Any:
         return x + 1
@@ -633,7 +647,8 @@ def bend(x: Any) -> Any:
 @pytest.mark.parametrize("way", list(transformed(bend)))
 def test_inside_every_transformation(way: str) -> None:
     """Results inside each transformation are those of `jax.jit`, bit for bit, once and again."""
-    bare, ours, other = (transformed(f)[way] for f in (jax.jit(bend), jaxobs.jit(bend), jaxobs.instrument(jax.jit(bend))))
+    made = (jax.jit(bend), jaxobs.jit(bend), jaxobs.instrument(jax.jit(bend)))
+    bare, ours, other = (transformed(f)[way] for f in made)
     for _ in range(2):
         expected = bare()
         for actual in (ours(), other()):
@@ -650,7 +665,10 @@ def test_same_jaxpr(source_info: bool) -> None:
     """The program written down is the same one, with its source locations, and does not know of jaxobs."""
 
     def program(f: Any) -> Any:
-        return jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, y: (f(c), jax.grad(f)(y)), x, jnp.ones(3)))(jnp.float32(1))
+        def scan(x: Any) -> Any:
+            return jax.lax.scan(lambda c, y: (f(c), jax.grad(f)(y)), x, jnp.ones(3))
+
+        return jax.make_jaxpr(scan)(jnp.float32(1))
 
     texts = [program(jit(bend)).pretty_print(source_info=source_info, name_stack=True) for jit in (jax.jit, jaxobs.jit)]
     assert texts[0] == texts[1]
@@ -712,12 +730,12 @@ def test_async_code(fresh: None) -> None:
 # ---------------------------------------------------------------------------------------------- to be counted
 
 EXECUTES_ONCE = [
-    "call", "vmap", "vmap in_axes", "grad", "value_and_grad", "vmap of grad", "jvp", "vjp", "linearize", "jacfwd", "jacrev",
-    "hessian", "pure_callback", "shard_map", "named_call", "disable_jit", "linear_transpose",
+    "call", "vmap", "vmap in_axes", "grad", "value_and_grad", "vmap of grad", "jvp", "vjp", "linearize", "jacfwd",
+    "jacrev", "hessian", "pure_callback", "shard_map", "named_call", "disable_jit", "linear_transpose",
 ]  # fmt: skip
 TRACED_ONLY = [
-    "jit", "jit in jit", "jit of grad", "scan", "cond", "switch", "while_loop", "fori_loop", "map", "remat", "jit of shard_map",
-    "pmap", "eval_shape",
+    "jit", "jit in jit", "jit of grad", "scan", "cond", "switch", "while_loop", "fori_loop", "map", "remat",
+    "jit of shard_map", "pmap", "eval_shape",
 ]  # fmt: skip
 
 

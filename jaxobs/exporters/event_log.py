@@ -17,6 +17,8 @@ from jaxobs.facts import Event, as_event
 from jaxobs.guard import internal_error
 from jaxobs.store import Store
 
+_encode = json.JSONEncoder(allow_nan=False).encode
+
 
 class EventLog:
     """Writes each event when it happens, in one `write` of one line, so that processes may share a file."""
@@ -49,7 +51,7 @@ class EventLog:
         return file
 
     def _write(self, event: Event) -> None:
-        line = (json.dumps(as_event(event), allow_nan=False) + "\n").encode()
+        line = (_encode(as_event(event)) + "\n").encode()
         with self._lock:
             try:
                 self._append(line)

@@ -92,16 +92,13 @@ def first_look() -> None:
 def read() -> Context:
     """The values that differ from the first look, on this thread, now."""
     usual = _usual()
-    return tuple(sorted((n, _text(value)) for n, value in _values().items() if not _same(value, usual.get(n))))
+    others = [(name, value) for name, value in _values().items() if value is not usual.get(name)]
+    return tuple(sorted((name, _text(value)) for name, value in others if value != usual.get(name)))
 
 
 def usual_text(name: str) -> str:
     """The text of a value at the first look."""
     return _text(_usual().get(name))
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or bool(a == b)
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -51,6 +52,8 @@ def _function_called(qualname: str, value: Any, depth: int) -> Any:
 
 def is_jax_function(fun: Any) -> bool:
     """Whether `fun` is JAX's own (`jnp.mean`, an eager primitive), no function of the user's."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
     module = getattr(fun, "__module__", None)
     if not isinstance(module, str) or module.split(".")[0] != "jax":
         return False

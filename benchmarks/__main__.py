@@ -19,7 +19,7 @@ import benchmarks
 from benchmarks.harness import Figure
 
 ROOT = Path(__file__).parent.parent
-_ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "JAXOBS_RAISE_INTERNAL_ERRORS": "1"}
+_ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "JAXOBS_RAISE_INTERNAL_ERRORS": "1"}
 
 
 def names() -> list[str]:
@@ -76,6 +76,7 @@ def table(figures: list[Figure]) -> str:
 
 def _amount(value: float, unit: str) -> str:
     digits = 0 if value == int(value) or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    value = round(value, digits) + 0.0  # no minus before a zero
     return f"{value:.{digits}f} {unit}".strip()
 
 
@@ -90,7 +91,8 @@ def _page(found: Mapping[str, list[Figure]]) -> str:
     ]
     for name, figures in found.items():
         sentence = (importlib.import_module(f"benchmarks.{name}").__doc__ or "").strip().splitlines()[0]
-        parts.append(f"## {sentence.partition(':')[0]}\n\n{sentence.partition(': ')[2].capitalize()}\n")
+        title, _, what = sentence.partition(": ")
+        parts.append(f"## {title}\n\n{what[:1].upper()}{what[1:]}\n")
         parts.append(table(figures) + "\n")
     return "\n".join(parts)
 

@@ -70,7 +70,7 @@ def run(quick: bool) -> list[Figure]:
             note=f"95 % confidence: {low:+.1f} to {high:+.1f}; without it: {null_low:+.1f} to {null_high:+.1f}",
         ),
         Figure(
-            name="`install()` adds at least, as part of a call",
+            name="`install()` surely adds to a call",
             value=max(0.0, low) / call * 100,
             unit="%",
             limit=0.5,

@@ -1,278 +1,16 @@
-"""`jit` and `instrument`: callables that count, time and otherwise are what they wrap.
-
-The hot path is in `_counting`. It bumps a counter, and what else it does was weighed in nanoseconds
-(`make bench`): no lock, no lookup by name, one comparison to tell a call that ran from one that was traced.
-Its own frame is taken out of the traceback of what the function raises, and passed over by who looks for the caller.
-"""
+"""`jit` and `instrument`: what a program calls to have its functions counted and timed."""
 
 from __future__ import annotations
 
-import copy
 import functools
-import inspect
-import sys
 import types
-from collections.abc import Callable, Iterable
-from time import perf_counter
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any
 
-from jaxobs import config, explanation, internals, store
-from jaxobs.guard import guard, guarded
+from jaxobs.counted import CountedFunction, counted, leave, unseen
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-_UNSEEN = f"{__file__} <importlib._bootstrap>"
-
-# Set once JAX is there: see _prepare.
-_current: Callable[[Any], Any]
-_holder: Any
-_eval_trace: Any
-_executes: Callable[[], bool]
-_prepared = False
-
-
-def _prepare() -> None:
-    """Looks once at how this JAX tells tracing from executing."""
-    global _current, _holder, _eval_trace, _executes, _prepared
-    if _prepared:
-        return
-    state = internals.trace_state()
-    _current, _holder, _eval_trace, _executes = state.current, state.holder, state.eval_trace, state.executes
-    with guarded("wrapper.prepare"):
-        internals.hide_frames(_UNSEEN)
-        _register_node()
-    _prepared = True
-
-
-def _unseen(fun: F) -> F:
-    """Lets `fun` and what it defines pass for parts of the import system, at which no search for a caller stops.
-
-    `warnings` and `logging` pass over frames whose file is called so when they count their `stacklevel`: a warning
-    that is meant for the caller of `jax.jit` reaches the caller of `jaxobs.jit`.
-    """
-
-    def renamed(code: types.CodeType) -> types.CodeType:
-        constants = (renamed(each) if isinstance(each, types.CodeType) else each for each in code.co_consts)
-        return code.replace(co_filename=_UNSEEN, co_consts=tuple(constants))
-
-    function = cast("types.FunctionType", fun)
-    function.__code__ = renamed(function.__code__)
-    return fun
-
-
-@_unseen
-def _counting(fun: Callable[..., Any], stats: store.CallStats) -> Callable[..., Any]:
-    """What runs when a wrapper of `fun` is called. A closure: that reads variables faster than a method attributes."""
-    counter, took = stats.counter, stats.durations.append
-
-    def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807
-        timed = stats.timed
-        if timed:
-            started = perf_counter()
-        try:
-            # Without keywords the call is cheaper by a dictionary.
-            result = fun(*args, **kwargs) if kwargs else fun(*args)
-        except BaseException as error:
-            _failed(stats, error)
-            _leave(error)
-            raise
-        if _current(_holder) is _eval_trace or _executes():
-            next(counter)
-            if timed:
-                took(perf_counter() - started)
-                stats.timed = timed - 1
-                if timed == 1:
-                    _spent(stats)
-        return result
-
-    return __call__
-
-
-class CountedFunction:
-    """A callable that counts its calls."""
-
-    __slots__ = ("__call__", "__weakref__", "_jaxobs_fun", "_jaxobs_name")
-
-    def __init__(self, fun: Any, name: str) -> None:
-        self._jaxobs_fun = fun
-        self._jaxobs_name = name
-        self.__call__ = _counting(fun, store.current().call_stats(name))
-
-    # For `isinstance`; `type` tells the truth.
-    __class__ = property(lambda self: type(self._jaxobs_fun))
-
-    def __dir__(self) -> list[str]:
-        return dir(self._jaxobs_fun)
-
-    def __repr__(self) -> str:
-        return repr(self._jaxobs_fun)
-
-    def __copy__(self) -> Any:
-        return _restore(copy.copy(self._jaxobs_fun), self._jaxobs_name)
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return _restore, (self._jaxobs_fun, self._jaxobs_name)
-
-
-class PjitFunction(CountedFunction):
-    """What `jaxobs.jit` returns. It shares the attributes of the `jax.jit` function, and has those of its type.
-
-    It has the name of that type as well, by which Chex tells that a function is jitted.
-    """
-
-    __slots__ = ("__dict__",)
-
-    def __init__(self, fun: Any, name: str) -> None:
-        super().__init__(fun, name)
-        self.__dict__ = fun.__dict__
-        kind: Any = type(fun)
-        _delegate_to(kind)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
-
-
-class InstrumentedFunction(CountedFunction):
-    """What `jaxobs.instrument` returns for any other callable: every attribute is that of the wrapped one."""
-
-    __slots__ = ()
-
-    __dict__ = property(lambda self: self._jaxobs_fun.__dict__)
-    __signature__ = property(lambda self: inspect.signature(self._jaxobs_fun))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_jaxobs_fun"), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in CountedFunction.__slots__:
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._jaxobs_fun, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self._jaxobs_fun, name)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        fun = self._jaxobs_fun
-        bind = getattr(type(fun), "__get__", None)
-        bound = fun if bind is None else bind(fun, instance, owner)
-        if bound is fun:
-            return self
-        if type(bound) is types.MethodType and bound.__func__ is fun:
-            return types.MethodType(self, bound.__self__)
-        return _counted(bound, bound, self._jaxobs_name) if callable(bound) else bound
-
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, InstrumentedFunction):
-            return NotImplemented
-        return self._jaxobs_fun == other._jaxobs_fun
-
-    def __hash__(self) -> int:
-        return hash(self._jaxobs_fun)
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        if isinstance(self._jaxobs_fun, types.FunctionType) and _is_global(self):
-            return cast("str", self.__qualname__)
-        return super().__reduce__()
-
-
-class InstrumentedNode(InstrumentedFunction):
-    """The same for a callable that is a pytree, as an Equinox module is: it has the leaves of the wrapped one."""
-
-    __slots__ = ()
-
-
-def _flatten(node: InstrumentedNode) -> tuple[list[tuple[Any, Any]], Any]:
-    from jax.tree_util import tree_flatten_with_path
-
-    fun = node._jaxobs_fun
-    children, tree = tree_flatten_with_path(fun, is_leaf=lambda each: each is not fun)
-    return [(path[0], child) for path, child in children], (tree, node._jaxobs_name)
-
-
-def _unflatten(shape: tuple[Any, str], children: Iterable[Any]) -> InstrumentedNode:
-    from jax.tree_util import tree_unflatten
-
-    tree, name = shape
-    return InstrumentedNode(tree_unflatten(tree, children), name)
-
-
-class _Delegated:
-    """An attribute of what is wrapped. No property: of two, the one that the instance itself has must win."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else getattr(instance._jaxobs_fun, self._name)
-
-
-for _kind in (InstrumentedFunction, InstrumentedNode):
-    for _name in ("__doc__", "__module__"):
-        # `__getattr__` is not asked for what every class has; a class body would put its own in place of these.
-        setattr(_kind, _name, _Delegated(_name))
-
-
-def _register_node() -> None:
-    from jax.tree_util import register_pytree_with_keys
-
-    register_pytree_with_keys(InstrumentedNode, _flatten, _unflatten)
-
-
-@functools.cache
-def _delegate_to(kind: type) -> None:
-    """Gives `PjitFunction` what the type of `jax.jit` functions has and it lacks: `lower`, `trace`, ..."""
-    for name in dir(kind):
-        if name not in dir(PjitFunction):
-            setattr(PjitFunction, name, _Delegated(name))
-
-
-# --------------------------------------------------------------------------------------------- off the hot path
-
-
-@guard("wrapper.failed")
-def _failed(stats: store.CallStats, error: BaseException) -> None:
-    if _executes():
-        next(stats.counter)
-        if isinstance(error, Exception):
-            stats.failed(error)
-
-
-def _leave(error: BaseException) -> None:
-    """Takes the frame that catches `error` out of its traceback; a bare `raise` does not put it back.
-
-    By the methods of the base class: an exception type may refuse to have its attributes set.
-    """
-    traceback = _traceback_of(error)
-    if traceback is not None:
-        BaseException.with_traceback(error, traceback.tb_next)
-
-
-_traceback_of = vars(BaseException)["__traceback__"].__get__
-
-
-@guard("wrapper.spent")
-def _spent(stats: store.CallStats) -> None:
-    stats.spent()
-
-
-def _is_global(function: CountedFunction) -> bool:
-    """Whether its module has it under its own name, so that a pickle needs no more than that."""
-    found: Any = sys.modules.get(function.__module__)
-    for part in getattr(function, "__qualname__", "").split("."):
-        found = getattr(found, part, None)
-    return found is function
-
-
-def _restore(fun: Callable[..., Any], name: str) -> Any:
-    """What a pickle is read back as."""
-    return instrument(fun, name=name)
-
-
-# ------------------------------------------------------------------------------------------------ what is called
-
-
-@_unseen
+@unseen
 def jit(fun: Callable[..., Any] | None = None, /, *, name: str | None = None, **jit_options: Any) -> Any:
     """`jax.jit` whose calls, errors and dispatch times are counted; a decorator with and without arguments.
 
@@ -297,9 +35,9 @@ def jit(fun: Callable[..., Any] | None = None, /, *, name: str | None = None, **
     try:
         jitted = jax.jit(fun, **jit_options)
     except BaseException as error:
-        _leave(error)
+        leave(error)
         raise
-    return _counted(jitted, fun, name)
+    return counted(jitted, fun, name)
 
 
 def instrument(fun: Callable[..., Any], *, name: str | None = None) -> Any:
@@ -312,15 +50,15 @@ def instrument(fun: Callable[..., Any], *, name: str | None = None) -> Any:
       name: its label in metrics; `module.qualname` of what it wraps when absent.
 
     Raises:
-      TypeError: `fun` cannot be called.
+      TypeError: `fun` cannot be called, or `name` is no text.
     """
     if not callable(fun):
         raise TypeError(f"`instrument` needs a callable, got {type(fun).__qualname__}: {fun!r:.80}.")
     if isinstance(fun, CountedFunction):
-        return fun if name is None else _counted(fun._jaxobs_fun, fun, name)
+        return fun if name is None else counted(fun._jaxobs_fun, fun, name)
     if name is None and _counts(fun):
         return fun
-    return _counted(fun, fun, name)
+    return counted(fun, fun, name)
 
 
 def _counts(fun: Any) -> bool:
@@ -328,21 +66,3 @@ def _counts(fun: Any) -> bool:
     if type(fun) is types.MethodType:
         return isinstance(fun.__func__, CountedFunction)
     return type(fun) is functools.partial and isinstance(fun.func, CountedFunction)
-
-
-def _counted(fun: Any, named: Any, name: str | None) -> Any:
-    """`fun` in the wrapper for its kind; `fun` itself where that fails or jaxobs is disabled."""
-    if config.disabled():
-        return fun
-    with guarded("wrapper"):
-        _prepare()
-        return _kind_for(fun)(fun, name or explanation.function_name(named) or type(named).__qualname__)
-    return fun
-
-
-def _kind_for(fun: Any) -> type[CountedFunction]:
-    if internals.is_jit_function(fun):
-        return PjitFunction
-    from jax.tree_util import all_leaves
-
-    return InstrumentedFunction if all_leaves([fun]) else InstrumentedNode

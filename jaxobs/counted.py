@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from jaxobs import config, explanation, internals, store
+from jaxobs.call_stats import CallStats
 from jaxobs.guard import guard, guarded
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,7 +63,7 @@ def unseen(fun: F) -> F:
 
 
 @unseen
-def _counting(fun: Callable[..., Any], stats: store.CallStats) -> Callable[..., Any]:
+def _counting(fun: Callable[..., Any], stats: CallStats) -> Callable[..., Any]:
     """What runs when a wrapper of `fun` is called. A closure: that reads variables faster than a method attributes."""
     counter, took = stats.counter, stats.durations.append
 
@@ -233,7 +234,7 @@ def _delegate_to(kind: type) -> None:
 
 
 @guard("wrapper.failed")
-def _failed(stats: store.CallStats, error: BaseException) -> None:
+def _failed(stats: CallStats, error: BaseException) -> None:
     if _executes():
         next(stats.counter)
         if isinstance(error, Exception):
@@ -254,7 +255,7 @@ _traceback_of = vars(BaseException)["__traceback__"].__get__
 
 
 @guard("wrapper.spent")
-def _spent(stats: store.CallStats) -> None:
+def _spent(stats: CallStats) -> None:
     stats.spent()
 
 

@@ -14,7 +14,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.harness import Figure, interval, nanoseconds_per_call, quantile
 
-ATTEMPTS = 3
+ATTEMPTS = 5
 """A busy machine makes everything slower and nothing faster: a bound holds if it holds once."""
 
 

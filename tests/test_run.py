@@ -589,7 +589,8 @@ def test_functions_of_a_module_run_by_name_are_instrumented(folder: Path) -> Non
 
 def test_instrumenting_the_script_leaves_no_trace_in_it(folder: Path) -> None:
     """Line numbers, source, names and tracebacks of an instrumented script are what they were."""
-    (folder / "script.py").write_text(textwrap.dedent("""
+    (folder / "script.py").write_text(
+        textwrap.dedent("""
         import functools, inspect, sys, traceback
         import jax
         def keep(f):
@@ -607,7 +608,8 @@ def test_instrumenting_the_script_leaves_no_trace_in_it(folder: Path) -> None:
         print(sorted(globals()))
         print(inspect.getsource(keep), sys._getframe().f_lineno)
         step(2)
-        """))
+        """)
+    )
     plain = result(PLAIN, folder, ["script.py"])
     assert result((*OBSERVED, "--instrument", "__main__:step"), folder, ["script.py"]) == plain
 
@@ -699,11 +701,14 @@ def test_the_end_is_told(source: str, end: tuple[str, str | None, int | None], f
 
 def test_what_threads_and_exit_handlers_do_is_in_the_last_state(folder: Path) -> None:
     """The last state is written after them."""
-    train(folder, after=textwrap.dedent("""
+    train(
+        folder,
+        after=textwrap.dedent("""
         import atexit, threading, time
             atexit.register(train_step, w, w)
             threading.Thread(target=lambda: (time.sleep(0.3), train_step(w, w))).start()
-        """).strip())
+        """).strip(),
+    )
     command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", "__main__:train_step")
     assert result(command, folder, ["train.py"]) == ("", "", 0)
     assert calls(folder / "metrics.prom") == {"__main__.train_step": 13.0}
@@ -711,7 +716,9 @@ def test_what_threads_and_exit_handlers_do_is_in_the_last_state(folder: Path) ->
 
 def test_children_write_nothing_over_the_parents_files(folder: Path) -> None:
     """Forked and spawned children leave log and metrics to the parent."""
-    train(folder, after=textwrap.dedent("""
+    train(
+        folder,
+        after=textwrap.dedent("""
         import multiprocessing
             for method in ("fork", "spawn"):
                 process = multiprocessing.get_context(method).Process(target=print, args=(method,))
@@ -721,7 +728,8 @@ def test_children_write_nothing_over_the_parents_files(folder: Path) -> None:
             if os.fork() == 0:
                 sys.exit(0)
             os.wait()
-        """).strip())
+        """).strip(),
+    )
     command = (*OBSERVED, "--event-log", "events.jsonl", "--metrics-file", "metrics.prom")
     command = (*command, "--instrument", "__main__:train_step", "--instrument", "nowhere:f")
     out, err, code = result(command, folder, ["train.py"], env={"PYTHONWARNINGS": "ignore"})

@@ -54,9 +54,7 @@ def folder(tmp_path: Path) -> Path:
 def outcome(folder: Path, *command: str) -> tuple[str, str, int]:
     """Output, error output and return code."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
     return done.stdout, done.stderr, done.returncode
 
 

@@ -13,9 +13,10 @@ from made_by_hand import compilation, full_store
 
 from jaxobs import guard, internals
 from jaxobs import store as stores
+from jaxobs.call_stats import MOST_ERROR_TYPES, MOST_LABEL, CallStats
 from jaxobs.config import Settings
 from jaxobs.facts import EAGER, OTHER, CacheLookup, DeviceMemory, DeviceState, Event, OpenCompilation
-from jaxobs.store import MOST_ERROR_TYPES, MOST_HISTORY, MOST_LABEL, MOST_NOTES, RECENT_HISTORY, CallStats, Store
+from jaxobs.store import MOST_HISTORY, MOST_NOTES, RECENT_HISTORY, Store
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 import jaxobs
-from jaxobs import counted, guard, store, wrapper
+from jaxobs import call_stats, counted, guard, store, wrapper
 from jaxobs.config import Settings
 
 Jit = Callable[..., Any]
@@ -469,7 +469,7 @@ def test_error_types_are_bounded(fresh: None) -> None:
         with contextlib.suppress(Exception):
             ours()
     errors = state("inventive").errors
-    assert len(errors) <= store.MOST_ERROR_TYPES + 1
+    assert len(errors) <= call_stats.MOST_ERROR_TYPES + 1
     assert sum(errors.values()) == 100
 
 
@@ -477,8 +477,8 @@ def test_our_own_failure_stays_ours(fresh: None, monkeypatch: pytest.MonkeyPatch
     """What breaks in the wrapper's own work is counted, and neither the result nor the user's error is touched."""
     guard.raise_internal_errors(False)
     ours = jaxobs.instrument(lambda x: 10 / x, name="survivor")
-    monkeypatch.setattr(store.CallStats, "failed", lambda *_: 1 / 0)
-    monkeypatch.setattr(store.CallStats, "spent", lambda *_: 1 / 0)
+    monkeypatch.setattr(call_stats.CallStats, "failed", lambda *_: 1 / 0)
+    monkeypatch.setattr(call_stats.CallStats, "spent", lambda *_: 1 / 0)
     store.current().call_stats("survivor").timed = 1
     assert ours(5) == 2
     with pytest.raises(ZeroDivisionError, match="division by zero"):
@@ -736,10 +736,10 @@ def test_every_call_is_timed_when_asked_for(settings: None) -> None:
     """With `all` each call has a time, however many wait and whether anybody digests them."""
     store.current().configure(Settings(dispatch_timing="all"))
     ours = jaxobs.instrument(lambda: None, name="all")
-    for _ in range(3 * store.MOST_WAITING_DURATIONS + 5):
+    for _ in range(3 * call_stats.MOST_WAITING_DURATIONS + 5):
         ours()
-    assert len(store.current().call_stats("all").durations) <= store.MOST_WAITING_DURATIONS
-    assert timed("all") == state("all").calls == 3 * store.MOST_WAITING_DURATIONS + 5
+    assert len(store.current().call_stats("all").durations) <= call_stats.MOST_WAITING_DURATIONS
+    assert timed("all") == state("all").calls == 3 * call_stats.MOST_WAITING_DURATIONS + 5
 
 
 def test_no_call_is_timed_when_off(settings: None) -> None:
@@ -763,7 +763,7 @@ def test_times_of_many_calls_lie_where_each_would(settings: None) -> None:
     """Digesting many times at once puts each in the bucket that it has by itself, bounds included."""
     bounds = (0.001, 0.01, 0.1)
     values = [0.0, 0.0005, 0.001, 0.00100001, 0.01, 0.05, 0.1, 0.2, 7.0] * 50
-    one, many = store.MutableHistogram(bounds), store.MutableHistogram(bounds)
+    one, many = call_stats.MutableHistogram(bounds), call_stats.MutableHistogram(bounds)
     for value in values:
         one.observe(value)
     many.observe_all(list(values))
@@ -958,5 +958,5 @@ def test_labels_are_taken_as_given(settings: None) -> None:
     jaxobs.instrument(lambda: None, name="x" * 1000)()
     names = {each.name: each.calls for each in jaxobs.snapshot().functions}
     assert names[f"{__name__}.test_labels_are_taken_as_given.<locals>.Owner.step"] == 2
-    assert max(map(len, names)) <= store.MOST_LABEL
+    assert max(map(len, names)) <= call_stats.MOST_LABEL
     assert pickle.loads(pickle.dumps(jaxobs.instrument(len, name="len"))).__name__ == "len"

@@ -1,0 +1,135 @@
+"""What the wrapper writes on each call: counts and times of one function, exact under threads without a lock.
+
+The hot path only takes one from a counter or appends a float; everything dearer happens when somebody reads.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import operator
+import sys
+import threading
+from collections import Counter
+
+from jaxobs.catalogue import DISPATCH_BOUNDS
+from jaxobs.facts import OTHER, Histogram
+
+MOST_ERROR_TYPES = 16
+MOST_LABEL = 200
+MOST_WAITING_DURATIONS = 4096
+_WORTH_AN_ARRAY = 128
+
+_TIMED_AT_FIRST = {"sampled": 1024, "all": MOST_WAITING_DURATIONS, "off": 0}
+_TIMED_EACH_TICK = {"sampled": 64, "all": MOST_WAITING_DURATIONS, "off": 0}
+_TIMED_WHEN_SPENT = {"sampled": 0, "all": MOST_WAITING_DURATIONS, "off": 0}
+
+
+def label(text: str) -> str:
+    """A text of the user's as a label value: bounded, and such that it can be written as UTF-8."""
+    return text[:MOST_LABEL].encode("utf-8", "replace").decode()
+
+
+class MutableHistogram:
+    """Counts in buckets, to be changed under its owner's lock."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect.bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def observe_all(self, values: list[float]) -> None:
+        """As `observe` of each."""
+        if len(values) < _WORTH_AN_ARRAY:
+            for value in values:
+                self.observe(value)
+            return
+        import numpy as np
+
+        array = np.array(values)
+        buckets = np.bincount(np.searchsorted(self.bounds, array), minlength=len(self.counts))
+        self.counts = [old + new for old, new in zip(self.counts, buckets.tolist(), strict=True)]
+        self.sum += float(array.sum())
+
+    def frozen(self) -> Histogram:
+        return Histogram(self.bounds, tuple(self.counts), self.sum)
+
+
+class CallStats:
+    """What the wrapper writes on each call of one function. Exact under threads without a lock.
+
+    `next(counter)` and `durations.append` are each one call into C, which no other thread can interrupt.
+    """
+
+    __slots__ = ("_base", "_dispatch", "_errors", "_lock", "_timing", "counter", "durations", "timed")
+
+    def __init__(self) -> None:
+        # Counts down in C, without making a number each time.
+        self.counter = itertools.repeat(None, sys.maxsize)
+        self.durations: list[float] = []
+        self.timed = 0
+        """Calls that are still to be timed; who times the last one says so by `spent`."""
+        self._timing = "off"
+        self.reset()
+
+    def reset(self) -> None:
+        """Starts from nothing, with fresh locks; wrappers keep what they hold of this object."""
+        self._base = self._taken()
+        self.durations.clear()
+        self._errors: Counter[str] = Counter()
+        self._dispatch = MutableHistogram(DISPATCH_BOUNDS)
+        self._lock = threading.RLock()
+
+    @property
+    def calls(self) -> int:
+        """Calls so far."""
+        return self._taken() - self._base
+
+    def _taken(self) -> int:
+        return sys.maxsize - operator.length_hint(self.counter)
+
+    def failed(self, error: BaseException) -> None:
+        """Counts a call that raised; the types told apart are bounded."""
+        kind = label(type(error).__name__)
+        with self._lock:
+            if kind not in self._errors and len(self._errors) >= MOST_ERROR_TYPES:
+                kind = OTHER
+            self._errors[kind] += 1
+
+    def time(self, timing: str) -> None:
+        """Puts a `dispatch_timing` in force."""
+        self._timing = timing
+        self.timed = _TIMED_AT_FIRST[timing]
+
+    def tick(self) -> None:
+        """Digests what waits and lets a few more calls be timed."""
+        self.drain()
+        self.timed = max(self.timed, _TIMED_EACH_TICK[self._timing])
+
+    def spent(self) -> None:
+        """All calls that were to be timed have been; where every call is, as many more are to be."""
+        self.drain()
+        self.timed = _TIMED_WHEN_SPENT[self._timing]
+
+    def drain(self) -> None:
+        """Moves the durations that wait into the histogram."""
+        with self._lock:
+            waiting = self.durations[:]
+            del self.durations[: len(waiting)]
+            self._dispatch.observe_all(waiting)
+
+    def errors(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._errors)
+
+    def dispatch(self) -> Histogram | None:
+        """Times of the calls that were timed; None where none was."""
+        self.drain()
+        with self._lock:
+            return self._dispatch.frozen() if any(self._dispatch.counts) else None

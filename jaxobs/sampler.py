@@ -44,6 +44,7 @@ class Sampler:
         self._sources = sources
         self._exporters = exporters
         self._stop = threading.Event()
+        self._last = False
         self._lock = threading.Lock()
         self._sampled = -math.inf
         self._cost = 0.0
@@ -57,6 +58,8 @@ class Sampler:
             now = time.monotonic()
             next_writes = {each: next_writes.get(each, now + each.every) for each in self._exporters()}
             if self._stop.wait(max(0.0, min([next_sample, *next_writes.values()]) - now)):
+                if self._last:
+                    self.sample()
                 return
             now = time.monotonic()
             if now >= next_sample:
@@ -104,8 +107,9 @@ class Sampler:
         finally:
             self._sampled, self._cost = time.monotonic(), time.thread_time() - started
 
-    def stop(self) -> None:
-        """Ends the thread; waits a little for a sample that is being taken."""
+    def stop(self, *, last: bool = False) -> None:
+        """Ends the thread, after a `last` sample if wanted; waits a little, and no longer if a device hangs."""
+        self._last = last
         self._stop.set()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout=_PATIENCE)

@@ -125,7 +125,7 @@ class Session:
                     source.start()
             self._start_sampler()
             # JAX forgets its backends at exit. What is registered after its own hook runs before it.
-            atexit.register(self.sample)
+            atexit.register(self._last_sample)
 
     def _start_sampler(self) -> None:
         self._sampler = Sampler(self.store, self.settings.sample_interval, self.sources, lambda: self.exporters)
@@ -135,6 +135,11 @@ class Session:
         """Takes one sample now."""
         if self._sampler is not None:
             self._sampler.sample()
+
+    def _last_sample(self) -> None:
+        """At the interpreter's exit; on the sampler's thread, which may hang in a device where the exit must not."""
+        if self._sampler is not None:
+            self._sampler.stop(last=True)
 
     def finish(self, reason: str, detail: str | None = None, code: int | None = None) -> None:
         """Writes the last state, once: a last sample, the `exit` event, the metrics file."""
@@ -146,8 +151,7 @@ class Session:
             return
         with guarded("finish"):
             if self._sampler is not None:
-                self._sampler.stop()
-                self._sampler.sample()
+                self._sampler.stop(last=True)
             self.store.record(Exit(time=time.time(), reason=reason, detail=detail, code=code))
         self._close_exporters()
 
@@ -159,7 +163,7 @@ class Session:
                 self._sampler.stop()
                 self._sampler = None
             self.store.freshen = None
-            atexit.unregister(self.sample)
+            atexit.unregister(self._last_sample)
             for source in self.sources:
                 with guarded(f"stop {type(source).__name__}"):
                     source.stop()

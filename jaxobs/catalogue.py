@@ -228,8 +228,6 @@ METRICS: tuple[Metric, ...] = (
     ),
 )  # fmt: skip
 
-BY_NAME = {metric.name: metric for metric in METRICS}
-
 EAGER_HELP = f"{EAGER} stands for operations that JAX dispatched by themselves, outside any function."
 
 PHASE_BOUNDS = (

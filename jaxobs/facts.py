@@ -156,7 +156,7 @@ class DeviceMemory(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest(Event):
-    """What runs here: versions, platform, devices."""
+    """What runs here: versions, and the program that was started."""
 
     kind: ClassVar[str] = "manifest"
 

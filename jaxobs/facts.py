@@ -59,6 +59,24 @@ EVENT_KINDS = (
 CACHE_RESULTS = ("miss", "hit", "disabled")
 """What the persistent compilation cache did: looked and found nothing, loaded, or was not asked."""
 
+UNSAVED = ("disabled", "too_fast", "too_small", "not_writer", "callbacks", "error", "unknown")
+"""Why a compiled program was not stored in the persistent cache."""
+
+KEY_PARTS = (
+    "program",
+    "jaxlib",
+    "backend",
+    "flags",
+    "options",
+    "devices",
+    "compression",
+    "custom_hook",
+)
+"""What the key of the persistent cache is made of, in JAX's order."""
+
+MEMORY_SECTIONS = ("argument", "output", "temp", "alias", "code")
+"""What a compiled program's memory is made of."""
+
 
 # ----------------------------------------------------------------------------------------------- events
 
@@ -110,7 +128,9 @@ class Compilation(Event):
     cache: str = "disabled"
     """One of `CACHE_RESULTS`."""
     uncached_because: str | None = None
-    """Why a compiled program was not stored in the persistent cache; None when it was, or was loaded."""
+    """Why a compiled program was not stored in the persistent cache (`UNSAVED`); None when it was, or was loaded."""
+    uncached_detail: str | None = None
+    """The same as a sentence for a person, with the margin: its seconds and the threshold, the error's text."""
     call_site: str | None = None
     """`file:line` of the call in the user's code."""
     fingerprint: str | None = None
@@ -119,6 +139,15 @@ class Compilation(Event):
     """Whether it is an operation that JAX dispatched by itself, outside any function of the user."""
     transform: str | None = None
     """The transformation whose derived program this is (`linearize`, `transpose`, `batch`), if any."""
+    flops: float | None = None
+    """Floating-point operations of one execution, by the compiler's own analysis."""
+    memory: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the program on one device by section (`MEMORY_SECTIONS`), by the compiler's own analysis."""
+    signature: Mapping[str, Any] | None = None
+    """Shapes, types, structure and placement that it was compiled for, to compile it ahead elsewhere; no values.
+
+    Recorded where an event log is written; None where the arguments were out of sight or cannot be written down.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +164,44 @@ class CacheLookup(Event):
     seconds: float | None = None
     """Time to read and load the entry; None on a miss."""
     saved_seconds: float | None = None
-    """Compile time that the hit saved, less the time to load; JAX keeps it in whole seconds."""
+    """Compile time that the hit saved, less the time to load: from jaxobs' own record of the compile where there is
+    one, else from JAX's, which is in whole seconds."""
+    differs: tuple[str, ...] = ()
+    """On a miss of what an earlier process had compiled: which parts of the key differ, of `KEY_PARTS`."""
+    reason: str | None = None
+    """The same as a sentence for a person; None where no earlier process is known to have compiled it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding(Event):
+    """A pattern over time that a person should know of. One that grows is told again, with the same `id`."""
+
+    kind: ClassVar[str] = "finding"
+
+    id: str
+    """The same for the same finding: type, function and subject."""
+    finding: str
+    """Its type, one of those in `jaxobs.patterns`: `recompile_storm`, `unbounded_shapes`, ..."""
+    function: str
+    """As in `Compilation`; `<eager>` for operations outside any function of the user."""
+    summary: str
+    """One sentence for a person, with the figures."""
+    advice: str
+    """What to do in this very case."""
+    subject: str = ""
+    """What it is about inside the function: `batch['image'] dimension 0`, an operation, a call site."""
+    count: int = 0
+    """Compilations that belong to it."""
+    seconds: float = 0.0
+    """Time that these compilations took, all phases."""
+    since: float = 0.0
+    """Time of the first of them."""
+    evidence: tuple[str, ...] = ()
+    """Sentences that show it: the latest compilations, with time, call site and change. Bounded."""
+    sequences: tuple[int, ...] = ()
+    """Numbers of the latest compilation events that belong to it. Bounded."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """Figures of its type: the sizes seen, the buckets suggested, the padding that they would cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +264,8 @@ class FunctionState:
     """Requests to the persistent cache by result."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Calls that raised, by the exception's type."""
+    fastpath_misses: Mapping[str, int] = field(default_factory=dict)
+    """Calls that fell to Python without compiling anything, by the reason that JAX lets one see."""
     dispatch: Histogram | None = None
     """Seconds from call to return of instrumented calls, of those that were timed."""
     last_compiled: float | None = None
@@ -271,6 +339,12 @@ class CacheState:
     unsaved: Mapping[str, int] = field(default_factory=dict)
     """Compiled programs that were not stored, by reason."""
     saved_seconds: float = 0.0
+    bytes: int | None = None
+    """Size of all entries on disk; None where the directory is out of sight (off, or in a bucket)."""
+    entries: int | None = None
+    """Compiled programs on disk."""
+    grown_bytes: int | None = None
+    """By how much it grew since it was first looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +378,8 @@ class Snapshot:
     observer: ObserverState
     last_sequence: int
     """Sequence number of the newest event: ask `/api/v1/events?since=` for what comes after."""
+    findings: tuple[Finding, ...] = ()
+    """Patterns over time, each as it stands now, the latest first."""
 
 
 def timestamp(seconds: float) -> str:

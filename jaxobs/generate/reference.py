@@ -95,7 +95,11 @@ _TYPES = {
     "float": "number",
     "bool": "boolean",
     "tuple[Change, ...]": "list of `{path, what, before, after}`",
+    "tuple[str, ...]": "list of texts",
+    "tuple[int, ...]": "list of integers",
+    "Mapping[str, Any]": "object",
     "Mapping[str, float]": "object of numbers",
+    "Mapping[str, int]": "object of integers",
     "Mapping[str, str]": "object of texts",
 }
 

@@ -7,6 +7,7 @@ environment before its own import.
 """
 
 from jaxobs.internals import context as context
+from jaxobs.internals import executables as executables
 from jaxobs.internals.backends import backends_awake as backends_awake
 from jaxobs.internals.backends import clients as clients
 from jaxobs.internals.backends import default_platform as default_platform

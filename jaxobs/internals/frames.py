@@ -65,6 +65,8 @@ class Miss:
     call_site: str | None = None
     module: Any = None
     """The lowered program (an MLIR module)."""
+    executable: Any = None
+    """What the compiler made of it, or the cache gave (a loaded executable of the backend)."""
 
 
 def phase_ended(frame: FrameType, duration: float, fun_name: str | None, now: float) -> Phase:
@@ -112,6 +114,7 @@ def read_miss(frame: FrameType | None) -> Miss:
         if miss.module is None and name in ("_cached_compilation", "from_hlo"):
             local = seen.f_locals
             miss.module = local.get("computation") if "computation" in local else local.get("hlo")
+            miss.executable = local.get("xla_executable", local.get("compiled"))
         elif name in _TRANSFORMS and miss.transform is None:
             miss.transform = _TRANSFORMS[name]
         elif name == "cache_miss":

@@ -191,6 +191,10 @@ class Compilations:
         digest = None
         with guarded("fingerprint"):
             digest = internals.fingerprint(miss.module)
+        flops, memory = None, dict[str, int]()
+        with guarded("program"):
+            memory = internals.executables.memory(miss.executable)
+            flops = internals.executables.flops(miss.executable)
         unsaved = internals.unsaved_reason(phases.get("compile", 0.0), lookup.wrote) if cache == "miss" else None
         if cache != "disabled":
             self._store.record(
@@ -203,7 +207,7 @@ class Compilations:
             Compilation(
                 time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
                 cache=cache, uncached_because=unsaved, call_site=miss.call_site, fingerprint=digest, eager=eager,
-                transform=miss.transform,
+                transform=miss.transform, flops=flops, memory=memory,
             )
         )  # fmt: skip
 

@@ -69,6 +69,7 @@ def _explainer(functions: list[Any]) -> Explainer:
     import jax
 
     from jaxobs.explanation import Explainer
+    from jaxobs.internals import Call
     from jaxobs.signature import take
 
     explainer = Explainer()
@@ -78,7 +79,8 @@ def _explainer(functions: list[Any]) -> Explainer:
                 f"layer_{number}_{leaf}": jax.ShapeDtypeStruct((size, number, leaf % 20), "float32")
                 for leaf in range(LEAVES)
             }
-            explainer.explain(f"step_{number}", function, take(function, None, (parameters,), {}))
+            call = Call(function, function, (parameters,), {})
+            explainer.explain(f"step_{number}", call, take(call))
     return explainer
 
 

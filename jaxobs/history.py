@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxobs.signature import Signature
+from jaxobs.signature import Signature, equal
 
 MOST_PROGRAMS = 2048
 MOST_SIGNATURES = 32
@@ -44,9 +44,17 @@ class Program:
     """Function objects seen for it."""
     words: int = 0
 
-    def signatures(self) -> list[Signature]:
-        """Those that are remembered, oldest first."""
-        return [each.signature for each in self.seen if each.signature is not None]
+    def signatures(self, of: Any = None) -> list[Signature]:
+        """Those that are remembered, oldest first; of one function object where `of` is given."""
+        return [
+            each.signature
+            for each in self.seen
+            if each.signature is not None and (of is None or same(each.function(), of))
+        ]
+
+    def knows(self, function: Any) -> bool:
+        """Whether that function object was compiled before."""
+        return any(same(each.function(), function) for each in self.seen)
 
     def sharing(self, signature: Signature | None) -> Signature | None:
         """The signature with a tree that the program has already, where they are equal."""
@@ -132,9 +140,6 @@ def _words(signature: Signature | None) -> int:
     return _WORDS_OF_SIGNATURE + len(signature.leaves) + _WORDS_OF_LEAF * different
 
 
-def equal(a: Any, b: Any) -> bool:
-    """Equality that may run the user's `__eq__`: what raises there is a difference."""
-    try:
-        return a is b or bool(a == b)
-    except Exception:
-        return False
+def same(known: Any, fun: Any) -> bool:
+    """Whether JAX takes the two for one function: the same object, or equal ones such as two bound methods."""
+    return known is fun or (known is not None and type(known) is type(fun) and equal(known, fun))

@@ -6,15 +6,22 @@ which JAX flattens them; their paths are worked out only when two signatures dif
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import inspect
+import re
 import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxobs import literals
+from jaxobs.internals import Call, Held, flax_graphs
+
 MOST_REPR = 120
+MOST_TEXT = 50_000
 MOST_LEAVES = 4096
 
 
@@ -28,36 +35,70 @@ class Leaf:
     weak_type: bool
     sharding: Any = None
     """A committed array's sharding; None for what JAX may place as it likes."""
+    layout: str | None = None
+    """Text of the layout; None for the usual one."""
 
     def __str__(self) -> str:
         sizes = "?" if self.shape is None else ",".join(map(str, self.shape))
         return f"{self.dtype}[{sizes}]" + ("{weak_type=True}" if self.weak_type else "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Static:
-    """A static argument: its bounded repr, type and hash stand for it; the object itself is not kept."""
+    """A static argument, in its place among the leaves: bounded repr, type and hash stand for it.
 
-    path: str
+    The object is not kept; where it lives on, it is asked whether it equals another.
+    """
+
     type: str
     text: str
     hash: int
+    equals_itself: bool = True
+    by_identity: bool = False
+    """Whether its type compares by identity: another object is another value, however alike."""
+    value: Callable[[], Any] = field(default=lambda: None, repr=False)
+    """Gives the object while it lives; None for one that cannot be referred to weakly."""
+    written: Any = None
+    """What `literals.write` makes of it; opaque where values may not be told."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Static) or not (self.equals_itself and other.equals_itself):
+            return False
+        if (self.hash, self.type, self.text) != (other.hash, other.type, other.text):
+            return False
+        mine, its = self.value(), other.value()
+        return mine is None or its is None or equal(mine, its)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """One call as JAX's caches tell it from others."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Leaf | Static, ...]
     tree: Any
-    """JAX's tree definition of the dynamic arguments; None where they were out of sight."""
-    statics: tuple[Static, ...] = ()
+    """JAX's tree definition of the arguments, the static ones as leaves."""
     options: tuple[tuple[str, str], ...] = ()
     """The options of `jax.jit` that are part of the key, as texts."""
     context: tuple[tuple[str, str], ...] = ()
     """Config values and context managers that are part of the key and not as usual, as texts."""
     generation: int = field(default=0, compare=False)
     """How often JAX's caches had been emptied."""
+    quotes: bool = field(default=True, compare=False)
+    """Whether its metadata may be quoted."""
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Equality that may run the user's `__eq__`: what raises there is a difference."""
+    try:
+        return a is b or bool(a == b)
+    except Exception:
+        return False
 
 
 _OPTIONS = (
@@ -68,41 +109,53 @@ _OPTIONS = (
 
 
 def take(
-    fun: Any,
-    jit_info: Any,
-    args: tuple[Any, ...] | None,
-    kwargs: Mapping[str, Any] | None,
+    call: Call,
     *,
     static_values: bool = True,
     context: tuple[tuple[str, str], ...] = (),
     generation: int = 0,
 ) -> Signature | None:
-    """The signature of calling `fun(*args, **kwargs)`; None where the arguments are out of sight."""
-    if args is None:
+    """The signature of a call; None where the arguments are out of sight."""
+    if call.args is None:
         return None
     import jax
 
-    dynamic_args, dynamic_kwargs, statics = _split(fun, jit_info, args, kwargs or {}, static_values)
-    leaves, tree = jax.tree_util.tree_flatten((dynamic_args, dynamic_kwargs))
-    taken = tuple(_each_leaf(leaves))
-    return Signature(taken, tree, statics, _options(jit_info), context, generation)
+    leaves, tree = jax.tree_util.tree_flatten((call.args, dict(call.kwargs)))
+    taken = tuple(_each_leaf(leaves, static_values))
+    if call.layouts:
+        taken = tuple(_with_layouts(taken, call.layouts))
+    return Signature(taken, tree, _options(call.jit_info), context, generation, static_values)
 
 
-def _each_leaf(values: list[Any]) -> Iterator[Leaf]:
+def _each_leaf(values: list[Any], static_values: bool) -> Iterator[Leaf | Static]:
     import jax
 
-    tracer, wide = jax.core.Tracer, bool(jax.config.jax_enable_x64)
+    tracer, struct, wide = jax.core.Tracer, jax.ShapeDtypeStruct, bool(jax.config.jax_enable_x64)
     # JAX's arrays share their abstract values. These are known by id, which nothing else can have while `values` lives.
     alike: dict[tuple[int, Any], Leaf] = {}
     for value in values:
+        if type(value) is Held:
+            yield static(value.value, static_values)
+            continue
         abstract = getattr(value, "aval", value)
         committed = not isinstance(value, tracer) and getattr(value, "committed", False)
-        sharding = value.sharding if committed else None
+        sharding = value.sharding if committed or isinstance(value, struct) else None
         key = (id(abstract), sharding)
         leaf = alike.get(key)
         if leaf is None:
             leaf = alike[key] = _leaf(abstract, sharding, wide)
         yield leaf
+
+
+def _with_layouts(leaves: tuple[Leaf | Static, ...], layouts: Mapping[int, str]) -> Iterator[Leaf | Static]:
+    """JAX numbers the dynamic leaves only."""
+    number = 0
+    for leaf in leaves:
+        if isinstance(leaf, Leaf):
+            yield dataclasses.replace(leaf, layout=layouts[number]) if number in layouts else leaf
+            number += 1
+        else:
+            yield leaf
 
 
 _leaves: dict[tuple[Any, ...], Leaf] = {}
@@ -146,40 +199,39 @@ def _scalar_leaf(value: Any) -> Leaf:
         return Leaf(None, type(value).__qualname__, False)
 
 
-def _split(
-    fun: Any, jit_info: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], static_values: bool
-) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Static, ...]]:
-    """Dynamic positional and keyword arguments, and the static ones."""
-    numbers = {
-        n % len(args) if args else n
-        for n in getattr(jit_info, "static_argnums", None) or ()
-        if -len(args) <= n < len(args)
-    }
-    names = set(getattr(jit_info, "static_argnames", None) or ())
-    if not numbers and not names:
-        return args, dict(kwargs), ()
-    parameters = parameter_names(fun)
-    statics = []
-    for number in sorted(numbers):
-        path = parameters[number] if number < len(parameters) else f"args[{number}]"
-        statics.append(_static(path, args[number], static_values))
-    for name in sorted(names & set(kwargs)):
-        statics.append(_static(name, kwargs[name], static_values))
-    dynamic = tuple(None if n in numbers else arg for n, arg in enumerate(args))
-    return dynamic, {name: kwargs[name] for name in kwargs if name not in names}, tuple(statics)
-
-
-def _static(path: str, value: Any, static_values: bool) -> Static:
+def static(value: Any, values: bool = True) -> Static:
+    """What stands for a static argument; its type alone where `values` are not to be told."""
+    kind = type(value)
     try:
         hashed = hash(value)
     except Exception:
-        hashed = id(type(value))
+        hashed = id(kind)
+    try:
+        reference: Callable[[], Any] = weakref.ref(value)
+    except TypeError:
+        reference = _no_value
     return Static(
-        path,
-        type(value).__qualname__,
-        bounded_repr(value) if static_values else type(value).__qualname__,
+        kind.__qualname__,
+        told(value) if values else kind.__qualname__,
         hashed,
+        equal(value, value) and not (isinstance(value, float) and value != value),
+        getattr(kind, "__eq__", None) is vars(object)["__eq__"],
+        reference,
+        literals.write(value) if values else literals.opaque(value),
     )
+
+
+def _no_value() -> None:
+    """For what cannot be referred to weakly."""
+
+
+def told(value: Any) -> str:
+    """A function by its name, anything else by its bounded repr without the address."""
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if callable(value) and isinstance(name, str):
+        module = getattr(value, "__module__", None)
+        return shortened(f"{module}.{name}" if isinstance(module, str) else name)
+    return bounded_repr(value)
 
 
 def _options(jit_info: Any) -> tuple[tuple[str, str], ...]:
@@ -205,12 +257,24 @@ def _known_option_text(value: Any) -> str:
 
 
 def bounded_repr(value: Any) -> str:
-    """`repr` on one line, cut to 120 characters; the type's name where it raises."""
+    """`repr` on one line without addresses, cut to 120 characters; the type's name where it raises."""
+    return shortened(without_addresses(text_of(value)))
+
+
+def text_of(value: Any) -> str:
+    """`repr`, cut only where it is very long; the type's name where it raises."""
     try:
-        text = repr(value)
+        return repr(value)[:MOST_TEXT]
     except Exception:
-        text = f"<{type(value).__qualname__}>"
-    return shortened(text)
+        return f"<{type(value).__qualname__}>"
+
+
+def without_addresses(text: str) -> str:
+    """`text` without the addresses that Python writes for what has no repr of its own."""
+    return _ADDRESS.sub("", text)
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def shortened(text: str) -> str:
@@ -237,35 +301,32 @@ def parameter_names(fun: Callable[..., Any]) -> list[str]:
     return names
 
 
-def paths(fun: Callable[..., Any], tree: Any, positions: Sequence[int] | None = None) -> list[str]:
-    """Paths of the leaves of a `Signature.tree`, as the user wrote the argument: `batch['image']`.
-
-    Args:
-      positions: of the leaves that are asked for; None for all.
-    """
+def keys(tree: Any) -> list[Sequence[Any]]:
+    """The keys on the way to each leaf."""
     try:
-        found = _known_keys(tree)
+        return _known_keys(tree)
     except TypeError:  # metadata of the user's that cannot be hashed
-        found = _keys(tree)
-    parameters = parameter_names(fun)
-    return [_path(found[number], parameters) for number in (range(len(found)) if positions is None else positions)]
+        return _keys(tree)
 
 
 def _keys(tree: Any) -> list[Sequence[Any]]:
-    """The keys on the way to each leaf."""
     from jax import tree_util
 
     numbered = tree_util.tree_unflatten(tree, list(range(tree.num_leaves)))
-    return [keys for keys, _ in tree_util.tree_flatten_with_path(numbered)[0]]
+    found = [keys for keys, _ in tree_util.tree_flatten_with_path(numbered)[0]]
+    return flax_graphs.named_keys(tree, found)
 
 
 # For the function that compiles again and again; more would keep large trees.
 _known_keys = functools.lru_cache(maxsize=2)(_keys)
 
 
-def _path(keys: Sequence[Any], parameters: list[str]) -> str:
+def path(keys: Sequence[Any], parameters: list[str]) -> str:
+    """The argument, or a part of it, as the user wrote it; empty for all arguments together."""
     from jax import tree_util
 
+    if len(keys) < 2:
+        return ""
     in_args, first, *rest = keys
     if getattr(in_args, "idx", 0) == 0:
         number = getattr(first, "idx", 0)
@@ -273,3 +334,17 @@ def _path(keys: Sequence[Any], parameters: list[str]) -> str:
     else:
         head = str(getattr(first, "key", first))
     return head + str(tree_util.keystr(tuple(rest)))
+
+
+def dict_key(key: Any) -> Any:
+    """JAX's key on the way to a dictionary's value."""
+    from jax import tree_util
+
+    return tree_util.DictKey(key)
+
+
+def sequence_key(number: int) -> Any:
+    """JAX's key on the way to an element of a list or tuple."""
+    from jax import tree_util
+
+    return tree_util.SequenceKey(number)

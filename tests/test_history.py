@@ -8,6 +8,7 @@ import pytest
 from jaxobs import history
 from jaxobs.explanation import Explainer
 from jaxobs.history import MOST_SIGNATURES, History
+from jaxobs.internals import Call
 from jaxobs.signature import Signature, take
 
 
@@ -18,7 +19,7 @@ def f(parameters):
 def signature(size: int, prefix: str = "layer", leaves: int = 50) -> Signature:
     """Of a call with a dictionary of arrays."""
     parameters = {f"{prefix}_{n}": jax.ShapeDtypeStruct((size, n), "float32") for n in range(leaves)}
-    taken = take(f, None, (parameters,), {})
+    taken = take(Call(f, f, (parameters,), {}))
     assert taken is not None
     return taken
 
@@ -82,9 +83,9 @@ def test_the_weight_of_a_tree_lasts_as_long_as_the_tree() -> None:
 def test_a_program_without_signatures_is_not_taken_for_new() -> None:
     """What was given up makes the cause unknown, never `first_call`."""
     explainer = Explainer(History(most_words=100))
-    explainer.explain("f", f, signature(1))
+    explainer.explain("f", Call(f, f, None, {}), signature(1))
     assert explainer.history.given_up == 1
-    assert explainer.explain("f", f, signature(2)).cause == "unknown"
+    assert explainer.explain("f", Call(f, f, None, {}), signature(2)).cause == "unknown"
 
 
 def test_a_dropped_program_weighs_nothing() -> None:

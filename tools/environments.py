@@ -93,7 +93,7 @@ def installed(row: Row) -> bool:
 
 
 def _requirements(row: Row) -> list[str]:
-    return ["jax" if row.jax == NEWEST else f"jax=={row.jax}", "prometheus-client"]
+    return ["jax" if row.jax == NEWEST else f"jax=={row.jax}", "prometheus-client", "flax", "equinox"]
 
 
 def _recipe(row: Row, base: str) -> str:

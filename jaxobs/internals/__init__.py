@@ -6,24 +6,31 @@ Written against JAX 0.6.0 to 0.12.0. JAX is imported inside functions only, so t
 environment before its own import.
 """
 
+from jaxobs.internals import cache_keys as cache_keys
+from jaxobs.internals import cache_lookups as cache_lookups
+from jaxobs.internals import cache_state as cache_state
 from jaxobs.internals import context as context
 from jaxobs.internals import executables as executables
+from jaxobs.internals import scopes as scopes
+from jaxobs.internals import flax_graphs as flax_graphs
 from jaxobs.internals.backends import backends_awake as backends_awake
 from jaxobs.internals.backends import clients as clients
 from jaxobs.internals.backends import default_platform as default_platform
-from jaxobs.internals.backends import persistent_cache as persistent_cache
 from jaxobs.internals.backends import process_index_and_count as process_index_and_count
-from jaxobs.internals.backends import unsaved_reason as unsaved_reason
+from jaxobs.internals.cache_lookups import Lookup as Lookup
+from jaxobs.internals.cache_state import persistent_cache as persistent_cache
+from jaxobs.internals.calls import Call as Call
+from jaxobs.internals.calls import Held as Held
+from jaxobs.internals.calls import called as called
 from jaxobs.internals.capabilities import probe as probe
+from jaxobs.internals.fastpath import sees_falls as sees_falls
 from jaxobs.internals.frames import Miss as Miss
 from jaxobs.internals.frames import Phase as Phase
 from jaxobs.internals.frames import belongs_to_a_compile as belongs_to_a_compile
-from jaxobs.internals.frames import cache_key as cache_key
 from jaxobs.internals.frames import phase_ended as phase_ended
 from jaxobs.internals.frames import plain_name as plain_name
 from jaxobs.internals.frames import read_ahead_of_time as read_ahead_of_time
 from jaxobs.internals.frames import read_miss as read_miss
-from jaxobs.internals.functions import function_in_statics as function_in_statics
 from jaxobs.internals.functions import is_jax_function as is_jax_function
 from jaxobs.internals.functions import user_function as user_function
 from jaxobs.internals.listeners import CACHE_HIT as CACHE_HIT
@@ -37,6 +44,7 @@ from jaxobs.internals.listeners import other_copies as other_copies
 from jaxobs.internals.listeners import register as register
 from jaxobs.internals.listeners import unregister as unregister
 from jaxobs.internals.programs import fingerprint as fingerprint
+from jaxobs.internals.programs import fingerprint_and_whether_in_key as fingerprint_and_whether_in_key
 from jaxobs.internals.tracing import TraceState as TraceState
 from jaxobs.internals.tracing import hide_frames as hide_frames
 from jaxobs.internals.tracing import is_jit_function as is_jit_function

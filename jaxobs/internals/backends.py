@@ -1,4 +1,4 @@
-"""Backends, devices, the place in the job and the persistent cache, asked without waking anything."""
+"""Backends, devices and the place in the job, asked without waking anything."""
 
 from __future__ import annotations
 
@@ -62,32 +62,3 @@ def process_index_and_count() -> tuple[int, int]:
             count = max(count, client.process_index() + 1, *(d.process_index + 1 for d in client.devices()))
             index = max(index, client.process_index())
     return index, count
-
-
-def persistent_cache() -> tuple[bool, str | None]:
-    """Whether compiles are looked up in a persistent cache, and its directory."""
-    jax = sys.modules.get("jax")
-    if jax is None or not hasattr(jax, "config"):
-        return False, None
-    directory = getattr(jax.config, "jax_compilation_cache_dir", None)
-    enabled = bool(getattr(jax.config, "jax_enable_compilation_cache", True))
-    cache = getattr(sys.modules.get("jax._src.compilation_cache"), "_cache", None)
-    if cache is not None:
-        path = getattr(cache, "path", None)
-        return enabled, str(path) if path is not None else directory
-    return enabled and bool(directory), directory
-
-
-def unsaved_reason(compile_seconds: float, wrote: bool) -> str | None:
-    """Why a program that the persistent cache lacked was not stored in it, in JAX's order of reasons."""
-    import jax
-
-    if wrote:
-        return None
-    if process_index_and_count()[0] != 0:
-        return "not_writer"
-    if compile_seconds < jax.config.jax_persistent_cache_min_compile_time_secs:
-        return "too_fast"
-    if jax.config.jax_persistent_cache_min_entry_size_bytes > 0:
-        return "too_small"
-    return "error"

@@ -6,14 +6,25 @@ import sys
 from typing import Any
 
 from jaxobs.guard import guarded
+from jaxobs.internals.cache_keys import can_tell
+from jaxobs.internals.fastpath import sees_falls
 from jaxobs.internals.tracing import trace_state
+
+_NAMES = (
+    "listeners",
+    "phase_starts",
+    "miss_frame",
+    "trace_state",
+    "fastpath",
+    "backends",
+    "persistent_cache",
+    "cache_keys",
+)
 
 
 def probe() -> dict[str, bool]:
     """What this JAX lets us see. Needs JAX to be imported; wakes nothing, compiles nothing."""
-    found = dict.fromkeys(
-        ("listeners", "phase_starts", "miss_frame", "trace_state", "backends", "persistent_cache"), False
-    )
+    found = dict.fromkeys(_NAMES, False)
     with guarded("probe"):
         from jax._src import monitoring
 
@@ -26,6 +37,8 @@ def probe() -> dict[str, bool]:
     with guarded("probe"):
         found["trace_state"] = trace_state().eval_trace is not None
     with guarded("probe"):
+        found["fastpath"] = sees_falls()
+    with guarded("probe"):
         import jax._src.xla_bridge as bridge
 
         found["backends"] = hasattr(bridge, "_backends") and hasattr(bridge, "backends_are_initialized")
@@ -33,6 +46,8 @@ def probe() -> dict[str, bool]:
         import jax._src.compilation_cache as cache
 
         found["persistent_cache"] = hasattr(cache, "_cache")
+    with guarded("probe"):
+        found["cache_keys"] = can_tell()
     return found
 
 

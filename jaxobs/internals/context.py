@@ -128,3 +128,10 @@ def generation() -> int:
         return _canary()()
     except (ImportError, AttributeError, TypeError):
         return 0
+
+
+def leaks_are_checked() -> str | None:
+    """The option under which JAX keeps no traces, if it is on."""
+    import jax
+
+    return "jax_check_tracer_leaks" if getattr(jax.config, "jax_check_tracer_leaks", False) else None

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import FrameType
@@ -67,6 +68,10 @@ class Miss:
     """The lowered program (an MLIR module)."""
     executable: Any = None
     """What the compiler made of it, or the cache gave (a loaded executable of the backend)."""
+    mapped: tuple[int, ...] | None = None
+    """For `pmap`: the numbers of its static arguments; `fun`, `args` and `kwargs` are the user's."""
+    layouts: Mapping[int, str] | None = None
+    """Layouts of arguments that are not the usual, by number of the leaf."""
 
 
 def phase_ended(frame: FrameType, duration: float, fun_name: str | None, now: float) -> Phase:
@@ -109,10 +114,15 @@ def read_miss(frame: FrameType | None) -> Miss:
             continue
         if name in _TRACING_FRAMES or name in ("jit_trace", "jit_lower"):
             tracing = True
+        if miss.fun is not None and not tracing and name == "wrapped" and code.co_filename.endswith("pmap.py"):
+            _read_pmap_frame(seen, miss)
         if tracing or miss.fun is not None:
             continue
-        if miss.module is None and name in ("_cached_compilation", "from_hlo"):
+        if name in ("_cached_compilation", "from_hlo"):
             local = seen.f_locals
+            if miss.module is not None:
+                miss.layouts = miss.layouts or _layouts(local)
+                continue
             miss.module = local.get("computation") if "computation" in local else local.get("hlo")
             miss.executable = local.get("xla_executable", local.get("compiled"))
         elif name in _TRANSFORMS and miss.transform is None:
@@ -135,7 +145,41 @@ def _read_miss_frame(frame: FrameType, miss: Miss) -> None:
     miss.jit_info = local.get("jit_info")
     miss.args = local.get("args")
     miss.kwargs = local.get("kwargs")
+    prepare = local.get("prepare_pmap_fn")  # `pmap` before 0.8
+    if isinstance(prepare, functools.partial) and len(prepare.args) > 3:
+        miss.fun, miss.mapped = prepare.args[0], tuple(prepare.args[3])
     miss.eager = miss.eager or bool(getattr(miss.fun, "_apply_primitive", False))
+
+
+def _read_pmap_frame(frame: FrameType, miss: Miss) -> None:
+    """Since JAX 0.8 `pmap` is a function that calls a jitted one: its frame has what the user gave."""
+    local = frame.f_locals
+    infer = local.get("infer_params")
+    cells = dict(
+        zip(
+            getattr(getattr(infer, "__code__", None), "co_freevars", ()),
+            getattr(infer, "__closure__", None) or (),
+            strict=False,
+        )
+    )
+    statics, mapped = cells.get("static_broadcasted_tuple"), cells.get("wrapped_fun") or cells.get("f")
+    if mapped is not None:
+        miss.fun = getattr(mapped.cell_contents, "f", mapped.cell_contents)
+    miss.args, miss.kwargs = local.get("args"), local.get("kwargs")
+    miss.mapped = tuple(statics.cell_contents) if statics is not None else ()
+
+
+def _layouts(local: Mapping[str, Any]) -> dict[int, str] | None:
+    """Layouts of the arguments that the program keeps, where they are not the usual, from the frame that compiles."""
+    layouts, kept = local.get("in_layouts"), local.get("kept_var_idx")
+    if not layouts or not any(each is not None for each in layouts):
+        return None
+    places = sorted(kept) if kept is not None and len(kept) == len(layouts) else range(len(layouts))
+    found = {place: each for place, each in zip(places, layouts, strict=True) if each is not None}
+    return {
+        place: f"major_to_minor={each.major_to_minor}" if hasattr(each, "major_to_minor") else str(each)
+        for place, each in found.items()
+    }
 
 
 def _is_jax_program(jaxpr: Any) -> bool:
@@ -169,15 +213,6 @@ def read_ahead_of_time(frame: FrameType | None) -> Miss | None:
             return Miss(fun=fun, jit_info=info, args=local.get("args"), kwargs=local.get("kwargs"))
         if code.co_name == "cache_miss":
             return None
-    return None
-
-
-def cache_key(frame: FrameType | None) -> str | None:
-    """The persistent cache's key, while `compile_or_get_cached` reports to the listener called from `frame`."""
-    for seen, _ in zip(_upwards(frame), range(4), strict=False):
-        key = seen.f_locals.get("cache_key")
-        if isinstance(key, str):
-            return key
     return None
 
 

@@ -9,16 +9,21 @@ from typing import Any
 
 def fingerprint(module: Any) -> str | None:
     """Short hash of a lowered program without its source locations: equal wherever the program is."""
+    return fingerprint_and_whether_in_key(module)[0]
+
+
+def fingerprint_and_whether_in_key(module: Any) -> tuple[str | None, bool]:
+    """The fingerprint, and whether the keys of JAX's persistent cache are made of the very same bytes."""
     if module is None:
-        return None
+        return None, False
     try:
-        program = _without_locations(module)
+        program, in_key = _without_locations(module)
     except (ImportError, AttributeError, ValueError):  # slower by far, but the same everywhere too
-        program = module.operation.get_asm(enable_debug_info=False).encode()
-    return hashlib.sha256(program).hexdigest()[:12]
+        program, in_key = module.operation.get_asm(enable_debug_info=False).encode(), False
+    return hashlib.sha256(program).hexdigest()[:12], in_key
 
 
-def _without_locations(module: Any) -> bytes:
+def _without_locations(module: Any) -> tuple[bytes, bool]:
     """Bytecode of a copy that was stripped of locations, as JAX makes it for the keys of its persistent cache."""
     from jax._src.lib.mlir import passmanager
 
@@ -30,8 +35,8 @@ def _without_locations(module: Any) -> bytes:
         program = _bytecode(copy)
         if _POINTERS in program:
             _remove_pointers(copy)
-            program = _bytecode(copy)
-    return program
+            return _bytecode(copy), False
+    return program, _KERNELS not in program
 
 
 def _bytecode(operation: Any) -> bytes:
@@ -41,6 +46,7 @@ def _bytecode(operation: Any) -> bytes:
 
 
 _POINTERS = b"CustomSPMDPartitioning"
+_KERNELS = b"tpu_custom_call"  # JAX 0.12 strips the kernels' own locations too
 
 
 def _remove_pointers(operation: Any) -> None:

@@ -10,14 +10,16 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import explanation, internals
+from jaxobs import explanation, internals, naming, recorded
 from jaxobs import signature as signatures
-from jaxobs.facts import CacheLookup, Compilation, OpenCompilation
+from jaxobs.cache_lookups import CacheLookups
+from jaxobs.facts import Compilation, OpenCompilation
 from jaxobs.guard import guard, guarded
-from jaxobs.internals import Listeners, Miss, Phase
+from jaxobs.internals import Call, Listeners, Lookup, Miss, Phase
 from jaxobs.store import Store
 
 MOST_WAITING = 64
@@ -37,20 +39,9 @@ class _Ended:
     started: float
     ended: float
     seconds: float
-    miss: Miss | None = None
+    call: Call | None = None
+    """Of an ahead-of-time lowering or trace, its arguments left out."""
     signature: signatures.Signature | None = None
-
-
-@dataclass(slots=True)
-class _Lookup:
-    """What the persistent cache reported since the compile began."""
-
-    asked: bool = False
-    hit: bool = False
-    wrote: bool = False
-    key: str | None = None
-    load_seconds: float | None = None
-    saved_seconds: float | None = None
 
 
 class _Thread(threading.local):
@@ -58,7 +49,7 @@ class _Thread(threading.local):
         self.waiting: list[_Ended] = []
         self.finished: deque[tuple[float, float]] = deque(maxlen=MOST_WAITING)
         """Start and seconds of what was compiled on this thread, which may lie inside a trace that is still open."""
-        self.lookup = _Lookup()
+        self.lookup = internals.Lookup()
         self.name = f"{threading.current_thread().name} ({threading.get_ident()})"
         self.ident = threading.get_ident()
 
@@ -69,6 +60,7 @@ class Compilations:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._explainer = explanation.Explainer()
+        self._lookups = CacheLookups(store)
         self._lock = threading.Lock()
         self._names: dict[str, str] = {}
         self._thread = _Thread()
@@ -96,6 +88,7 @@ class Compilations:
         """In a forked child: fresh locks, nothing remembered of the parent's threads."""
         self._lock = threading.Lock()
         self._thread = _Thread()
+        self._lookups.after_fork()
 
     def _repair(self) -> None:
         if internals.register(self.listeners):
@@ -112,7 +105,7 @@ class Compilations:
         self._repair()
         name = internals.plain_name(str(kwargs.get("fun_name", "<unknown>")))
         if phase == "compile":
-            self._thread.lookup = _Lookup()
+            self._thread.lookup = internals.Lookup()
         started = OpenCompilation(self._names.get(name, name), phase, float(value), self._thread.name)
         self._store.begin(self._thread.ident, started)
 
@@ -120,11 +113,11 @@ class Compilations:
     def _on_event(self, event: str, **kwargs: Any) -> None:
         lookup = self._thread.lookup
         if event == internals.CACHE_REQUEST:
-            self._thread.lookup = _Lookup(asked=True, key=internals.cache_key(sys._getframe(1)))
+            self._thread.lookup = internals.cache_lookups.asked(sys._getframe(1))
         elif event == internals.CACHE_HIT:
             lookup.hit = True
         elif event == internals.CACHE_WRITE:
-            lookup.wrote = True
+            internals.cache_lookups.writing(lookup, sys._getframe(1))
 
     @guard("compilations.ended")
     def _on_ended(self, event: str, duration: float, **kwargs: Any) -> None:
@@ -133,7 +126,7 @@ class Compilations:
             if event == internals.CACHE_LOAD_SECONDS:
                 self._thread.lookup.load_seconds = duration
             elif event == internals.CACHE_SAVED_SECONDS:
-                self._thread.lookup.saved_seconds = duration
+                self._thread.lookup.jax_saved_seconds = duration
             return
         now = time.time()
         self._store.end(self._thread.ident, phase)
@@ -151,65 +144,72 @@ class Compilations:
         if end.failed or (phase == "trace" and not internals.belongs_to_a_compile(frame)):
             return
         ended = _Ended(phase, end.name, end.started, now, max(0.0, duration - self._inside(end.started)))
-        ended.miss = internals.read_ahead_of_time(frame)
-        if ended.miss is not None:
-            ended.signature = self._signature(ended.miss)
-            ended.miss.args = ended.miss.kwargs = None
+        ahead = internals.read_ahead_of_time(frame)
+        if ahead is not None:
+            ended.call = self._called(ahead)
+            ended.signature = self._signature(ended.call)
+            ended.call.args, ended.call.kwargs = None, {}
         waiting.append(ended)
         del waiting[:-MOST_WAITING]
 
     def _compile_ended(self, end: Phase, duration: float, now: float, frame: Any) -> None:
-        lookup, self._thread.lookup = self._thread.lookup, _Lookup()
+        lookup, self._thread.lookup = self._thread.lookup, internals.Lookup()
         if end.failed:
             return
         traced, lowered = self._claim(end)
         miss = internals.read_miss(frame)
-        signature = self._signature(miss)
+        call = self._called(miss)
+        signature = self._signature(call)
         for ahead in (lowered, traced):
-            if miss.fun is None and ahead is not None and ahead.miss is not None:
-                miss.fun, signature = ahead.miss.fun, ahead.signature
+            if call.fun is None and ahead is not None and ahead.call is not None:
+                call, signature = ahead.call, ahead.signature
         phases = {each.phase: each.seconds for each in (traced, lowered) if each is not None}
-        enabled, _ = internals.persistent_cache()
-        cache = "hit" if lookup.hit else "miss" if lookup.asked and enabled else "disabled"
-        phases["cache_load" if cache == "hit" else "compile"] = duration
+        internals.cache_lookups.ended(lookup, duration, miss.executable)
+        phases["cache_load" if lookup.hit else "compile"] = duration
         first = min([each.started for each in (traced, lowered) if each is not None], default=end.started)
         self._thread.finished.append((first, sum(phases.values())))
-        self._record(end, miss, signature, phases, cache, lookup, now)
+        self._record(end, miss, call, signature, phases, lookup, now)
 
     def _record(
-        self, end: Phase, miss: Miss, signature: signatures.Signature | None, phases: dict[str, float], cache: str,
-        lookup: _Lookup, now: float,
+        self, end: Phase, miss: Miss, call: Call, signature: signatures.Signature | None, phases: dict[str, float],
+        lookup: Lookup, now: float,
     ) -> None:  # fmt: skip
-        eager = miss.eager or (miss.fun is not None and internals.is_jax_function(miss.fun))
-        function = self._function_name(end.name, miss, eager)
+        eager = miss.eager or (call.fun is not None and internals.is_jax_function(call.fun))
+        function = self._function_name(end.name, call, eager)
         with self._lock:
             given_up = self._explainer.history.given_up
-            why = self._explainer.explain(function, miss.fun, signature, miss.transform, phases=frozenset(phases))
+            why = self._explainer.explain(function, call, signature, miss.transform, phases=frozenset(phases))
             given_up = self._explainer.history.given_up - given_up
         if given_up:
             self._store.drop("signatures", given_up)
-        digest = None
+        digest, in_key = None, False
         with guarded("fingerprint"):
-            digest = internals.fingerprint(miss.module)
+            digest, in_key = internals.fingerprint_and_whether_in_key(miss.module)
         flops, memory = None, dict[str, int]()
         with guarded("program"):
             memory = internals.executables.memory(miss.executable)
             flops = internals.executables.flops(miss.executable)
-        unsaved = internals.unsaved_reason(phases.get("compile", 0.0), lookup.wrote) if cache == "miss" else None
-        if cache != "disabled":
-            self._store.record(
-                CacheLookup(
-                    time=now, function=function, result=cache, key=lookup.key,
-                    seconds=lookup.load_seconds, saved_seconds=lookup.saved_seconds,
-                )
-            )  # fmt: skip
+        if lookup.result != "disabled":
+            self._store.record(self._lookups.fact(lookup, function, digest, in_key, now))
+        unsaved, unsaved_detail = lookup.unsaved or (None, None)
+        written = None
+        if self._store.settings.event_log and not eager and miss.transform is None:
+            with guarded("recorded"):
+                written = recorded.record(call.fun, signature)
         self._store.record(
             Compilation(
                 time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
-                cache=cache, uncached_because=unsaved, call_site=miss.call_site, fingerprint=digest, eager=eager,
-                transform=miss.transform, flops=flops, memory=memory,
+                cache=lookup.result, uncached_because=unsaved, uncached_detail=unsaved_detail,
+                call_site=miss.call_site, fingerprint=digest, eager=eager,
+                transform=miss.transform, flops=flops, memory=memory, signature=written,
             )
         )  # fmt: skip
+
+    def hand_over(self) -> Callable[[], None]:
+        """Takes away what was lowered last on this thread; the result, called, lets it wait on the caller's thread."""
+        ended = self._thread.waiting[-2:]
+        del self._thread.waiting[-2:]
+        return lambda: self._thread.waiting.extend(ended)
 
     # ---------------------------------------------------------------------------------------- helpers
 
@@ -233,28 +233,30 @@ class Compilations:
                 found[each.phase] = waiting.pop(position)
         return found.get("trace"), found.get("lower")
 
-    def _signature(self, miss: Miss) -> signatures.Signature | None:
+    def _called(self, miss: Miss) -> Call:
+        with guarded("called"):
+            return internals.called(miss)
+        return Call(miss.fun, miss.fun, None, {})
+
+    def _signature(self, call: Call) -> signatures.Signature | None:
         with guarded("signature"):
             return signatures.take(
-                miss.fun,
-                miss.jit_info,
-                miss.args,
-                miss.kwargs,
+                call,
                 static_values=self._store.settings.static_values,
                 context=internals.context.read(),
                 generation=internals.context.generation(),
             )
         return None
 
-    def _function_name(self, name: str, miss: Miss, eager: bool) -> str:
+    def _function_name(self, name: str, call: Call, eager: bool) -> str:
         """`module.qualname` where the function is in sight or was before, else JAX's name."""
         if eager:
             return name
-        if miss.fun is None:
+        if call.fun is None:
             return self._names.get(name, name)
         known: str | None = None
         with guarded("function_name"):
-            known = explanation.function_name(internals.function_in_statics(miss.fun, miss.jit_info, miss.args))
+            known = naming.function_name(call.fun)
         if known is None:
             return name
         if len(self._names) < MOST_NAMES:

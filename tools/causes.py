@@ -1,0 +1,131 @@
+"""The table of causes in the docs: jaxobs beside JAX's own explainer, on the same programs, under each JAX version.
+
+python -m tools.causes docs/causes.md     runs the corpus in every environment and writes the page
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from tools.environments import MATRIX, ROOT, NoInterpreterError, Row, environment
+
+CORPUS = ROOT / "tests" / "corpus" / "run.py"
+DEVICES = 8
+SIGNS = {"right": "✓", "wrong": "✗", "silent": "–"}
+
+_HEAD = """\
+<!-- Written by `python -m tools.causes docs/causes.md`. Do not edit. -->
+# Causes: jaxobs beside JAX's explainer
+
+Each row is a program of [the corpus](../tests/corpus): what it does first compiles, and what it does then compiles once
+more for one reason, or not at all. jaxobs is right when it tells that cause, once, with the argument's path and both
+values; where nothing compiles, when it tells nothing. Whether something compiled is counted apart, at JAX's own
+compiler entry. JAX's explainer (`jax_explain_cache_misses`) is right when its log names the kind of difference, by the
+words that it has for it; where nothing compiles, when it logs no miss.
+
+"""
+
+
+def measure(row: Row, devices: int = DEVICES) -> dict[str, Any]:
+    """The corpus under that row's JAX: the report of `tests/corpus/run.py`.
+
+    Raises:
+      NoInterpreterError: no Python here will do for the row.
+      RuntimeError: the corpus did not come to its end.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA", "PYTHON"))}
+    done = subprocess.run(
+        [environment(row), CORPUS, "--devices", str(devices)], env={**kept, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
+    if not done.stdout.startswith("{"):
+        raise RuntimeError(f"The corpus under {row.id} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def page(reports: dict[str, dict[str, Any]]) -> str:
+    """The page for reports by column: a summary by cause, then every program.
+
+    Args:
+      reports: by the JAX version that heads the column.
+    """
+    return _HEAD + _environments(reports) + _summary(reports) + _programs(reports)
+
+
+def _environments(reports: dict[str, dict[str, Any]]) -> str:
+    pythons = ", ".join(f"{jax} (Python {report['python']})" for jax, report in reports.items())
+    return f"{DEVICES} CPU devices; JAX {pythons}.\n\n"
+
+
+def _summary(reports: dict[str, dict[str, Any]]) -> str:
+    rows = ["## By cause\n", "Right answers of jaxobs, and of the explainer.\n", _heading("cause", reports)]
+    totals: dict[str, list[int]] = {jax: [0, 0, 0] for jax in reports}
+    causes: dict[str | None, dict[str, list[int]]] = defaultdict(lambda: {jax: [0, 0, 0] for jax in reports})
+    for jax, report in reports.items():
+        for verdict in report["verdicts"]:
+            right = (1, not verdict["problems"], verdict["explainer"] == "right")
+            for counts in (causes[verdict["cause"]][jax], totals[jax]):
+                counts[:] = [old + new for old, new in zip(counts, right, strict=True)]
+    for cause, by_version in [*causes.items(), ("**all**", totals)]:
+        cells = [f"{ours}/{all_}, {theirs}/{all_}" if all_ else "" for all_, ours, theirs in by_version.values()]
+        rows.append(f"| {'nothing compiles' if cause is None else cause} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n\n"
+
+
+def _programs(reports: dict[str, dict[str, Any]]) -> str:
+    rows = [
+        "## Every program\n",
+        "jaxobs, then the explainer: ✓ right, ✗ wrong, – silent; empty where that JAX lacks what the program shows.\n",
+        _heading("cause | way | program", reports, 3),
+    ]
+    cells: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    for jax, report in reports.items():
+        for verdict in report["verdicts"]:
+            cells[verdict["cause"] or "none", verdict["way"], verdict["name"]][jax] = cell(verdict)
+    for key, by_version in cells.items():
+        rows.append(f"| {' | '.join(key)} | {' | '.join(by_version.get(jax, '') for jax in reports)} |")
+    return "\n".join(rows) + "\n"
+
+
+def cell(verdict: dict[str, Any]) -> str:
+    """What the table says of one program under one JAX."""
+    return f"{'✗' if verdict['problems'] else '✓'} {SIGNS[verdict['explainer']]}"
+
+
+def _heading(first: str, reports: dict[str, dict[str, Any]], columns: int = 1) -> str:
+    return f"| {first} | {' | '.join(reports)} |\n|{'---|' * (columns + len(reports))}"
+
+
+def main() -> int:
+    """Runs the corpus everywhere, one line each, and writes the page; 1 when jaxobs was wrong somewhere."""
+    parser = argparse.ArgumentParser(prog="python -m tools.causes", description="The table of causes in the docs.")
+    parser.add_argument("file", type=Path)
+    args = parser.parse_args()
+    reports: dict[str, dict[str, Any]] = {}
+    failed = 0
+    for row in MATRIX:
+        try:
+            report = measure(row)
+        except NoInterpreterError as error:
+            print(f"{row.id}: left out. {error}", file=sys.stderr)
+            continue
+        wrong = [verdict["id"] for verdict in report["verdicts"] if verdict["problems"]]
+        failed += len(wrong)
+        print(
+            f"{row.id}: {len(report['verdicts'])} programs{''.join(f'; wrong: {each}' for each in wrong)}", flush=True
+        )
+        reports[report["jax"]] = report
+    args.file.write_text(page(reports))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from jaxobs.facts import (
     EAGER,
+    CacheLookup,
     CacheState,
     Change,
     Compilation,
     DeviceMemory,
     DeviceState,
+    Event,
+    Finding,
     FunctionState,
     Histogram,
     ObserverState,
@@ -95,6 +98,7 @@ FUNCTIONS = (
         last_reason=(
             "Argument kv_cache was bfloat16[8,512,128], is now bfloat16[8,640,128]; grow the cache in powers of two."
         ),
+        fastpath_misses={"unsupported_argument": 412, "cache_full": 33},
     ),
     function(
         "maxtext.checkpointing.restore_shard",
@@ -164,6 +168,93 @@ FUNCTIONS = (
         EAGER,
         seconds=3.9,
         causes={"first_call": {"disabled": 64}, "shape": {"disabled": 23}, "dtype": {"disabled": 9}},
+    ),
+)
+
+
+def finding(kind: str, function: str, **changes: object) -> Finding:
+    """A finding, with what its kind leaves open."""
+    base = Finding(
+        time=NOW - 40,
+        pid=PID,
+        id=f"{kind}:{function}",
+        finding=kind,
+        function=function,
+        summary=f"`{function}` does what {kind} says.",
+        advice="Do something about it.",
+        since=NOW - 3_000,
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+FINDINGS = (
+    finding(
+        "two_shardings_at_start",
+        "maxtext.train.train_step",
+        summary="`train_step` compiled twice at its start: 2 arrays of `state` moved after the first call.",
+        advice="Place `state` before the first call as the step returns it: `jax.device_put(state, sharding)`.",
+        count=2,
+        seconds=116.2,
+        sequences=(2, 11),
+        data={
+            "leaves": [
+                {"path": "state.params['wi']", "before": "P()", "after": "P('fsdp', None)"},
+                {"path": "state.params['wo']", "before": "P()", "after": "P(None, 'fsdp')"},
+            ],
+            "arrays": 2,
+        },
+    ),
+    finding(
+        "unbounded_shapes",
+        "maxtext.decode.<locals>.generate_step",
+        subject="kv_cache dimension 1",
+        summary=(
+            "Dimension 1 of `kv_cache` has taken 17 sizes from 144 to 4,096; each new one compiles "
+            "`maxtext.decode.<locals>.generate_step` again."
+        ),
+        advice=(
+            "Pad it to powers of two (512, 1,024, 2,048, 4,096): of the sizes seen 4 programs would be left instead of "
+            "17, and 19% of what they compute would be padding. Mask the padding out."
+        ),
+        count=17,
+        seconds=29.7,
+        evidence=(
+            "2026-01-31T08:14:20Z train.py:340 `kv_cache` bfloat16[8,512,128] -> bfloat16[8,640,128], 1.9 s",
+            "2026-01-31T08:13:07Z train.py:340 `kv_cache` bfloat16[8,448,128] -> bfloat16[8,512,128], 1.8 s",
+        ),
+        sequences=(3, 10, 4711),
+        data={
+            "argument": "kv_cache",
+            "dimension": 1,
+            "sizes": [128 + 16 * step**2 for step in range(1, 16)] + [512, 4096],
+            "buckets": [512, 1024, 2048, 4096],
+            "rule": "powers of two",
+            "padding": 0.187,
+            "programs": 4,
+            "also": [],
+        },
+    ),
+    finding(
+        "functions_made_again",
+        "experiments.ablate.sweep.<locals>.<lambda>",
+        subject="experiments/ablate.py:57",
+        summary="The lambda was made again 41 times at experiments/ablate.py:57, and JAX compiled each of them.",
+        advice="Make the lambda and its jit once, before the loop, and call it there.",
+        count=41,
+        seconds=18.1,
+        evidence=("2026-01-31T08:14:41Z experiments/ablate.py:57 new_function, 400 ms",),
+        sequences=(8,),
+    ),
+    finding(
+        "recompile_storm",
+        EAGER,
+        subject="<add>",
+        summary="`<add>` goes on compiling after its warm-up: 9 times in 2 minutes.",
+        advice="Move the loop at train.py:301 into a jitted function.",
+        count=9,
+        seconds=0.3,
+        sequences=(6,),
+        data={"per_minute": 4.5, "causes": {"shape": 1.0}},
     ),
 )
 
@@ -257,12 +348,16 @@ def rich() -> Snapshot:
             enabled=True,
             directory="/var/cache/jax",
             unsaved={"too_fast": 31, "callbacks": 2},
-            saved_seconds=412.0,
+            saved_seconds=412.34,
+            bytes=1_288_490_189,
+            entries=212,
+            grown_bytes=24_641_536,
         ),
         observer=ObserverState(
             installed=True, capabilities={"miss_frame": True, "cache_events": True}, collect_seconds=0.004
         ),
         last_sequence=0,
+        findings=FINDINGS,
     )
 
 
@@ -277,6 +372,7 @@ def empty() -> Snapshot:
         in_progress=(),
         devices=(),
         cache=CacheState(enabled=False, directory=None),
+        findings=(),
     )
 
 
@@ -312,6 +408,7 @@ def on_cpu() -> Snapshot:
             started=NOW - 312,
         ),
         cache=CacheState(enabled=False, directory=None),
+        findings=(),
     )
 
 
@@ -330,6 +427,38 @@ def compilation(sequence: int, function: str = "maxtext.train.train_step", **cha
         fingerprint=f"{sequence * 7919:08x}c0ffee",
     )
     return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def lookup(compiled: Compilation, **changes: object) -> CacheLookup:
+    """The question to the persistent cache that went before a compilation."""
+    base = CacheLookup(
+        time=compiled.time,
+        pid=PID,
+        sequence=compiled.sequence,
+        function=compiled.function,
+        result=compiled.cache,
+        key=f"jit_{compiled.function.rpartition('.')[2]}-{compiled.fingerprint}",
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def lookups() -> list[Event]:
+    """The cache's answers for some of the feed: one hit, and one miss of what was compiled before."""
+    compiled = {each.sequence: each for each in events()}
+    return [
+        lookup(compiled[1], seconds=0.052, saved_seconds=11.84),
+        lookup(
+            compiled[11],
+            differs=("flags", "options"),
+            reason=(
+                "Process 41007 compiled it an hour ago with other XLA flags: `--xla_gpu_autotune_level=4` then, "
+                "`--xla_gpu_autotune_level=2` now."
+            ),
+        ),
+    ]
+
+
+TOO_FAST = "Compiled in 0.14 s, below `jax_persistent_cache_min_compile_time_secs`, which is 1 s."
 
 
 def events() -> list[Compilation]:
@@ -363,6 +492,7 @@ def events() -> list[Compilation]:
             7,
             "optax._src.linear_algebra.global_norm",
             uncached_because="too_fast",
+            uncached_detail=TOO_FAST,
             phases={"trace": 0.02, "lower": 0.01, "compile": 0.14},
             call_site="train.py:301",
         ),
@@ -371,6 +501,7 @@ def events() -> list[Compilation]:
             "experiments.ablate.sweep.<locals>.<lambda>",
             cause="new_function",
             uncached_because="too_fast",
+            uncached_detail=TOO_FAST,
             call_site="experiments/ablate.py:57",
             phases={"trace": 0.05, "lower": 0.02, "compile": 0.33},
             reason=(
@@ -395,6 +526,8 @@ def events() -> list[Compilation]:
             "maxtext.train.eval_step",
             cause="shape",
             phases={"trace": 2.2, "lower": 0.8, "compile": 17.6},
+            flops=4.1e13,
+            memory={"argument": 26 * GIB, "output": 4_096, "temp": 9 * GIB},
             call_site="train.py:340",
             reason=(
                 "Argument batch['inputs'] was int32[64,4096], is now int32[37,4096]: the last batch is "
@@ -410,7 +543,9 @@ def events() -> list[Compilation]:
             "maxtext.train.train_step",
             cause="sharding",
             phases={"trace": 13.8, "lower": 3.6, "compile": 98.8},
-            call_site="train.py:214",
+            call_site="/srv/runs/maxtext/train.py:214",
+            flops=1.318e15,
+            memory={"argument": 26 * GIB, "output": 25 * GIB, "temp": 31 * GIB, "alias": 25 * GIB, "code": 7_340_032},
             reason=(
                 "Argument state.params['decoder']['layers']['mlp']['wi']['kernel'] was sharded P('fsdp', "
                 "'tensor'), is now P('fsdp', None); give both calls the same out_shardings."

@@ -8,16 +8,16 @@ import pathlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from jaxobs.facts import Compilation, Snapshot, as_event, plain
+from jaxobs.facts import Event, Snapshot, as_event, plain
 from jaxobs.page import CONTENT_SECURITY_POLICY, render
 
 CHROMIUM = "/usr/bin/chromium"
@@ -27,9 +27,9 @@ Opener = Callable[..., Page]
 class PageServer:
     """Serves the page with the snapshot and the events of the moment; can stop and come back on its port."""
 
-    def __init__(self, snapshot: Snapshot, events: list[Compilation]) -> None:
-        self.snapshot, self.events, self.dropped, self.port = snapshot, events, 0, 0
-        self.broken, self.delay = False, 0.0
+    def __init__(self, snapshot: Snapshot, events: Sequence[Event]) -> None:
+        self.snapshot, self.events, self.dropped, self.port = snapshot, list(events), 0, 0
+        self.broken, self.delay, self.over = False, 0.0, False
         self.asked = self.busy = self.busiest = 0
         self._server: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
@@ -108,12 +108,13 @@ def _send(request: BaseHTTPRequestHandler, body: bytes, kind: str) -> None:
 
 
 @contextmanager
-def serving(snapshot: Snapshot, events: list[Compilation] | None = None) -> Iterator[PageServer]:
+def serving(snapshot: Snapshot, events: Sequence[Event] = ()) -> Iterator[PageServer]:
     """A `PageServer` that is closed afterwards."""
-    server = PageServer(snapshot, list(events or []))
+    server = PageServer(snapshot, events)
     try:
         yield server
     finally:
+        server.over = True
         server.stop()
 
 
@@ -153,6 +154,12 @@ def opened(chrome: Browser) -> Iterator[Opener]:
     contexts, complaints, allowed = [], [], []
     asked, ours = set(), set()
 
+    def complained(server: PageServer, said: ConsoleMessage) -> None:
+        # What the page asks after the test has closed its server is refused: no fault of the page.
+        over = server.over and "net::ERR_CONNECTION" in said.text
+        if said.type in ("error", "warning") and not over:
+            complaints.append(said.text)
+
     def open_page(
         server: PageServer, *, script: str = "", may_fail: str = "", ready: bool = True, **options: Any
     ) -> Page:
@@ -161,10 +168,7 @@ def opened(chrome: Browser) -> Iterator[Opener]:
         context.set_default_timeout(10_000)
         contexts.append(context)
         page = context.new_page()
-        page.on(
-            "console",
-            lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None,
-        )
+        page.on("console", lambda said: complained(server, said))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.add(urlsplit(request.url)[:2]))
         ours.add(("http", f"127.0.0.1:{server.port}"))
@@ -197,10 +201,10 @@ def in_seconds(shown: str) -> float:
 
 def row(page: Page, name: str) -> Any:
     """The row of the function with this name."""
-    return page.locator("tbody").filter(has=page.locator(f'.fn[title="{name}"]'))
+    return page.locator("#table tbody").filter(has=page.locator(f'.fn[title="{name}"]'))
 
 
 def order(page: Page) -> list[str]:
     """The names of the functions, from the top."""
-    names: list[str] = page.locator("tbody .fn").evaluate_all("nodes => nodes.map(node => node.title)")
+    names: list[str] = page.locator("#table .fn").evaluate_all("nodes => nodes.map(node => node.title)")
     return names

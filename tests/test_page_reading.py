@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from page_facts import compilation, events, rich
+from page_facts import compilation, events, lookups, rich
 from page_fixtures import Opener, chrome, opened, order, row, serving
 from playwright.sync_api import expect
 
@@ -58,12 +58,31 @@ TEXTS = (
     ".row time",
     ".cost",
     ".reason",
+    ".changes th",
     ".changes del",
-    ".changes ins",
+    ".changes mark",
+    ".changes ins mark",
+    ".missed",
+    ".missed .badge",
+    ".more-facts summary",
+    ".part",
+    ".kind",
+    ".subject",
+    ".summary",
+    ".advice strong",
+    ".figures span",
+    ".links a",
+    ".evidence li",
+    ".sizes figcaption span",
+    "svg .tick",
+    "td small",
+    "td small.slow",
+    "#cache-directory",
+    "#cache-unsaved strong",
+    ".detail-text",
     ".site",
     "figcaption .num",
     "figcaption .quiet",
-    "svg .tick",
     "dt",
     "dd",
     "footer a",
@@ -73,8 +92,9 @@ TEXTS = (
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read(opened: Opener, scheme: str) -> None:
     """Contrast of at least 4.5 to 1 for all kinds of text, in the theme that the system asks for."""
-    with serving(rich(), events()) as server:
+    with serving(rich(), [*events(), *lookups()]) as server:
         page = opened(server, color_scheme=scheme)
+        page.locator("#findings details").evaluate_all("all => all.forEach(each => { each.open = true; })")
         assert page.evaluate("document.documentElement.dataset.theme") == scheme
         ratios = page.evaluate(CONTRAST, list(TEXTS))
         assert set(ratios) == set(TEXTS)
@@ -89,6 +109,7 @@ def test_the_theme_can_be_chosen_and_is_remembered(opened: Opener) -> None:
         page.click("#theme")
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
         page.reload()
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
         expect(page.locator("#theme-text")).to_have_text("dark")
 
@@ -108,9 +129,10 @@ def test_the_page_works_where_storage_is_forbidden(opened: Opener) -> None:
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_nothing_sticks_out_sideways(opened: Opener, width: int) -> None:
     """From a phone to a desk, the page is no wider than its window and its rows keep their figures."""
-    with serving(rich(), events()) as server:
+    with serving(rich(), [*events(), *lookups()]) as server:
         page = opened(server, viewport={"width": width, "height": 800})
         page.locator("tbody .toggle").first.click()
+        page.evaluate("document.querySelectorAll('main details').forEach(each => { each.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         wide = page.evaluate("[...document.querySelectorAll('.scroll')].map(box => box.scrollWidth - box.clientWidth)")
         assert max(wide) <= 0
@@ -154,8 +176,11 @@ def test_controls_have_names_for_those_who_do_not_see(opened: Opener) -> None:
             ("searchbox", "Filter functions by name or cause"),
             ("region", "Functions 25"),
             ("region", "Recent compilations 7"),
+            ("region", "Findings 4"),
+            ("region", "Persistent cache"),
+            ("region", "Cache requests by function"),
             ("checkbox", re.compile("show eager")),
         ):
             expect(page.get_by_role(role, name=name)).to_have_count(1)  # type: ignore[arg-type]
-        expect(page.get_by_role("columnheader")).to_have_count(6)
+        expect(page.get_by_role("table").first.get_by_role("columnheader")).to_have_count(7)
         expect(page.get_by_role("img", name=re.compile("Memory of gpu:2 over time"))).to_have_count(1)

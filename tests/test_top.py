@@ -28,12 +28,14 @@ from jaxobs.cli import top
 from jaxobs.client import EndpointUnreachableError, NotAnEndpointError
 from jaxobs.errors import MissingExtraError, SettingError
 from jaxobs.facts import (
+    CacheLookup,
     CacheState,
     Change,
     Compilation,
     DeviceMemory,
     DeviceState,
     Event,
+    Finding,
     FunctionState,
     Histogram,
     ObserverState,
@@ -50,8 +52,10 @@ from jaxobs.terminal.text import (
     bar,
     causes,
     duration,
+    flops,
     middle,
     number,
+    program_bytes,
     safe,
     shares,
     size,
@@ -324,6 +328,28 @@ def test_size(count: int | None, text: str) -> None:
     assert size(count) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (0.0, "0 FLOP"),
+        (950.0, "950 FLOP"),
+        (999.6, "1 kFLOP"),
+        (1.318e15, "1.32 PFLOP"),
+        (4e24, "4e+06 EFLOP"),
+    ],
+)
+def test_flops(value: float | None, text: str) -> None:
+    """Operations are told by powers of a thousand."""
+    assert flops(value) == text
+
+
+def test_program_bytes_count_shared_memory_once() -> None:
+    """What outputs take over from arguments is not there twice; nothing known is no zero."""
+    assert program_bytes({"argument": 10, "output": 8, "alias": 8, "temp": 3}) == 13
+    assert program_bytes({}) is None
+
+
 def test_ago() -> None:
     """Ages are whole seconds, and never negative when two clocks differ."""
     assert [ago(-3), ago(8.2), ago(172)] == ["0 s ago", "8 s ago", "2m52s ago"]
@@ -447,6 +473,92 @@ def test_wide_view_has_all_columns_and_whole_sentences(in_utc: None) -> None:
     assert "41 eager operations" in drawn
 
 
+def finding(index: int, **changed: Any) -> Finding:
+    """A finding by hand; the higher its number, the more it costs."""
+    base = Finding(
+        time=STARTED + 180,
+        id=f"unbounded_shapes-{index}",
+        finding="unbounded_shapes",
+        function=f"__main__.decode_{index}",
+        summary=f"Dimension 1 of `cache` has taken 17 sizes from 128 to 4,096, each compiles `decode_{index}`.",
+        advice="Pad it to powers of two (512, 1,024, 2,048, 4,096).",
+        count=17,
+        seconds=10.0 + index,
+        since=STARTED + 21,
+        sequences=(51,),
+    )
+    return dataclasses.replace(base, **changed)
+
+
+def explained() -> Overview:
+    """A run with findings, program costs, slow calls, and a cache that missed what an earlier process had compiled."""
+    known = list(compilations())
+    known[-1] = dataclasses.replace(known[-1], flops=1.318e15, memory={"argument": 3 * GIB, "temp": GIB})
+    known[-2] = dataclasses.replace(
+        known[-2], uncached_because="too_fast", uncached_detail="Compiled in 0.8 s, below the threshold of 1 s."
+    )
+    lookup = CacheLookup(
+        time=known[-1].time,
+        sequence=60,
+        function=known[-1].function,
+        result="miss",
+        differs=("flags",),
+        reason="Process 41007 compiled it with other flags.",
+    )
+    functions = list(snapshot().functions)
+    functions[1] = dataclasses.replace(functions[1], fastpath_misses={"unsupported_argument": 3, "effects": 2})
+    state = snapshot(
+        functions=tuple(functions),
+        findings=tuple(finding(index) for index in range(3)),
+        cache=CacheState(
+            enabled=True,
+            directory="/var/cache/jax",
+            unsaved={"callbacks": 2, "too_fast": 31, "error": 0},
+            saved_seconds=412.345,
+            bytes=3 * GIB,
+            entries=1_212,
+            grown_bytes=-(2**20),
+        ),
+    )
+    return overview(snapshot=state, compilations=tuple(known), lookups=(lookup,))
+
+
+def test_findings_come_first(in_utc: None) -> None:
+    """The dearest at the top, with what to do as far as there is room for it; the others by their heading or number."""
+    drawn = as_text(lay_out(explained(), Surface(80, 24))).splitlines()
+    assert re.fullmatch(r" Findings ─+ 3", drawn[2])
+    assert drawn[3] == " ▸ unbounded shapes  decode_2   17 compiled    12.0 s  since 09:00:21"
+    assert drawn[4] == "   Do: Pad it to powers of two (512, 1,024, 2,048, 4,096)."
+    assert [line.split()[3] for line in drawn if "▸ unbounded" in line] == ["decode_2", "decode_1", "decode_0"]
+    whole = as_text(lay_out(explained(), Surface(120)))
+    assert whole.count("has taken 17 sizes from 128 to 4,096, each compiles") == 3
+    assert whole.count("Do: Pad it") == 3
+    many = overview(snapshot=snapshot(findings=tuple(finding(index) for index in range(30))))
+    drawn = as_text(lay_out(many, Surface(80, 24))).splitlines()
+    assert [line.split()[3] for line in drawn if "▸ unbounded" in line] == [f"decode_{n}" for n in (29, 28, 27, 26)]
+    assert drawn[7] == " 26 more findings"
+    assert "Findings" not in as_text(lay_out(overview(), Surface(80, 24)))
+
+
+def test_a_compilation_tells_its_program_and_its_cache(in_utc: None) -> None:
+    """Where there is room: call site, FLOPs and memory, why it was not stored, and what an earlier process had."""
+    for width in (100, 200):
+        drawn = as_text(lay_out(explained(), Surface(width, 70)))
+        assert "train_digits.py:61 · 1.32 PFLOP · 4 GiB" in drawn
+        assert "not stored: Compiled in 0.8 s, below the threshold of 1 s." in drawn
+        assert "Process 41007 compiled it with other flags." in drawn
+        assert "1,212 entries · 3 GiB · -1 MiB since first seen · saved 412.35 s · /var/cache/jax" in drawn
+        assert "31 not stored, too fast; latest: Compiled in 0.8 s" in drawn
+        assert " 2 not stored, callbacks\n" in drawn and "error" not in drawn.partition("Persistent cache")[2]
+    heading, *rows = (line for line in drawn.splitlines() if " comp. " in line or " 1.32 P " in line)
+    assert re.search(r"errors +slow +comp\.", heading) and re.search(r"by phase +flop +memory", heading)
+    assert re.search(r"__call__ .* 5      7  new_function×6 .* 1\.32 P +4 GiB$", rows[0])
+    unnamed = dataclasses.replace(explained().lookups[0], reason=None)
+    drawn = as_text(lay_out(dataclasses.replace(explained(), lookups=(unnamed,)), Surface(100)))
+    assert "An earlier process had compiled it; its key differs in flags" in drawn
+    assert "Persistent cache" not in as_text(lay_out(explained(), Surface(100, 24)))
+
+
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("height", [3, 8, 12, 18, 24, 31, 32, 50, 90])
@@ -460,6 +572,8 @@ def test_view_fits_every_terminal(width: int, height: int, busy: bool, gone: boo
             devices=tuple(device(i, i * 10 * GIB, 80 * GIB) for i in range(8)),
             in_progress=state.in_progress * 9,
             functions=state.functions * 10,
+            findings=tuple(finding(index, function="f" * index) for index in range(9)),
+            cache=explained().snapshot.cache,
             observer=ObserverState(
                 installed=False,
                 capabilities={"miss_frame": False},
@@ -469,7 +583,8 @@ def test_view_fits_every_terminal(width: int, height: int, busy: bool, gone: boo
             ),
         )
     connection = Connection(url=URL, interval=1.0, gone_since=STARTED + 200 if gone else None, error="refused")
-    lines = lay_out(overview(snapshot=state, connection=connection), Surface(width, height))
+    view = dataclasses.replace(explained(), snapshot=state, connection=connection)
+    lines = lay_out(view, Surface(width, height))
     assert len(lines) == height
     assert max(sum(cells(text) for text, _ in line) for line in lines) <= width
     assert not any("\n" in text for line in lines for text, _ in line)
@@ -525,8 +640,19 @@ def test_names_from_the_process_cannot_move_the_cursor() -> None:
     evil = FunctionState(
         name="f\x1b]0;owned\x07\x1b[2J", compilations={"shape": {"miss": 1}}, phase_seconds={"compile": 1.0}
     )
-    state = snapshot(functions=(evil,), process=process(program="x\x1b[2J", hostname="h\x9b2J"))
-    drawn = render(overview(snapshot=state, compilations=()), 80, 24)
+    text = "\x1b[2J\u202e`x`"
+    state = snapshot(
+        functions=(evil,),
+        process=process(program="x\x1b[2J", hostname="h\x9b2J"),
+        findings=(finding(1, finding=text, function=text, summary=text, advice=text),),
+        cache=CacheState(enabled=True, directory=text, unsaved={text: 1}),
+    )
+    event = dataclasses.replace(
+        compilations()[-1], call_site=text, uncached_because=text, uncached_detail=text, function=text
+    )
+    lookup = CacheLookup(time=event.time, function=text, result="miss", differs=(text,), reason=text)
+    drawn = render(overview(snapshot=state, compilations=(event,), lookups=(lookup,)), 80, 90)
+    assert drawn.count("?[2J") >= 8
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", drawn)
 
 
@@ -679,7 +805,8 @@ def test_something_else_than_http_listens() -> None:
 
 def test_feed_tells_rates_and_asks_for_new_events_only() -> None:
     """Calls a second come from two looks, and the second look asks for what came after the first."""
-    endpoint = CannedEndpoint(snapshot(), compilations())
+    lookup = CacheLookup(time=STARTED + 184, sequence=49, function="__main__.train_step", result="miss")
+    endpoint = CannedEndpoint(snapshot(), (*compilations(), lookup))
     with serving(endpoint.answer) as url:
         feed = top.Feed(url, 1.0)
         feed.look(first=True)
@@ -691,7 +818,9 @@ def test_feed_tells_rates_and_asks_for_new_events_only() -> None:
     view = feed.view()
     assert view.rates["__main__.train_step"] == 25.0
     assert len(view.compilations) == len(compilations())
-    assert endpoint.asked[-1] == "/api/v1/events?since=60&kind=compilation"
+    assert view.lookups == (lookup,)
+    kinds = ("compilation", "cache_lookup")
+    assert endpoint.asked[-2:] == [f"/api/v1/events?since=60&kind={kind}" for kind in kinds]
 
 
 def test_feed_keeps_the_last_values_and_comes_back() -> None:
@@ -853,11 +982,13 @@ def test_live_view_in_a_terminal(tmux: Tmux) -> None:
     endpoint = CannedEndpoint(snapshot(), compilations())
     with serving(endpoint.answer) as url:
         tmux.type(f"{' '.join(COMMAND)} {url} --interval 0.2", "Enter")
-        screen = tmux.await_text("● live")
+        screen = tmux.await_text(r"● live(?s:.*)q quit")
         assert "train_step" in screen and "Recent compilations" in screen
         assert screen.splitlines()[-1].strip().startswith(f"q quit · {url}")
         endpoint.state = snapshot(in_progress=(OpenCompilation("__main__.new_one", "trace", STARTED + 192, "T"),))
         tmux.await_text("new_one +trace")
+        endpoint.state = snapshot(findings=(finding(1),))
+        tmux.await_text(r"Findings ─+ 1\n ▸ unbounded shapes  decode_1 +17 compiled +11\.0 s")
         tmux.resize(160, 50)
         screen = tmux.await_text("hit/miss")
         assert len(screen.splitlines()) == 50

@@ -12,13 +12,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from jaxobs import client, terminal
 from jaxobs.errors import JaxobsError, MissingExtraError
-from jaxobs.facts import Compilation, Snapshot
+from jaxobs.facts import CacheLookup, Compilation, Event, Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HELP = "watch a running process in the terminal"
 
 KEPT = 300
-"""Recent compilations that the view holds."""
+"""Recent compilations, and as many cache lookups, that the view holds."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +79,8 @@ class Feed:
         self._taken = 0.0
         self._rates: dict[str, float] = {}
         self._compilations: deque[Compilation] = deque(maxlen=KEPT)
-        self._next = 0
+        self._lookups: deque[CacheLookup] = deque(maxlen=KEPT)
+        self._next = self._next_lookup = 0
         self._news_until = 0.0
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -91,6 +92,7 @@ class Feed:
             snapshot = client.fetch_snapshot(url)
             again = self._snapshot is not None and _other_process(self._snapshot, snapshot)
             page = client.fetch_events(url, since=0 if again else self._next, kind="compilation")
+            lookups = self._fetch_lookups(snapshot, again)
         except JaxobsError as error:
             if first:
                 raise
@@ -102,18 +104,29 @@ class Feed:
                 self.version += 1
             return
         with self._lock:
-            self._take(snapshot, page, again)
+            self._take(snapshot, page, lookups, again)
 
-    def _take(self, snapshot: Snapshot, page: client.EventPage, again: bool) -> None:
+    def _fetch_lookups(self, snapshot: Snapshot, again: bool) -> Sequence[Event]:
+        """What the persistent cache was asked; after the compilations, for each lookup is told before its own."""
+        if not snapshot.cache.enabled:
+            return ()
+        since = 0 if again else self._next_lookup
+        page = client.fetch_events(self.connection.url, since=since, kind="cache_lookup")
+        self._next_lookup = page.next
+        return page.events
+
+    def _take(self, snapshot: Snapshot, page: client.EventPage, lookups: Sequence[Event], again: bool) -> None:
         before, taken = self._snapshot, time.monotonic()
         news = self.connection.news if taken < self._news_until else ""
         if again:
             news = f"The process was started again: pid {snapshot.process.pid}."
             self._news_until = taken + 15
             self._compilations.clear()
+            self._lookups.clear()
             before = None
         self._rates = _rates(before, snapshot)
         self._compilations.extend(each for each in page.events if isinstance(each, Compilation))
+        self._lookups.extend(each for each in lookups if isinstance(each, CacheLookup))
         self._snapshot, self._taken, self._next = snapshot, taken, page.next
         self.connection = dataclasses.replace(self.connection, gone_since=None, error="", news=news)
         self.version += 1
@@ -127,6 +140,7 @@ class Feed:
                 snapshot=self._snapshot,
                 connection=self.connection,
                 compilations=tuple(self._compilations),
+                lookups=tuple(self._lookups),
                 rates={} if gone else dict(self._rates),
                 age=0.0 if gone else time.monotonic() - self._taken,
             )

@@ -133,7 +133,7 @@ class Teller:
         compiled = sum(each.compiled for each in snapshot.functions)
         self.line()
         self._show([section("What compiled", f"{compiled} compilations", surface.width, glyphs)])
-        self._show(functions.table(_with_short_names(snapshot), {}, snapshot.time, surface, 12))
+        self._show(functions.table(_with_short_names(snapshot), {}, (), snapshot.time, surface, 12))
         self.line()
         self._show([section("What the mistakes cost", "", surface.width, glyphs)])
         self._show(_cost_table(seen, surface))

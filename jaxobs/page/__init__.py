@@ -12,7 +12,7 @@ import json
 import re
 from importlib import resources
 
-from jaxobs.facts import CAUSES, EAGER, OTHER, PHASES
+from jaxobs.facts import CAUSES, EAGER, MEMORY_SECTIONS, OTHER, PHASES
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -41,7 +41,13 @@ def _filled(name: str) -> str:
 
 def _vocabulary() -> str:
     """The words that the page shares with the facts, so that neither can drift from the other."""
-    words = {"CAUSES": CAUSES, "PHASES": PHASES, "EAGER": EAGER, "OTHER": OTHER}
+    words = {
+        "CAUSES": CAUSES,
+        "PHASES": PHASES,
+        "MEMORY_SECTIONS": MEMORY_SECTIONS,
+        "EAGER": EAGER,
+        "OTHER": OTHER,
+    }
     return "\n".join(
         f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in words.items()
     )

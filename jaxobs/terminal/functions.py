@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxobs.facts import OTHER, PHASES, FunctionState, Snapshot
+from jaxobs.facts import OTHER, PHASES, Compilation, FunctionState, Snapshot
 from jaxobs.terminal.lines import GAP, Column, Line, Surface, heading, plain, row
-from jaxobs.terminal.text import PHASE_LETTERS, ago, causes, duration, middle, number, safe, shares, short
+from jaxobs.terminal.text import (
+    PHASE_LETTERS,
+    ago,
+    causes,
+    duration,
+    flops,
+    middle,
+    number,
+    program_bytes,
+    safe,
+    shares,
+    short,
+    size,
+)
 
 NAME_LEAST, WHY_LEAST = 18, 14
 NAME_MOST, WHY_MOST, BAR_MOST = 60, 60, 40
@@ -18,6 +31,8 @@ class _Context:
     """What a cell may need beside its function."""
 
     rates: Mapping[str, float]
+    programs: Mapping[str, Compilation]
+    """The latest compilation of each function whose program is known."""
     now: float
     most_seconds: float
     surface: Surface
@@ -35,14 +50,22 @@ class _Spec:
     right: bool = True
 
 
-def table(snapshot: Snapshot, rates: Mapping[str, float], now: float, surface: Surface, most: int) -> list[Line]:
+def table(
+    snapshot: Snapshot,
+    rates: Mapping[str, float],
+    compilations: Sequence[Compilation],
+    now: float,
+    surface: Surface,
+    most: int,
+) -> list[Line]:
     """The functions, those that took most time to compile first, in at most `most` rows and a heading."""
     if not snapshot.functions:
         return [plain(" Nothing has compiled yet.", "dim")]
     order = sorted(snapshot.functions, key=_by_cost)
     shown = order if len(order) <= most else order[: max(most - 1, 0)]
-    specs, widths = _fitting(order, bool(rates), surface)
-    context = _Context(rates, now, max(_seconds(each) for each in order), surface, widths)
+    programs = {each.function: each for each in compilations if each.flops is not None or each.memory}
+    specs, widths = _fitting(order, bool(rates), programs, surface)
+    context = _Context(rates, programs, now, max(_seconds(each) for each in order), surface, widths)
     columns = [Column(spec.title, widths[spec.title], spec.right) for spec in specs]
     rows = [heading(columns)]
     rows += [row(columns, [spec.cell(each, context) for spec in specs]) for each in shown]
@@ -61,9 +84,11 @@ def _seconds(each: FunctionState) -> float:
     return sum(each.phase_seconds.values())
 
 
-def _fitting(order: list[FunctionState], rated: bool, surface: Surface) -> tuple[list[_Spec], dict[str, int]]:
+def _fitting(
+    order: list[FunctionState], rated: bool, programs: Mapping[str, Compilation], surface: Surface
+) -> tuple[list[_Spec], dict[str, int]]:
     """The columns that the width has room for, and how wide each of them is."""
-    specs = [spec for spec in _SPECS if _says_something(spec, order, rated)]
+    specs = [spec for spec in _SPECS if _says_something(spec, order, rated, programs)]
     room = surface.width - 2
     # Room for readable names and causes comes before the last columns.
     longest = max(len(short(each.name)) for each in order)
@@ -87,7 +112,7 @@ def _fitting(order: list[FunctionState], rated: bool, surface: Surface) -> tuple
     return specs, widths
 
 
-def _says_something(spec: _Spec, order: list[FunctionState], rated: bool) -> bool:
+def _says_something(spec: _Spec, order: list[FunctionState], rated: bool, programs: Mapping[str, Compilation]) -> bool:
     """Whether any function has something to show in the column."""
     if spec.title == "per s":
         return rated
@@ -95,6 +120,10 @@ def _says_something(spec: _Spec, order: list[FunctionState], rated: bool) -> boo
         return any(each.calls is not None for each in order)
     if spec.title == "errors":
         return any(each.errors for each in order)
+    if spec.title == "slow":
+        return any(each.fastpath_misses for each in order)
+    if spec.title in ("flop", "memory"):
+        return any(each.name in programs for each in order)
     if spec.title in PHASES or spec.title == "load":
         return any(each.phase_seconds.get(_PHASE_OF.get(spec.title, spec.title)) for each in order)
     if spec.title == "hit/miss":
@@ -155,6 +184,21 @@ def _errors(each: FunctionState, context: _Context) -> Line:
     return plain(number(sum(each.errors.values())) if each.errors else "", "bad")
 
 
+def _slow(each: FunctionState, context: _Context) -> Line:
+    """Calls that fell out of the fast path and compiled nothing."""
+    return plain(number(sum(each.fastpath_misses.values())) if each.fastpath_misses else "", "warn")
+
+
+def _flops(each: FunctionState, context: _Context) -> Line:
+    program = context.programs.get(each.name)
+    return plain(flops(program.flops).removesuffix("FLOP").strip() if program else "", "dim")
+
+
+def _memory(each: FunctionState, context: _Context) -> Line:
+    program = context.programs.get(each.name)
+    return plain(size(program_bytes(program.memory)) if program else "", "dim")
+
+
 def _total(each: FunctionState, context: _Context) -> Line:
     return plain(duration(_seconds(each)), "number")
 
@@ -185,6 +229,7 @@ _SPECS = (
     _Spec("calls", 7, 2, _calls),
     _Spec("per s", 6, 4, _rate),
     _Spec("errors", 6, 5, _errors),
+    _Spec("slow", 6, 5, _slow),
     _Spec("comp.", 5, 1, _compiled),
     _Spec("why", WHY_LEAST, 1, _why, right=False),
     _Spec("hit/miss", 8, 6, _hits),
@@ -194,5 +239,7 @@ _SPECS = (
     _Spec("load", 8, 11, _phase("load")),
     _Spec("seconds", 8, 2, _total),
     _Spec("by phase", 8, 3, _bar, right=False),
-    _Spec("last", 9, 12, _ago),
+    _Spec("flop", 6, 13, _flops),
+    _Spec("memory", 8, 12, _memory),
+    _Spec("last", 9, 14, _ago),
 )

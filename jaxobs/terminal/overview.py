@@ -9,9 +9,12 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from jaxobs.facts import Compilation, Snapshot
+from jaxobs.facts import CacheLookup, Compilation, Snapshot
 from jaxobs.terminal import functions, sections
+from jaxobs.terminal.cache import cache
+from jaxobs.terminal.findings import findings
 from jaxobs.terminal.lines import Line, Surface, crop, joined, length, plain, section, wrapped
 from jaxobs.terminal.text import Glyphs, duration, end, number, safe
 
@@ -19,6 +22,8 @@ LEAST_WIDTH = 30
 """Columns below which the view is cut rather than laid out anew."""
 ROOMY = 32
 """Rows from which sections are parted by a blank line."""
+ROOMY_LEFT = 16
+"""Rows left for functions and compilations from which each compilation tells its program as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,8 @@ class Overview:
     connection: Connection
     compilations: Sequence[Compilation] = ()
     """The recent ones, oldest first."""
+    lookups: Sequence[CacheLookup] = ()
+    """The recent questions to the persistent cache, oldest first."""
     rates: Mapping[str, float] = field(default_factory=dict)
     """Calls a second by function, where two looks tell it."""
     age: float = 0.0
@@ -125,6 +132,10 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
     now = snapshot.time + view.age
     small = None if height is None else height // 5 if height >= 18 else 1
     built = {
+        "findings": findings(
+            snapshot.findings, surface, None if height is None else height // 4 if height >= 18 else 1
+        ),
+        "cache": cache(snapshot.cache, view.compilations, surface) if roomy else [],
         "progress": sections.in_progress(snapshot, now, surface, small),
         "memory": sections.memory(snapshot, surface, small),
         "notes": sections.notes(snapshot, surface, None if small is None else max(1, small // 2)),
@@ -137,9 +148,11 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         left = max(height - titled - 1 - blanks - sum(len(lines) for lines in built.values()), 0)
     function_rows, recent_rows = _dealt(view, surface, now, left)
     ordered = [
+        ("Findings", number(len(snapshot.findings)), built["findings"]),
         ("Compiling now", "", built["progress"]),
         ("Functions", _summary(snapshot, surface.glyphs), function_rows),
         ("Recent compilations", "", recent_rows),
+        ("Persistent cache", "", built["cache"]),
         ("Device memory", "", built["memory"]),
         ("Notes", "", built["notes"]),
     ]
@@ -154,13 +167,15 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
 def _dealt(view: Overview, surface: Surface, now: float, left: int | None) -> tuple[list[Line], list[Line]]:
     """The functions and the recent compilations, which share the rows that are left."""
     wanted = len(view.snapshot.functions)
-    recent_rows = sections.recent(view.compilations, surface, left)
+    shown = partial(sections.recent, view.compilations, view.lookups, surface, facts=left is None or left >= ROOMY_LEFT)
+    recent_rows = shown(left)
     if left is not None:
         # Functions get half of them, or more where the compilations do not need their half.
         for_functions = min(wanted, max(left // 2, left - len(recent_rows), 3))
-        recent_rows = sections.recent(view.compilations, surface, max(left - for_functions, 0))
+        recent_rows = shown(max(left - for_functions, 0))
         wanted = min(wanted, max(left - len(recent_rows), 3))
-    return functions.table(view.snapshot, view.rates, now, surface, wanted), recent_rows
+    table = functions.table(view.snapshot, view.rates, view.compilations, now, surface, wanted)
+    return table, recent_rows
 
 
 def _summary(snapshot: Snapshot, glyphs: Glyphs) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from jaxobs.errors import MissingExtraError
-from jaxobs.terminal.lines import Surface, as_text
+from jaxobs.terminal.lines import Line, Surface, as_text
 from jaxobs.terminal.overview import Overview, lay_out
 from jaxobs.terminal.text import ASCII, UNICODE, Glyphs
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.text import Text
 
 STYLES = {
     "": "none",
@@ -48,20 +50,25 @@ class Screen:
         self.view, self.fill = view, fill
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
+        surface = console_surface(console, options.max_width, options.size.height if self.fill else None)
+        yield coloured(lay_out(self.view, surface), end="" if self.fill else "\n")
 
-        surface = Surface(
-            options.max_width,
-            options.size.height if self.fill else None,
-            glyphs_for(console.encoding),
-            console.encoding,
-            colour=console.color_system is not None and not console.no_color,
-        )
-        lines = [
-            Text.assemble(*((text, STYLES.get(style, "none")) for text, style in line), no_wrap=True)
-            for line in lay_out(self.view, surface)
-        ]
-        yield Text("\n", no_wrap=True, end="" if self.fill else "\n").join(lines)
+
+def coloured(lines: Sequence[Line], *, end: str = "\n") -> Text:
+    """The lines in the colours of their styles, for a console of `rich`."""
+    from rich.text import Text
+
+    styled = [
+        Text.assemble(*((text, STYLES.get(style, "none")) for text, style in line), no_wrap=True) for line in lines
+    ]
+    return Text("\n", no_wrap=True, end=end).join(styled)
+
+
+def console_surface(console: Console, width: int | None = None, height: int | None = None) -> Surface:
+    """The console as something to draw on, in its own width unless another is given."""
+    colour = console.color_system is not None and not console.no_color
+    encoding = console.encoding
+    return Surface(console.width if width is None else width, height, glyphs_for(encoding), encoding, colour=colour)
 
 
 def make_console(purpose: str) -> Console:
@@ -79,10 +86,15 @@ def make_console(purpose: str) -> Console:
 
 def plain_text(view: Overview, stream: TextIO) -> str:
     """The overview for a file or a pipe: no colours, no bottom, and as wide as `COLUMNS` says."""
+    return as_text(lay_out(view, plain_surface(stream)))
+
+
+def plain_surface(stream: TextIO) -> Surface:
+    """A file or a pipe as something to draw on, without colours and without a bottom."""
     encoding = stream.encoding or "utf-8"
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdigit() and int(columns) >= 40 else PIPE_WIDTH
-    return as_text(lay_out(view, Surface(width, None, glyphs_for(encoding), encoding, colour=False)))
+    return Surface(width, None, glyphs_for(encoding), encoding, colour=False)
 
 
 def glyphs_for(encoding: str) -> Glyphs:

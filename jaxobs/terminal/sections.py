@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from jaxobs.facts import Compilation, DeviceMemory, DeviceState, Snapshot
-from jaxobs.terminal.lines import Column, Line, Surface, length, plain, row, wrapped
-from jaxobs.terminal.text import Glyphs, bar, duration, middle, number, safe, short, size, spark
+from jaxobs.facts import CacheLookup, Compilation, DeviceMemory, DeviceState, Snapshot
+from jaxobs.terminal.lines import Column, Line, Surface, joined, length, plain, row, wrapped
+from jaxobs.terminal.text import (
+    Glyphs,
+    bar,
+    duration,
+    flops,
+    middle,
+    number,
+    program_bytes,
+    safe,
+    short,
+    size,
+    spark,
+)
 
 WIDE = 150
 """Columns from which a compilation and its sentence share one line."""
@@ -55,8 +67,20 @@ def _fit(text: str, width: int, surface: Surface) -> str:
 # ------------------------------------------------------------------------------- recent compilations
 
 
-def recent(compilations: Sequence[Compilation], surface: Surface, most: int | None) -> list[Line]:
-    """The newest compilations first, with their sentence; eager operations in a row are told together."""
+def recent(
+    compilations: Sequence[Compilation],
+    lookups: Sequence[CacheLookup],
+    surface: Surface,
+    most: int | None,
+    *,
+    facts: bool = False,
+) -> list[Line]:
+    """The newest compilations first, with their sentence; eager operations in a row are told together.
+
+    With `facts` each has another line: where it was called, what the program takes, why it was not stored.
+    """
+    # A lookup is told just before its compilation, with the same time.
+    missed = {(each.function, each.time): each for each in lookups if each.reason or each.differs}
     groups = _grouped(compilations)
     longest = max((len(_group_name(group)) for group in groups), default=0)
     wide = surface.width >= WIDE
@@ -69,7 +93,7 @@ def recent(compilations: Sequence[Compilation], surface: Surface, most: int | No
     ]
     rows: list[Line] = []
     for group in groups:
-        block = _block(group, columns, surface, wide)
+        block = _block(group, columns, surface, wide, missed if facts else None)
         if most is not None and len(rows) + len(block) > most:
             # A block is cut only where nothing else would be told at all.
             rows += block[:most] if not rows else []
@@ -92,7 +116,13 @@ def _group_name(group: list[Compilation]) -> str:
     return f"{len(group)} eager operations" if len(group) > 1 else short(group[0].function)
 
 
-def _block(group: list[Compilation], columns: list[Column], surface: Surface, wide: bool) -> list[Line]:
+def _block(
+    group: list[Compilation],
+    columns: list[Column],
+    surface: Surface,
+    wide: bool,
+    missed: Mapping[tuple[str, float], CacheLookup] | None,
+) -> list[Line]:
     """One compilation, or some eager ones in a row, as one line and the lines of its sentence."""
     newest = group[0]
     together = len(group) > 1
@@ -119,7 +149,30 @@ def _block(group: list[Compilation], columns: list[Column], surface: Surface, wi
     style = "dim" if quiet else "sentence"
     if wide and parts:
         first = [*first, ("  ", ""), (parts.pop(0), style)]
-    return [first, *([(indent, ""), (part, style)] for part in parts)]
+    lines: list[Line] = [first, *([(indent, ""), (part, style)] for part in parts)]
+    if missed is None or newest.eager:
+        return lines
+    room = surface.width - len(indent) - 2
+    told = joined([safe(fact, surface.encoding) for fact in _facts(newest)], surface.glyphs.separator, room)
+    lines += [[(indent, ""), (told, "dim")]] if told else []
+    lookup = missed.get((newest.function, newest.time))
+    if lookup is not None:
+        text = lookup.reason or "An earlier process had compiled it; its key differs in " + ", ".join(lookup.differs)
+        parts = wrapped(safe(text, surface.encoding), room, 2, surface.glyphs)
+        lines += [[(indent, ""), (part, "warn")] for part in parts]
+    return lines
+
+
+def _facts(each: Compilation) -> list[str]:
+    """Where it was called, what one run of the program takes, and why it was not stored."""
+    not_stored = each.uncached_detail or (each.uncached_because or "").replace("_", " ")
+    return [
+        each.call_site or "",
+        flops(each.flops),
+        size(program_bytes(each.memory)),
+        f"{len(each.changes)} changes" if len(each.changes) > 1 else "",
+        f"not stored: {not_stored}" if not_stored else "",
+    ]
 
 
 # ------------------------------------------------------------------------------------ device memory

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxobs.facts import MEMORY_SECTIONS
+
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
@@ -80,6 +82,22 @@ def size(count: int | None) -> str:
             break
         value /= 1024
     return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.3g} {unit}"
+
+
+def flops(value: float | None) -> str:
+    """Operations by powers of a thousand with three digits: `1.32 PFLOP`."""
+    if value is None:
+        return ""
+    power = 0
+    while abs(value) >= 999.5 and power < 6:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {' kMGTPE'[power].strip()}FLOP"
+
+
+def program_bytes(memory: Mapping[str, int]) -> int | None:
+    """What a program holds on one device: outputs that take the place of arguments (`alias`) count once."""
+    known = [-memory[name] if name == "alias" else memory[name] for name in MEMORY_SECTIONS if name in memory]
+    return sum(known) if known else None
 
 
 def middle(text: str, width: int, ellipsis: str = "…") -> str:

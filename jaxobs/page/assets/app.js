@@ -1,6 +1,6 @@
 // Asks the process, and draws what it answers. One round at a time: events every second, the snapshot every other.
 const EVERY = 1000, RETRY = 2000, PATIENCE = 8000;
-const page = { snap: null, identity: null, since: 0, round: 0, failures: 0, contact: null, skew: 0, timer: null, busy: false };
+const page = { snap: null, identity: null, since: 0, lookupsSince: 0, round: 0, failures: 0, contact: null, skew: 0, timer: null, busy: false };
 
 async function ask(what) {
   const answer = await fetch(what, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
@@ -24,15 +24,24 @@ async function eventsRound() {
     page.since = 0;
     return;
   }
+  await lookupsRound();
   page.since = answer.next;
   addEvents(answer);
+}
+
+// After the compilations: the lookup of each was told before it, so that none comes late.
+async function lookupsRound() {
+  if (!cacheOn(page.snap.cache)) return;
+  const answer = await ask(`api/v1/events?since=${page.lookupsSince}&kind=cache_lookup`);
+  page.lookupsSince = answer.next;
+  addLookups(answer);
 }
 
 function startOver(text) {
   resetFeed();
   memories.clear();
   opened.clear();
-  page.since = 0;
+  page.since = page.lookupsSince = 0;
   setText($("notice-text"), text);
   show($("notice"), true);
 }
@@ -63,9 +72,11 @@ const now = () => Date.now() / 1000 + page.skew;
 function draw() {
   if (!page.snap) return;
   drawHeader(page.snap);
+  drawFindings(page.snap);
   drawTiles(page.snap, now());
   drawFunctions(page.snap);
   drawFeed(page.snap);
+  drawCache(page.snap);
   drawDevices(page.snap);
   drawFacts(page.snap);
   drawObserver(page.snap);
@@ -103,6 +114,7 @@ function labelTheme() {
 }
 $("filter").addEventListener("input", () => page.snap && drawFunctions(page.snap));
 $("eager").addEventListener("change", () => drawFeed(page.snap));
+$("findings-more").addEventListener("click", () => { allFindings = !allFindings; drawFindings(page.snap); });
 $("notice-close").addEventListener("click", () => show($("notice"), false));
 document.addEventListener("visibilitychange", () => { if (!document.hidden) { page.round = 0; round(); } else clearTimeout(page.timer); });
 window.addEventListener("resize", () => page.snap && drawDevices(page.snap));

@@ -69,6 +69,49 @@ function stacked(node, parts, whole) {
   }));
 }
 
+// Brings a row into view, lights it up and puts the focus on it.
+function reveal(node) {
+  node.scrollIntoView({ block: "nearest" });
+  node.focus({ preventScroll: true });
+  node.classList.remove("found");
+  void node.offsetWidth; // so that the animation starts again
+  node.classList.add("found");
+  setTimeout(() => node.classList.remove("found"), 4000);
+}
+
+// A small button that copies `text`. Away from localhost a page without TLS has no clipboard: then the old way.
+function copier(text, what) {
+  const button = h("button", { type: "button", class: "copy", title: `Copy ${what}`, "aria-label": `Copy ${what} ${text}` });
+  const icon = (...shapes) => button.replaceChildren(s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, ...shapes));
+  const rest = () => icon(s("path", { d: "M6 2.5h6.5v8H6zM3.5 5.5v8H10" }));
+  rest();
+  button.addEventListener("click", async () => {
+    const done = await copied(text);
+    icon(s("path", { d: done ? "M3 8.5l3.5 3.5L13 4.5" : "M4 4l8 8M12 4l-8 8" }));
+    button.dataset.state = done ? "done" : "failed";
+    setText($("said"), done ? `Copied ${text}` : `Could not copy ${text}`);
+    setTimeout(() => { rest(); delete button.dataset.state; }, 1500);
+  });
+  return button;
+}
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = h("textarea", { class: "unseen", "aria-hidden": "true" });
+    field.value = text;
+    const focused = document.activeElement;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    if (focused) focused.focus({ preventScroll: true });
+    return done;
+  }
+}
+
 function nameNode(name, tag = "span") {
   const [prefix, rest] = splitName(name);
   return h(tag, { class: "fn mono", title: name }, h("span", { class: "prefix", text: prefix }), h("span", { class: "rest", text: rest }));

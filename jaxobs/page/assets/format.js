@@ -32,6 +32,22 @@ function bytes(value) {
   return `${unit === 0 || size >= 99.95 ? Math.round(size) : size.toFixed(1)} ${UNITS[unit]}`;
 }
 
+// Seconds with their fractions however many they are: what a cache saved is added up from small parts.
+function fraction(value) {
+  if (value == null || Math.abs(value) < 59.95) return value < 0 ? `−${seconds(-value)}` : seconds(value);
+  const tenths = Math.round(value * 10);
+  return tenths < 36000 ? `${Math.floor(tenths / 600)} min ${((tenths % 600) / 10).toFixed(1).padStart(4, "0")} s` : span(value);
+}
+
+// Operations by powers of a thousand, as they are told everywhere.
+const POWERS = ["", "k", "M", "G", "T", "P", "E"];
+function flops(value) {
+  if (value == null) return DASH;
+  let size = value, power = 0;
+  while (size >= 999.5 && power < POWERS.length - 1) { size /= 1000; power += 1; }
+  return `${power === 0 || size >= 99.95 ? Math.round(size) : size.toFixed(1)} ${POWERS[power]}FLOP`;
+}
+
 const integer = new Intl.NumberFormat("en-US");
 const count = (value) => (value == null ? DASH : integer.format(value));
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many || `${one}s`}`;

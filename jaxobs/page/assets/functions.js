@@ -5,6 +5,7 @@ const COLUMNS = [
   { id: "compilations", title: "Compiled", of: compiled, hint: "Executables that a cache miss brought" },
   { id: "causes", title: "Causes", of: recompiled, hint: "Why it compiled; sorts by recompilations" },
   { id: "time", title: "Compile time", of: spent, hint: "Seconds of tracing, lowering, compiling and loading. A bar grows with the square root of its seconds, so that short ones stay legible." },
+  { id: "program", title: "Program", of: (fn) => { const latest = feed.programs.get(fn.name); return latest ? (latest.flops ?? 0) : -1; }, hint: "Its latest program: floating-point operations in one run, and memory on one device, by the compiler's own analysis" },
   { id: "cache", title: "Cache", of: (fn) => (fn.cache.hit || 0) * 1e6 + (fn.cache.miss || 0), hint: "Requests to the persistent compilation cache" },
 ];
 const sorting = { id: "time", up: false };
@@ -54,9 +55,9 @@ function makeFunction(fn) {
   const reason = h("td", { colspan: COLUMNS.length, role: "cell" });
   const cell = (kind, ...children) => h("td", { role: "cell", class: kind, "data-label": COLUMNS.find((each) => each.id === kind.split(" ")[0]).title }, ...children);
   const bar = h("div", { class: "bar" }), total = h("span", { class: "num total" });
-  const row = { fn, toggle, reason, bar, total, id, calls: cell("calls num"), compilations: cell("compilations num"), causes: h("div", { class: "chips" }), cache: cell("cache num") };
+  const row = { fn, toggle, reason, bar, total, id, calls: cell("calls num"), program: cell("program num"), compilations: cell("compilations num"), causes: h("div", { class: "chips" }), cache: cell("cache num") };
   row.main = h("tr", { role: "row", class: "main" }, cell("name", toggle), row.calls, row.compilations, cell("causes", row.causes),
-    cell("time", h("div", { class: "timing" }, bar, total)), row.cache);
+    cell("time", h("div", { class: "timing" }, bar, total)), row.program, row.cache);
   row.why = h("tr", { role: "row", class: "why" }, reason);
   row.node = h("tbody", { role: "rowgroup", "data-function": fn.name, class: APART[fn.name] ? "apart" : null }, row.main, row.why);
   const press = (event) => {
@@ -72,13 +73,14 @@ function makeFunction(fn) {
 
 function updateFunction(row, fn, longest) {
   const open = opened.has(fn.name);
-  const seen = JSON.stringify([fn, longest, open]);
+  const program = feed.programs.get(fn.name);
+  const seen = JSON.stringify([fn, longest, open, program && program.sequence]);
   if (row.seen === seen) return;
   Object.assign(row, { seen, fn, longest });
   row.node.classList.toggle("open", open);
   row.toggle.setAttribute("aria-expanded", String(open));
-  setText(row.calls, count(fn.calls));
-  setTitle(row.calls, fn.calls == null ? "Not instrumented: only its compilations are seen. jaxobs.jit or jaxobs.instrument counts calls." : "");
+  updateCalls(row.calls, fn);
+  updateProgram(row.program, program);
   row.calls.classList.toggle("none", fn.calls == null);
   setText(row.compilations, count(compiled(fn)));
   const causes = Object.entries(fn.compilations).map(([cause, by]) => [cause, sum(by)])
@@ -97,7 +99,22 @@ function updateFunction(row, fn, longest) {
   if (row.detail && !open) { row.detail.remove(); row.detail = null; }
   if (!open) return;
   if (!row.detail) { row.detail = h("tr", { class: "detail", role: "row", id: row.id }, h("td", { colspan: COLUMNS.length, role: "cell" })); row.node.append(row.detail); }
-  redraw(row.detail.firstChild, fn, () => detailOf(fn));
+  redraw(row.detail.firstChild, [fn, program && program.sequence], () => detailOf(fn, program));
+}
+
+const UNCOUNTED = "Not instrumented: only its compilations are seen. jaxobs.jit or jaxobs.instrument counts calls.";
+const missesOf = (fn) => Object.entries(fn.fastpath_misses).filter(([, n]) => n).sort((a, b) => b[1] - a[1]).map(([cause, n]) => `${spaced(cause)} ${count(n)}`);
+
+function updateCalls(cell, fn) {
+  const slow = sum(fn.fastpath_misses);
+  redraw(cell, [fn.calls, fn.fastpath_misses], () => [count(fn.calls), slow ? h("small", { class: "slow", text: `${count(slow)} slow` }) : ""]);
+  setTitle(cell, slow ? `Calls that fell out of the fast path and compiled nothing:\n${missesOf(fn).join("\n")}` : fn.calls == null ? UNCOUNTED : "");
+}
+
+function updateProgram(cell, program) {
+  redraw(cell, program ? [program.flops, program.memory] : null, () => (program
+    ? [program.flops == null ? "" : flops(program.flops), h("small", { text: programBytes(program.memory) == null ? "" : bytes(programBytes(program.memory)) })]
+    : [h("span", { class: "none", text: DASH })]));
 }
 
 function updateCache(cell, results) {
@@ -109,7 +126,7 @@ function updateCache(cell, results) {
   setTitle(cell, ["hit", "miss", "disabled"].filter((each) => results[each]).map((each) => `${each} ${count(results[each])}`).join(", "));
 }
 
-function detailOf(fn) {
+function detailOf(fn, program) {
   const line = (title, ...content) => [h("dt", { text: title }), h("dd", {}, ...content)];
   const rows = PHASES.filter((phase) => fn.phase_seconds[phase] != null).map((phase) => {
     const n = fn.phase_counts[phase];
@@ -119,10 +136,12 @@ function detailOf(fn) {
   });
   return [h("dl", {},
     ...line("Function", h("code", { text: fn.name })),
-    ...(fn.last_reason ? line("Last reason", fn.last_reason) : []),
+    ...(fn.last_reason ? line("Last reason", ...sentence(fn.last_reason)) : []),
     ...(fn.last_compiled ? line("Last compiled", moment(fn.last_compiled)) : []),
     ...(rows.length ? line("Phases", ...rows) : []),
     ...(fn.dispatch ? line("Dispatch", dispatchOf(fn.dispatch)) : []),
+    ...(sum(fn.fastpath_misses) ? line("Slow calls", `${plural(sum(fn.fastpath_misses), "call")} fell out of the fast path and compiled nothing: ${missesOf(fn).join(", ")}`) : []),
+    ...(program ? programLines(program) : []),
     ...(sum(fn.errors) ? line("Errors", Object.entries(fn.errors).map(([type, n]) => `${type} ${count(n)}`).join(", ")) : []),
     ...(fn.calls == null && fn.name !== EAGER ? line("Calls", "Not counted. Use jaxobs.jit in the place of jax.jit, or jaxobs.instrument, to count and time them.") : []))];
 }

@@ -43,7 +43,7 @@ function tileCompilations(snap) {
   stacked($("compilations-bar"), CAUSES.map((cause) => [cause, causes[cause] || 0, `cause-${cause}`]), total || 1);
   setTitle($("compilations-bar"), CAUSES.filter((cause) => causes[cause]).map((cause) => `${spaced(cause)} ${count(causes[cause])}`).join(", "));
   pieces($("compilations-sub"), total
-    ? [plural(again, "recompilation"), loaded && `${count(loaded)} loaded from cache`, eager && `${count(eager)} eager`]
+    ? [plural(again, "recompilation"), !snap.findings.length && "no findings", loaded && `${count(loaded)} loaded from cache`, eager && `${count(eager)} eager`]
     : ["no compilation yet"]);
 }
 
@@ -62,7 +62,7 @@ function tileCache(snap) {
   for (const fn of snap.functions)
     for (const [result, n] of Object.entries(fn.cache)) results[result] = (results[result] || 0) + n;
   const { hit = 0, miss = 0 } = results;
-  const on = snap.cache.enabled && snap.cache.directory;
+  const on = cacheOn(snap.cache);
   $("tile-cache").dataset.state = on ? "on" : "off";
   stacked($("cache-bar"), [["hit", hit, "good"], ["miss", miss, "muted"]], hit + miss || 1);
   setTitle($("tile-cache"), snap.cache.directory || "");
@@ -75,7 +75,7 @@ function tileCache(snap) {
   setText($("cache"), hit + miss ? `${percent(hit / (hit + miss))} hits` : "no lookup yet");
   const unsaved = sum(snap.cache.unsaved);
   const reasons = Object.entries(snap.cache.unsaved).sort((a, b) => b[1] - a[1]).map(([reason, n]) => `${count(n)} ${spaced(reason)}`);
-  pieces($("cache-sub"), [[plural(hit, "hit"), "good"], [plural(miss, "miss", "misses"), "muted"], snap.cache.saved_seconds > 0 && `saved ${seconds(snap.cache.saved_seconds)}`,
+  pieces($("cache-sub"), [[plural(hit, "hit"), "good"], [plural(miss, "miss", "misses"), "muted"], snap.cache.saved_seconds > 0 && `saved ${fraction(snap.cache.saved_seconds)}`,
     unsaved && `${count(unsaved)} not stored (${reasons.join(", ")})`]);
 }
 

@@ -1,0 +1,68 @@
+"""The findings: what keeps compiling and what to do about it, as many of them and as much of each as there is room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from jaxobs.facts import Finding
+from jaxobs.terminal.lines import GAP, Column, Line, Surface, plain, row, wrapped
+from jaxobs.terminal.text import duration, end, middle, number, safe, short
+
+LEVELS = ((3, 3), (2, 2), (1, 1), (0, 1), (0, 0))
+"""Lines at most for what was found and for what to do, from everything to the bare heading."""
+
+
+def findings(found: Sequence[Finding], surface: Surface, most: int | None) -> list[Line]:
+    """The findings in at most `most` lines, those that cost most time first."""
+    if not found:
+        return []
+    order = sorted(found, key=lambda each: (-each.seconds, -each.count, each.id))
+    columns = _columns(order, surface)
+    if most is None:
+        return [line for each in order for line in _block(each, columns, surface, LEVELS[0])]
+    shown = order if len(order) <= most else order[: max(most - 1, 1)]
+    told = [_block(each, columns, surface, LEVELS[-1]) for each in shown]
+    free = most - len(told) - (len(shown) < len(order))
+    # All of them alike as far as the room goes, then the dearest more than the others.
+    for level in reversed(LEVELS):
+        for position, each in enumerate(shown):
+            longer = _block(each, columns, surface, level)
+            if 0 <= len(longer) - len(told[position]) <= free:
+                free -= len(longer) - len(told[position])
+                told[position] = longer
+    lines = [line for block in told for line in block]
+    left_out = len(order) - len(shown)
+    more = [plain(f" {left_out} more finding{'s' * (left_out != 1)}", "dim")] if left_out else []
+    return [*lines, *more][:most]
+
+
+def _columns(order: Sequence[Finding], surface: Surface) -> list[Column]:
+    kind = max(len(_kind(each)) for each in order)
+    fixed = [Column("", 12, right=True), Column("", 8, right=True), Column("", 14)]
+    while fixed and surface.width - 3 - kind - sum(each.width + GAP for each in fixed) - GAP < 12:
+        fixed.pop()
+    room = surface.width - 3 - kind - sum(each.width + GAP for each in fixed) - GAP
+    longest = max(len(short(each.function)) for each in order)
+    return [Column("", kind), Column("", max(min(longest, room), 4)), *fixed]
+
+
+def _kind(each: Finding) -> str:
+    return each.finding.replace("_", " ")
+
+
+def _block(each: Finding, columns: Sequence[Column], surface: Surface, level: tuple[int, int]) -> list[Line]:
+    glyphs = surface.glyphs
+    values: list[Line] = [
+        plain(end(safe(_kind(each), surface.encoding), columns[0].width, glyphs.ellipsis), "warn"),
+        plain(middle(safe(short(each.function), surface.encoding), columns[1].width, glyphs.ellipsis), "name"),
+        plain(f"{number(each.count)} compiled"),
+        plain(duration(each.seconds), "number"),
+        plain(f"since {time.strftime('%H:%M:%S', time.localtime(each.since))}" if each.since else "", "dim"),
+    ]
+    lines: list[Line] = [[(f" {glyphs.marker}", "warn"), *row(columns, values[: len(columns)])]]
+    width = surface.width - 4
+    for text, style, most in ((each.summary, "sentence", level[0]), (f"Do: {each.advice}", "good", level[1])):
+        parts = wrapped(safe(text, surface.encoding), width, most, glyphs) if most and text != "Do: " else []
+        lines += [[("   ", ""), (part, style)] for part in parts]
+    return lines

@@ -1,0 +1,66 @@
+"""`jaxobs cache`: looks at a persistent compilation cache, tries it, fills it.
+
+Each module in `jaxobs.cache_commands` is a subcommand, found by its name, with the `HELP`, `configure` and `run` that
+a command has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+from jaxobs import cache_commands
+
+HELP = "inspect, verify or warm a persistent compilation cache"
+
+_EXAMPLES = """\
+examples:
+  jaxobs cache inspect /data/jax-cache
+  jaxobs cache verify -- python train.py --steps 3
+  jaxobs cache SUBCOMMAND --help"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Says which subcommands there are; their own options are declared once one is chosen."""
+    names = _names()
+    parser.usage = "jaxobs cache SUBCOMMAND [options]"
+    parser.add_argument("subcommand", choices=names, metavar="SUBCOMMAND", help=" | ".join(names))
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Finds the subcommand, which comes first, and leaves the rest to its own parser."""
+    names = _names()
+    if not arguments or arguments[0] not in names:
+        # Only now: no subcommand is to be in the way of another.
+        lines = [f"  {name:<{max(map(len, names))}}  {_module(name).HELP}" for name in names]
+        parser.epilog = "\n".join(("subcommands:", *lines, "", _EXAMPLES))
+    chosen = parser.parse_args(list(arguments[:1]))
+    command = _module(chosen.subcommand)
+    own = argparse.ArgumentParser(
+        prog=f"{parser.prog} {chosen.subcommand}",
+        description=f"{command.HELP[:1].upper()}{command.HELP[1:].rstrip('.')}.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.configure(own)
+    own_parse = getattr(command, "parse", argparse.ArgumentParser.parse_args)
+    args: argparse.Namespace = own_parse(own, list(arguments[1:]))
+    args.subcommand = chosen.subcommand
+    return args
+
+
+def run(args: argparse.Namespace) -> int | Callable[[], int]:
+    """Runs the subcommand: 0 fine, 1 findings, 2 usage."""
+    outcome: int | Callable[[], int] = _module(args.subcommand).run(args)
+    return outcome
+
+
+def _names() -> list[str]:
+    return sorted(info.name.replace("_", "-") for info in pkgutil.iter_modules(cache_commands.__path__))
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"{cache_commands.__name__}.{name.replace('-', '_')}")

@@ -1,0 +1,7 @@
+"""A persistent compilation cache seen from outside: what lies in its directory, and whether a warm start hits it.
+
+Nothing here loads an entry or deletes a file. `directory` lists what is there, `entries` reads one entry, `writers`
+says which version stored it, `checkup` and `sharing` say what is wrong. `trial` runs a command twice, `observer`
+watches it from inside, `events` reads what was seen, `verdicts` says per function whether the second start hit, and
+`comparison` tells it.
+"""

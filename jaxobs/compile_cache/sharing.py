@@ -1,0 +1,154 @@
+"""What goes wrong when several jobs, versions, machines or users share a cache directory."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from jaxobs.compile_cache.complaints import ADVICE, PROBLEM, Check, Complaint, Setting, count, examples, user
+from jaxobs.compile_cache.directory import Contents
+from jaxobs.terminal.text import size
+
+MAX_SIZE = "JAX_COMPILATION_CACHE_MAX_SIZE"
+
+_VERSION = re.compile(r"\d+\.\d+")
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+# -------------------------------------------------------------------------------------------------- its users
+
+
+def _writable(contents: Contents, setting: Setting) -> Iterator[Complaint]:
+    """Entries are executed: who may write here may run code as whoever reads it."""
+    mode = contents.path.stat().st_mode
+    folder = shlex.quote(str(contents.path))
+    loose = [entry for entry in contents.entries if entry.mode & _OTHERS_MAY_WRITE and not stat.S_ISLNK(entry.mode)]
+    if mode & _OTHERS_MAY_WRITE:
+        yield _by_others(f"The directory is writable by {_whom(mode)}", f"chmod go-w {folder}", ())
+    if loose:
+        whom = _whom(*(entry.mode for entry in loose))
+        what = f"{count(len(loose), 'entry is', 'entries are')} writable by {whom}"
+        yield _by_others(what, f"chmod go-w {folder}/*", tuple(entry.path for entry in loose))
+
+
+def _by_others(what: str, command: str, files: tuple[Path, ...]) -> Complaint:
+    return Complaint(
+        kind="writable_by_others", severity=PROBLEM, files=files,
+        summary=f"{what}. Entries are executed: who can write here can run code as every user of the cache.",
+        advice=f"Let only the owner write: {command}",
+    )  # fmt: skip
+
+
+def _whom(*modes: int) -> str:
+    return "everybody" if any(mode & stat.S_IWOTH for mode in modes) else "its group"
+
+
+def _rights(contents: Contents, setting: Setting) -> Iterator[Complaint]:
+    owner = contents.path.stat().st_uid
+    if owner not in (0, user()):
+        yield Complaint(
+            kind="foreign_owner", severity=PROBLEM,
+            summary=f"The directory belongs to uid {owner}, and this is uid {user()}. Entries are executed: its owner "
+            "can run code as every user of the cache.",
+            advice="Use a directory of your own, unless you trust that user with your account.",
+        )  # fmt: skip
+    if not os.access(contents.path, os.W_OK | os.X_OK):
+        yield Complaint(
+            kind="not_writable", severity=PROBLEM,
+            summary=f"This user (uid {user()}) may not write to the directory. What the cache lacks is compiled at "
+            "every start, with a warning each time.",
+            advice="Give the job that fills the cache the right to write. For one that shall only read, all is well.",
+        )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- a bounded size
+
+
+def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
+    """What breaks a cache of bounded size (`jax_compilation_cache_max_size`)."""
+    limit = setting.environment.get(MAX_SIZE, "").strip()
+    wanted = limit not in ("", "-1")
+    timed = len(contents.entries) - contents.missing_atimes
+    if not (wanted or timed or contents.lock or contents.orphans):
+        return
+    if importlib.util.find_spec("filelock") is None:
+        why = f"{MAX_SIZE} is {limit}" if wanted else "Some job bounds its size (jax_compilation_cache_max_size)"
+        yield Complaint(
+            kind="filelock_missing", severity=PROBLEM if wanted else ADVICE,
+            summary=f"{why}, and this Python has no `filelock`. JAX then warns once and runs without a cache.",
+            advice="pip install filelock in the environment of the job, or leave the size unbounded.",
+        )  # fmt: skip
+    if contents.missing_atimes:
+        yield Complaint(
+            kind="missing_access_times", severity=PROBLEM if wanted or timed else ADVICE,
+            summary=f"{contents.missing_atimes:,} of {count(len(contents.entries), 'entry', 'entries')} have no "
+            "`-atime` file. A job that sets jax_compilation_cache_max_size stores nothing here (FileNotFoundError) "
+            "until each entry has one.",
+            advice="Bound the size in all jobs or in none, and start with an empty directory when you begin to.",
+        )  # fmt: skip
+    if wanted and limit.isdigit() and contents.bytes > int(limit):
+        yield Complaint(
+            kind="over_max_size", severity=PROBLEM,
+            summary=f"The entries take {size(contents.bytes)}; {MAX_SIZE} is {size(int(limit))}.",
+            advice="Only jobs that bound the size evict. Set it in all jobs, or delete old entries.",
+        )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------- its versions and places
+
+
+def _namespace(contents: Contents, setting: Setting) -> Iterator[Complaint]:
+    """Whether one can tell which entries are still of use."""
+    readings = [entry.reading for entry in contents.entries]
+    versions = Counter(setting.writers[entry.key] for entry in contents.entries if entry.key in setting.writers)
+    layouts = Counter(reading.layout for reading in readings if reading.layout)
+    codecs = Counter(reading.codec for reading in readings if reading.codec)
+    told = [
+        f"{what} " + ", ".join(f"{name} ({number})" for name, number in sorted(each.items()))
+        for what, each in (("jaxlib", versions), ("layout", layouts), ("codec", codecs))
+        if len(each) > 1
+    ]
+    if told:
+        yield Complaint(
+            kind="mixed_writers", severity=ADVICE,
+            summary=f"Several versions or environments stored entries here: {'; '.join(told)}.",
+            advice="Each hits only its own, which is no fault, but nobody can tell which entries are still of use. "
+            "Give each version a directory: .../jax-0.10.2/",
+        )  # fmt: skip
+    elif contents.entries and not _names_a_version(setting.given):
+        yield Complaint(
+            kind="no_namespace", severity=ADVICE,
+            summary=f"The directory's name, `{setting.given}`, has no version in it.",
+            advice="A new jaxlib misses all entries, and the old ones stay for good. With a directory for each version "
+            "(.../jax-0.10.2/) old ones can be deleted as a whole.",
+        )  # fmt: skip
+
+
+def _names_a_version(given: str) -> bool:
+    return any(_VERSION.search(part) for part in Path(os.path.abspath(given)).parts[-2:])
+
+
+def _moved(contents: Contents, setting: Setting) -> Iterator[Complaint]:
+    """Entries that were stored while the directory had another name, which older versions of JAX have in the key."""
+    here = setting.given.removeprefix("file://")
+    names = {str(Path(here)), os.path.abspath(here)}
+    found = Counter(entry.reading.stored_under for entry in contents.entries if entry.reading.stored_under)
+    elsewhere = {name: number for name, number in found.items() if name not in names and os.path.isabs(name)}
+    if elsewhere:
+        told = examples([f"`{name}` ({number})" for name, number in sorted(elsewhere.items())])
+        yield Complaint(
+            kind="stored_under_another_name", severity=ADVICE,
+            summary=f"{sum(elsewhere.values()):,} of {count(len(contents.entries), 'entry', 'entries')} were stored "
+            f"while jax_compilation_cache_dir was {told}, not `{here}`.",
+            advice="Up to JAX 0.10 that name is part of the key: such entries hit only where the setting is the same, "
+            "letter by letter. Mount or copy the cache under the same path everywhere.",
+        )  # fmt: skip
+
+
+CHECKS: tuple[Check, ...] = (_writable, _rights, _bounded, _moved, _namespace)

@@ -1,0 +1,57 @@
+"""Which version of jaxlib stored an entry. The entry does not say; what jaxobs recorded beside an event log may.
+
+The sidecar `jaxobs-cache-keys.jsonl` tells it for each key. Where it lacks one, the event log does: the process that
+looked the key up in vain and compiled is the one that stored it, and its `manifest` names the versions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxobs import cache_records
+from jaxobs.errors import JaxobsError
+
+
+def of_keys(log: Path) -> dict[str, str]:
+    """Versions of jaxlib by cache key, from an event log or from the directory that holds it.
+
+    Raises:
+      JaxobsError: there is no such file or directory, or it cannot be read.
+    """
+    try:
+        folder = log if log.is_dir() else log.parent
+        found = {} if log.is_dir() else _from_events(log)
+        for record in cache_records.read(folder):
+            version = record.values.get("jaxlib")
+            if version and (record.result == "miss" or record.key not in found):
+                found[record.key] = str(version)
+    except OSError as error:
+        raise JaxobsError(f"The event log `{log}` cannot be read: {error.strerror or error}.") from None
+    return found
+
+
+def _from_events(log: Path) -> dict[str, str]:
+    versions: dict[Any, str] = {}
+    found = {}
+    for event in _events(log):
+        process = event.get("pid"), event.get("process_index")
+        if event.get("event") == "manifest" and isinstance(event.get("versions"), Mapping):
+            versions[process] = str(event["versions"].get("jaxlib") or "")
+        elif event.get("event") == "cache_lookup" and event.get("result") == "miss" and versions.get(process):
+            found[str(event.get("key"))] = versions[process]
+    return found
+
+
+def _events(log: Path) -> Iterator[dict[str, Any]]:
+    """The events of a log; a line that cannot be read is skipped."""
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict):
+                yield event

@@ -28,6 +28,8 @@ def full_store() -> Store:
         next(stats.counter)
     stats.durations.extend((1e-5, 2e-3, 30.0))
     stats.failed(ValueError("no"))
+    stats.watched = True
+    stats.fell("effects", "It calls back to the host.", keep_on=False)
     store.begin(1, OpenCompilation("train.eval", "compile", 1_770_000_100.5, "MainThread (1)"))
     memory = DeviceMemory(
         time=2.0, device="gpu:0", in_use_bytes=3, peak_bytes=5, limit_bytes=9, reserved_bytes=1,
@@ -37,6 +39,7 @@ def full_store() -> Store:
         device="gpu:0", id=0, platform="gpu", device_kind="Fake", process_index=0, pci_bus_id="0000:01:00.0"
     )
     store.set_device(device, memory)
+    store.set_cache_size(4096, 2, 1024)
     store.describe(versions={"jaxobs": "1", "jax": "2"}, capabilities={"miss_frame": True, "phase_starts": False})
     store.drop("max_functions")
     store.collect_seconds = 0.004

@@ -36,7 +36,9 @@ def _sizes(text: str) -> list[int] | None:
 def _shape(changes: Sequence[Change]) -> str:
     before, after = _sizes(changes[0].before), _sizes(changes[0].after)
     whose = _named(changes)
-    if before is None or after is None or len(before) != len(after):
+    if before is None or after is None or before == after:
+        return _GENERAL["shape"]
+    if len(before) != len(after):
         return f"Give {whose} one number of dimensions in every call: reshape it before."
     places = [place for place, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     place = places[0]

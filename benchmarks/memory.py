@@ -46,11 +46,13 @@ def run(quick: bool) -> list[Figure]:
         return renderer
 
     scrapes = grown(scrape)
+    patterns = grown(_patterns)
     return [
         Figure(name="events, functions and devices", value=store, unit="MB"),
         Figure(name="signatures of what was compiled", value=explainer, unit="MB"),
         Figure(name="texts of the latest scrapes", value=scrapes, unit="MB"),
-        Figure(name="all with every bound full", value=store + explainer + scrapes, unit="MB", limit=LIMIT),
+        Figure(name="what patterns over time are found in", value=patterns, unit="MB"),
+        Figure(name="all with every bound full", value=store + explainer + scrapes + patterns, unit="MB", limit=LIMIT),
     ]
 
 
@@ -82,6 +84,24 @@ def _explainer(functions: list[Any]) -> Explainer:
             call = Call(function, function, (parameters,), {})
             explainer.explain(f"step_{number}", call, take(call))
     return explainer
+
+
+def _patterns() -> Any:
+    """Has seen more functions than it remembers, each compiled again and again for ever new shapes of 50 arguments."""
+    from jaxobs.facts import Change, Compilation
+    from jaxobs.patterns import MOST_FUNCTIONS, Patterns
+
+    patterns = Patterns()
+    for size in range(40):
+        for number in range(MOST_FUNCTIONS + 20):
+            before, after = (f"float32[{each}]" for each in (size + number, size * number))
+            event = Compilation(
+                time=1.8e9 + size, sequence=size, function=f"module.step_{number}", cause="shape", reason="It grew.",
+                changes=tuple(Change(f"batch['{leaf}']", "shape", before, after) for leaf in range(50)),
+                phases={"trace": 0.1, "compile": 1.0}, call_site=f"train.py:{number}",
+            )  # fmt: skip
+            patterns.see(event)
+    return patterns
 
 
 def _resident() -> int:

@@ -23,6 +23,7 @@ from benchmarks.harness import Figure, quantile, without_gc
 ENVIRONMENT = {"JAX_ENABLE_COMPILATION_CACHE": "0"}
 
 LEAVES = 200
+MANY_LEAVES = 10_000
 ROUNDS = 24
 QUICK_ROUNDS = 8
 DEMO_SHAPES = (128, 92, 64, 48, 32)
@@ -73,7 +74,7 @@ class Watch:
             (signature, "take", "signature"),
             (Explainer, "explain", "comparison"),
             (store, "record", "log"),
-            (internals, "fingerprint", "hash"),
+            (internals, "fingerprint_and_whether_in_key", "hash"),
         ]
         self._undo = ExitStack()
 
@@ -118,7 +119,7 @@ def run(quick: bool) -> list[Figure]:
     """Milliseconds for a pytree of 200 leaves, and the share of the demo's compile time."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     with tempfile.TemporaryDirectory() as folder, Watch(folder) as watch, without_gc():
-        return [*_pytree(watch, rounds), *_demo(watch)]
+        return [*_pytree(watch, rounds), _many_arrays(rounds), *_demo(watch)]
 
 
 def _pytree(watch: Watch, rounds: int) -> list[Figure]:
@@ -152,6 +153,34 @@ def _pytree(watch: Watch, rounds: int) -> list[Figure]:
         _share(f"an update of {LEAVES} arrays", works, None),
         _share(f"a gradient step with {LEAVES} arrays", _again_and_again(watch, rounds, step, whole), None),
     ]
+
+
+def _many_arrays(rounds: int) -> Figure:
+    """Signatures of a pytree of 10,000 arrays, each compared with the earlier ones; nothing is compiled."""
+    import jax.numpy as jnp
+
+    from jaxobs import signature
+    from jaxobs.explanation import Explainer
+    from jaxobs.internals import Call
+
+    def step(parameters: Any, batch: Any) -> None:
+        """Two arguments."""
+
+    parameters = {f"layer_{number}": jnp.ones((8, number % 20)) for number in range(MANY_LEAVES)}
+    explainer = Explainer()
+    seconds = []
+    for size in range(1, rounds + 2):
+        call = Call(step, step, (parameters, jnp.ones(size)), {})
+        started = time.thread_time()
+        explained = explainer.explain("step", call, signature.take(call))
+        seconds.append(time.thread_time() - started)
+        assert explained.cause == ("first_call" if size == 1 else "shape")
+    return Figure(
+        name=f"signature and comparison for {MANY_LEAVES:,} arrays",
+        value=_milliseconds(seconds[1:]),
+        unit="ms",
+        limit=20.0,
+    )
 
 
 def _milliseconds(seconds: Iterable[float]) -> float:

@@ -9,7 +9,7 @@ import json
 import textwrap
 from typing import Any
 
-from jaxobs import facts
+from jaxobs import facts, patterns
 from jaxobs.catalogue import EAGER_HELP, METRICS, Metric
 from jaxobs.config import PREFIX, Settings
 from jaxobs.errors import MissingExtraError
@@ -25,6 +25,7 @@ def files() -> dict[str, str]:
         f"{_FOLDER}/metrics.md": _metrics(),
         f"{_FOLDER}/settings.md": _settings(),
         f"{_FOLDER}/events.md": _events(),
+        f"{_FOLDER}/findings.md": _findings(),
         f"{_FOLDER}/snapshot.schema.json": _schema(Snapshot, "The answer of GET /api/v1/snapshot."),
         f"{_FOLDER}/events.schema.json": _events_schema(),
     }
@@ -87,6 +88,15 @@ def _events() -> str:
             + "\n"
         )
     return "".join(parts)
+
+
+def _findings() -> str:
+    rows = [f"| `{each.NAME}` | {each.ABOUT} | {each.TOLD_WHEN} |" for each in patterns.known()]
+    return (
+        f"{_HEAD}\n# Findings\n\nPatterns over time, told as events of the kind `finding`. "
+        "[What each means and what to do](../findings.md).\n\n"
+        "| finding | what it is | told when |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
 
 
 _TYPES = {

@@ -1,0 +1,70 @@
+"""`identity_hashed_static`: a static argument is made again as an object that looks alike and compares unequal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.facts import Compilation
+from jaxobs.patterns.case import Case, Telling, at_sites, duration, plural
+from jaxobs.patterns.static_arguments import looks_alike
+
+NAME = "identity_hashed_static"
+ABOUT = "A static argument is made again as an object that looks alike but does not compare equal."
+
+MANY = 3
+"""So many objects that look like one before: two or three models in one script may well share a function."""
+
+TOLD_WHEN = f"a static argument was replaced {MANY} times by an object that prints alike, address aside"
+
+MOST_ARGUMENTS = 4
+MOST_CHANGES = 16
+
+
+class IdentityHashedStatic:
+    """Counts objects that look alike, by argument."""
+
+    def __init__(self) -> None:
+        self._cases: dict[str, Case] = {}
+        self._texts: dict[str, str] = {}
+
+    def see(self, event: Compilation) -> Iterator[Case]:
+        """The arguments that come as new objects again and again."""
+        if event.eager:
+            return
+        for change in event.changes[:MOST_CHANGES]:
+            text = looks_alike(change) if change.what in ("static_argument", "structure") else None
+            if text is None or (change.path not in self._cases and len(self._cases) >= MOST_ARGUMENTS):
+                continue
+            case = self._cases.setdefault(change.path, Case.of(NAME, event, change.path))
+            self._texts[change.path] = text
+            if case.add(event, change).count >= MANY:
+                yield case
+
+    def tell(self, case: Case) -> Telling:
+        """What the objects look like, and how to make them equal."""
+        text = self._texts[case.subject]
+        objects = plural(case.count + 1, "object")
+        what = f"The static argument `{case.subject}`" if case.subject else "The metadata of the arguments"
+        return Telling(
+            summary=(
+                f"{what} of `{case.function}` came as {objects} that all print as {text}"
+                f"{at_sites(case.sites)}; none equals another, so each compiled it again ({duration(case.seconds)})."
+            ),
+            advice=_advice(case.subject, text),
+            data={"argument": case.subject, "prints_as": text},
+        )
+
+
+def _advice(path: str, text: str) -> str:
+    if text == "nan":
+        return f"NaN never equals NaN: pass None for `{path}` where it means nothing, or pass it as an array."
+    of = f" for `{path}`" if path else ""
+    return (
+        f"Make the object{of} once, before the loop, and pass the same one; or give its class `__eq__` and "
+        f"`__hash__` by value (@dataclass(frozen=True)); or make it a pytree and pass it as an ordinary argument."
+    )
+
+
+def watch() -> IdentityHashedStatic:
+    """What the folder's discovery asks every pattern for."""
+    return IdentityHashedStatic()

@@ -1,0 +1,61 @@
+"""`weak_type_at_start`: compiled at the first call and at the second, for a Python scalar became a typed array."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from jaxobs.facts import Change, Compilation
+from jaxobs.patterns.case import Case, Telling, at_sites, duration, plural
+
+NAME = "weak_type_at_start"
+ABOUT = "A function compiles twice at its start, because a Python scalar in its state became a typed array."
+
+AT_START = 3
+"""It is one of so many first programs: a scalar may hide behind another one that changes a call earlier."""
+
+TOLD_WHEN = f"one of the first {AT_START} programs of a function differs from an earlier one in weak types alone"
+
+MOST_SHOWN = 8
+
+
+class WeakTypeAtStart:
+    """Looks at the second and third program of each transformation."""
+
+    def __init__(self) -> None:
+        self._programs: Counter[str | None] = Counter()
+        self._case: Case | None = None
+        self._leaves: tuple[Change, ...] = ()
+        self._number = 0
+
+    def see(self, event: Compilation) -> Iterator[Case]:
+        """The one case that a function may have."""
+        self._programs[event.transform] += 1
+        if event.eager or event.cause != "weak_type" or self._programs[event.transform] > AT_START:
+            return
+        self._case = (self._case or Case.of(NAME, event)).add(event)
+        if not self._leaves:
+            self._leaves, self._number = event.changes[:MOST_SHOWN], len(event.changes)
+        yield self._case
+
+    def tell(self, case: Case) -> Telling:
+        """Which scalars, and the type that they take."""
+        first = self._leaves[0] if self._leaves else Change("", "weak_type", "", "")
+        more = f" and {plural(self._number - 1, 'more argument')} likewise" if self._number > 1 else ""
+        kind = min(first.before, first.after, key=len).partition("[")[0]
+        return Telling(
+            summary=(
+                f"`{case.function}` compiled once more at its start{at_sites(case.sites)}, which took "
+                f"{duration(case.seconds)}: `{first.path}` was {first.before}, then {first.after}{more}."
+            ),
+            advice=f"Start with an array of a fixed type: `{first.path}` = jnp.asarray(value, jnp.{kind}).",
+            data={
+                "leaves": [{"path": each.path, "before": each.before, "after": each.after} for each in self._leaves],
+                "arguments": self._number,
+            },
+        )
+
+
+def watch() -> WeakTypeAtStart:
+    """What the folder's discovery asks every pattern for."""
+    return WeakTypeAtStart()

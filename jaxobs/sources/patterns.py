@@ -1,0 +1,58 @@
+"""Patterns over time: each compilation goes through `jaxobs.patterns`; what these find is recorded as a `Finding`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from jaxobs.facts import Compilation, Event
+from jaxobs.guard import guard
+from jaxobs.patterns import Patterns
+from jaxobs.store import Store
+
+
+class PatternsSource:
+    """The source: compilations from the store in, findings into the store out, on the thread that compiled."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._unsubscribe: Callable[[], None] | None = None
+        self.after_fork()
+
+    def start(self) -> None:
+        """Begins to watch. Idempotent."""
+        if self._unsubscribe is None:
+            self._unsubscribe = self._store.subscribe(self._on_event, answers=True)
+
+    def stop(self) -> None:
+        """Watches no more; what was found stays with the store."""
+        unsubscribe, self._unsubscribe = self._unsubscribe, None
+        if unsubscribe is not None:
+            unsubscribe()
+
+    def after_fork(self) -> None:
+        """In a forked child: nothing was compiled yet."""
+        # Reentrant: a signal handler of the program may compile while this thread is in here.
+        self._lock = threading.RLock()
+        self._patterns = Patterns()
+
+    def sample(self) -> None:
+        """Brings the snapshot's findings up to date with what has grown since they were told."""
+        with self._lock:
+            grown = self._patterns.grown()
+        for finding in grown:
+            self._store.refresh_finding(finding)
+
+    @guard("patterns")
+    def _on_event(self, event: Event) -> None:
+        if not isinstance(event, Compilation):
+            return
+        with self._lock:
+            due = self._patterns.see(event)
+        for finding in due:
+            self._store.record(finding)
+
+
+def source(store: Store) -> PatternsSource:
+    """What the folder's discovery asks every source for."""
+    return PatternsSource(store)

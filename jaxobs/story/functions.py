@@ -1,0 +1,127 @@
+"""The story of a process: its functions by cost, why each compiled, what the caches did, and the findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jaxobs.facts import EAGER, CacheLookup, Compilation, Finding
+from jaxobs.patterns import Patterns
+from jaxobs.story.log import ProcessEvents
+
+
+@dataclass(slots=True)
+class FunctionStory:
+    """One function; operations outside any jitted function are one, `<eager>`."""
+
+    name: str
+    programs: int = 0
+    seconds: float = 0.0
+    phases: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    cache: Counter[str] = field(default_factory=Counter)
+    unsaved: Counter[str] = field(default_factory=Counter)
+    unsaved_detail: dict[str, str] = field(default_factory=dict)
+    """The latest sentence for each reason."""
+    recompilations: list[Compilation] = field(default_factory=list)
+    """All but first calls, in order."""
+    operations: Counter[str] = field(default_factory=Counter)
+    """Of `<eager>`: how often each was compiled."""
+    lookups: list[CacheLookup] = field(default_factory=list)
+    """Questions to the persistent cache that say something of themselves: misses of what had been compiled before."""
+    saved_seconds: float = 0.0
+
+    def add(self, event: Compilation) -> None:
+        """Counts a compilation in."""
+        self.programs += 1
+        self.seconds += sum(event.phases.values())
+        self.phases.update(event.phases)
+        self.causes[event.cause] += 1
+        self.cache[event.cache] += 1
+        if event.cache == "miss" and event.uncached_because is not None:
+            self.unsaved[event.uncached_because] += 1
+            self.unsaved_detail[event.uncached_because] = event.uncached_detail or ""
+        if event.eager:
+            self.operations[event.function] += 1
+        if event.cause != "first_call":
+            self.recompilations.append(event)
+
+    def add_lookup(self, event: CacheLookup) -> None:
+        """Counts in what the persistent cache answered."""
+        self.saved_seconds += max(0.0, event.saved_seconds or 0.0)
+        if event.reason or event.differs:
+            self.lookups.append(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What one process compiled, and why."""
+
+    process: ProcessEvents
+    functions: tuple[FunctionStory, ...]
+    """The dearest first."""
+    findings: tuple[Finding, ...]
+    """The dearest first."""
+
+    @property
+    def programs(self) -> int:
+        """Executables in all."""
+        return sum(each.programs for each in self.functions)
+
+    @property
+    def seconds(self) -> float:
+        """Time that they took, all phases."""
+        return sum(each.seconds for each in self.functions)
+
+    @property
+    def outline(self) -> tuple[object, ...]:
+        """What is the same for processes that did the same."""
+        functions = sorted((each.name, tuple(sorted(each.causes.items()))) for each in self.functions)
+        return tuple(functions), tuple(sorted(each.id for each in self.findings))
+
+
+def tell(process: ProcessEvents, function: str | None = None) -> Story:
+    """The story of a process, or of one of its functions: by its `module.qualname` or the end of it."""
+    rows: dict[str, FunctionStory] = {}
+    eager = {each.function for each in process.compilations if each.eager}
+    own = {each.function for each in process.compilations if not each.eager}
+    for event in process.compilations:
+        name = EAGER if event.eager else event.function
+        if matches(name, function):
+            rows.setdefault(name, FunctionStory(name)).add(event)
+    for lookup in process.lookups:
+        name = EAGER if lookup.function in eager and lookup.function not in own else lookup.function
+        if name in rows:
+            rows[name].add_lookup(lookup)
+    findings = [each for each in _findings(process) if matches(each.function, function)]
+    return Story(
+        process,
+        tuple(sorted(rows.values(), key=lambda row: (-row.seconds, row.name))),
+        tuple(sorted(findings, key=lambda each: (-each.seconds, each.id))),
+    )
+
+
+def matches(name: str, function: str | None) -> bool:
+    """Whether `function` is the name of a function or the end of it: `train_step` for `train.train_step`."""
+    return function is None or name == function or name.endswith(f".{function}")
+
+
+def _findings(process: ProcessEvents) -> Iterable[Finding]:
+    """What the process told, and what its compilations say now; the larger of each, for either may have seen more.
+
+    A process tells of a finding again only when it has doubled, and a log may have lost its beginning or its end.
+    """
+    found: dict[str, Finding] = {}
+    for finding in [*process.findings, *_replayed(process.compilations)]:
+        known = found.get(finding.id)
+        if known is None or finding.count >= known.count:
+            found[finding.id] = finding
+    return found.values()
+
+
+def _replayed(compilations: Sequence[Compilation]) -> list[Finding]:
+    patterns = Patterns()
+    for event in sorted(compilations, key=lambda each: each.sequence):
+        patterns.see(event)
+    return patterns.standing()

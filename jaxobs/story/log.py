@@ -1,0 +1,147 @@
+"""An event log read back: JSON lines of one process or of many, of this version of jaxobs or of another.
+
+What a process that was killed left behind, half a line, is passed over and counted. Anything else that is no event is
+an error that names file and line: then it is not the file that was meant.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from jaxobs import client
+from jaxobs.errors import JaxobsError
+from jaxobs.facts import CacheLookup, Compilation, Finding, Manifest
+
+_READ = frozenset({Compilation.kind, CacheLookup.kind, Finding.kind, Manifest.kind})
+
+
+class EventLogError(JaxobsError, ValueError):
+    """A file is no event log, or cannot be read."""
+
+
+@dataclass(slots=True)
+class ProcessEvents:
+    """The events of one process, in the order of their lines."""
+
+    process_index: int = 0
+    pid: int = 0
+    manifest: Manifest | None = None
+    compilations: list[Compilation] = field(default_factory=list)
+    lookups: list[CacheLookup] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    missing: int = 0
+    """Events that the process no longer held when it was asked."""
+    newest: int = 0
+    """The largest sequence number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """All processes of a file, in the order of their first lines."""
+
+    processes: tuple[ProcessEvents, ...]
+    torn: tuple[int, ...]
+    """Numbers of the lines that were not written to their end."""
+
+
+def read_log(path: str) -> Log:
+    """Reads an event log.
+
+    Raises:
+      EventLogError: the file cannot be read, or holds what is no event; the message names the line.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _read(path, file)
+    except OSError as error:
+        what = "is a folder" if os.path.isdir(path) else f"cannot be read: {error.strerror or error}"
+        raise EventLogError(
+            f"`{path}` {what}. Give the file that `jaxobs run --event-log FILE` wrote, or the address of a running "
+            f"process, such as 9464."
+        ) from None
+
+
+def _read(path: str, file: BinaryIO) -> Log:
+    processes: list[ProcessEvents] = []
+    latest: dict[tuple[int, int], ProcessEvents] = {}
+    torn: list[int] = []
+    events = 0
+    for number, body in _bodies(path, file, torn):
+        events += 1
+        process = _process(body, processes, latest)
+        process.newest = max(process.newest, _whole(body.get("sequence")))
+        if body["event"] in _READ:
+            try:
+                _add(process, body)
+            except (KeyError, ValueError, TypeError, AttributeError) as error:
+                what = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+                raise EventLogError(
+                    f"{path}:{number}: a `{body['event']}` that this version of jaxobs does not understand: {what}. "
+                    f"It was written by another version, or by hand; mend or remove the line."
+                ) from None
+    if not events:
+        raise EventLogError(
+            f"`{path}` holds no events. Write one with `jaxobs run --event-log {path} SCRIPT`, or with "
+            f"jaxobs.install(event_log={path!r}) before the program compiles anything."
+        )
+    return Log(tuple(processes), tuple(torn))
+
+
+def _bodies(path: str, file: BinaryIO, torn: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The lines that are events, with their numbers; those of torn ones go into `torn`."""
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            body = json.loads(line)
+        except (ValueError, RecursionError):
+            # A process was killed inside a write; the next one began a new line.
+            if line.startswith(b'{"time') or b'{"time'.startswith(line.strip()):
+                torn.append(number)
+                continue
+            raise _no_event(path, number, line, "is no JSON") from None
+        if not isinstance(body, dict) or not isinstance(body.get("event"), str):
+            raise _no_event(path, number, line, "is JSON, but no event")
+        yield number, body
+
+
+def _no_event(path: str, number: int, line: bytes, what: str) -> EventLogError:
+    shown = line[:60].decode("utf-8", "backslashreplace").strip()
+    return EventLogError(
+        f"{path}:{number}: the line {what}: {shown!r}. An event log has one JSON object a line, as "
+        f"`jaxobs run --event-log FILE` writes it; look whether this is the right file."
+    )
+
+
+def _process(
+    body: dict[str, Any], processes: list[ProcessEvents], latest: dict[tuple[int, int], ProcessEvents]
+) -> ProcessEvents:
+    """Whose event it is. Numbers of processes come back, in containers above all: a manifest may begin a new one."""
+    key = _whole(body.get("process_index")), _whole(body.get("pid"))
+    known = latest.get(key)
+    again = body["event"] == Manifest.kind and known is not None and _whole(body.get("sequence")) <= known.newest
+    if known is None or again:
+        known = latest[key] = ProcessEvents(*key)
+        processes.append(known)
+    return known
+
+
+def _add(process: ProcessEvents, body: dict[str, Any]) -> None:
+    # What one needs to compile it elsewhere is long, and of no use here.
+    event = client.decode_event({name: value for name, value in body.items() if name != "signature"})
+    if isinstance(event, Compilation):
+        process.compilations.append(event)
+    elif isinstance(event, CacheLookup):
+        process.lookups.append(event)
+    elif isinstance(event, Finding):
+        process.findings.append(event)
+    elif isinstance(event, Manifest):
+        process.manifest = event
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0

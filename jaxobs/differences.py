@@ -47,7 +47,7 @@ def _distance(new: Signature, old: Signature) -> tuple[int, int]:
         return kinds + (len(new.leaves) != len(old.leaves)), len(new.leaves)
     many = 0
     static = False
-    for a, b in _unlike(new, old):
+    for a, b in itertools.islice(_unlike(new, old), MOST_CHANGES):  # beyond these both are far
         if isinstance(a, Static) or isinstance(b, Static):
             static, many = True, many + 1
         else:
@@ -111,14 +111,14 @@ def _same_leaves(old: Signature, new: Signature) -> bool:
 
 
 def _leaves_changes(parameters: list[str], old: Signature, new: Signature) -> list[Change]:
-    positions = [
-        number for number, (a, b) in enumerate(zip(old.leaves, new.leaves, strict=True)) if a is not b and a != b
-    ]
-    keys = signatures.keys(new.tree)
+    pairs = enumerate(zip(old.leaves, new.leaves, strict=True))
+    unlike = (number for number, (a, b) in pairs if a is not b and a != b)
+    positions = list(itertools.islice(unlike, MOST_CHANGES))
+    keys = signatures.keys_at(new.tree, positions)
     # Many leaves change alike, and a text is dear.
     alike: dict[tuple[int, int], list[tuple[str, str, str]]] = {}
     found: list[Change] = []
-    for number in positions[:MOST_CHANGES]:
+    for number in positions:
         before, after = old.leaves[number], new.leaves[number]
         key = (id(before), id(after))
         if key not in alike:
@@ -243,7 +243,7 @@ class _Structures:
             self._compare_modules(modules[0], modules[1], keys, at)
             return
         sides = ((node_a[1], a.children(), at[0]), (node_b[1], b.children(), at[1]))
-        named = [_child_keys(kind, data, len(children)) for data, children, _ in sides]
+        named = [signatures.child_keys(kind, data, len(children)) for data, children, _ in sides]
         if named[0] is None or named[1] is None:
             if not equal(node_a[1], node_b[1]):
                 self._add(keys, *self._metadata(kind, node_a[1], node_b[1]))
@@ -336,15 +336,6 @@ class _Structures:
             return "None"
         size = len(tree.children())
         return f"a {kind.__name__} of {size}" if kind in (list, tuple, dict) else f"a {kind.__qualname__}"
-
-
-def _child_keys(kind: type, data: Any, size: int) -> list[Any] | None:
-    """Keys of a container's children; None for a user's node."""
-    if kind is dict:
-        return [signatures.dict_key(key) for key in data]
-    if kind in (list, tuple):
-        return [signatures.sequence_key(number) for number in range(size)]
-    return None
 
 
 def _passed_otherwise(found: list[Change]) -> list[Change]:

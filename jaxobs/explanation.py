@@ -101,6 +101,9 @@ def _again(
         return Explanation(cause, f"`{name}`: {_listed(changes)}. {cure(cause, changes)}", changes)
     if new is not None and old is not None and old.generation < new.generation:
         return _cleared(name, "JAX's caches were emptied since then")
+    if not known and naming.is_primitive(call.fun):
+        reason = f"`{name}` was given a function that is a new object to JAX, which knows functions by identity"
+        return Explanation("new_function", f"{reason}. {cure('new_function', ())}")
     if "trace" in phases and old is not None:
         leaks = internals.context.leaks_are_checked()
         if leaks is not None:

@@ -6,6 +6,7 @@ which JAX flattens them; their paths are worked out only when two signatures dif
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import hashlib
@@ -303,6 +304,55 @@ def parameter_names(fun: Callable[..., Any]) -> list[str]:
 
 def keys(tree: Any) -> list[Sequence[Any]]:
     """The keys on the way to each leaf."""
+    return list(keys_at(tree, range(tree.num_leaves)).values())
+
+
+def keys_at(tree: Any, positions: Sequence[int]) -> dict[int, Sequence[Any]]:
+    """The keys on the way to the leaves of these numbers, which ascend: dear only for those that are asked for."""
+    found: dict[int, Sequence[Any]] = {}
+    _descend(tree, positions, 0, (), found)
+    return found
+
+
+def _descend(
+    tree: Any, positions: Sequence[int], first: int, above: tuple[Any, ...], found: dict[int, Sequence[Any]]
+) -> None:
+    node = tree.node_data()
+    if node is None:
+        if positions:
+            found[first] = above
+        return
+    children = tree.children()
+    named = child_keys(node[0], node[1], len(children))
+    if named is None:  # a node of the user's or a library's: only JAX knows its keys
+        below = _known_or_new_keys(tree)
+        for position in positions:
+            found[position] = (*above, *below[position - first])
+        return
+    start = 0
+    for key, child in zip(named, children, strict=True):
+        end = bisect.bisect_left(positions, first + child.num_leaves, start)
+        if end > start:
+            _descend(child, positions[start:end], first, (*above, key), found)
+            if end == len(positions):
+                return
+        start, first = end, first + child.num_leaves
+
+
+def child_keys(kind: type, data: Any, size: int) -> list[Any] | None:
+    """Keys of a container's children, as JAX gives them; None for any other node."""
+    from jax import tree_util
+
+    if kind is dict:
+        return [tree_util.DictKey(key) for key in data]
+    if kind in (list, tuple):
+        return [tree_util.SequenceKey(number) for number in range(size)]
+    if issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == size:
+        return [tree_util.GetAttrKey(name) for name in kind._fields]  # type: ignore[attr-defined]
+    return None
+
+
+def _known_or_new_keys(tree: Any) -> list[Sequence[Any]]:
     try:
         return _known_keys(tree)
     except TypeError:  # metadata of the user's that cannot be hashed
@@ -334,13 +384,6 @@ def path(keys: Sequence[Any], parameters: list[str]) -> str:
     else:
         head = str(getattr(first, "key", first))
     return head + str(tree_util.keystr(tuple(rest)))
-
-
-def dict_key(key: Any) -> Any:
-    """JAX's key on the way to a dictionary's value."""
-    from jax import tree_util
-
-    return tree_util.DictKey(key)
 
 
 def sequence_key(number: int) -> Any:

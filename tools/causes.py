@@ -57,7 +57,7 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
     Args:
       reports: by the JAX version that heads the column.
     """
-    return _HEAD + _environments(reports) + _summary(reports) + _programs(reports)
+    return _HEAD + _environments(reports) + _summary(reports) + _examples(reports) + _programs(reports)
 
 
 def _environments(reports: dict[str, dict[str, Any]]) -> str:
@@ -77,6 +77,27 @@ def _summary(reports: dict[str, dict[str, Any]]) -> str:
     for cause, by_version in [*causes.items(), ("**all**", totals)]:
         cells = [f"{ours}/{all_}, {theirs}/{all_}" if all_ else "" for all_, ours, theirs in by_version.values()]
         rows.append(f"| {'nothing compiles' if cause is None else cause} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n\n"
+
+
+EXAMPLES = (
+    "jit: the last batch", "jit: another type", "jit: the step of a state", "jit: none became an array",
+    "nnx.jit: nnx evaluation mode", "jit: another static value", "method: a method with self static",
+    "jit: one leaf of many", "jit: committed to the same device", "jit: another layout", "jit: donation",
+    "jit: matmul precision", "jit: a shape and the context", "jit: a closure made again", "jit: all caches cleared",
+)  # fmt: skip
+
+
+def _examples(reports: dict[str, dict[str, Any]]) -> str:
+    """The reasons that some of the programs got, as they were printed."""
+    jax, report = list(reports.items())[-1]
+    reasons = {verdict["id"]: verdict for verdict in report["verdicts"]}
+    rows = [f"## What is said\n\nOn JAX {jax}, with the names of the corpus' functions shortened.\n"]
+    for name in EXAMPLES:
+        verdict = reasons[name]
+        function = verdict["reasons"][0].partition("`: ")[0].partition("` ")[0].strip("`")
+        short = verdict["reasons"][0].replace(function, function.rpartition(".")[2], 1)
+        rows.append(f"- **{verdict['cause']}**: {short}")
     return "\n".join(rows) + "\n\n"
 
 

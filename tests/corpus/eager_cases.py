@@ -154,6 +154,19 @@ def an_eager_scan() -> Iterator[None]:
     jax.lax.scan(_body, np.float32(0), xs)
 
 
+@eager("new_function", says="`scan` was given a function")
+def an_eager_scan_of_a_new_lambda() -> Iterator[None]:
+    """The body is made again."""
+    xs = array(4)
+
+    def call() -> None:
+        jax.lax.scan(lambda carry, x: (carry + x, x), np.float32(0), xs)
+
+    call()
+    yield
+    call()
+
+
 @eager("shape")
 def an_eager_gradient() -> Iterator[None]:
     """The operations of a gradient; each one of them recompiles."""

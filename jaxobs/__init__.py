@@ -4,7 +4,9 @@
 
     jaxobs.start()  # http://127.0.0.1:9464/
 
-Importing starts nothing, wakes no backend, and imports JAX only when something here needs it.
+Importing starts nothing, wakes no backend, and imports JAX only when something here needs it. Each name is imported
+when it is first used, for every pytest of an environment loads the plugin in this package. (PYTEST_DONT_REWRITE: nor
+shall pytest warn where jaxobs was there before it, as under `jaxobs run -m pytest`.)
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jaxobs.errors import JaxobsError, MissingExtraError, PortTakenError, SettingError
-from jaxobs.facts import Snapshot
-from jaxobs.session import install, serve, snapshot, start, uninstall
 from jaxobs.version import __version__
-from jaxobs.wrapper import instrument, jit
 
 if TYPE_CHECKING:
     from jaxobs.exposition import SnapshotCollector
+    from jaxobs.facts import Snapshot
     from jaxobs.server import Handle
+    from jaxobs.session import install, serve, snapshot, start, uninstall
+    from jaxobs.warming import Signature, warmup
+    from jaxobs.wrapper import instrument, jit
 
 __all__ = [
     "Handle",
@@ -27,6 +30,7 @@ __all__ = [
     "MissingExtraError",
     "PortTakenError",
     "SettingError",
+    "Signature",
     "Snapshot",
     "__version__",
     "collector",
@@ -37,6 +41,7 @@ __all__ = [
     "snapshot",
     "start",
     "uninstall",
+    "warmup",
 ]
 
 
@@ -52,12 +57,22 @@ def collector() -> SnapshotCollector:
     return SnapshotCollector(current())
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Handle":
-        from jaxobs.server import Handle
+_HOMES = {
+    "Handle": "server",
+    "Snapshot": "facts",
+    **dict.fromkeys(("install", "serve", "snapshot", "start", "uninstall"), "session"),
+    **dict.fromkeys(("instrument", "jit"), "wrapper"),
+    **dict.fromkeys(("Signature", "warmup"), "warming"),
+}
 
-        return Handle
-    raise AttributeError(f"module 'jaxobs' has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'jaxobs' has no attribute {name!r}")
+    import importlib
+
+    found = globals()[name] = getattr(importlib.import_module(f"jaxobs.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -89,9 +89,10 @@ def run(args: argparse.Namespace) -> int | Callable[[], int]:
 
 
 def _observe(args: argparse.Namespace, settings: Settings) -> script.Compile | None:
-    from jaxobs import instrumentation, session
+    from jaxobs import instrumentation, session, store
 
     compile_main = instrumentation.main_compiler(settings.instrument, _main_names(args))
+    store.current().program = args.module or os.path.basename(os.path.abspath(args.script))
     session.install(**given_settings(args))
     if settings.port:
         _serve(settings)

@@ -1,8 +1,45 @@
-"""For tests: a bound on compilations, and fakes of devices whose memory says what a test wants it to say."""
+"""For tests: bounds and baselines of what is compiled, a check of gradients, and fakes of devices.
+
+Nothing here is imported before it is asked for: the pytest plugin lives in this package, and every pytest of the
+environment loads it.
+"""
 
 from __future__ import annotations
 
-from jaxobs.testing.compiles import TooManyCompilesError, max_compiles
-from jaxobs.testing.devices import FakeArray, FakeClient, FakeDevice, backends
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["FakeArray", "FakeClient", "FakeDevice", "TooManyCompilesError", "backends", "max_compiles"]
+if TYPE_CHECKING:
+    from jaxobs.testing.compiles import BlindError, TooManyCompilesError, max_compiles
+    from jaxobs.testing.devices import FakeArray, FakeClient, FakeDevice, backends
+    from jaxobs.testing.gradients import GradientMismatchError, assert_gradients_match
+
+__all__ = [
+    "BlindError",
+    "FakeArray",
+    "FakeClient",
+    "FakeDevice",
+    "GradientMismatchError",
+    "TooManyCompilesError",
+    "assert_gradients_match",
+    "backends",
+    "max_compiles",
+]
+
+_MODULES = {
+    "compiles": ("BlindError", "TooManyCompilesError", "max_compiles"),
+    "devices": ("FakeArray", "FakeClient", "FakeDevice", "backends"),
+    "gradients": ("GradientMismatchError", "assert_gradients_match"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            import importlib
+
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -109,11 +109,13 @@ class FakeClient:
 @contextmanager
 def backends(*clients: FakeClient) -> Iterator[None]:
     """Has jaxobs see these backends, awake, in the place of JAX's own."""
-    real = internals.clients
+    # Bound here: at the interpreter's exit, where an open block is closed, this module's names may be gone.
+    looked_at = internals
+    real = looked_at.clients
     seen: list[Any] = list(clients)
     # Whoever asks looks the function up in its module, so one place is enough.
-    internals.clients = lambda: seen
+    looked_at.clients = lambda: seen
     try:
         yield
     finally:
-        internals.clients = real
+        looked_at.clients = real

@@ -1,0 +1,170 @@
+"""The baseline file: what each test compiled when `pytest --jaxobs-update` last ran it. To be committed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxobs.errors import JaxobsError
+from jaxobs.testing.costs import Cost
+
+VERSION = 1
+ABOUT = "What each test compiles. Written by `pytest --jaxobs-update`."
+
+
+class BaselineError(JaxobsError):
+    """The baseline file cannot be read or written. The text says where, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Where an entry was measured."""
+
+    jax: str | None = None
+    jaxlib: str | None = None
+    platform: str | None = None
+    """JAX's default backend; None where the test did not wake it."""
+    device_kind: str | None = None
+    devices: int | None = None
+
+    @property
+    def place(self) -> str:
+        """The devices, for a person: `8 x cpu`."""
+        if self.platform is None:
+            return "no device"
+        kind = "" if self.device_kind in (None, self.platform) else f" ({self.device_kind})"
+        return f"{self.devices} x {self.platform}{kind}"
+
+    @property
+    def versions(self) -> str:
+        """`jax 0.10.2, jaxlib 0.10.2`."""
+        return f"jax {self.jax}, jaxlib {self.jaxlib}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One test."""
+
+    environment: Environment = field(default_factory=Environment)
+    functions: Mapping[str, Cost] = field(default_factory=dict)
+
+
+def read(path: Path) -> dict[str, Entry]:
+    """The entries by the tests' node ids; none where there is no file.
+
+    Raises:
+      BaselineError: it cannot be read, or is no baseline.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise BaselineError(f"The baseline `{path}` cannot be read: {getattr(error, 'strerror', error)}.") from None
+    again = "Restore it, or delete it and run all tests with: pytest --jaxobs-update"
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        conflict = " It has marks of a merge conflict." if "<<<<<<<" in text else ""
+        raise BaselineError(f"The baseline `{path}` is not JSON: {error}.{conflict} {again}") from None
+    version = content.get("version") if isinstance(content, dict) else None
+    if version != VERSION:
+        raise BaselineError(f"The baseline `{path}` has version {version!r:.50}, this jaxobs reads {VERSION}. {again}")
+    name = "?"
+    entries: dict[str, Entry] = {}
+    try:
+        for name, entry in content["tests"].items():
+            entries[name] = entry_of(entry)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BaselineError(
+            f"The baseline `{path}` has an entry of `{name}` that it cannot have ({error!r:.100}). {again}"
+        ) from None
+    return entries
+
+
+def entry_of(content: Mapping[str, Any]) -> Entry:
+    """An entry from its plain form."""
+    return Entry(
+        environment=Environment(**content["environment"]),
+        functions={name: Cost(**cost) for name, cost in content["functions"].items()},
+    )
+
+
+def plain(entry: Entry) -> dict[str, Any]:
+    """An entry as dictionaries, texts and numbers."""
+    place = entry.environment
+    return {
+        "environment": {
+            "jax": place.jax,
+            "jaxlib": place.jaxlib,
+            "platform": place.platform,
+            "device_kind": place.device_kind,
+            "devices": place.devices,
+        },
+        "functions": {
+            name: {
+                "compilations": cost.compilations,
+                "causes": dict(cost.causes),
+                "flops": _whole(cost.flops),
+                "memory": dict(cost.memory),
+                "compile_seconds": cost.compile_seconds,
+            }
+            for name, cost in sorted(entry.functions.items())
+        },
+    }
+
+
+def _whole(value: float | None) -> float | None:
+    return int(value) if value is not None and value == int(value) else value
+
+
+def write(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Replaces the file, as a whole or not at all.
+
+    Raises:
+      BaselineError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, rendered(entries))
+    except OSError as error:
+        raise BaselineError(f"The baseline `{path}` cannot be written: {error.strerror or error}.") from None
+
+
+def rendered(entries: Mapping[str, Entry]) -> str:
+    """The file's text: sorted, one line for each figure, so that a diff shows what changed and no more."""
+    lines = ["{", f'  "about": {json.dumps(ABOUT)},', f'  "version": {VERSION},', '  "tests": {']
+    for name, entry in sorted(entries.items()):
+        content = plain(entry)
+        lines += [f"    {json.dumps(name)}: {{", f'      "environment": {json.dumps(content["environment"])},']
+        functions = [_function(function, cost) for function, cost in content["functions"].items()]
+        lines += ['      "functions": {', ",\n".join(functions), "      }"] if functions else ['      "functions": {}']
+        lines.append("    },")
+    lines[-1] = lines[-1].removesuffix(",") if entries else '  "tests": {'
+    return "\n".join([*lines, "  }", "}", ""])
+
+
+def _function(name: str, cost: Mapping[str, Any]) -> str:
+    figures = ",\n".join(f"          {json.dumps(key)}: {json.dumps(value)}" for key, value in cost.items())
+    return f"        {json.dumps(name)}: {{\n{figures}\n        }}"
+
+
+def _replace(path: Path, text: str) -> None:
+    path = Path(os.path.realpath(path))
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    number, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -23,6 +23,7 @@ _WORTH_AN_ARRAY = 128
 _TIMED_AT_FIRST = {"sampled": 1024, "all": MOST_WAITING_DURATIONS, "off": 0}
 _TIMED_EACH_TICK = {"sampled": 64, "all": MOST_WAITING_DURATIONS, "off": 0}
 _TIMED_WHEN_SPENT = {"sampled": 0, "all": MOST_WAITING_DURATIONS, "off": 0}
+_TIMED_WHILE_SLOW = {"sampled": 1024, "all": MOST_WAITING_DURATIONS, "off": 0}
 
 
 def label(text: str) -> str:
@@ -67,7 +68,21 @@ class CallStats:
     `next(counter)` and `durations.append` are each one call into C, which no other thread can interrupt.
     """
 
-    __slots__ = ("_base", "_dispatch", "_errors", "_lock", "_timing", "counter", "durations", "timed")
+    __slots__ = (
+        "_base",
+        "_dispatch",
+        "_errors",
+        "_falls",
+        "_keep_on",
+        "_lock",
+        "_reason",
+        "_timing",
+        "counter",
+        "durations",
+        "stuck",
+        "timed",
+        "watched",
+    )
 
     def __init__(self) -> None:
         # Counts down in C, without making a number each time.
@@ -75,6 +90,8 @@ class CallStats:
         self.durations: list[float] = []
         self.timed = 0
         """Calls that are still to be timed; who times the last one says so by `spent`."""
+        self.watched = False
+        """Whether it is seen when JAX dispatches a call from Python."""
         self._timing = "off"
         self.reset()
 
@@ -83,6 +100,11 @@ class CallStats:
         self._base = self._taken()
         self.durations.clear()
         self._errors: Counter[str] = Counter()
+        self._falls: Counter[str] = Counter()
+        self._reason: str | None = None
+        self._keep_on = False
+        self.stuck = False
+        """Whether a call was seen that JAX keeps others like it off the fast path for: it raised, or had none."""
         self._dispatch = MutableHistogram(DISPATCH_BOUNDS)
         self._lock = threading.RLock()
 
@@ -102,6 +124,19 @@ class CallStats:
                 kind = OTHER
             self._errors[kind] += 1
 
+    def fell(self, cause: str, reason: str, *, keep_on: bool) -> None:
+        """Counts a call that JAX dispatched from Python without compiling anything.
+
+        Args:
+          cause: one of `facts.FASTPATH_CAUSES`.
+          reason: the same as a sentence for a person.
+          keep_on: whether the next calls are to be timed, and so watched, as well.
+        """
+        with self._lock:
+            self._falls[cause] += 1
+            self._reason = reason
+            self._keep_on = self._keep_on or keep_on
+
     def time(self, timing: str) -> None:
         """Puts a `dispatch_timing` in force."""
         self._timing = timing
@@ -115,7 +150,9 @@ class CallStats:
     def spent(self) -> None:
         """All calls that were to be timed have been; where every call is, as many more are to be."""
         self.drain()
-        self.timed = _TIMED_WHEN_SPENT[self._timing]
+        with self._lock:
+            each_turn, self._keep_on = _TIMED_WHILE_SLOW if self._keep_on else _TIMED_WHEN_SPENT, False
+        self.timed = each_turn[self._timing]
 
     def drain(self) -> None:
         """Moves the durations that wait into the histogram."""
@@ -127,6 +164,11 @@ class CallStats:
     def errors(self) -> dict[str, int]:
         with self._lock:
             return dict(self._errors)
+
+    def falls(self) -> tuple[dict[str, int], str | None]:
+        """Calls that JAX dispatched from Python without compiling, by cause, and why the latest was."""
+        with self._lock:
+            return dict(self._falls), self._reason
 
     def dispatch(self) -> Histogram | None:
         """Times of the calls that were timed; None where none was."""

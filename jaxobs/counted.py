@@ -14,12 +14,14 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable
+from sys import getprofile
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from jaxobs import config, explanation, internals, store
+from jaxobs import config, fastpath, internals, naming, store
 from jaxobs.call_stats import CallStats
 from jaxobs.guard import guard, guarded
+from jaxobs.internals.fastpath import this_thread
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +45,8 @@ def _prepare() -> None:
     with guarded("wrapper.prepare"):
         internals.hide_frames(UNSEEN)
         _register_node()
+    with guarded("wrapper.fastpath"):
+        fastpath.prepare(_CALL)
     _prepared = True
 
 
@@ -63,31 +67,48 @@ def unseen(fun: F) -> F:
 
 
 @unseen
-def _counting(fun: Callable[..., Any], stats: CallStats) -> Callable[..., Any]:
-    """What runs when a wrapper of `fun` is called. A closure: that reads variables faster than a method attributes."""
+def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callable[..., Any]:
+    """What runs when a wrapper of `fun` is called. A closure: that reads variables faster than a method attributes.
+
+    Where `watch` is set, the calls that are timed are watched for leaving the fast path (see `jaxobs.fastpath`).
+    """
     counter, took = stats.counter, stats.durations.append
 
     def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807
-        timed = stats.timed
-        if timed:
-            started = perf_counter()
         try:
-            # Without keywords the call is cheaper by a dictionary.
+            if not stats.timed:
+                # Without keywords the call is cheaper by a dictionary.
+                result = fun(*args, **kwargs) if kwargs else fun(*args)
+                if _current(_holder) is _eval_trace or _executes():
+                    next(counter)
+                return result
+            watching = watch and getprofile() is None
+            started = perf_counter()
+            if watching:
+                fastpath.begin()
             result = fun(*args, **kwargs) if kwargs else fun(*args)
+            if watching and this_thread.fall is None:
+                fastpath.end()
+                watching = False
+            seconds = perf_counter() - started
+            if watching:
+                fastpath.looked(stats)
         except BaseException as error:
-            _failed(stats, error)
+            _failed(fun, stats, error)
             leave(error)
             raise
         if _current(_holder) is _eval_trace or _executes():
             next(counter)
-            if timed:
-                took(perf_counter() - started)
-                stats.timed = timed - 1
-                if timed == 1:
-                    _spent(stats)
+            took(seconds)
+            timed = stats.timed = stats.timed - 1
+            if timed <= 0:
+                _spent(stats)
         return result
 
     return __call__
+
+
+_CALL = next(each for each in _counting.__code__.co_consts if isinstance(each, types.CodeType))
 
 
 class CountedFunction:
@@ -98,7 +119,8 @@ class CountedFunction:
     def __init__(self, fun: Any, name: str) -> None:
         self._jaxobs_fun = fun
         self._jaxobs_name = name
-        self.__call__ = _counting(fun, store.current().call_stats(name))
+        stats = store.current().call_stats(name)
+        self.__call__ = _counting(fun, stats, bool(fastpath.watch(fun, stats)))
 
     # For `isinstance`; `type` tells the truth.
     __class__ = property(lambda self: type(self._jaxobs_fun))
@@ -234,7 +256,8 @@ def _delegate_to(kind: type) -> None:
 
 
 @guard("wrapper.failed")
-def _failed(stats: CallStats, error: BaseException) -> None:
+def _failed(fun: Any, stats: CallStats, error: BaseException) -> None:
+    fastpath.raised(fun, stats)
     if _executes():
         next(stats.counter)
         if isinstance(error, Exception):
@@ -282,7 +305,7 @@ def counted(fun: Any, named: Any, name: str | None) -> Any:
         )
     with guarded("wrapper"):
         _prepare()
-        return _kind_for(fun)(fun, name or explanation.function_name(named) or type(named).__qualname__)
+        return _kind_for(fun)(fun, name or naming.function_name(named) or type(named).__qualname__)
     return fun
 
 

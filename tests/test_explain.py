@@ -204,7 +204,7 @@ def test_the_text_tells_findings_first_then_functions_and_reasons(
     assert "Do: Pad it to" in text
     assert "`batch['image']` float32[13,4] -> float32[27,4]" in text
     assert "program.py:9" in text
-    assert all(len(line) <= 100 for line in text.splitlines())
+    assert all(len(line) <= 100 for line in text.splitlines() if "/" not in line), "paths are not cut"
     _, only = explained(capsys, wrong, "--function", "scalar")
     assert "weak_type_at_start" in only and "ragged" not in only
 
@@ -315,7 +315,7 @@ def test_what_the_persistent_cache_did_is_told(tmp_path: pathlib.Path, capsys: p
     assert "1 hit, 1 miss, 0 not asked" in text
     assert "Hits saved 12.0 s of compiling." in text
     assert "f: 1 program not stored, too_fast. Compiled in 0.3 s, below 1 s." in text
-    assert "(differs: flags). XLA_FLAGS had --xla_x." in text
+    assert "(differs: flags). XLA_FLAGS had --xla_x." in " ".join(text.split())
     f = next(each for each in as_object(capsys, log)["functions"] if each["function"] == "f")
     assert f["unsaved"] == [{"reason": "too_fast", "count": 1, "detail": "Compiled in 0.3 s, below 1 s."}]
     assert f["lookups"][0]["differs"] == ["flags"]

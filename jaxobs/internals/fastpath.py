@@ -10,12 +10,13 @@ Python at all. So the interpreter is asked to tell when that code runs. Nothing 
 Both keep out of the way of a profiler or of tools that have taken what they need.
 
 A fall belongs to the wrapper whose frame is right above, if it is one of the function that the wrapper wraps: its frame
-is known by its code object, and has the wrapped callable as `fun`.
+is known by its code object, has the wrapped callable as `fun` and, where it set the profile function, `watching`.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from jaxobs.internals.tracing import is_jit_function
 MONITORS = hasattr(sys, "monitoring")
 """Whether every fall is seen; where not, only those of calls that are watched."""
 
-_MOST_FRAMES_BETWEEN = 16
+_FRAMES_BETWEEN = range(8)
 _MOST_NESTED = 32
 _MOST_OPEN = 64
 _TOOLS = (3, 4)  # those that Python's documentation assigns to nobody
@@ -39,7 +40,7 @@ _READ = {"args_flat", "executable", "jaxpr", "maybe_fastpath_data", "out_flat", 
 
 @dataclass(slots=True, eq=False)
 class Fall:
-    """A call that runs, or ran, JAX's Python dispatch. Live frames: read them now, keep none."""
+    """A call that runs, or ran, JAX's Python dispatch. Live frames, with arguments: read them now, keep none."""
 
     frame: FrameType
     """Of `cache_miss`."""
@@ -48,14 +49,10 @@ class Fall:
     program: Any
     """The `jax.jit` function that was called."""
     made: int
-    """Executables that this process had when the call fell."""
+    """`executables_made` when the call fell."""
     outer: Fall | None = None
     """A fall further up this thread's stack, around a wrapper that is called while it traces."""
     depth: int = 0
-
-    def forget(self) -> None:
-        """Lets go of the frames: that of a dispatch that is over holds all those above it, and the arguments."""
-        del self.frame, self.caller, self.program
 
 
 @functools.cache
@@ -72,8 +69,37 @@ def miss_code() -> CodeType | None:
     return None
 
 
+@functools.cache
+def compile_code() -> CodeType | None:
+    """The code that compiles an executable, or loads it from the persistent cache."""
+    from jax._src import compiler
+
+    return getattr(inspect.unwrap(compiler.compile_or_get_cached), "__code__", None)
+
+
+class _Thread(threading.local):
+    """What is known of one thread."""
+
+    fall: Fall | None = None
+    """Python 3.11: the innermost fall that the profile function saw and nobody has taken yet."""
+    made = 0
+    """Python 3.12: executables that it compiled or loaded while it was watched."""
+
+    def __init__(self) -> None:
+        self.made_before: dict[int, int] = {}
+        """Python 3.12: what it had made when a fall that is not over began, by the number of its frame."""
+
+
+this_thread = _Thread()
+
+
 def executables_made() -> int:
-    """How many executables this process compiled or loaded since JAX's caches were last cleared."""
+    """A count that differs from an earlier one on this thread if an executable was compiled or loaded since.
+
+    On Python 3.11 also if another thread did.
+    """
+    if MONITORS:
+        return this_thread.made
     import jax._src.interpreters.pxla as pxla
 
     made: int = pxla._cached_compilation.cache_info().misses
@@ -82,7 +108,7 @@ def executables_made() -> int:
 
 def sees_falls() -> bool:
     """Whether this JAX lets us see them. Wakes nothing, compiles nothing."""
-    return miss_code() is not None and executables_made() >= 0
+    return miss_code() is not None and compile_code() is not None and executables_made() >= 0
 
 
 def program_of(fun: Any) -> Any:
@@ -97,28 +123,24 @@ def program_of(fun: Any) -> Any:
     return held[0] if len(held) == 1 else None
 
 
-def _fall(frame: FrameType, entry: CodeType) -> Fall | None:
-    """What the frame of `cache_miss` is to a wrapper whose calls run `entry`; None where it is nobody's, or inner."""
+def _caller(frame: FrameType, entry: CodeType) -> FrameType | None:
+    """The frame that runs `entry` right above that of `cache_miss`."""
     above = frame.f_back
-    for _ in range(_MOST_FRAMES_BETWEEN):
-        if above is None or above.f_code is frame.f_code:
-            return None
-        if above.f_code is entry:
-            program = program_of(above.f_locals.get("fun"))
-            mine = program is not None and frame.f_locals.get("fun") is getattr(program, "_fun", None)
-            return Fall(frame, above, program, executables_made()) if mine else None
+    for _ in _FRAMES_BETWEEN:
+        if above is None or above.f_code is entry:
+            return above
         above = above.f_back
     return None
 
 
+def _fall(frame: FrameType, caller: FrameType, made: int) -> Fall | None:
+    """The fall of the wrapper whose frame is `caller`; None if it is one of another function."""
+    program = program_of(caller.f_locals.get("fun"))
+    mine = program is not None and frame.f_locals.get("fun") is getattr(program, "_fun", None)
+    return Fall(frame, caller, program, made) if mine else None
+
+
 # ------------------------------------------------------------------------------------------- Python 3.12 and later
-
-
-class _Open(threading.local):
-    """What this process had made when each of this thread's falls began, by the number of its frame object."""
-
-    def __init__(self) -> None:
-        self.made: dict[int, int] = {}
 
 
 class Monitor:
@@ -127,14 +149,13 @@ class Monitor:
     def __init__(self, entry: CodeType, fell: Callable[[Fall], None]) -> None:
         self._entry = entry
         self._fell = fell
-        self._open = _Open()
+        self._code = miss_code()
         self._tool: int | None = None
 
     def start(self) -> bool:
         """Takes a tool number that nobody has; returns whether there was one."""
         monitoring: Any = getattr(sys, "monitoring", None)
-        code = miss_code()
-        if self._tool is not None or monitoring is None or code is None:
+        if self._tool is not None or monitoring is None or not sees_falls():
             return self._tool is not None
         self._tool = _take_tool(monitoring)
         if self._tool is None:
@@ -142,7 +163,8 @@ class Monitor:
         events = monitoring.events
         monitoring.register_callback(self._tool, events.PY_START, self._began)
         monitoring.register_callback(self._tool, events.PY_RETURN, self._ended)
-        monitoring.set_local_events(self._tool, code, events.PY_START | events.PY_RETURN)
+        monitoring.set_local_events(self._tool, miss_code(), events.PY_START | events.PY_RETURN)
+        monitoring.set_local_events(self._tool, compile_code(), events.PY_START)
         return True
 
     def stop(self) -> None:
@@ -151,25 +173,36 @@ class Monitor:
         tool, self._tool = self._tool, None
         if tool is None or monitoring.get_tool(tool) != _TOOL:
             return
-        monitoring.set_local_events(tool, miss_code(), 0)
+        for code in (miss_code(), compile_code()):
+            monitoring.set_local_events(tool, code, 0)
         for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
             monitoring.register_callback(tool, event, None)
         monitoring.free_tool_id(tool)
 
     def _began(self, code: CodeType, offset: int) -> None:
-        with guarded("fastpath.began"):
-            # Who leaves by an exception is never heard of again. Its number is another's one day.
-            if len(self._open.made) >= _MOST_OPEN:
-                self._open.made.clear()
-            self._open.made[id(sys._getframe(1))] = executables_made()
+        if code is not self._code:
+            this_thread.made += 1
+            return
+        frame = sys._getframe(1)
+        if _caller(frame, self._entry) is None:
+            return
+        # Who leaves by an exception is never heard of again. Its number is another's one day.
+        if len(this_thread.made_before) >= _MOST_OPEN:
+            this_thread.made_before.clear()
+        this_thread.made_before[id(frame)] = this_thread.made
 
     def _ended(self, code: CodeType, offset: int, result: object) -> None:
+        open_ones = this_thread.made_before
+        if not open_ones:
+            return
+        frame = sys._getframe(1)
+        made = open_ones.pop(id(frame), None)
+        if made is None:
+            return
         with guarded("fastpath.ended"):
-            frame = sys._getframe(1)
-            made = self._open.made.pop(id(frame), None)
-            fall = _fall(frame, self._entry) if made is not None else None
-            if fall is not None and made is not None:
-                fall.made = made
+            caller = _caller(frame, self._entry)
+            fall = None if caller is None else _fall(frame, caller, made)
+            if fall is not None:
                 self._fell(fall)
 
 
@@ -187,15 +220,6 @@ def _take_tool(monitoring: Any) -> int | None:
 # ----------------------------------------------------------------------------------------------------- Python 3.11
 
 
-class _Latest(threading.local):
-    """The innermost fall that the profile function saw on this thread and nobody has taken yet."""
-
-    fall: Fall | None = None
-
-
-latest = _Latest()
-
-
 def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None]:
     """What is to be set, with `sys.setprofile`, right before a call from a frame that runs `entry`."""
     missed = miss_code()
@@ -206,32 +230,31 @@ def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None
             if event == "call":
                 with guarded("fastpath.see"):
                     _note(frame, entry)
-        elif code is entry and event == "return":
-            # A signal's exception came between the call and the line that would have taken it off.
+        elif code is entry and event == "return" and frame.f_locals.get("watching"):
+            # Exceptions, of signals perhaps, left out the line that would have taken it off.
             sys.setprofile(None)
 
     return see
 
 
 def _note(frame: FrameType, entry: CodeType) -> None:
-    fall = _fall(frame, entry)
-    if fall is None:
+    caller = _caller(frame, entry)
+    fall = None if caller is None else _fall(frame, caller, executables_made())
+    if fall is None or not fall.caller.f_locals.get("watching"):
+        # It is of a wrapper that was called on the way, from what flattens the arguments.
         return
-    outer = latest.fall
+    outer = this_thread.fall
     if outer is not None and outer.depth < _MOST_NESTED:
         fall.outer, fall.depth = outer, outer.depth + 1
-    latest.fall = fall
+    this_thread.fall = fall
     sys.setprofile(None)
 
 
 def take(caller: FrameType, see: object) -> Fall | None:
-    """The fall of the call that was just made from the frame `caller`, if it fell; ends the watch if it did not.
-
-    Whoever takes it has to `forget` it.
-    """
-    fall = latest.fall
+    """The fall of the call that was just made from the frame `caller`, if it fell; ends the watch if it did not."""
+    fall = this_thread.fall
     if fall is not None and fall.caller is caller:
-        latest.fall = fall.outer
+        this_thread.fall = fall.outer
         return fall
     if sys.getprofile() is see:
         sys.setprofile(None)

@@ -7,10 +7,11 @@ does, but C++ did not use what it has: it cannot hash an argument, has no entry 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from jaxobs.internals.fastpath import MONITORS, Fall, executables_made
 from jaxobs.internals.tracing import trace_state
@@ -22,8 +23,8 @@ _MOST_NAMES = 3
 _MOST_NAME = 80
 
 _lock = threading.RLock()
-_known: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""Executables that an earlier call used, by `id`; a number that came back does not fit."""
+_known: WeakKeyDictionary[Any, Why | None] = WeakKeyDictionary()
+"""Executables that an earlier fall used, and what about each of them rules the fast path out for good."""
 _entries: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 """Entries in the C++ cache of a function that falls account for."""
 
@@ -40,40 +41,36 @@ def forget_new_entries(program: Any) -> None:
         _entries[program] = program._cache_size()
 
 
-def why(fall: Fall, raised_before: bool) -> Why | None:
+def why(fall: Fall, stuck_before: bool) -> Why | None:
     """Why the call fell; None where it brought an executable, or was traced or transformed instead of run.
 
     Args:
       fall: a call whose dispatch has ended.
-      raised_before: whether a call of the function has raised.
+      stuck_before: whether a call was seen that JAX keeps others like it off the fast path for.
     """
     local = fall.frame.f_locals
-    brought = _brought(local.get("executable"), fall.made)
+    executable = local.get("executable")
+    with _lock:
+        is_new = executable is None or executable not in _known
+        if is_new and executable is not None:
+            _known[executable] = _effects(executable, local["jaxpr"])
+        lasting = None if executable is None else _known[executable]
     inserted = _inserted(fall.program)
+    # Where the count is one of the whole process: of a new executable what was made meanwhile could be this one.
+    brought = (is_new or MONITORS) and executables_made() != fall.made
     if brought or "maybe_fastpath_data" not in local or not _runs():
         return None
     if local["maybe_fastpath_data"] is None:
-        return _no_data(local)
-    return _not_used(fall, local, inserted, raised_before)
+        return lasting or _no_data(local)
+    return _not_used(local, inserted, stuck_before)
 
 
 def _runs() -> bool:
-    state = trace_state()
+    state = _trace_state()
     return state.current(state.holder) is state.eval_trace
 
 
-def _brought(executable: Any, made_before: int) -> bool:
-    """Whether the call compiled or loaded its executable.
-
-    The count is one of the whole process: of an executable that no call was seen to use before, one that another thread
-    made meanwhile could be this one, so that it is taken for it.
-    """
-    if executable is None:
-        return executables_made() != made_before
-    with _lock:
-        known = _known.get(id(executable)) is executable
-        _known[id(executable)] = executable
-    return not known and executables_made() != made_before
+_trace_state = functools.cache(trace_state)
 
 
 def _inserted(program: Any) -> bool:
@@ -92,8 +89,29 @@ def _inserted(program: Any) -> bool:
 # -------------------------------------------------------------------------------------------- no data for the fast path
 
 
-def _no_data(local: Mapping[str, Any]) -> Why:
+def _effects(executable: Any, jaxpr: Any) -> Why | None:
+    """What the program does besides computing, if JAX then has no fast path for it."""
     import jax._src.pjit as pjit
+
+    call = getattr(executable, "unsafe_call", None)
+    effects = {type(each) for each in getattr(jaxpr, "effects", ())}
+    if getattr(call, "ordered_effects", None) or getattr(call, "has_unordered_effects", False):
+        return "effects", _calls_back(_names(effects))
+    if getattr(call, "has_host_callbacks", False):
+        return "effects", _calls_back("pure_callback")
+    if any(issubclass(each, getattr(pjit, "RefEffect", ())) for each in effects):
+        return "effects", f"It reads or writes a Ref ({_names(effects)}), which JAX dispatches from Python."
+    return None
+
+
+def _calls_back(effects: str) -> str:
+    return (
+        f"The program calls back to the host ({effects}), as with `jax.debug.print` and `io_callback`, and such "
+        "programs are dispatched from Python. Take that out of the hot function, or call a copy with it every N steps."
+    )
+
+
+def _no_data(local: Mapping[str, Any]) -> Why:
     from jax._src import config
 
     executable, jaxpr = local["executable"], local["jaxpr"]
@@ -108,18 +126,10 @@ def _no_data(local: Mapping[str, Any]) -> Why:
         if getattr(jaxpr, "is_high", getattr(getattr(jaxpr, "jaxpr", None), "is_high", False)):
             return "arguments", "Its arguments or results are of high-level types, which JAX dispatches from Python."
         return "unknown", "JAX ran it without an executable of its own."
-    call = getattr(executable, "unsafe_call", None)
-    effects = _names(type(each) for each in getattr(jaxpr, "effects", ()))
-    if getattr(call, "ordered_effects", None) or getattr(call, "has_unordered_effects", False):
-        return "effects", _has_effects(effects)
-    if getattr(call, "has_host_callbacks", False):
-        return "effects", _has_effects("")
-    if any(isinstance(each, getattr(pjit, "RefEffect", ())) for each in getattr(jaxpr, "effects", ())):
-        return "effects", f"It reads or writes a Ref ({effects}), which JAX dispatches from Python."
     strange = _strange_outputs(local["out_flat"])
     if strange:
         return "outputs", f"It returns {strange}, and the fast path makes plain arrays only."
-    return "unknown", f"JAX gave its C++ dispatch nothing for the executable ({_name(type(call))})."
+    return "unknown", f"JAX gave its C++ dispatch nothing for the executable ({_name(type(executable))})."
 
 
 def _is_on(config: Any, option: str) -> bool:
@@ -130,14 +140,6 @@ def _configured(option: str) -> Why:
     return (
         "configuration",
         f"`{option}` is set, and JAX has no fast path with it. Unset it when you are done debugging.",
-    )
-
-
-def _has_effects(effects: str) -> str:
-    named = f" ({effects})" if effects else ""
-    return (
-        f"The program calls back to the host or has other effects{named}, such as `jax.debug.print` and `io_callback`, "
-        "which JAX dispatches from Python. Take them out of the hot function, or call a copy with them every N steps."
     )
 
 
@@ -152,7 +154,7 @@ def _strange_outputs(outputs: Iterable[Any]) -> str:
 # ------------------------------------------------------------------------------------ data that C++ did not find or use
 
 
-def _not_used(fall: Fall, local: Mapping[str, Any], inserted: bool, raised_before: bool) -> Why:
+def _not_used(local: Mapping[str, Any], inserted: bool, stuck_before: bool) -> Why:
     strange = _strange_arguments(local["args_flat"])
     if strange:
         return "arguments", (
@@ -170,10 +172,10 @@ def _not_used(fall: Fall, local: Mapping[str, Any], inserted: bool, raised_befor
             "Nothing compiled, but such a call was new to the fast path, which tells apart what the compiler does not: "
             "NumPy arrays, numbers, JAX arrays, committed ones, contexts. The next such call is fast."
         )
-    if raised_before:
-        return "earlier_failure", (
-            "The first call with these arguments raised, and JAX then keeps such calls off the fast path for good. "
-            "Call the function's `clear_cache()` once, at the price of compiling again."
+    if stuck_before:
+        return "stuck_entry", (
+            "The first call with these arguments raised, or ran where JAX has no fast path, and that keeps all others "
+            "off it. Call the function's `clear_cache()` once, at the price of compiling again."
         )
     return "unknown", "JAX has what the fast path needs, but its C++ dispatch did not use it."
 

@@ -7,6 +7,7 @@ holders of `jax._src.config`, each of which is a context manager for the thread.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -81,6 +82,8 @@ def scope(wanted: Mapping[str, Any], mesh: tuple[str, Any] | None = None, device
             stack.enter_context(jax.default_device(device))
         if mesh is not None and mesh_in_use() != mesh:
             how, entered = mesh
-            enter = getattr(jax, "set_mesh", None) or getattr(jax.sharding, "use_mesh")  # noqa: B009
-            stack.enter_context(enter(entered) if how == "set_mesh" else entered)
+            set_mesh = getattr(jax, "set_mesh", None) or getattr(jax.sharding, "use_mesh")  # noqa: B009
+            with warnings.catch_warnings():  # newer releases advise against `with mesh:`, which is not our choice
+                warnings.simplefilter("ignore", DeprecationWarning)
+                stack.enter_context(set_mesh(entered) if how == "set_mesh" else entered)
         yield

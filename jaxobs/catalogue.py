@@ -15,6 +15,7 @@ from jaxobs.facts import (
     CAUSES,
     EAGER,
     PHASES,
+    UNSAVED,
     DeviceMemory,
     DeviceState,
     FunctionState,
@@ -147,6 +148,11 @@ METRICS: tuple[Metric, ...] = (
         help="Calls of instrumented functions that raised, by the type of the exception.",
     ),
     Metric(
+        name="jax_fastpath_misses_total", kind="counter", labels=("function",),
+        read=_per_function(lambda f: [((), sum(f.fastpath_misses.values()))] if f.fastpath_watched else []),
+        help="Calls of instrumented functions that JAX dispatched from Python although nothing compiled.",
+    ),
+    Metric(
         name="jax_persistent_cache_requests_total", kind="counter", labels=("function", "result"),
         values=(("result", CACHE_RESULTS),),
         read=_per_function(lambda f: [((result,), n) for result, n in f.cache.items()]),
@@ -154,13 +160,24 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         name="jax_persistent_cache_unsaved_total", kind="counter", labels=("reason",),
+        values=(("reason", tuple(reason for reason in UNSAVED if reason != "disabled")),),
         read=lambda s: [((reason,), n) for reason, n in s.cache.unsaved.items()],
         help="Compiled programs that were not stored in the persistent cache although it is on.",
     ),
     Metric(
         name="jax_persistent_cache_saved_seconds_total", kind="counter", unit="seconds",
         read=lambda s: [((), s.cache.saved_seconds)],
-        help="Compile time that persistent-cache hits saved, from JAX's own record in whole seconds.",
+        help="Compile time that cache hits saved: by the compile that jaxobs saw, else by JAX's whole seconds.",
+    ),
+    Metric(
+        name="jax_persistent_cache_bytes", kind="gauge", unit="bytes",
+        read=lambda s: [] if s.cache.bytes is None else [((), s.cache.bytes)],
+        help="Size of the persistent cache's entries on disk; absent where its directory is out of sight.",
+    ),
+    Metric(
+        name="jax_persistent_cache_entries", kind="gauge",
+        read=lambda s: [] if s.cache.entries is None else [((), s.cache.entries)],
+        help="Compiled programs in the persistent cache's directory.",
     ),
     Metric(
         name="jax_device_memory_in_use_bytes", kind="gauge", labels=("device",), unit="bytes",

@@ -72,7 +72,9 @@ class Settings:
         1000, "Recent events of each kind kept in memory for the live page and the API.", least=1, most=1_000_000
     )
     static_values: bool = _setting(
-        True, "Whether reasons quote static arguments and pytree metadata by a bounded repr."
+        True,
+        "Whether reasons quote static arguments and pytree metadata by a bounded repr, and signatures in the "
+        "event log have them.",
     )
 
 

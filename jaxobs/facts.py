@@ -37,6 +37,18 @@ CAUSES = (
 )
 """Why something compiled: the values of the label and of the field `cause`."""
 
+FASTPATH_CAUSES = (
+    "new_signature",
+    "effects",
+    "arguments",
+    "outputs",
+    "configuration",
+    "cache_full",
+    "stuck_entry",
+    "unknown",
+)
+"""Why JAX dispatched a call from Python although nothing compiled. All but the first go on call after call."""
+
 PHASES = ("trace", "lower", "compile", "cache_load")
 """The phases of a cache miss. A persistent-cache hit has `cache_load` in the place of `compile`."""
 
@@ -265,7 +277,11 @@ class FunctionState:
     errors: Mapping[str, int] = field(default_factory=dict)
     """Calls that raised, by the exception's type."""
     fastpath_misses: Mapping[str, int] = field(default_factory=dict)
-    """Calls that fell to Python without compiling anything, by the reason that JAX lets one see."""
+    """Calls that JAX dispatched from Python although nothing compiled, by cause, one of `FASTPATH_CAUSES`."""
+    fastpath_reason: str | None = None
+    """Why the latest of them was, as a sentence for a person, with what to do."""
+    fastpath_watched: bool = False
+    """Whether such calls are seen: those of `jax.jit` functions are, where JAX and Python allow it."""
     dispatch: Histogram | None = None
     """Seconds from call to return of instrumented calls, of those that were timed."""
     last_compiled: float | None = None

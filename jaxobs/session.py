@@ -311,6 +311,14 @@ def snapshot() -> Snapshot:
     return store.current().snapshot()
 
 
+def hand_over(since: float) -> list[Callable[[], None]]:
+    """What was lowered on this thread since then, for a compile elsewhere: to be called on the thread that compiles."""
+    with guarded("hand_over"):
+        sources = [] if _session is None else _session.sources
+        return [source.hand_over(since) for source in sources if hasattr(source, "hand_over")]
+    return []
+
+
 def finish(reason: str, detail: str | None = None, code: int | None = None) -> None:
     """Writes the last state, once: the `exit` event and the metrics file."""
     if _session is not None:

@@ -30,6 +30,7 @@ from jaxobs.facts import (
     DeviceMemory,
     DeviceState,
     Event,
+    Finding,
     FunctionState,
     ObserverState,
     OpenCompilation,
@@ -45,6 +46,7 @@ RECENT_HISTORY = 120
 MOST_CHANGES = 12_000
 """Changes that the kept events of one kind may list together."""
 MOST_NOTES = 20
+MOST_FINDINGS = 100
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class _Function:
 
     def frozen(self) -> FunctionState:
         stats = self.stats
+        falls, why = ({}, None) if stats is None else stats.falls()
         return FunctionState(
             name=self.name,
             calls=None if stats is None else stats.calls,
@@ -71,6 +74,9 @@ class _Function:
             phase_counts=dict(self.phase_counts),
             cache=dict(self.cache),
             errors={} if stats is None else stats.errors(),
+            fastpath_misses=falls,
+            fastpath_reason=why,
+            fastpath_watched=stats is not None and stats.watched,
             dispatch=stats.dispatch() if stats is not None and self.shows_dispatch else None,
             last_compiled=self.last_compiled,
             last_reason=self.last_reason,
@@ -108,6 +114,13 @@ class _Ring:
             self.append(event)
 
 
+def _kept(event: Event) -> Event:
+    """The event without its recorded signature: that is for the event log, and would take a ring's memory."""
+    if isinstance(event, Compilation) and event.signature is not None:
+        return dataclasses.replace(event, signature=None)
+    return event
+
+
 def _changes(event: Event) -> int:
     return len(event.changes) if isinstance(event, Compilation) else 0
 
@@ -118,6 +131,8 @@ class Store:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self._subscribers: list[Callable[[Event], None]] = []
+        self._answering: list[Callable[[Event], None]] = []
+        """Subscribers that record events of their own: the others have seen an event before its answer."""
         self.freshen: Callable[[], None] | None = None
         """Called before a snapshot; whoever samples may take a sample first, if that is cheap."""
         self.reset()
@@ -132,6 +147,8 @@ class Store:
         self._dropped: Counter[str] = Counter()
         self._unsaved: Counter[str] = Counter()
         self._saved_seconds = 0.0
+        self._findings: dict[str, Finding] = {}
+        self._cache_size: tuple[int | None, int | None, int | None] = (None, None, None)
         self._open: dict[int, list[OpenCompilation]] = {}
         self._devices: dict[str, DeviceState] = {}
         self._versions: dict[str, str] = {}
@@ -171,15 +188,20 @@ class Store:
 
     # ------------------------------------------------------------------------------------------ coming in
 
-    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Calls `callback` with each event from now on, on the thread that records it; returns the way out."""
+    def subscribe(self, callback: Callable[[Event], None], *, answers: bool = False) -> Callable[[], None]:
+        """Calls `callback` with each event from now on, on the thread that records it; returns the way out.
+
+        Args:
+          answers: whether it records events of its own, which it may; it is called after all that do not.
+        """
+        subscribers = self._answering if answers else self._subscribers
         with self._lock:
-            self._subscribers.append(callback)
+            subscribers.append(callback)
 
         def unsubscribe() -> None:
             with self._lock:
-                if callback in self._subscribers:
-                    self._subscribers.remove(callback)
+                if callback in subscribers:
+                    subscribers.remove(callback)
 
         return unsubscribe
 
@@ -192,12 +214,14 @@ class Store:
             event = dataclasses.replace(event, sequence=sequence, pid=os.getpid(), process_index=index)
             if event.kind not in self._rings:
                 self._rings[event.kind] = _Ring(self.settings.max_events)
-            self._rings[event.kind].append(event)
+            self._rings[event.kind].append(_kept(event))
             if isinstance(event, Compilation):
                 self._add_compilation(event)
             elif isinstance(event, CacheLookup):
                 self._saved_seconds += max(0.0, event.saved_seconds or 0.0)
-            subscribers = tuple(self._subscribers)
+            elif isinstance(event, Finding):
+                self._keep_finding(event)
+            subscribers = (*self._subscribers, *self._answering)
         for callback in subscribers:
             with guard.guarded("subscriber"):
                 callback(event)
@@ -222,6 +246,22 @@ class Store:
         row.last_compiled, row.last_reason = event.time, event.reason
         if event.cache == "miss" and event.uncached_because is not None:
             self._unsaved[event.uncached_because] += 1
+
+    def _keep_finding(self, finding: Finding) -> None:
+        self._findings.pop(finding.id, None)
+        self._findings[finding.id] = finding
+        if len(self._findings) > MOST_FINDINGS:
+            del self._findings[next(iter(self._findings))]
+            self._dropped["findings"] += 1
+
+    def refresh_finding(self, finding: Finding) -> None:
+        """A finding that was recorded has grown, too little to be told again: the snapshot has it as it stands now."""
+        with self._lock:
+            told = self._findings.get(finding.id)
+            if told is not None:
+                self._keep_finding(
+                    dataclasses.replace(finding, process_index=told.process_index, pid=told.pid, sequence=told.sequence)
+                )
 
     def _row(self, name: str) -> _Function:
         name = label(name)
@@ -283,6 +323,11 @@ class Store:
             if len(history) > MOST_HISTORY:
                 history = history[:-RECENT_HISTORY:2] + history[-RECENT_HISTORY:]
             self._devices[state.device] = dataclasses.replace(state, memory=memory, history=history)
+
+    def set_cache_size(self, size: int | None, entries: int | None, grown: int | None) -> None:
+        """Bytes and entries of the persistent cache on disk, and by how much it grew; None where out of sight."""
+        with self._lock:
+            self._cache_size = (size, entries, grown)
 
     def describe(
         self, *, versions: Mapping[str, str] | None = None, capabilities: Mapping[str, bool] | None = None
@@ -360,6 +405,9 @@ class Store:
                     directory=directory,
                     unsaved=dict(self._unsaved),
                     saved_seconds=self._saved_seconds,
+                    bytes=self._cache_size[0],
+                    entries=self._cache_size[1],
+                    grown_bytes=self._cache_size[2],
                 ),
                 observer=ObserverState(
                     installed=self.installed,
@@ -370,6 +418,7 @@ class Store:
                     notes=tuple(self._notes),
                 ),
                 last_sequence=self._sequence,
+                findings=tuple(reversed(self._findings.values())),
             )
 
     def _in_progress(self) -> tuple[OpenCompilation, ...]:

@@ -98,7 +98,7 @@ FUNCTIONS = (
         last_reason=(
             "Argument kv_cache was bfloat16[8,512,128], is now bfloat16[8,640,128]; grow the cache in powers of two."
         ),
-        fastpath_misses={"unsupported_argument": 412, "cache_full": 33},
+        fastpath_misses={"arguments": 412, "cache_full": 33},
     ),
     function(
         "maxtext.checkpointing.restore_shard",

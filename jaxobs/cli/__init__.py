@@ -31,6 +31,7 @@ examples:
   jaxobs run train.py --steps 1000       your own, unchanged; then open http://127.0.0.1:9464/
   jaxobs run --port 0 --event-log events.jsonl -m mypackage.train
   jaxobs top http://127.0.0.1:9464/      the same in a terminal
+  jaxobs explain events.jsonl            what compiled and why, with findings and advice
 
 `jaxobs COMMAND --help` tells more. Exit codes: 0 fine, 1 findings, 2 usage."""
 

@@ -11,8 +11,8 @@ from jaxobs.internals import cache_lookups as cache_lookups
 from jaxobs.internals import cache_state as cache_state
 from jaxobs.internals import context as context
 from jaxobs.internals import executables as executables
-from jaxobs.internals import scopes as scopes
 from jaxobs.internals import flax_graphs as flax_graphs
+from jaxobs.internals import scopes as scopes
 from jaxobs.internals.backends import backends_awake as backends_awake
 from jaxobs.internals.backends import clients as clients
 from jaxobs.internals.backends import default_platform as default_platform

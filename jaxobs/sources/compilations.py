@@ -195,7 +195,7 @@ class Compilations:
         written = None
         if self._store.settings.event_log and not eager and miss.transform is None:
             with guarded("recorded"):
-                written = recorded.record(call.fun, signature)
+                written = recorded.record(call.fun, signature, values=self._store.settings.static_values)
         self._store.record(
             Compilation(
                 time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
@@ -205,10 +205,11 @@ class Compilations:
             )
         )  # fmt: skip
 
-    def hand_over(self) -> Callable[[], None]:
-        """Takes away what was lowered last on this thread; the result, called, lets it wait on the caller's thread."""
-        ended = self._thread.waiting[-2:]
-        del self._thread.waiting[-2:]
+    def hand_over(self, since: float) -> Callable[[], None]:
+        """Takes away what was lowered on this thread since then; called, the result lets it wait on another thread."""
+        waiting = self._thread.waiting
+        ended = [each for each in waiting if each.started >= since]
+        waiting[:] = [each for each in waiting if each.started < since]
         return lambda: self._thread.waiting.extend(ended)
 
     # ---------------------------------------------------------------------------------------- helpers

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import gc
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -67,6 +68,8 @@ jitted_and_not_called = jax.jit(before_and_not_called)
 jitted_and_called(ones(3))
 
 import jaxobs  # noqa: E402
+from jaxobs import store  # noqa: E402
+from jaxobs.cache_records import KEY_PARTS, read  # noqa: E402
 
 count_truth()
 jaxobs.install()
@@ -446,6 +449,90 @@ def calls() -> None:
     jax.vmap(jitted)(ones(4, 2))
 
 
+@scenario
+def fast_path() -> None:
+    """Calls that JAX dispatches from Python although nothing compiles, as often as the interpreter sees it happen."""
+
+    @user
+    def plain_fast(x):
+        return x - 7
+
+    @user
+    def effectful(x):
+        jax.debug.callback(lambda value: None, x)
+        return x - 8
+
+    @user
+    def fails_first(x):
+        if not ready:
+            raise ValueError("not yet")
+        return x - 9
+
+    @user
+    def keyed(key):
+        return jax.random.split(key)[0]
+
+    def entries(call: Callable[[], Any]) -> int:
+        count = 0
+
+        def trace(frame: Any, event: str, argument: Any) -> None:
+            nonlocal count
+            count += frame.f_code.co_name == "cache_miss" and frame.f_code.co_filename.endswith("pjit.py")
+
+        sys.settrace(trace)
+        try:
+            call()
+        finally:
+            sys.settrace(None)
+        return count
+
+    def misses(name: str) -> dict[str, int]:
+        return dict(next(f for f in jaxobs.snapshot().functions if f.name.endswith(f".{name}")).fastpath_misses)
+
+    ready = False
+    fast, slow, first, key = map(jaxobs.jit, (plain_fast, effectful, fails_first, keyed))
+    with contextlib.suppress(ValueError):
+        first(ones(2))
+    ready = True
+    made = jax.random.key(0)
+    for function, argument in ((fast, ones(2)), (slow, ones(2)), (first, ones(2)), (key, made), (key, key(made))):
+        function(argument)
+    before = {name: misses(name) for name in ("plain_fast", "effectful", "fails_first")}
+    check("none while they compiled", {"plain_fast": {}, "effectful": {}, "fails_first": {}}, before)
+    again = {fast: ones(2), slow: ones(2), first: ones(2), key: made}
+    seen_to_fall = [entries(lambda f=f, x=x: [f(x) for _ in range(3)]) for f, x in again.items()]
+    jax.effects_barrier()
+    check("the truth", [0, 3, 3, 0], seen_to_fall)
+    check("fast", {}, misses("plain_fast"))
+    check("effects", {"effects": 3}, misses("effectful"))
+    check("after a failure", {"stuck_entry": 3}, misses("fails_first"))
+    fast(np.ones(2, np.float32))
+    fast(np.ones(2, np.float32))
+    check("NumPy arrays, once", {"new_signature": 1}, misses("plain_fast"))
+    check("keys", True, set(misses("keyed")) <= {"new_signature"})
+    jax.grad(lambda x: slow(x).sum())(ones(2))
+    jax.jit(user(lambda_named("outer_of_effectful", lambda x: slow(x))))(ones(2))
+    check("not under transformations", {"effects": 3}, misses("effectful"))
+    if tools():
+
+        class Held:
+            def __init__(self) -> None:
+                self.jitted = jax.jit(effectful)
+
+            def __call__(self, x):
+                return self.jitted(x)
+
+        library = jaxobs.instrument(Held(), name="library.held")
+        for _ in range(3):
+            library(ones(2))
+        check("held by a library's callable", {"effects": 3}, misses("held"))
+
+
+def tools() -> list[str | None]:
+    """Who observes this interpreter; none can before Python 3.12."""
+    return [sys.monitoring.get_tool(number) for number in range(6)] if hasattr(sys, "monitoring") else []
+
+
 def lambda_named(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     """`fun` under another name."""
     fun.__name__ = fun.__qualname__ = name
@@ -508,9 +595,11 @@ def uninstalled() -> None:
     ]
     left = [c for each in lists for c in each if getattr(c, "__module__", "").startswith("jaxobs")]
     check("no listener left", 0, len(left))
+    check("no tool left", False, "jaxobs" in tools())
     jaxobs.install()
     with compared("uninstalled"):
         jax.jit(user(lambda_named("seen_again", lambda x: x + 6)))(ones(2))
+    check("the tool again", bool(tools()), "jaxobs" in tools())
     check("seen again", 1, seen()["seen_again"])
 
 
@@ -543,6 +632,8 @@ def cache_worker(directory: str) -> None:
     jax.config.update("jax_compilation_cache_dir", directory)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    jaxobs.install(event_log=os.path.join(directory, "log", "events.jsonl"))
+    hashed = hashes_that_jax_logs()
 
     @user
     @jax.jit
@@ -582,13 +673,42 @@ def cache_worker(directory: str) -> None:
     for name in ("stored", "too_fast", "not_cached"):
         check(f"compiled or not: {name}", compiled[name], sum(n for c, n in by_cache[name].items() if c != "hit"))
     facts = {"by_cache": by_cache, "phases": phases, "unsaved": dict(snapshot.cache.unsaved)}
+    facts["differs"] = [list(each.differs) for each in store.current().events(kind="cache_lookup")[0]]
+    facts["because"] = [each.uncached_because for each in store.current().events(kind="compilation")[0]]
+    for record in read(os.path.join(directory, "log")):
+        if record.pid == os.getpid():
+            mine = [record.parts.get(part, "none") for part in KEY_PARTS]
+            logged = [[each[:12] for each in hashed[at : at + 8]] for at in range(0, len(hashed), 8)]
+            check("parts of the key as JAX logs them", True, mine in logged)
     print(json.dumps({"checks": checks, **facts, "internal_errors": snapshot.observer.internal_errors}))
 
 
+def hashes_that_jax_logs() -> list[str]:
+    """What JAX logs of the parts of its keys, in its order; grows with each key."""
+    found: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            text, _, digest = record.getMessage().rpartition(": ")
+            if text.startswith("get_cache_key hash of serialized"):
+                found.append(digest)
+
+    logger = logging.getLogger("jax._src.cache_key")
+    logger.addHandler(Keep())
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    return found
+
+
 def persistent_cache() -> None:
-    """A cold and a warm process over one directory: stored, below the threshold, and switched off."""
+    """A cold and a warm process over one directory: stored, below the threshold, and switched off; and another flag."""
     with tempfile.TemporaryDirectory() as directory:
         runs = [run_cache_worker(directory) for _ in range(2)]
+        flagged = run_cache_worker(directory, "--xla_cpu_enable_fast_math=true")
+    check("what differs, cold", [[], [], []], runs[0]["differs"])
+    check("what differs, with another flag", [["flags"]] * 3, flagged["differs"])
+    check("why not stored, each", [None, None, "too_fast", "disabled"], runs[0]["because"])
+    checks.extend({**each, "scenario": f"{each['scenario']}, with a flag"} for each in flagged["checks"])
     for run, temperature in zip(runs, ("cold", "warm"), strict=True):
         checks.extend({**each, "scenario": f"{each['scenario']}, {temperature}"} for each in run["checks"])
         check(f"internal errors, {temperature}", {}, run["internal_errors"])
@@ -606,9 +726,9 @@ def persistent_cache() -> None:
     check("why not stored", {"too_fast": 1}, runs[0]["unsaved"])
 
 
-def run_cache_worker(directory: str) -> Any:
+def run_cache_worker(directory: str, *flags: str) -> Any:
     """The report of a process of its own."""
-    command = [sys.executable, __file__, "--cache", directory]
+    command = [sys.executable, __file__, "--cache", directory, *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"The process with the cache ended with {done.returncode}:\n{done.stderr[-2000:]}")

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jaxobs.facts import ArrayGroup
     from jaxobs.store import Store
 
 DEVICES = 8
@@ -14,9 +15,19 @@ PHASES = {"trace": 0.12, "lower": 0.05, "compile": 1.7}
 
 
 def full_store() -> Store:
-    """200 functions with causes, phases and dispatch times, 8 devices with their history, full rings of events."""
+    """200 functions with causes, phases, times and programs, 8 devices with their history, full rings of events."""
     from jaxobs.config import Settings
-    from jaxobs.facts import CAUSES, EAGER, CacheLookup, Change, Compilation, DeviceMemory, DeviceState
+    from jaxobs.facts import (
+        CAUSES,
+        EAGER,
+        INSTRUCTION_KINDS,
+        MEMORY_SECTIONS,
+        CacheLookup,
+        Change,
+        Compilation,
+        DeviceMemory,
+        DeviceState,
+    )
     from jaxobs.store import MOST_HISTORY, Store
 
     settings = Settings()
@@ -42,11 +53,17 @@ def full_store() -> Store:
                 time=now, function=function_name(number % settings.max_functions), cause=CAUSES[number % 5],
                 reason=f"`train.step` compiled again, number {number}. " * 8, changes=changes, phases=PHASES,
                 cache=("miss", "hit")[number % 2], call_site=f"/home/someone/project/train.py:{number}",
-                fingerprint=f"{number:012x}",
+                fingerprint=f"{number:012x}", flops=1e12 + number, bytes_accessed=1e9 + number,
+                memory=dict.fromkeys(MEMORY_SECTIONS, 2**30 + number),
             )
         )  # fmt: skip
         store.record(CacheLookup(time=now, function=function_name(0), result="hit", key=f"jit_step-{number:064x}"))
     store.record(Compilation(time=now, function="add", cause="first_call", reason=EAGER, phases=PHASES, eager=True))
+    for number in range(settings.max_functions):
+        store.set_instructions(
+            function_name(number), now, dict.fromkeys(INSTRUCTION_KINDS, 1000), {"all-reduce": 2**30}
+        )
+    store.set_holdings(_groups(), 500)
     for number in range(DEVICES):
         device = DeviceState(device=f"gpu:{number}", id=number, platform="gpu", device_kind="H200", process_index=0)
         for sample in range(MOST_HISTORY):
@@ -54,10 +71,24 @@ def full_store() -> Store:
             memory = DeviceMemory(
                 time=now + sample, device=device.device, in_use_bytes=size, peak_bytes=size, limit_bytes=2**37,
                 reserved_bytes=0, largest_free_block_bytes=2**35, live_arrays=10_000 + sample, live_array_bytes=size,
+                high_water_bytes=size, other_space_bytes={"pinned_host": size},
             )  # fmt: skip
             store.set_device(device, store.record(memory))
     store.tick()
     return store
+
+
+def _groups() -> tuple[ArrayGroup, ...]:
+    from jaxobs.facts import ArrayGroup
+    from jaxobs.sources.devices import MOST_GROUPS
+
+    return tuple(
+        ArrayGroup(
+            shape=(number, 4096), dtype="float32", sharding="P('data', None) over data=4, model=2",
+            memory_kind="device", count=number, bytes_per_device={f"gpu:{each}": 2**30 for each in range(DEVICES)},
+        )
+        for number in range(MOST_GROUPS)
+    )  # fmt: skip
 
 
 def function_name(number: int) -> str:

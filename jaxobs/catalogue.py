@@ -7,6 +7,7 @@ yields nothing for what is not known: absent, never zero.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -14,12 +15,17 @@ from jaxobs.facts import (
     CACHE_RESULTS,
     CAUSES,
     EAGER,
+    INSTRUCTION_KINDS,
+    MEMORY_SECTIONS,
     PHASES,
+    THROTTLE_REASONS,
     UNSAVED,
+    AcceleratorState,
     DeviceMemory,
     DeviceState,
     FunctionState,
     Histogram,
+    ProgramState,
     Snapshot,
 )
 
@@ -32,7 +38,7 @@ KINDS = ("counter", "gauge", "histogram", "summary", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric family. `jax_*` tells of the workload, `jaxobs_*` of the observer."""
+    """One metric family. `jax_*` tells of the workload, `accelerator_*` of the devices, `jaxobs_*` of the observer."""
 
     name: str
     """As in the exposition: counters end in `_total`, the unit is part of the name."""
@@ -41,7 +47,7 @@ class Metric:
     read: Callable[[Snapshot], Iterable[tuple[Labels, Value]]]
     labels: Labels = ()
     unit: str = ""
-    """`seconds`, `bytes`, `ratio`; empty for what is merely counted."""
+    """`seconds`, `bytes`, `ratio`, `joules`, ...; empty for what is merely counted."""
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Labels whose values are a closed set, with the set."""
 
@@ -83,6 +89,27 @@ def _per_function(
     return samples
 
 
+MOST_PROGRAMS = 8
+"""Functions whose program has series, at most ten each: those that take most memory. The snapshot has all."""
+
+
+def _programs(
+    read: Callable[[ProgramState], Iterable[tuple[Labels, Value]]],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    def size(function: FunctionState) -> float:
+        memory = {} if function.program is None else function.program.memory
+        return sum(memory.get(section, 0) for section in ("argument", "output", "temp"))
+
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        known = [function for function in snapshot.functions if function.program is not None]
+        for function in heapq.nlargest(MOST_PROGRAMS, known, key=size):
+            assert function.program is not None
+            for labels, value in read(function.program):
+                yield (function.name, *labels), value
+
+    return samples
+
+
 def _memory(
     read: Callable[[DeviceMemory], int | None],
 ) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
@@ -103,6 +130,50 @@ def _device_info(device: DeviceState) -> Labels:
         str(device.process_index),
         device.pci_bus_id or "",
     )
+
+
+def _accelerators(
+    read: Callable[[AcceleratorState], Iterable[tuple[Labels, float | None]]],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        for state in snapshot.accelerators:
+            for labels, value in read(state):
+                if value is not None:
+                    yield (state.device, *labels), value
+
+    return samples
+
+
+def _throttled(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    if state.throttle_reasons is not None:
+        for reason in THROTTLE_REASONS:
+            yield (reason,), float(reason in state.throttle_reasons)
+
+
+def _clocks(state: AcceleratorState) -> Iterator[tuple[Labels, float | None]]:
+    yield ("sm",), state.sm_clock_hertz
+    yield ("memory",), state.memory_clock_hertz
+
+
+def _ecc_errors(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    for error, by_counter in state.ecc_errors.items():
+        for counter, count in by_counter.items():
+            yield (error, counter), count
+
+
+def _nvlink_bytes(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    for direction in ("transmit", "receive"):
+        counts = [link[direction] for link in state.nvlink_bytes.values() if direction in link]
+        if counts:
+            yield (direction,), sum(counts)
+
+
+def _process_memory(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    """Only where each process can be told to be this one or another, and each says what it holds."""
+    processes = state.processes or ()
+    if all(each.ours is not None and each.bytes is not None for each in processes):
+        for label, ours in (("self", True), ("others", False)) if processes else ():
+            yield (label,), sum(each.bytes or 0 for each in processes if each.ours is ours)
 
 
 _VERSIONS = ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")
@@ -212,6 +283,139 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="jax_live_array_bytes", kind="gauge", labels=("device",), unit="bytes",
         read=_memory(lambda m: m.live_array_bytes), help="Bytes of the shards of live arrays on the device.",
+    ),
+    Metric(
+        name="jax_out_of_memory_total", kind="counter", labels=("function", "device"),
+        read=_per_function(lambda f: [((device,), n) for device, n in f.out_of_memory.items()]),
+        help="Calls that died of memory; device is empty where the error does not tell it.",
+    ),
+    Metric(
+        name="jax_device_memory_high_water_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_memory(lambda m: m.high_water_bytes),
+        help="Most bytes known to have been in use within the last minute.",
+    ),
+    Metric(
+        name="jax_live_array_space_bytes", kind="gauge", labels=("device", "space"), unit="bytes",
+        read=lambda s: [
+            ((device.device, space), size)
+            for device in s.devices if device.memory is not None
+            for space, size in device.memory.other_space_bytes.items()
+        ],
+        help="Bytes of live arrays in the memories of a device that are not its own, such as pinned_host.",
+    ),
+    Metric(
+        name="jax_program_memory_bytes", kind="gauge", labels=("function", "section"), unit="bytes",
+        values=(("section", MEMORY_SECTIONS),), read=_programs(lambda p: [((k,), v) for k, v in p.memory.items()]),
+        help="Bytes that the latest program of a function takes on one device, by the compiler's analysis.",
+    ),
+    Metric(
+        name="jax_program_flops", kind="gauge", labels=("function",),
+        read=_programs(lambda p: [] if p.flops is None else [((), p.flops)]),
+        help="Floating-point operations of one execution of a function's latest program on one device.",
+    ),
+    Metric(
+        name="jax_program_instructions", kind="gauge", labels=("function", "kind"),
+        values=(("kind", INSTRUCTION_KINDS),),
+        read=_programs(lambda p: [((k,), v) for k, v in (p.instructions or {}).items()]),
+        help="Instructions of a function's latest program after optimisation; what is inside a fusion is part of it.",
+    ),
+    Metric(
+        name="jax_executables", kind="gauge", read=lambda s: [] if s.executables is None else [((), s.executables)],
+        help="Compiled programs that are loaded.",
+    ),
+    Metric(
+        name="accelerator_info", kind="info",
+        labels=("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent"),
+        read=_accelerators(
+            lambda a: [((a.uuid, a.model or "", a.pci_bus_id or "", a.driver_version or "", a.parent or ""), 1)]
+        ),
+        help="Devices as their driver knows them; `mig_parent` is the UUID of the device that an instance is part of.",
+    ),
+    Metric(
+        name="accelerator_up", kind="gauge", labels=("device",), read=_accelerators(lambda a: [((), float(a.up))]),
+        help="Whether the device answers its driver: 0 where it is lost or hangs, and then its gauges are absent.",
+    ),
+    Metric(
+        name="accelerator_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.utilization)]),
+        help="Share of the driver's sample period, up to a second, in which any program ran on the device.",
+    ),
+    Metric(
+        name="accelerator_memory_controller_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.memory_controller_utilization)]),
+        help="Share of the driver's sample period in which the device's memory was read or written.",
+    ),
+    Metric(
+        name="accelerator_memory_used_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_accelerators(lambda a: [((), a.memory_used_bytes)]),
+        help="Memory that all processes together hold, the part that JAX preallocated and does not use included.",
+    ),
+    Metric(
+        name="accelerator_memory_total_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_accelerators(lambda a: [((), a.memory_total_bytes)]), help="Memory that the device has.",
+    ),
+    Metric(
+        name="accelerator_process_memory_bytes", kind="gauge", labels=("device", "process"), unit="bytes",
+        values=(("process", ("self", "others")),), read=_accelerators(_process_memory),
+        help="Memory that this process holds, and that others do; absent where they cannot be told apart.",
+    ),
+    Metric(
+        name="accelerator_processes", kind="gauge", labels=("device",),
+        read=_accelerators(lambda a: [] if a.processes is None else [((), len(a.processes))]),
+        help="Processes that compute on the device.",
+    ),
+    Metric(
+        name="accelerator_power_watts", kind="gauge", labels=("device",), unit="watts",
+        read=_accelerators(lambda a: [((), a.power_watts)]), help="Power that the whole board draws.",
+    ),
+    Metric(
+        name="accelerator_power_limit_watts", kind="gauge", labels=("device",), unit="watts",
+        read=_accelerators(lambda a: [((), a.power_limit_watts)]), help="Power that the driver lets the board draw.",
+    ),
+    Metric(
+        name="accelerator_energy_joules_total", kind="counter", labels=("device",), unit="joules",
+        read=_accelerators(lambda a: [((), a.energy_joules)]),
+        help="Energy that the board took since its driver was loaded.",
+    ),
+    Metric(
+        name="accelerator_temperature_celsius", kind="gauge", labels=("device",), unit="celsius",
+        read=_accelerators(lambda a: [((), a.temperature_celsius)]), help="Temperature of the chip.",
+    ),
+    Metric(
+        name="accelerator_clock_hertz", kind="gauge", labels=("device", "clock"), unit="hertz",
+        values=(("clock", ("sm", "memory")),), read=_accelerators(_clocks),
+        help="Clock of the multiprocessors and of the memory.",
+    ),
+    Metric(
+        name="accelerator_throttled", kind="gauge", labels=("device", "reason"),
+        values=(("reason", THROTTLE_REASONS),), read=_accelerators(_throttled),
+        help="Whether the device runs slower than it could, now, by reason.",
+    ),
+    Metric(
+        name="accelerator_ecc_errors_total", kind="counter", labels=("device", "error", "counter"),
+        values=(("error", ("corrected", "uncorrected")), ("counter", ("volatile", "aggregate"))),
+        read=_accelerators(_ecc_errors),
+        help="Memory errors: `volatile` since the driver was loaded, `aggregate` in the device's life.",
+    ),
+    Metric(
+        name="accelerator_xid_errors_total", kind="counter", labels=("device", "xid"),
+        read=_accelerators(lambda a: [((xid,), n) for xid, n in (a.xid_errors or {}).items()]),
+        help="Errors that the driver reported while jaxobs looked, by Xid code.",
+    ),
+    Metric(
+        name="accelerator_pcie_bytes_total", kind="counter", labels=("device", "direction"), unit="bytes",
+        values=(("direction", ("transmit", "receive")),),
+        read=_accelerators(lambda a: [((direction,), n) for direction, n in a.pcie_bytes.items()]),
+        help="Bytes over PCI Express as the device counts them, seen from the device.",
+    ),
+    Metric(
+        name="accelerator_nvlink_bytes_total", kind="counter", labels=("device", "direction"), unit="bytes",
+        values=(("direction", ("transmit", "receive")),), read=_accelerators(_nvlink_bytes),
+        help="Bytes over all NVLinks of the device, without protocol; absent while one of them does not count.",
+    ),
+    Metric(
+        name="accelerator_nvlink_links", kind="gauge", labels=("device",),
+        read=_accelerators(lambda a: [((), a.nvlink_links)]), help="NVLinks of the device that count now.",
     ),
     Metric(
         name="jax_build_info", kind="info", labels=_VERSIONS,

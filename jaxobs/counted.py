@@ -18,7 +18,7 @@ from sys import getprofile
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from jaxobs import config, fastpath, internals, naming, store
+from jaxobs import config, fastpath, flight_recorder, internals, naming, store
 from jaxobs.call_stats import CallStats
 from jaxobs.guard import guard, guarded
 from jaxobs.internals.fastpath import this_thread
@@ -262,6 +262,19 @@ def _failed(fun: Any, stats: CallStats, error: BaseException) -> None:
         next(stats.counter)
         if isinstance(error, Exception):
             stats.failed(error)
+    if isinstance(error, Exception) and flight_recorder.parsed_error(error) is not None:
+        _out_of_memory(fun, stats, error)
+
+
+def _out_of_memory(fun: Any, stats: CallStats, error: Exception) -> None:
+    """Shows an error to the flight recorder, with the call that raised it: it is in the wrapper's own frame."""
+    frame = getattr(_traceback_of(error), "tb_frame", None)
+    local = frame.f_locals if frame is not None and frame.f_code is _CALL else {}
+    call = internals.Call(fun, fun, local.get("args"), local.get("kwargs") or {})
+    known = store.current()
+    function = known.name_of(stats) or naming.function_name(fun)
+    stage = "run" if _executes() else None
+    flight_recorder.of(known).saw(error, flight_recorder.Seen(function, call, stage=stage))
 
 
 def leave(error: BaseException) -> None:

@@ -12,7 +12,7 @@ import dataclasses
 import datetime
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -86,8 +86,38 @@ KEY_PARTS = (
 )
 """What the key of the persistent cache is made of, in JAX's order."""
 
+THROTTLE_REASONS = (
+    "sw_power_cap",
+    "hw_slowdown",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "sync_boost",
+)
+"""Why a busy accelerator runs slower than it could."""
+
 MEMORY_SECTIONS = ("argument", "output", "temp", "alias", "code")
 """What a compiled program's memory is made of."""
+
+INSTRUCTION_KINDS = ("fusion", "custom_call", "collective", "other")
+"""What an optimised program's instructions are counted as."""
+
+OOM_STAGES = ("start", "compile", "load", "run", "allocate", "unknown")
+"""When memory ran out: taking the device, compiling, loading the program, running it, making a single array."""
+
+OOM_CAUSES = (
+    "absurd_request",
+    "program_too_large",
+    "leaked_arrays",
+    "replicated_arrays",
+    "fragmentation",
+    "other_process",
+    "executables",
+    "live_arrays",
+    "host_limit",
+    "unknown",
+)
+"""Why memory ran out, as far as the report can tell."""
 
 
 # ----------------------------------------------------------------------------------------------- events
@@ -153,6 +183,8 @@ class Compilation(Event):
     """The transformation whose derived program this is (`linearize`, `transpose`, `batch`), if any."""
     flops: float | None = None
     """Floating-point operations of one execution, by the compiler's own analysis."""
+    bytes_accessed: float | None = None
+    """Bytes that one execution reads and writes, by the compiler's own analysis."""
     memory: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the program on one device by section (`MEMORY_SECTIONS`), by the compiler's own analysis."""
     signature: Mapping[str, Any] | None = None
@@ -229,7 +261,111 @@ class DeviceMemory(Event):
     reserved_bytes: int | None = None
     largest_free_block_bytes: int | None = None
     live_arrays: int | None = None
+    """Arrays with a shard in the device's own memory, each buffer counted once."""
     live_array_bytes: int | None = None
+    """Bytes of these shards."""
+    high_water_bytes: int | None = None
+    """Most bytes known to have been in use within the last minute: the allocator's peak where it grew meanwhile, else
+    the largest sample. At least so many were; a short peak below an earlier one can be missed."""
+    other_space_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of live arrays in the device's other memories (`pinned_host`, ...), which take none of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryBuffer:
+    """One buffer of a program that did not fit, as the compiler or the runtime lists it."""
+
+    size: int
+    operator: str | None = None
+    """JAX's name of the operation: `jit(step)/transpose(jvp(Block))/dot_general`."""
+    shape: str | None = None
+    """As XLA writes it, with the layout: `f32[4096,128]{1,0:T(8,128)}`."""
+    unpadded: int | None = None
+    padding: int | None = None
+    """Bytes that the layout's tiles add."""
+    allocation: str | None = None
+    """`HLO temp`, `parameter`, ... as told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OomCause:
+    """One explanation of an out-of-memory error, with what shows it and what to do."""
+
+    cause: str
+    """One of `OOM_CAUSES`."""
+    summary: str
+    advice: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfMemory(Event):
+    """A call that died of memory, with all that was known at that moment. Sizes in bytes."""
+
+    kind: ClassVar[str] = "out_of_memory"
+
+    function: str
+    """As in `Compilation`; `<unknown>` where nothing tells."""
+    stage: str
+    """One of `OOM_STAGES`."""
+    error: str
+    """The exception's type."""
+    message: str
+    """Its text, the first 4,000 characters."""
+    device: str | None = None
+    """The device that is out of memory, as in `DeviceState`; None where several may be."""
+    call_site: str | None = None
+    """`file:line` in the user's code."""
+    signature: str | None = None
+    """Types and shapes of the call's arguments, by argument; None where they were out of sight."""
+    wanted_bytes: int | None = None
+    used_bytes: int | None = None
+    free_bytes: int | None = None
+    limit_bytes: int | None = None
+    exceeded_bytes: int | None = None
+    total_bytes: int | None = None
+    sections: Mapping[str, int] = field(default_factory=dict)
+    """What the failing program consists of, by the error's own text."""
+    buffers: tuple[MemoryBuffer, ...] = ()
+    """Its largest buffers, by the error's own text."""
+    program: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the function's latest compiled program by section (`MEMORY_SECTIONS`)."""
+    program_flops: float | None = None
+    devices: tuple[DeviceMemory, ...] = ()
+    """State of every device at the moment of the error."""
+    host: Mapping[str, int] = field(default_factory=dict)
+    """The host's memory: `total`, `available`, `resident`, `limit` (of the process or its container)."""
+    arrays: tuple[ArrayGroup, ...] = ()
+    """The largest groups of live arrays, the largest first."""
+    array_shares: tuple[float, ...] = ()
+    """Of each of them: its part of the bytes of all live arrays on the device that it fills most, from 0 to 1."""
+    compilations: tuple[str, ...] = ()
+    """The last compilations before it, the latest first, a line each."""
+    samples: tuple[str, ...] = ()
+    """The last memory samples before it, the latest first, a line each."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Variables that govern memory, where set: `XLA_FLAGS`, `XLA_PYTHON_CLIENT_*`, ..."""
+    causes: tuple[OomCause, ...] = ()
+    """What probably happened, the likeliest first. Empty where the report was left out (see `report`)."""
+    report: str | None = None
+    """The text file with all of this; None where none was written."""
+    seconds: float | None = None
+    """Time that it took to collect it; None where it was left out, because such errors came too often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error(Event):
+    """An exception that nothing caught: the end of the program, unless it runs at a prompt."""
+
+    kind: ClassVar[str] = "error"
+
+    error: str
+    """The exception's type."""
+    message: str | None = None
+    """Its text, the first 2,000 characters; None where values may not be told."""
+    call_site: str | None = None
+    """`file:line` in the user's code, the innermost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,11 +422,49 @@ class FunctionState:
     """Seconds from call to return of instrumented calls, of those that were timed."""
     last_compiled: float | None = None
     last_reason: str | None = None
+    program: ProgramState | None = None
+    """The latest program; a transformation's (`Compilation.transform`) only where there is no other."""
+    out_of_memory: Mapping[str, int] = field(default_factory=dict)
+    """Calls that died of memory, by device; `""` where the device is not known."""
 
     @property
     def compiled(self) -> int:
         """Executables in all."""
         return sum(sum(by_cache.values()) for by_cache in self.compilations.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramState:
+    """A compiled program: what one execution takes on one device, by the compiler's own analysis."""
+
+    time: float
+    """When it was compiled or loaded."""
+    fingerprint: str | None = None
+    """Which program: as in `Compilation`."""
+    transform: str | None = None
+    """As in `Compilation`."""
+    flops: float | None = None
+    bytes_accessed: float | None = None
+    memory: Mapping[str, int] = field(default_factory=dict)
+    """Bytes by section, one of `MEMORY_SECTIONS`."""
+    instructions: Mapping[str, int] | None = None
+    """Instructions of the optimised program by kind, one of `INSTRUCTION_KINDS`; None until they were read, and where
+    the program is too large to be read beside the run."""
+    collective_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the results of its collectives on one device, by operation: `{"all-reduce": 1024}`. Each counts once,
+    also inside a loop."""
+
+    @property
+    def needed(self) -> int | None:
+        """Bytes on a device that a call takes beside its arguments: temporaries, and outputs that reuse no argument."""
+        return needed(self.memory)
+
+
+def needed(memory: Mapping[str, int]) -> int | None:
+    """Bytes that a program takes beside its arguments: temp + output - alias; None where they are not known."""
+    if "temp" not in memory or "output" not in memory:
+        return None
+    return memory["temp"] + max(0, memory["output"] - memory.get("alias", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +488,51 @@ class OpenCompilation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayGroup:
+    """Live arrays that are alike: one shape, type, sharding and kind of memory."""
+
+    shape: tuple[int, ...]
+    """Of the whole array."""
+    dtype: str
+    sharding: str
+    """Device for an array on one, else the partition and the mesh: `P('data', None) over data=4, model=2`."""
+    memory_kind: str | None
+    """`device`, `pinned_host`, ...; None where JAX does not tell."""
+    count: int
+    """Arrays; those that only show a shard of another, or share its buffer, do not count."""
+    bytes_per_device: Mapping[str, int]
+    """Bytes of their shards by device that this process can address."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on all devices of this process together."""
+        return sum(self.bytes_per_device.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a device's memory is in use for; the parts add up to what the allocator has handed out."""
+
+    in_use_bytes: int
+    array_bytes: int
+    """Of live arrays in the device's own memory."""
+    code_bytes: int
+    """Of compiled programs; 0 where the backend does not say what they take."""
+    gap_bytes: int
+    """The rest: temporaries of running programs, what the allocator rounds up, buffers that nobody lists. Negative
+    where arrays or code lie outside of what the allocator counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """What is left on the device that has least left."""
+
+    device: str
+    bytes: int
+    """The allocator's limit less what is in use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
     """One device that this process can address, and the latest sample of its memory."""
 
@@ -325,8 +544,81 @@ class DeviceState:
     process_index: int
     pci_bus_id: str | None = None
     memory: DeviceMemory | None = None
+    account: Account | None = None
+    """What its memory is in use for; None where the allocator does not tell what is in use."""
     history: tuple[tuple[float, int | None, int | None], ...] = ()
     """Samples, oldest first: time, bytes in use (allocator), bytes of live arrays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceleratorProcess:
+    """A process that has memory on an accelerator."""
+
+    pid: int
+    """As the driver counts them: in a container it may be another number than the process knows."""
+    bytes: int | None
+    """None where the driver does not tell."""
+    ours: bool | None
+    """Whether it is this process; None where our number is not among them, and any of them could be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceleratorState:
+    """One accelerator as its driver sees it, whoever uses it. What the driver does not tell is None or absent."""
+
+    time: float
+    """When it was read."""
+    device: str
+    """JAX's name, `gpu:0`, where it is known which one it is; else `nvml:<index>`, and `nvml:<index>/<instance>`."""
+    uuid: str
+    index: int
+    """The driver's number of the device."""
+    model: str | None = None
+    pci_bus_id: str | None = None
+    driver_version: str | None = None
+    parent: str | None = None
+    """UUID of the device that a MIG instance is a part of; None for a whole device."""
+    up: bool = True
+    """Whether it answered; where not, all figures but counts of what happened are gone."""
+    trouble: str | None = None
+    """Why it did not answer."""
+    utilization: float | None = None
+    """Share of the driver's sample period in which a program ran on it."""
+    memory_controller_utilization: float | None = None
+    """Share of the driver's sample period in which its memory was read or written."""
+    memory_used_bytes: int | None = None
+    """Of all processes; without what the driver keeps back, where the driver tells these apart."""
+    memory_total_bytes: int | None = None
+    power_watts: float | None = None
+    power_limit_watts: float | None = None
+    energy_joules: float | None = None
+    """Since the driver was loaded."""
+    temperature_celsius: int | None = None
+    sm_clock_hertz: int | None = None
+    memory_clock_hertz: int | None = None
+    throttle_reasons: tuple[str, ...] | None = None
+    """Why its clocks are not higher, now; `THROTTLE_REASONS` are those that slow a busy device down."""
+    ecc_errors: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """`corrected` and `uncorrected`, each `volatile` (since the driver was loaded) and `aggregate` (ever)."""
+    xid_errors: Mapping[str, int] | None = None
+    """Errors that the driver reported since jaxobs looks, by Xid code."""
+    pcie_bytes: Mapping[str, int] = field(default_factory=dict)
+    """`transmit` and `receive`, as the device counts them."""
+    nvlink_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By link, `transmit` and `receive`; empty while a link that counted before does not."""
+    nvlink_links: int | None = None
+    """Links that count now."""
+    processes: tuple[AcceleratorProcess, ...] | None = None
+
+
+def headroom(devices: Iterable[DeviceState]) -> Headroom | None:
+    """Limit less what is in use on the device where that is least; None where no allocator tells both."""
+    left = [
+        Headroom(each.device, each.memory.limit_bytes - each.memory.in_use_bytes)
+        for each in devices
+        if each.memory is not None and each.memory.limit_bytes is not None and each.memory.in_use_bytes is not None
+    ]
+    return min(left, key=lambda each: each.bytes, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,6 +688,16 @@ class Snapshot:
     """Sequence number of the newest event: ask `/api/v1/events?since=` for what comes after."""
     findings: tuple[Finding, ...] = ()
     """Patterns over time, each as it stands now, the latest first."""
+    accelerators: tuple[AcceleratorState, ...] = ()
+    """The devices as their driver sees them; empty until JAX uses them, and where the driver is out of reach."""
+    last_out_of_memory: OutOfMemory | None = None
+    """The latest report of a call that died of memory."""
+    array_groups: tuple[ArrayGroup, ...] = ()
+    """The largest groups of live arrays, as last sampled, the largest first."""
+    headroom: Headroom | None = None
+    """On the fullest device, as last sampled; None where no allocator tells its limit."""
+    executables: int | None = None
+    """Compiled programs that are loaded, in all backends; None until one is awake."""
 
 
 def timestamp(seconds: float) -> str:

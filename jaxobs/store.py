@@ -24,6 +24,8 @@ from jaxobs.errors import SettingError
 from jaxobs.facts import (
     EAGER,
     OTHER,
+    AcceleratorState,
+    ArrayGroup,
     CacheLookup,
     CacheState,
     Compilation,
@@ -34,8 +36,11 @@ from jaxobs.facts import (
     FunctionState,
     ObserverState,
     OpenCompilation,
+    OutOfMemory,
     ProcessState,
+    ProgramState,
     Snapshot,
+    headroom,
 )
 
 E = TypeVar("E", bound=Event)
@@ -61,6 +66,8 @@ class _Function:
     cache: Counter[str] = field(default_factory=Counter)
     last_compiled: float | None = None
     last_reason: str | None = None
+    program: ProgramState | None = None
+    out_of_memory: Counter[str] = field(default_factory=Counter)
     shows_dispatch: bool = False
 
     def frozen(self) -> FunctionState:
@@ -80,6 +87,8 @@ class _Function:
             dispatch=stats.dispatch() if stats is not None and self.shows_dispatch else None,
             last_compiled=self.last_compiled,
             last_reason=self.last_reason,
+            program=self.program,
+            out_of_memory=dict(self.out_of_memory),
         )
 
 
@@ -148,9 +157,13 @@ class Store:
         self._unsaved: Counter[str] = Counter()
         self._saved_seconds = 0.0
         self._findings: dict[str, Finding] = {}
+        self._last_out_of_memory: OutOfMemory | None = None
         self._cache_size: tuple[int | None, int | None, int | None] = (None, None, None)
         self._open: dict[int, list[OpenCompilation]] = {}
         self._devices: dict[str, DeviceState] = {}
+        self._array_groups: tuple[ArrayGroup, ...] = ()
+        self._executables: int | None = None
+        self._accelerators: tuple[AcceleratorState, ...] = ()
         self._versions: dict[str, str] = {}
         self._capabilities: dict[str, bool] = {}
         self._notes: list[str] = []
@@ -221,6 +234,10 @@ class Store:
                 self._saved_seconds += max(0.0, event.saved_seconds or 0.0)
             elif isinstance(event, Finding):
                 self._keep_finding(event)
+            elif isinstance(event, OutOfMemory):
+                self._row(event.function).out_of_memory[event.device or ""] += 1
+                if event.causes:
+                    self._last_out_of_memory = event
             subscribers = (*self._subscribers, *self._answering)
         for callback in subscribers:
             with guard.guarded("subscriber"):
@@ -244,8 +261,40 @@ class Store:
             row.phase_counts[phase] += 1
             self._phases.setdefault(phase, MutableHistogram(PHASE_BOUNDS)).observe(seconds)
         row.last_compiled, row.last_reason = event.time, event.reason
+        if row.name not in (EAGER, OTHER):
+            self._keep_program(row, event)
         if event.cache == "miss" and event.uncached_because is not None:
             self._unsaved[event.uncached_because] += 1
+
+    def _keep_program(self, row: _Function, event: Compilation) -> None:
+        """The latest program, which one that a transformation derived does not push out."""
+        if (event.memory or event.flops is not None) and (
+            row.program is None or event.transform is None or row.program.transform is not None
+        ):
+            row.program = ProgramState(
+                time=event.time,
+                fingerprint=event.fingerprint,
+                transform=event.transform,
+                flops=event.flops,
+                bytes_accessed=event.bytes_accessed,
+                memory=event.memory,
+            )
+
+    def set_instructions(
+        self, function: str, compiled: float, instructions: Mapping[str, int], collective_bytes: Mapping[str, int]
+    ) -> None:
+        """What a function's program consists of, if it is still the one that was compiled then."""
+        with self._lock:
+            row = self._functions.get(label(function))
+            if row is not None and row.program is not None and row.program.time == compiled:
+                row.program = dataclasses.replace(
+                    row.program, instructions=dict(instructions), collective_bytes=dict(collective_bytes)
+                )
+
+    def set_holdings(self, groups: tuple[ArrayGroup, ...], executables: int | None) -> None:
+        """The largest groups of live arrays, and how many executables are loaded, as sampled."""
+        with self._lock:
+            self._array_groups, self._executables = groups, executables
 
     def _keep_finding(self, finding: Finding) -> None:
         self._findings.pop(finding.id, None)
@@ -273,6 +322,11 @@ class Store:
                 return self._row(OTHER)
             row = self._functions[name] = _Function(name)
         return row
+
+    def name_of(self, stats: CallStats) -> str | None:
+        """The function that a wrapper counts for; None where it shares its row with others."""
+        with self._lock:
+            return next((name for name, row in self._functions.items() if row.stats is stats and name != OTHER), None)
 
     def call_stats(self, name: str) -> CallStats:
         """Where the wrapper of the function called `name` counts; wrappers of one name share it."""
@@ -324,6 +378,11 @@ class Store:
                 history = history[:-RECENT_HISTORY:2] + history[-RECENT_HISTORY:]
             self._devices[state.device] = dataclasses.replace(state, memory=memory, history=history)
 
+    def set_accelerators(self, states: tuple[AcceleratorState, ...]) -> None:
+        """How the driver sees the devices, all of them, in the place of what was known."""
+        with self._lock:
+            self._accelerators = states
+
     def set_cache_size(self, size: int | None, entries: int | None, grown: int | None) -> None:
         """Bytes and entries of the persistent cache on disk, and by how much it grew; None where out of sight."""
         with self._lock:
@@ -332,12 +391,12 @@ class Store:
     def describe(
         self, *, versions: Mapping[str, str] | None = None, capabilities: Mapping[str, bool] | None = None
     ) -> None:
-        """Facts about the process that become known once JAX is there."""
+        """Facts about the process that become known once JAX is there; those that are not named stay."""
         with self._lock:
             if versions is not None:
-                self._versions = dict(versions)
+                self._versions = {**self._versions, **versions}
             if capabilities is not None:
-                self._capabilities = dict(capabilities)
+                self._capabilities = {**self._capabilities, **capabilities}
 
     def note(self, sentence: str) -> bool:
         """Keeps a sentence for a person, once; returns whether it was new."""
@@ -374,6 +433,11 @@ class Store:
         """The devices as last sampled; empty until a backend is awake."""
         with self._lock:
             return tuple(self._devices.values())
+
+    def snapshot_versions(self) -> dict[str, str]:
+        """Versions of what runs here; empty until JAX is there."""
+        with self._lock:
+            return dict(self._versions)
 
     def snapshot(self) -> Snapshot:
         """Everything at this moment."""
@@ -419,6 +483,11 @@ class Store:
                 ),
                 last_sequence=self._sequence,
                 findings=tuple(reversed(self._findings.values())),
+                array_groups=self._array_groups,
+                headroom=headroom(self._devices.values()),
+                executables=self._executables,
+                accelerators=self._accelerators,
+                last_out_of_memory=self._last_out_of_memory,
             )
 
     def _in_progress(self) -> tuple[OpenCompilation, ...]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from jaxobs import guard
-from jaxobs.facts import CacheLookup, Compilation, DeviceMemory, DeviceState, OpenCompilation
+from jaxobs.facts import (
+    AcceleratorProcess,
+    AcceleratorState,
+    CacheLookup,
+    Compilation,
+    DeviceMemory,
+    DeviceState,
+    OpenCompilation,
+    OutOfMemory,
+)
 from jaxobs.store import Store
 
 PHASES = {"trace": 0.02, "lower": 0.01, "compile": 0.3}
@@ -20,9 +29,13 @@ def compilation(function: str = "train.step", **fields: Any) -> Compilation:
 def full_store() -> Store:
     """A store in which every metric of the catalogue has something to say."""
     store = Store()
-    store.record(compilation(cache="miss", uncached_because="too_fast"))
+    sizes = {"argument": 5, "output": 4, "temp": 3, "alias": 2, "code": 1}
+    first = store.record(compilation(cache="miss", uncached_because="too_fast", flops=12.0, memory=sizes))
+    store.set_instructions("train.step", first.time, {"fusion": 2, "collective": 1, "custom_call": 0, "other": 3}, {})
+    store.set_holdings((), 4)
     store.record(compilation(cause="shape", cache="hit", phases={"trace": 0.02, "lower": 0.01, "cache_load": 0.05}))
     store.record(CacheLookup(time=1.0, function="train.step", result="hit", key="jit_step-1", saved_seconds=12.0))
+    store.record(OutOfMemory(time=2.0, function="train.step", stage="run", error="E", message="m", device="gpu:0"))
     stats = store.call_stats("train.step")
     for _ in range(3):
         next(stats.counter)
@@ -33,15 +46,33 @@ def full_store() -> Store:
     store.begin(1, OpenCompilation("train.eval", "compile", 1_770_000_100.5, "MainThread (1)"))
     memory = DeviceMemory(
         time=2.0, device="gpu:0", in_use_bytes=3, peak_bytes=5, limit_bytes=9, reserved_bytes=1,
-        largest_free_block_bytes=4, live_arrays=7, live_array_bytes=2,
+        largest_free_block_bytes=4, live_arrays=7, live_array_bytes=2, high_water_bytes=4,
+        other_space_bytes={"pinned_host": 6},
     )  # fmt: skip
     device = DeviceState(
         device="gpu:0", id=0, platform="gpu", device_kind="Fake", process_index=0, pci_bus_id="0000:01:00.0"
     )
     store.set_device(device, memory)
     store.set_cache_size(4096, 2, 1024)
+    store.set_accelerators((accelerator(),))
     store.describe(versions={"jaxobs": "1", "jax": "2"}, capabilities={"miss_frame": True, "phase_starts": False})
     store.drop("max_functions")
     store.collect_seconds = 0.004
     guard.internal_error("place", ValueError("made by hand"))
     return store
+
+
+def accelerator(**fields: Any) -> AcceleratorState:
+    """A device whose driver tells everything, unless told otherwise."""
+    counts = {"transmit": 1, "receive": 2}
+    known: dict[str, Any] = {
+        "time": 2.0, "device": "gpu:0", "uuid": "GPU-made-by-hand", "index": 0, "model": "Fake",
+        "pci_bus_id": "00000000:01:00.0", "driver_version": "570.86.10", "utilization": 0.87,
+        "memory_controller_utilization": 0.41, "memory_used_bytes": 6, "memory_total_bytes": 10, "power_watts": 312.5,
+        "power_limit_watts": 700.0, "energy_joules": 9000.5, "temperature_celsius": 64,
+        "sm_clock_hertz": 1_980_000_000, "memory_clock_hertz": 2_619_000_000, "throttle_reasons": ("sw_power_cap",),
+        "ecc_errors": {"corrected": {"volatile": 2, "aggregate": 7}}, "xid_errors": {"79": 1}, "pcie_bytes": counts,
+        "nvlink_bytes": {"0": counts, "1": counts}, "nvlink_links": 2,
+        "processes": (AcceleratorProcess(pid=7, bytes=5, ours=True), AcceleratorProcess(pid=8, bytes=1, ours=False)),
+    }  # fmt: skip
+    return AcceleratorState(**(known | fields))

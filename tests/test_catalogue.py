@@ -35,6 +35,32 @@ CONTRACT = {
     "jax_device_info": ("info", ("device", "platform", "kind", "process_index", "pci_bus_id")),
     "jax_live_arrays": ("gauge", ("device",)),
     "jax_live_array_bytes": ("gauge", ("device",)),
+    "jax_out_of_memory_total": ("counter", ("function", "device")),
+    "jax_device_memory_high_water_bytes": ("gauge", ("device",)),
+    "jax_live_array_space_bytes": ("gauge", ("device", "space")),
+    "jax_program_memory_bytes": ("gauge", ("function", "section")),
+    "jax_program_flops": ("gauge", ("function",)),
+    "jax_program_instructions": ("gauge", ("function", "kind")),
+    "jax_executables": ("gauge", ()),
+    "accelerator_info": ("info", ("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent")),
+    "accelerator_up": ("gauge", ("device",)),
+    "accelerator_utilization_ratio": ("gauge", ("device",)),
+    "accelerator_memory_controller_utilization_ratio": ("gauge", ("device",)),
+    "accelerator_memory_used_bytes": ("gauge", ("device",)),
+    "accelerator_memory_total_bytes": ("gauge", ("device",)),
+    "accelerator_process_memory_bytes": ("gauge", ("device", "process")),
+    "accelerator_processes": ("gauge", ("device",)),
+    "accelerator_power_watts": ("gauge", ("device",)),
+    "accelerator_power_limit_watts": ("gauge", ("device",)),
+    "accelerator_energy_joules_total": ("counter", ("device",)),
+    "accelerator_temperature_celsius": ("gauge", ("device",)),
+    "accelerator_clock_hertz": ("gauge", ("device", "clock")),
+    "accelerator_throttled": ("gauge", ("device", "reason")),
+    "accelerator_ecc_errors_total": ("counter", ("device", "error", "counter")),
+    "accelerator_xid_errors_total": ("counter", ("device", "xid")),
+    "accelerator_pcie_bytes_total": ("counter", ("device", "direction")),
+    "accelerator_nvlink_bytes_total": ("counter", ("device", "direction")),
+    "accelerator_nvlink_links": ("gauge", ("device",)),
     "jax_build_info": ("info", ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")),
     "jax_process_info": ("info", ("process_index", "process_count")),
     "jaxobs_internal_errors_total": ("counter", ("where",)),
@@ -57,11 +83,11 @@ def test_every_help_is_one_sentence_of_its_own() -> None:
 
 
 def test_names_carry_their_unit_and_their_owner() -> None:
-    """Base units, in the name, before `_total`; `jax_` for the workload, `jaxobs_` for the observer."""
+    """Base units, in the name, before `_total`; `jax_` for the workload, `jaxobs_` for the observer, or a device's."""
     for metric in METRICS:
-        assert metric.name.startswith(("jax_", "jaxobs_"))
+        assert metric.name.startswith(("jax_", "accelerator_", "jaxobs_"))
         assert metric.name.removesuffix("_total").endswith(metric.unit), metric.name
-        assert metric.unit in ("", "seconds", "bytes", "ratio")
+        assert metric.unit in ("", "seconds", "bytes", "ratio", "watts", "joules", "celsius", "hertz")
     assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
@@ -99,6 +125,7 @@ def test_what_is_not_known_has_no_sample() -> None:
     snapshot = Store().snapshot()
     silent = {metric.name for metric in METRICS if not list(metric.read(snapshot))}
     assert {"jax_device_memory_in_use_bytes", "jax_live_arrays", "jax_device_info", "jaxobs_collect_seconds"} <= silent
+    assert {"jax_executables", "jax_program_flops", "jax_device_memory_high_water_bytes"} <= silent
     assert "jax_compilation_oldest_start_timestamp_seconds" in silent
     assert "jax_compilations_in_progress" not in silent
 

@@ -13,7 +13,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxobs import guard, internals
-from jaxobs.facts import DeviceMemory
+from jaxobs.facts import Account, DeviceMemory, Headroom
 from jaxobs.sources.devices import QUIET_SECONDS, Devices, live_arrays
 from jaxobs.store import Store
 from jaxobs.testing import FakeArray, FakeClient, FakeDevice, backends
@@ -106,6 +106,74 @@ def test_a_device_describes_itself() -> None:
     [state] = store.snapshot().devices
     assert (state.device, state.id, state.platform, state.device_kind) == ("tpu:3", 3, "tpu", "TPU v5e")
     assert (state.process_index, state.pci_bus_id) == (2, "0000:65:00.0")
+
+
+# ------------------------------------------------------------------------ high water, account, headroom
+
+
+def test_a_peak_between_two_samples_is_kept_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The allocator's peak where it grew since the last sample; else the largest sample of the last minute."""
+    now = [1000.0]
+    monkeypatch.setattr("jaxobs.sources.devices.time.time", lambda: now[0])
+    store, device = Store(), FakeDevice(0)
+    source = Devices(store)
+    marks = []
+    with backends(FakeClient([device])):
+        for seconds, in_use, peak in (
+            (0, 5, 90), (5, 6, 90), (5, 6, 95), (5, 40, 95), (5, 7, 95), (50, 8, 95), (10, 9, 95), (61, 3, None),
+            (5, None, None),
+        ):  # fmt: skip
+            now[0] += seconds
+            device.statistics = {"bytes_in_use": in_use, "peak_bytes_in_use": peak}
+            source.sample()
+            memory = store.snapshot_devices()[0].memory
+            assert memory is not None
+            marks.append(memory.high_water_bytes)
+    assert marks == [5, 6, 95, 95, 95, 95, 9, 3, 3]
+
+
+def test_the_account_of_a_device_adds_up() -> None:
+    """Arrays in its own memory, code and the rest; what lies in the host's memory is told apart."""
+    one, two, silent = (
+        FakeDevice(0, statistics=ALL | {"bytes_in_use": 1000}),
+        FakeDevice(1, statistics=ALL),
+        FakeDevice(2),
+    )
+    arrays = [FakeArray((25,), [one]), FakeArray((7,), [one], memory_kind="pinned_host"), FakeArray((3,), [silent])]
+    client = FakeClient([one, two, silent], arrays=arrays, executables=[_Program(200, one), _Program(0, two)])
+    store = Store()
+    with backends(client):
+        Devices(store).sample()
+    snapshot = store.snapshot()
+    first, second, third = snapshot.devices
+    assert first.account == Account(in_use_bytes=1000, array_bytes=100, code_bytes=200, gap_bytes=700)
+    assert second.account == Account(in_use_bytes=3, array_bytes=0, code_bytes=0, gap_bytes=3)
+    assert third.account is None
+    assert first.memory is not None and first.memory.other_space_bytes == {"pinned_host": 28}
+    assert (first.memory.live_arrays, first.memory.live_array_bytes) == (1, 100)
+    assert snapshot.executables == 2
+    assert snapshot.headroom == Headroom("gpu:0", 9 - 1000)
+    assert [group.shape for group in snapshot.array_groups] == [(25,), (7,), (3,)]
+
+
+def test_the_largest_groups_are_kept() -> None:
+    """Fifty of them."""
+    device = FakeDevice(0)
+    store = Store()
+    with backends(FakeClient([device], arrays=[FakeArray((n,), [device]) for n in range(1, 80)])):
+        Devices(store).sample()
+    assert [group.shape for group in store.snapshot().array_groups] == [(n,) for n in range(79, 29, -1)]
+
+
+class _Program:
+    def __init__(self, size: int, *devices: FakeDevice) -> None:
+        self._size, self._devices = size, devices
+
+    def size_of_generated_code_in_bytes(self) -> int:
+        return self._size
+
+    def local_devices(self) -> list[FakeDevice]:
+        return list(self._devices)
 
 
 # ------------------------------------------------------------------------------------------------- events
@@ -308,12 +376,20 @@ def test_eight_devices_of_the_real_backend() -> None:
 def test_fakes_are_like_the_real_ones() -> None:
     """What jaxobs reads of a fake is there on a real device, backend and array as well."""
     real = jax.devices()[0]
-    for name in ("id", "platform", "device_kind", "process_index", "memory_stats"):
+    for name in ("id", "platform", "device_kind", "process_index", "memory_stats", "default_memory"):
         assert hasattr(real, name) and hasattr(FakeDevice(0), name)
-    for name in ("devices", "local_devices", "live_arrays", "process_index", "platform", "platform_version"):
+    for name in (
+        "devices",
+        "local_devices",
+        "live_arrays",
+        "process_index",
+        "platform",
+        "platform_version",
+        "live_executables",
+    ):
         assert hasattr(real.client, name) and hasattr(FakeClient([]), name)
     device = FakeDevice(0)
-    for name in ("aval", "sharding", "is_deleted", "delete", "nbytes"):
+    for name in ("aval", "sharding", "is_deleted", "delete", "nbytes", "shape", "dtype", "traceback", "is_ready"):
         assert hasattr(jnp.zeros(1), name) and hasattr(FakeArray((1,), [device]), name)
 
 

@@ -17,11 +17,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from requirements import program
 
 from jaxobs import exposition
-from jaxobs.catalogue import METRICS, Metric
+from jaxobs.catalogue import METRICS, MOST_PROGRAMS, Metric
 from jaxobs.config import Settings
 from jaxobs.exporters.prometheus import negotiate
 from jaxobs.exposition import MOST_SERIES, OPENMETRICS, TEXT, Renderer, SnapshotCollector
-from jaxobs.facts import DeviceMemory, DeviceState, Histogram, Snapshot
+from jaxobs.facts import INSTRUCTION_KINDS, MEMORY_SECTIONS, DeviceMemory, DeviceState, Histogram, Snapshot
 from jaxobs.store import Store
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -259,10 +259,16 @@ def test_a_series_that_was_admitted_stays() -> None:
 
 def test_a_busy_training_process_stays_under_five_hundred_series() -> None:
     """Twenty functions compiled for two reasons each, three of them instrumented, on eight devices that tell all."""
-    store = Store()
+    store, sizes = Store(), dict.fromkeys(MEMORY_SECTIONS, 1)
     for number in range(20):
         for cause in ("first_call", "shape"):
-            store.record(compilation(f"f{number}", cause=cause, cache="miss", uncached_because="too_fast"))
+            store.record(
+                compilation(
+                    f"f{number}", cause=cause, cache="miss", uncached_because="too_fast", flops=1.0, memory=sizes
+                )
+            )
+        store.set_instructions(f"f{number}", 1_770_000_000.0, dict.fromkeys(INSTRUCTION_KINDS, 1), {})
+    store.set_holdings((), 20)
     for number in range(3):
         stats = store.call_stats(f"f{number}")
         next(stats.counter)
@@ -273,10 +279,13 @@ def test_a_busy_training_process_stays_under_five_hundred_series() -> None:
         memory = DeviceMemory(
             time=1.0, device=name, in_use_bytes=1, peak_bytes=2, limit_bytes=3, reserved_bytes=0,
             largest_free_block_bytes=1, live_arrays=1, live_array_bytes=1,
+            high_water_bytes=2, other_space_bytes={"pinned_host": 1},
         )  # fmt: skip
         store.set_device(device, memory)
     store.describe(capabilities=dict.fromkeys("abcdef", True))
-    assert len(_parsed(Renderer(store).render())) < 500
+    scrape = _parsed(Renderer(store).render())
+    assert sum(name.startswith("jax_program_") for name, _ in scrape) == 10 * MOST_PROGRAMS
+    assert len(scrape) < 500
 
 
 def test_a_scrape_leaves_its_duration() -> None:

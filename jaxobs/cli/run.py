@@ -129,7 +129,16 @@ def _run_observed(args: argparse.Namespace, compile_main: script.Compile | None)
         return _run_script(args, compile_main)
     except BaseException as error:
         end.note(error)
+        _uncaught(error)
         raise
+
+
+def _uncaught(error: BaseException) -> None:
+    """Tells of it at once: the interpreter may still wait for threads before it comes to the exit handlers."""
+    from jaxobs import flight_recorder, store
+
+    with guarded("run.uncaught"):
+        flight_recorder.of(store.current()).uncaught(error)
 
 
 def _run_script(args: argparse.Namespace, compile_main: script.Compile | None) -> int:

@@ -9,7 +9,7 @@ import json
 import textwrap
 from typing import Any
 
-from jaxobs import facts, patterns
+from jaxobs import facts, patterns, programs
 from jaxobs.catalogue import EAGER_HELP, METRICS, Metric
 from jaxobs.config import PREFIX, Settings
 from jaxobs.errors import MissingExtraError
@@ -91,7 +91,7 @@ def _events() -> str:
 
 
 def _findings() -> str:
-    rows = [f"| `{each.NAME}` | {each.ABOUT} | {each.TOLD_WHEN} |" for each in patterns.known()]
+    rows = [f"| `{each.NAME}` | {each.ABOUT} | {each.TOLD_WHEN} |" for each in (*patterns.known(), programs)]
     return (
         f"{_HEAD}\n# Findings\n\nPatterns over time, told as events of the kind `finding`. "
         "[What each means and what to do](../findings.md).\n\n"
@@ -105,6 +105,11 @@ _TYPES = {
     "float": "number",
     "bool": "boolean",
     "tuple[Change, ...]": "list of `{path, what, before, after}`",
+    "tuple[MemoryBuffer, ...]": "list of buffers: `{size, operator, shape, unpadded, padding, allocation}`",
+    "tuple[DeviceMemory, ...]": "list of `memory` events",
+    "tuple[ArrayGroup, ...]": "list of `{shape, dtype, sharding, memory_kind, count, bytes_per_device}`",
+    "tuple[OomCause, ...]": "list of `{cause, summary, advice, evidence}`",
+    "tuple[float, ...]": "list of numbers",
     "tuple[str, ...]": "list of texts",
     "tuple[int, ...]": "list of integers",
     "Mapping[str, Any]": "object",

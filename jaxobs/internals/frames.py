@@ -50,6 +50,8 @@ class Phase:
     """JAX's name of the function, without `jit(...)` around it."""
     started: float
     failed: bool
+    error: BaseException | None = None
+    """What it failed with. Live: read it now, keep it not."""
 
 
 @dataclass(slots=True)
@@ -85,7 +87,11 @@ def phase_ended(frame: FrameType, duration: float, fun_name: str | None, now: fl
             timer = local.get("self")
             name = fun_name or getattr(timer, "fun_name", None) or "<unknown>"
             started = getattr(timer, "start_time", None) or now - duration
-            return Phase(plain_name(str(name)), started, local.get("exc_type") is not None)
+            error = local.get("exc_value")
+            return Phase(
+                plain_name(str(name)), started, local.get("exc_type") is not None,
+                error if isinstance(error, BaseException) else None,
+            )  # fmt: skip
         seen = seen.f_back
     return Phase(plain_name(fun_name or "<unknown>"), now - duration, False)
 

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import explanation, internals, naming, recorded
+from jaxobs import explanation, flight_recorder, internals, naming, recorded
 from jaxobs import signature as signatures
 from jaxobs.cache_lookups import CacheLookups
-from jaxobs.facts import Compilation, OpenCompilation
+from jaxobs.facts import EAGER, Compilation, OpenCompilation
 from jaxobs.guard import guard, guarded
 from jaxobs.internals import Call, Listeners, Lookup, Miss, Phase
+from jaxobs.programs import Programs
 from jaxobs.store import Store
 
 MOST_WAITING = 64
@@ -61,6 +62,7 @@ class Compilations:
         self._store = store
         self._explainer = explanation.Explainer()
         self._lookups = CacheLookups(store)
+        self._programs = Programs(store)
         self._lock = threading.Lock()
         self._names: dict[str, str] = {}
         self._thread = _Thread()
@@ -81,14 +83,16 @@ class Compilations:
         self._store.nothing_open()
 
     def sample(self) -> None:
-        """Puts our listeners back if somebody removed them."""
+        """Puts our listeners back if somebody removed them; reads one program that was compiled lately."""
         self._repair()
+        self._programs.sample()
 
     def after_fork(self) -> None:
         """In a forked child: fresh locks, nothing remembered of the parent's threads."""
         self._lock = threading.Lock()
         self._thread = _Thread()
         self._lookups.after_fork()
+        self._programs = Programs(self._store)
 
     def _repair(self) -> None:
         if internals.register(self.listeners):
@@ -141,7 +145,10 @@ class Compilations:
         waiting = self._thread.waiting
         # Before JAX 0.10 inner functions report their traces inside the outer one's: they are part of it.
         waiting[:] = [each for each in waiting if each.started < end.started or each.ended <= end.started]
-        if end.failed or (phase == "trace" and not internals.belongs_to_a_compile(frame)):
+        if end.failed:
+            self._failed(phase, end, frame)
+            return
+        if phase == "trace" and not internals.belongs_to_a_compile(frame):
             return
         ended = _Ended(phase, end.name, end.started, now, max(0.0, duration - self._inside(end.started)))
         ahead = internals.read_ahead_of_time(frame)
@@ -155,6 +162,7 @@ class Compilations:
     def _compile_ended(self, end: Phase, duration: float, now: float, frame: Any) -> None:
         lookup, self._thread.lookup = self._thread.lookup, internals.Lookup()
         if end.failed:
+            self._failed("compile", end, frame)
             return
         traced, lowered = self._claim(end)
         miss = internals.read_miss(frame)
@@ -169,6 +177,18 @@ class Compilations:
         first = min([each.started for each in (traced, lowered) if each is not None], default=end.started)
         self._thread.finished.append((first, sum(phases.values())))
         self._record(end, miss, call, signature, phases, lookup, now)
+
+    @guard("compilations.failed")
+    def _failed(self, phase: str, end: Phase, frame: Any) -> None:
+        """Shows what a phase failed with to the flight recorder, which tells whether memory ran out."""
+        if end.error is None or flight_recorder.parsed_error(end.error) is None:
+            return
+        miss = internals.read_miss(frame)
+        call = self._called(internals.read_ahead_of_time(frame) or miss)
+        eager = miss.eager or (call.fun is not None and internals.is_jax_function(call.fun))
+        function = EAGER if eager else self._function_name(end.name, call, eager)
+        seen = flight_recorder.Seen(function, call, miss.call_site, "compile" if phase != "trace" else None)
+        flight_recorder.of(self._store).saw(end.error, seen)
 
     def _record(
         self, end: Phase, miss: Miss, call: Call, signature: signatures.Signature | None, phases: dict[str, float],
@@ -185,10 +205,10 @@ class Compilations:
         digest, in_key = None, False
         with guarded("fingerprint"):
             digest, in_key = internals.fingerprint_and_whether_in_key(miss.module)
-        flops, memory = None, dict[str, int]()
+        flops, accessed, memory = None, None, dict[str, int]()
         with guarded("program"):
             memory = internals.executables.memory(miss.executable)
-            flops = internals.executables.flops(miss.executable)
+            flops, accessed = internals.executables.cost(miss.executable)
         if lookup.result != "disabled":
             self._store.record(self._lookups.fact(lookup, function, digest, in_key, now))
         unsaved, unsaved_detail = lookup.unsaved or (None, None)
@@ -196,14 +216,15 @@ class Compilations:
         if self._store.settings.event_log and not eager and miss.transform is None:
             with guarded("recorded"):
                 written = recorded.record(call.fun, signature, values=self._store.settings.static_values)
-        self._store.record(
+        event = self._store.record(
             Compilation(
                 time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
                 cache=lookup.result, uncached_because=unsaved, uncached_detail=unsaved_detail,
-                call_site=miss.call_site, fingerprint=digest, eager=eager,
-                transform=miss.transform, flops=flops, memory=memory, signature=written,
+                call_site=miss.call_site, fingerprint=digest, eager=eager, transform=miss.transform,
+                flops=flops, bytes_accessed=accessed, memory=memory, signature=written,
             )
         )  # fmt: skip
+        self._programs.loaded(event, miss.executable)
 
     def hand_over(self, since: float) -> Callable[[], None]:
         """Takes away what was lowered on this thread since then; called, the result lets it wait on another thread."""

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from jaxobs.testing.compiles import BlindError, TooManyCompilesError, max_compiles
     from jaxobs.testing.devices import FakeArray, FakeClient, FakeDevice, backends
     from jaxobs.testing.gradients import GradientMismatchError, assert_gradients_match
+    from jaxobs.testing.nvml import FakeNvml
 
 __all__ = [
     "BlindError",
     "FakeArray",
     "FakeClient",
     "FakeDevice",
+    "FakeNvml",
     "GradientMismatchError",
     "TooManyCompilesError",
     "assert_gradients_match",
@@ -29,6 +31,7 @@ _MODULES = {
     "compiles": ("BlindError", "TooManyCompilesError", "max_compiles"),
     "devices": ("FakeArray", "FakeClient", "FakeDevice", "backends"),
     "gradients": ("GradientMismatchError", "assert_gradients_match"),
+    "nvml": ("FakeNvml",),
 }
 
 

@@ -17,6 +17,13 @@ from typing import Any
 from jaxobs import internals
 
 
+@dataclass(frozen=True)
+class FakeMemory:
+    """One of a device's memories."""
+
+    kind: str
+
+
 @dataclass(eq=False, kw_only=True)
 class FakeDevice:
     """What jaxobs reads of a JAX device."""
@@ -26,8 +33,16 @@ class FakeDevice:
     device_kind: str = "Fake GPU"
     process_index: int = 0
     pci_bus_id: str | None = None
+    local_hardware_id: int | None = None
+    """CUDA's number of the device in this process."""
     statistics: Mapping[str, int | None] | Exception | None = None
     """The answer of `memory_stats()`: some or all of JAX's keys, None as on the CPU, or an error that it raises."""
+    memory_kind: str = "device"
+    """Its own memory."""
+
+    def default_memory(self) -> FakeMemory:
+        """Its own memory."""
+        return FakeMemory(self.memory_kind)
 
     def memory_stats(self) -> Mapping[str, int | None] | None:
         """As a JAX device answers; devices of other hosts raise."""
@@ -40,6 +55,11 @@ class FakeDevice:
 class _Sharding:
     addressable_devices: frozenset[FakeDevice]
     parts: int
+    memory_kind: str | None = None
+
+    @property
+    def device_set(self) -> frozenset[FakeDevice]:
+        return self.addressable_devices
 
     def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         first, *rest = shape
@@ -60,10 +80,37 @@ class _Abstract:
 class FakeArray:
     """A live array: whole on each of its devices, or cut along its first axis into as many parts as there are."""
 
-    def __init__(self, shape: Sequence[int], devices: Sequence[FakeDevice], *, itemsize: int = 4, cut: bool = False):
-        self.aval = _Abstract(tuple(shape), _Dtype(itemsize))
-        self.sharding = _Sharding(frozenset(devices), len(devices) if cut else 1)
+    def __init__(
+        self,
+        shape: Sequence[int],
+        devices: Sequence[FakeDevice],
+        *,
+        itemsize: int = 4,
+        cut: bool = False,
+        memory_kind: str | None = None,
+        shares: FakeArray | None = None,
+    ):
+        """`shares`: an array whose buffer, or a shard of it, this one shows; `memory_kind`: None for the own memory."""
+        self.shape, self.dtype = tuple(shape), _Dtype(itemsize)
+        self.aval = _Abstract(self.shape, self.dtype)
+        self.sharding = _Sharding(frozenset(devices), len(devices) if cut else 1, memory_kind)
+        self.traceback: object = object() if shares is None else shares.traceback
+        self._address: int = id(self) if shares is None else shares._address
         self._deleted = False
+
+    def is_ready(self) -> bool:
+        """Fakes are computed at once."""
+        return True
+
+    def block_until_ready(self) -> FakeArray:
+        """Fakes are computed at once."""
+        return self
+
+    def unsafe_buffer_pointer(self) -> int:
+        """Where its buffer lies: the same for arrays that share it."""
+        if len(self.sharding.device_set) > 1:
+            raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays.")
+        return self._address
 
     @property
     def nbytes(self) -> int:
@@ -85,6 +132,7 @@ class FakeClient:
 
     all_devices: Sequence[FakeDevice] = field(kw_only=False)
     arrays: list[FakeArray] = field(default_factory=list)
+    executables: list[Any] = field(default_factory=list)
     platform: str = "gpu"
     platform_version: str = "fake runtime"
     index: int = 0
@@ -96,6 +144,10 @@ class FakeClient:
     def local_devices(self) -> list[FakeDevice]:
         """Those that this process can address."""
         return [each for each in self.all_devices if each.process_index == self.index]
+
+    def live_executables(self) -> list[Any]:
+        """Compiled programs that are loaded."""
+        return list(self.executables)
 
     def live_arrays(self) -> list[FakeArray]:
         """All that were made, deleted ones included: JAX, too, may list one that is going away."""

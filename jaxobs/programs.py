@@ -1,0 +1,161 @@
+"""Compiled programs: whether one will fit, told before its first call, and later what it consists of.
+
+The sizes come with the compilation. What the optimised program consists of is read on the slow tick, one program at a
+time, from the executable if it is still loaded then: nothing is kept alive for it, and nothing compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from jaxobs import hlo_text, internals
+from jaxobs.facts import Compilation, Finding, needed
+from jaxobs.guard import guarded
+from jaxobs.store import Store
+
+NAME = "program_may_not_fit"
+ABOUT = "A program needs more memory beside its arguments than is left on a device."
+TOLD_WHEN = "It is compiled or loaded, before its first call, and temp + output - alias exceeds limit - in use."
+
+MOST_PENDING = 64
+"""Programs that wait to be read; the oldest is given up first."""
+MOST_TOLD = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    number: int
+    """The executable's `id`."""
+    fingerprint: Any
+    """The executable's own, to know it by when its number was given to another."""
+    compiled: float
+
+
+class Programs:
+    """Takes in executables as they are loaded. Safe for threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        # Reentrant: a signal handler of the program may compile while this thread is in here.
+        self._lock = threading.RLock()
+        self._pending: OrderedDict[str, _Pending] = OrderedDict()
+        self._told: OrderedDict[str, Finding] = OrderedDict()
+
+    def loaded(self, event: Compilation, executable: Any) -> None:
+        """A program was compiled or loaded, and has not been called yet; operations by themselves are passed over."""
+        if executable is None or event.eager:
+            return
+        with guarded("program_may_not_fit"):
+            self._warn(event, executable)
+        pending = _Pending(id(executable), getattr(executable, "fingerprint", None), event.time)
+        with self._lock:
+            if event.transform is None or event.function not in self._pending:
+                self._pending[event.function] = pending
+                self._pending.move_to_end(event.function)
+            if len(self._pending) > MOST_PENDING:
+                self._pending.popitem(last=False)
+                self._store.drop("programs_unread")
+
+    def sample(self) -> None:
+        """Reads one of the programs that wait, the latest first; those that are gone meanwhile are passed over."""
+        while self._pending:
+            with self._lock:
+                function, pending = self._pending.popitem()
+            executable = _find(pending)
+            if executable is not None:
+                self._read(function, pending, executable)
+                return
+
+    def _read(self, function: str, pending: _Pending, executable: Any) -> None:
+        kinds: dict[str, int] = {}
+        collectives: dict[str, int] = {}
+        for text in internals.executables.optimised(executable):
+            for total, found in zip((kinds, collectives), hlo_text.read(text), strict=True):
+                for key, number in found.items():
+                    total[key] = total.get(key, 0) + number
+        if kinds:
+            self._store.set_instructions(function, pending.compiled, kinds, collectives)
+        else:
+            self._store.drop("programs_unread")
+
+    def _warn(self, event: Compilation, executable: Any) -> None:
+        wanted = needed(event.memory)
+        if not wanted:
+            return
+        left = [found for device in internals.executables.devices(executable) if (found := _left(device)) is not None]
+        if not left:
+            return
+        bytes_left, limit, name = min(left)
+        if wanted <= bytes_left:
+            return
+        self._store.record(self._finding(event, wanted, bytes_left, limit, name))
+
+    def _finding(self, event: Compilation, wanted: int, left: int, limit: int, device: str) -> Finding:
+        digest = hashlib.sha256(f"{NAME} {event.function}".encode()).hexdigest()[:12]
+        temp, output, alias = (event.memory.get(section, 0) for section in ("temp", "output", "alias"))
+        advice = (
+            "Free arrays first, or donate the arguments that the outputs replace (donate_argnums); "
+            if output > alias and output - alias >= temp
+            else "Make its temporaries smaller: a smaller batch or microbatches, jax.checkpoint, bfloat16; "
+        ) + "shard over more devices, or free what is not needed."
+        with self._lock:
+            before = self._told.pop(f"{NAME}-{digest}", None)
+            finding = Finding(
+                time=time.time(),
+                id=f"{NAME}-{digest}",
+                finding=NAME,
+                function=event.function,
+                subject=device,
+                summary=(
+                    f"`{event.function}` needs {_size(wanted)} beside its arguments, and {device} has "
+                    f"{_size(left)} left of {_size(limit)}: its next call may run out of memory."
+                ),
+                advice=advice,
+                count=1 + (before.count if before is not None else 0),
+                seconds=sum(event.phases.values()) + (before.seconds if before is not None else 0.0),
+                since=before.since if before is not None else event.time,
+                evidence=(
+                    f"By the compiler: temp {_size(temp)}, output {_size(output)}, of which {_size(alias)} reuse "
+                    "arguments that are donated.",
+                ),
+                sequences=(event.sequence,),
+                data={"needed_bytes": wanted, "left_bytes": left, "limit_bytes": limit, "device": device},
+            )
+            self._told[finding.id] = finding
+            if len(self._told) > MOST_TOLD:
+                self._told.popitem(last=False)
+        return finding
+
+
+def _find(pending: _Pending) -> Any:
+    for client in internals.clients():
+        executable = internals.executables.still_loaded(client, pending.number)
+        if executable is not None and getattr(executable, "fingerprint", None) == pending.fingerprint:
+            return executable
+    return None
+
+
+def _left(device: Any) -> tuple[int, int, str] | None:
+    """Bytes left and limit of a device, by its allocator; None where it tells none or cannot be asked."""
+    try:
+        statistics = device.memory_stats() or {}
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return None
+    limit, in_use = statistics.get("bytes_limit"), statistics.get("bytes_in_use")
+    if not limit or in_use is None:
+        return None
+    return int(limit) - int(in_use), int(limit), f"{device.platform}:{device.id}"
+
+
+def _size(number: float) -> str:
+    """`512 B`, `1.5 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(number) < 1024:
+            return f"{number:.3g} {unit}"
+        number /= 1024
+    return f"{number:.3g} TiB"

@@ -1,0 +1,195 @@
+"""The devices as their driver sees them: utilization, power, errors, traffic, who uses them. Sampled, never on demand.
+
+Nothing is loaded until the program has woken a backend with NVIDIA GPUs. Every device is asked on a thread of its own
+that ends with the answer: one that hangs in the driver keeps neither the others nor the tick, and is not asked again
+before it has answered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from jaxobs import cuda_devices, internals, nvml
+from jaxobs.cuda_devices import JaxDevice
+from jaxobs.errors import MissingExtraError
+from jaxobs.facts import AcceleratorState
+from jaxobs.guard import internal_error
+from jaxobs.store import Store
+
+T = TypeVar("T")
+
+WAIT_SECONDS = 0.1
+"""How long a tick waits for all devices together; what comes later is told of at the next tick."""
+HANG_SECONDS = 5.0
+"""A device that has not answered for so long is taken for hanging."""
+
+_XID_HELP = "What it means: NVIDIA's catalogue of Xid errors, https://docs.nvidia.com/deploy/xid-errors/."
+
+
+class _Question(Generic[T]):
+    """A call on a thread of its own, which nobody has to wait for."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self.asked = time.monotonic()
+        self.answer: T | None = None
+        self.error: Exception | None = None
+        self._ask = ask
+        self._done = threading.Event()
+        threading.Thread(target=self._run, name="jaxobs-nvml", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self.answer = self._ask()
+        except Exception as error:
+            self.error = error
+        finally:
+            self._done.set()
+
+    def answered(self, until: float = 0.0) -> bool:
+        """Whether the answer, or an error, is there by the time `until`."""
+        return self._done.wait(max(0.0, until - time.monotonic()))
+
+
+class _Watched:
+    """A device, the question that is open, and its latest answer."""
+
+    def __init__(self, device: nvml.Device) -> None:
+        self.device = device
+        self.state: AcceleratorState | None = None
+        self._open: _Question[AcceleratorState] | None = None
+
+    def ask(self) -> None:
+        if self._open is None:
+            self._open = _Question(self.device.read)
+
+    def listen(self, until: float) -> None:
+        if self._open is None:
+            return
+        if self._open.answered(until):
+            if self._open.error is not None:
+                internal_error("nvml", self._open.error)
+            self.state = self._open.answer or self.device.silent("jaxobs could not read it.")
+            self._open = None
+        elif time.monotonic() - self._open.asked > HANG_SECONDS:
+            self.state = self.device.silent(f"It has not answered for {HANG_SECONDS:g} seconds.")
+
+
+class Accelerators:
+    """The source: samples in, the states of all devices out."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._opening: _Question[list[nvml.Device]] | None = None
+        self._watched: list[_Watched] = []
+        self._names: dict[str, str] = {}
+        self._matched: tuple[JaxDevice, ...] = ()
+        self._complete = False
+
+    def start(self) -> None:
+        """Nothing to prepare: the library is opened once JAX uses a GPU."""
+
+    def stop(self) -> None:
+        """Gives the library back, unless a device hangs in it."""
+        watched, self._watched = self._watched, []
+        if watched:
+            with _no_more_threads():
+                _Question(nvml.close).answered(time.monotonic() + WAIT_SECONDS)
+
+    def after_fork(self) -> None:
+        """NVML's handles and our threads are the parent's; the child opens its own when it uses a GPU."""
+        self._opening, self._watched = None, []
+        self._names, self._matched, self._complete = {}, (), False
+
+    def sample(self) -> None:
+        """Asks every device, and tells of what was answered in time."""
+        devices = _jax_devices()
+        if not devices:
+            return
+        until = time.monotonic() + WAIT_SECONDS
+        with _no_more_threads():
+            if self._opening is None:
+                self._opening = _Question(nvml.open_devices)
+            if not self._watched and not self._opened(until):
+                return
+            self._match(devices)
+            shown = [each for each in self._watched if self._is_shown(each.device)]
+            for each in shown:
+                each.ask()
+            for each in shown:
+                each.listen(until)
+            self._tell([each.state for each in shown if each.state is not None])
+
+    def _opened(self, until: float) -> bool:
+        """Whether there are devices; says once why there are none."""
+        assert self._opening is not None
+        if not self._opening.answered(until):
+            return False
+        self._watched = [_Watched(device) for device in self._opening.answer or ()]
+        self._store.describe(capabilities={"nvml": bool(self._watched)})
+        error = self._opening.error
+        if isinstance(error, MissingExtraError):
+            self._store.note(str(error))
+        elif isinstance(error, nvml.Unavailable):
+            self._store.note(f"NVML cannot be used ({error}): no `accelerator_*` metrics.")
+        elif error is not None:
+            internal_error("nvml", error)
+            self._opening.error = None
+        return bool(self._watched)
+
+    def _match(self, devices: tuple[JaxDevice, ...]) -> None:
+        if devices != self._matched:
+            self._matched = devices
+            found = [each.device.identity for each in self._watched]
+            self._names = cuda_devices.match(devices, found, os.environ)
+            self._complete = len(self._names) == len(devices)
+
+    def _is_shown(self, device: nvml.Device) -> bool:
+        """Where it is known which devices are ours, the others are another process's to tell of."""
+        parents = {each.device.identity.parent for each in self._watched if each.device.identity.uuid in self._names}
+        return not self._complete or device.identity.uuid in self._names or device.identity.uuid in parents
+
+    def _tell(self, states: list[AcceleratorState]) -> None:
+        named = tuple(dataclasses.replace(s, device=self._names.get(s.uuid, s.device)) for s in states)
+        self._store.set_accelerators(named)
+        for state in named:
+            for code in state.xid_errors or ():
+                self._store.note(f"The driver reported Xid {code} on {state.device}. {_XID_HELP}")
+
+
+class _no_more_threads:  # noqa: N801 - read as a word
+    """An interpreter that ends refuses new threads: then there is no last sample, and no harm done."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
+        return isinstance(error, RuntimeError) and "thread" in str(error)
+
+
+def _jax_devices() -> tuple[JaxDevice, ...]:
+    """The NVIDIA GPUs that this process can address; none before the program has woken them."""
+    return tuple(
+        _described(device)
+        for client in internals.clients()
+        if client.platform in ("gpu", "cuda") and "rocm" not in str(client.platform_version).lower()
+        for device in client.local_devices()
+    )
+
+
+def _described(device: Any) -> JaxDevice:
+    return JaxDevice(
+        name=f"{device.platform}:{device.id}",
+        kind=device.device_kind,
+        ordinal=getattr(device, "local_hardware_id", None),
+        pci_bus_id=getattr(device, "pci_bus_id", None),
+    )
+
+
+def source(store: Store) -> Accelerators:
+    """What the folder's discovery asks every source for."""
+    return Accelerators(store)

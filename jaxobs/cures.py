@@ -36,6 +36,8 @@ def _sizes(text: str) -> list[int] | None:
 def _shape(changes: Sequence[Change]) -> str:
     before, after = _sizes(changes[0].before), _sizes(changes[0].after)
     whose = _named(changes)
+    if "key<" in changes[0].before + changes[0].after:
+        return f"Make {whose} in one way: new-style keys (jax.random.key) in every call, or raw ones."
     if before is None or after is None or before == after:
         return _GENERAL["shape"]
     if len(before) != len(after):

@@ -135,6 +135,8 @@ class Store:
         """Subscribers that record events of their own: the others have seen an event before its answer."""
         self.freshen: Callable[[], None] | None = None
         """Called before a snapshot; whoever samples may take a sample first, if that is cheap."""
+        self.costs_wanted = 0
+        """How many ask for the FLOPs and memory of every program, however small."""
         self.reset()
 
     def reset(self) -> None:

@@ -24,6 +24,8 @@ from jaxobs.store import Store
 
 MOST_WAITING = 64
 MOST_NAMES = 4096
+DEAR_SECONDS = 1.0
+"""Programs that took so long are asked for their cost at once: XLA takes milliseconds to tell."""
 REMOVED = (
     "Somebody called jax.monitoring.clear_event_listeners(), which removes everyone's listeners; "
     "jaxobs put its own back. Compilations in between were not seen."
@@ -186,9 +188,10 @@ class Compilations:
         with guarded("fingerprint"):
             digest, in_key = internals.fingerprint_and_whether_in_key(miss.module)
         flops, memory = None, dict[str, int]()
-        with guarded("program"):
-            memory = internals.executables.memory(miss.executable)
-            flops = internals.executables.flops(miss.executable)
+        if not eager and (self._store.costs_wanted or sum(phases.values()) >= DEAR_SECONDS):
+            with guarded("program"):
+                memory = internals.executables.memory(miss.executable)
+                flops = internals.executables.flops(miss.executable)
         if lookup.result != "disabled":
             self._store.record(self._lookups.fact(lookup, function, digest, in_key, now))
         unsaved, unsaved_detail = lookup.unsaved or (None, None)

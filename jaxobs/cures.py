@@ -86,7 +86,7 @@ def _structure(changes: Sequence[Change]) -> str:
         return f"Pass an array for {whose} in every call (ones or zeros where it has no part), or jit two functions."
     if "absent" in (first.before, first.after):
         return f"Pass {whose} in every call, or in none."
-    if first.before.startswith("a ") and first.after.startswith("a "):
+    if first.before.startswith(("a ", "an ")) and first.after.startswith(("a ", "an ")):
         return f"Pass {whose} as one type of container in every call."
     if "compares by identity" in first.after:
         return (

@@ -62,6 +62,12 @@ def _dtype(changes: Sequence[Change]) -> str:
     kind = before["dtype"] if before else "dtype"
     if kind.startswith("key<"):
         return f"Make the keys of {_named(changes)} with one implementation: jax.random.key(seed, impl=...)."
+    if all("weak_type=True" in text for text in (changes[0].before, changes[0].after)):
+        wider = "float32" if "float" in changes[0].before + changes[0].after else kind
+        return (
+            f"{_named(changes)} is a Python number: write it as one type in every call (1.0, not 1), "
+            f"or pass jnp.asarray(x, jnp.{wider})."
+        )
     return f"Convert {_named(changes)} once, before the loop: jnp.asarray(x, jnp.{kind})."
 
 

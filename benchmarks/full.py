@@ -60,9 +60,8 @@ def full_store() -> Store:
         store.record(CacheLookup(time=now, function=function_name(0), result="hit", key=f"jit_step-{number:064x}"))
     store.record(Compilation(time=now, function="add", cause="first_call", reason=EAGER, phases=PHASES, eager=True))
     for number in range(settings.max_functions):
-        store.set_instructions(
-            function_name(number), now, dict.fromkeys(INSTRUCTION_KINDS, 1000), {"all-reduce": 2**30}
-        )
+        kinds = dict.fromkeys(INSTRUCTION_KINDS, 1000)
+        store.set_program(function_name(number), now, instructions=kinds, collective_bytes={"all-reduce": 2**30})
     store.set_holdings(_groups(), 500)
     for number in range(DEVICES):
         device = DeviceState(device=f"gpu:{number}", id=number, platform="gpu", device_kind="H200", process_index=0)

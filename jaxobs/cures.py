@@ -36,6 +36,8 @@ def _sizes(text: str) -> list[int] | None:
 def _shape(changes: Sequence[Change]) -> str:
     before, after = _sizes(changes[0].before), _sizes(changes[0].after)
     whose = _named(changes)
+    if "key<" in changes[0].before + changes[0].after:
+        return f"Make {whose} in one way: new-style keys (jax.random.key) in every call, or raw ones."
     if before is None or after is None or before == after:
         return _GENERAL["shape"]
     if len(before) != len(after):
@@ -60,6 +62,12 @@ def _dtype(changes: Sequence[Change]) -> str:
     kind = before["dtype"] if before else "dtype"
     if kind.startswith("key<"):
         return f"Make the keys of {_named(changes)} with one implementation: jax.random.key(seed, impl=...)."
+    if all("weak_type=True" in text for text in (changes[0].before, changes[0].after)):
+        wider = "float32" if "float" in changes[0].before + changes[0].after else kind
+        return (
+            f"{_named(changes)} is a Python number: write it as one type in every call (1.0, not 1), "
+            f"or pass jnp.asarray(x, jnp.{wider})."
+        )
     return f"Convert {_named(changes)} once, before the loop: jnp.asarray(x, jnp.{kind})."
 
 
@@ -84,7 +92,7 @@ def _structure(changes: Sequence[Change]) -> str:
         return f"Pass an array for {whose} in every call (ones or zeros where it has no part), or jit two functions."
     if "absent" in (first.before, first.after):
         return f"Pass {whose} in every call, or in none."
-    if first.before.startswith("a ") and first.after.startswith("a "):
+    if first.before.startswith(("a ", "an ")) and first.after.startswith(("a ", "an ")):
         return f"Pass {whose} as one type of container in every call."
     if "compares by identity" in first.after:
         return (

@@ -335,7 +335,8 @@ class _Structures:
         if kind is type(None):
             return "None"
         size = len(tree.children())
-        return f"a {kind.__name__} of {size}" if kind in (list, tuple, dict) else f"a {kind.__qualname__}"
+        article = "an" if kind.__qualname__[0] in "AEIOU" else "a"
+        return f"a {kind.__name__} of {size}" if kind in (list, tuple, dict) else f"{article} {kind.__qualname__}"
 
 
 def _passed_otherwise(found: list[Change]) -> list[Change]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from jaxobs.internals import Call
 from jaxobs.signature import Signature
 
 MOST_NAMED = 4
+MOST_FORWARD = 256
 
 _ORDER = (
     "new_function", "structure", "static_argument", "shape", "dtype", "weak_type", "jit_options", "context", "sharding",
@@ -48,6 +50,8 @@ class Explainer:
         self.history = History() if history is None else history
         self.late = False
         """Whether JAX was in use before anybody looked: then the first miss seen may not have been the first."""
+        self._forward: OrderedDict[str, Explanation] = OrderedDict()
+        """What was said of forward passes whose backward pass has not been compiled yet."""
 
     def explain(
         self,
@@ -72,7 +76,13 @@ class Explainer:
         if not program.seen:
             explanation = self._first(name, transform)
         else:
-            explanation = _again(name, call, signature, transform, program, known, phases)
+            explanation = self._backward(name, transform) or _again(
+                name, call, signature, transform, program, known, phases
+            )
+        if transform == "linearize":
+            self._forward[name] = explanation
+            if len(self._forward) > MOST_FORWARD:
+                self._forward.popitem(last=False)
         program.objects += not known
         self.history.remember(key, _reference(call.key), signature)
         return explanation
@@ -80,6 +90,15 @@ class Explainer:
     def _first(self, name: str, transform: str | None) -> Explanation:
         seen = " that jaxobs saw; it was installed when JAX was in use already" if self.late else ""
         return Explanation("first_call", f"First call of `{name}`{_UNDER.get(transform or '', '')}{seen}.")
+
+    def _backward(self, name: str, transform: str | None) -> Explanation | None:
+        """Of a backward pass: compiled with its forward pass, and for the same reason. Its own arguments say little."""
+        forward = self._forward.pop(name, None) if transform == "transpose" else None
+        if forward is None or forward.cause in ("first_call", "unknown"):
+            return None
+        return Explanation(
+            forward.cause, f"The backward pass, like the forward pass: {forward.reason}", forward.changes
+        )
 
 
 def _again(
@@ -94,17 +113,19 @@ def _again(
         old = differences.nearest(new, earlier)
         changes = () if old is None else tuple(differences.changes(call.fun, old, new))
     compared_by_object = call.fun is not None and transform is None and not naming.is_primitive(call.fun)
-    if not known and compared_by_object:
+    # JAX makes functions of its own anew where the arguments change: then these are the cause.
+    of_jax = call.fun is not None and internals.is_jax_function(call.fun)
+    if not known and compared_by_object and not (of_jax and changes):
         return _new_function(name, call, program, changes)
     if changes:
         cause = min((change.what for change in changes), key=_ORDER.index)
         return Explanation(cause, f"`{name}`: {_listed(changes)}. {cure(cause, changes)}", changes)
     if new is not None and old is not None and old.generation < new.generation:
         return _cleared(name, "JAX's caches were emptied since then")
-    if not known and naming.is_primitive(call.fun):
+    if not known and naming.is_control_flow(call.fun):
         reason = f"`{name}` was given a function that is a new object to JAX, which knows functions by identity"
         return Explanation("new_function", f"{reason}. {cure('new_function', ())}")
-    if "trace" in phases and old is not None:
+    if "trace" in phases and old is not None and not naming.is_primitive(call.fun):
         leaks = internals.context.leaks_are_checked()
         if leaks is not None:
             change = Change(leaks, "context", "False", "True")

@@ -182,11 +182,12 @@ class Compilation(Event):
     transform: str | None = None
     """The transformation whose derived program this is (`linearize`, `transpose`, `batch`), if any."""
     flops: float | None = None
-    """Floating-point operations of one execution, by the compiler's own analysis."""
+    """Floating-point operations of one execution, by the compiler's own analysis; told of programs that took a second
+    to compile, and of all where a test holds a baseline."""
     bytes_accessed: float | None = None
-    """Bytes that one execution reads and writes, by the compiler's own analysis."""
+    """Bytes that one execution reads and writes, told like `flops`."""
     memory: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of the program on one device by section (`MEMORY_SECTIONS`), by the compiler's own analysis."""
+    """Bytes of the program on one device by section (`MEMORY_SECTIONS`), told like `flops`."""
     signature: Mapping[str, Any] | None = None
     """Shapes, types, structure and placement that it was compiled for, to compile it ahead elsewhere; no values.
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 from typing import Any
@@ -194,7 +195,8 @@ class FlightRecorder:
             found["compilations"], found["samples"] = moment.compilations(self._events()), moment.samples(store)
             program = at_site or next((each for each in reversed(self._events()) if each.function == function), None)
             if program is not None:
-                found["program"], found["program_flops"] = dict(program.memory), program.flops
+                found["program"] = dict(program.memory or self._programs().get(program.function, {}))
+                found["program_flops"] = program.flops
         on_devices: dict[str, tuple[int, int]] = {}
         with guarded("flight_recorder.arrays"):
             groups = moment.arrays()
@@ -221,11 +223,23 @@ class FlightRecorder:
 
         Where a result is waited for, its error comes out far from the call that made it.
         """
-        fits = [
-            each for each in self._events()
-            if wanted and not each.eager and wanted in (each.memory.get("output"), each.memory.get("temp"))
-        ]  # fmt: skip
-        return fits[-1] if len({each.function for each in fits}) == 1 else None
+        if not wanted:
+            return None
+        programs = self._programs()
+        fits = {
+            function for function, memory in programs.items() if wanted in (memory.get("output"), memory.get("temp"))
+        }
+        if len(fits) != 1:
+            return None
+        return next((each for each in reversed(self._events()) if each.function in fits), None)
+
+    def _programs(self) -> dict[str, Mapping[str, int]]:
+        """What the latest program of each function needs, by section."""
+        if self._store.catch_up is not None:
+            with guarded("flight_recorder.programs"):
+                self._store.catch_up()
+        rows = self._store.snapshot().functions
+        return {row.name: row.program.memory for row in rows if row.program is not None}
 
     # ---------------------------------------------------------------------------------------------- the file
 

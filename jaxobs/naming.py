@@ -25,11 +25,28 @@ def is_primitive(fun: Any) -> bool:
     return bool(getattr(fun, "_apply_primitive", False))
 
 
+def is_control_flow(fun: Any) -> bool:
+    """Whether it runs one operation that was given functions: `lax.scan`, `lax.cond`."""
+    return is_primitive(fun) and bool(_bodies(_params(fun)))
+
+
+def _params(fun: Any) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = inspect.getclosurevars(fun).nonlocals.get("params", {})
+    except (TypeError, ValueError):
+        return {}
+    return found
+
+
+def _bodies(params: dict[str, Any]) -> list[str]:
+    return [source for value in params.values() for source in _sources(value)]
+
+
 def _primitive_identity(fun: Any, name: str) -> Hashable:
     try:
-        params = inspect.getclosurevars(fun).nonlocals.get("params", {})
-        bodies = [source for value in params.values() for source in _sources(value)]
-        if bodies:  # control flow: what the parameters say besides follows from the arguments
+        params = _params(fun)
+        bodies = _bodies(params)
+        if bodies:  # what the parameters say besides follows from the arguments
             return (name, *bodies)
         return (name, tuple(sorted((key, str(value)[:256]) for key, value in params.items())))
     except Exception:

@@ -34,6 +34,7 @@ class _Pending:
     fingerprint: Any
     """The executable's own, to know it by when its number was given to another."""
     compiled: float
+    costs_known: bool
 
 
 class Programs:
@@ -41,6 +42,7 @@ class Programs:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        store.catch_up = self.catch_up
         # Reentrant: a signal handler of the program may compile while this thread is in here.
         self._lock = threading.RLock()
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
@@ -52,7 +54,7 @@ class Programs:
             return
         with guarded("program_may_not_fit"):
             self._warn(event, executable)
-        pending = _Pending(id(executable), getattr(executable, "fingerprint", None), event.time)
+        pending = _Pending(id(executable), getattr(executable, "fingerprint", None), event.time, bool(event.memory))
         with self._lock:
             if event.transform is None or event.function not in self._pending:
                 self._pending[event.function] = pending
@@ -71,17 +73,30 @@ class Programs:
                 self._read(function, pending, executable)
                 return
 
+    def catch_up(self) -> None:
+        """Asks at once what the programs that wait cost, for who cannot wait for the tick."""
+        with self._lock:
+            waiting = [(function, each) for function, each in self._pending.items() if not each.costs_known]
+        for function, pending in waiting:
+            executable = _find(pending)
+            if executable is not None:
+                self._store.set_program(function, pending.compiled, **_costs(executable))
+
     def _read(self, function: str, pending: _Pending, executable: Any) -> None:
         kinds: dict[str, int] = {}
         collectives: dict[str, int] = {}
         for text in internals.executables.optimised(executable):
-            for total, found in zip((kinds, collectives), hlo_text.read(text), strict=True):
-                for key, number in found.items():
+            for total, of_text in zip((kinds, collectives), hlo_text.read(text), strict=True):
+                for key, number in of_text.items():
                     total[key] = total.get(key, 0) + number
+        found: dict[str, Any] = {}
         if kinds:
-            self._store.set_instructions(function, pending.compiled, kinds, collectives)
+            found |= {"instructions": kinds, "collective_bytes": collectives}
         else:
             self._store.drop("programs_unread")
+        if not pending.costs_known:
+            found |= _costs(executable)
+        self._store.set_program(function, pending.compiled, **found)
 
     def _warn(self, event: Compilation, executable: Any) -> None:
         wanted = needed(event.memory)
@@ -130,6 +145,11 @@ class Programs:
             if len(self._told) > MOST_TOLD:
                 self._told.popitem(last=False)
         return finding
+
+
+def _costs(executable: Any) -> dict[str, Any]:
+    flops, accessed = internals.executables.cost(executable)
+    return {"flops": flops, "bytes_accessed": accessed, "memory": internals.executables.memory(executable)}
 
 
 def _find(pending: _Pending) -> Any:

@@ -228,10 +228,13 @@ def _no_value() -> None:
 
 def told(value: Any) -> str:
     """A function by its name, anything else by its bounded repr without the address."""
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    if callable(value) and isinstance(name, str):
-        module = getattr(value, "__module__", None)
-        return shortened(f"{module}.{name}" if isinstance(module, str) else name)
+    try:
+        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        if callable(value) and isinstance(name, str):
+            module = getattr(value, "__module__", None)
+            return shortened(f"{module}.{name}" if isinstance(module, str) else name)
+    except Exception:  # attributes of the user's that raise
+        return f"<{type(value).__qualname__}>"
     return bounded_repr(value)
 
 
@@ -347,7 +350,7 @@ def child_keys(kind: type, data: Any, size: int) -> list[Any] | None:
         return [tree_util.DictKey(key) for key in data]
     if kind in (list, tuple):
         return [tree_util.SequenceKey(number) for number in range(size)]
-    if issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == size:
+    if data is None and issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == size:
         return [tree_util.GetAttrKey(name) for name in kind._fields]  # type: ignore[attr-defined]
     return None
 

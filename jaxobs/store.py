@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jaxobs import config, guard, internals
 from jaxobs.call_stats import CallStats, MutableHistogram, label
@@ -144,6 +144,10 @@ class Store:
         """Subscribers that record events of their own: the others have seen an event before its answer."""
         self.freshen: Callable[[], None] | None = None
         """Called before a snapshot; whoever samples may take a sample first, if that is cheap."""
+        self.catch_up: Callable[[], None] | None = None
+        """Has what programs cost read now that else is read on the slow tick."""
+        self.costs_wanted = 0
+        """How many ask for the FLOPs and memory of every program, however small."""
         self.reset()
 
     def reset(self) -> None:
@@ -268,9 +272,7 @@ class Store:
 
     def _keep_program(self, row: _Function, event: Compilation) -> None:
         """The latest program, which one that a transformation derived does not push out."""
-        if (event.memory or event.flops is not None) and (
-            row.program is None or event.transform is None or row.program.transform is not None
-        ):
+        if row.program is None or event.transform is None or row.program.transform is not None:
             row.program = ProgramState(
                 time=event.time,
                 fingerprint=event.fingerprint,
@@ -280,16 +282,12 @@ class Store:
                 memory=event.memory,
             )
 
-    def set_instructions(
-        self, function: str, compiled: float, instructions: Mapping[str, int], collective_bytes: Mapping[str, int]
-    ) -> None:
-        """What a function's program consists of, if it is still the one that was compiled then."""
+    def set_program(self, function: str, compiled: float, **found: Any) -> None:
+        """Fields of a function's `ProgramState` that were read later, if it is still the one that was compiled then."""
         with self._lock:
             row = self._functions.get(label(function))
             if row is not None and row.program is not None and row.program.time == compiled:
-                row.program = dataclasses.replace(
-                    row.program, instructions=dict(instructions), collective_bytes=dict(collective_bytes)
-                )
+                row.program = dataclasses.replace(row.program, **found)
 
     def set_holdings(self, groups: tuple[ArrayGroup, ...], executables: int | None) -> None:
         """The largest groups of live arrays, and how many executables are loaded, as sampled."""

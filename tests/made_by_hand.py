@@ -30,10 +30,13 @@ def full_store() -> Store:
     """A store in which every metric of the catalogue has something to say."""
     store = Store()
     sizes = {"argument": 5, "output": 4, "temp": 3, "alias": 2, "code": 1}
-    first = store.record(compilation(cache="miss", uncached_because="too_fast", flops=12.0, memory=sizes))
-    store.set_instructions("train.step", first.time, {"fusion": 2, "collective": 1, "custom_call": 0, "other": 3}, {})
+    store.record(compilation(cache="miss", uncached_because="too_fast"))
     store.set_holdings((), 4)
-    store.record(compilation(cause="shape", cache="hit", phases={"trace": 0.02, "lower": 0.01, "cache_load": 0.05}))
+    last = store.record(
+        compilation(cause="shape", cache="hit", phases={"trace": 0.02, "lower": 0.01, "cache_load": 0.05})
+    )
+    instructions = {"fusion": 2, "collective": 1, "custom_call": 0, "other": 3}
+    store.set_program("train.step", last.time, instructions=instructions, flops=12.0, memory=sizes)
     store.record(CacheLookup(time=1.0, function="train.step", result="hit", key="jit_step-1", saved_seconds=12.0))
     store.record(OutOfMemory(time=2.0, function="train.step", stage="run", error="E", message="m", device="gpu:0"))
     stats = store.call_stats("train.step")

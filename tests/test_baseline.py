@@ -418,3 +418,10 @@ def test_the_table_is_bounded() -> None:
     assert len(lines) == 42
     assert lines[-1] == "and 10 more"
     assert len({len(line) for line in lines[:-1]}) == 1
+
+
+@pytest.fixture(autouse=True)
+def short_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In CI pytest tells failures in full, twice."""
+    for variable in ("CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(variable, raising=False)

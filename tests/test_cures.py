@@ -149,7 +149,9 @@ TROUBLES = {
         (lambda: scalar_state(jnp.asarray(np.float32(0), jnp.float32)),),
     ),
     "scalar that changes type": Trouble(
-        "jnp.int32", lambda: rates(1, 0.5), (lambda: rates(*np.asarray([1, 0], np.int32)), lambda: rates(1.0, 0.5))
+        "one type in every call",
+        lambda: rates(1, 0.5),
+        (lambda: rates(*np.asarray([1, 0.5], np.float32)), lambda: rates(1.0, 0.5)),
     ),
     "lambda in a loop": Trouble(
         "outside the loop", lambda: lambdas(hoisted=False), (lambda: lambdas(hoisted=True),)

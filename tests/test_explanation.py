@@ -214,3 +214,66 @@ def test_numpy_and_jax_arrays_have_one_signature() -> None:
 
     taken = [signature.take(called(f, x)) for x in (np.zeros(3), np.zeros(3, np.float32), jnp.zeros(3))]
     assert taken[0] == taken[1] == taken[2]
+
+
+def test_hostile_values_are_told_apart_all_the_same() -> None:
+    """What raises in `__repr__`, `__eq__` or where an attribute is asked for is no reason to say nothing."""
+
+    class Hostile:
+        def __init__(self, number: int) -> None:
+            vars(self)["number"] = number
+
+        def __getattr__(self, name: str) -> None:
+            raise RuntimeError(name)
+
+        def __repr__(self) -> str:
+            raise ValueError("no repr")
+
+        def __eq__(self, other: object) -> bool:
+            return vars(self)["number"] == vars(other)["number"]
+
+        def __hash__(self) -> int:
+            return 5
+
+    class Unequal(Hostile):
+        def __eq__(self, other: object) -> bool:
+            raise RuntimeError("never compare")
+
+        __hash__ = Hostile.__hash__
+
+    def g(x, mode):
+        """Two arguments."""
+
+    for kind in (Hostile, Unequal):
+        explainer = Explainer()
+        values = [kind(number) for number in range(2)]  # JAX keeps them alive, as keys of its caches
+        for value in values:
+            explained = explain(explainer, "g", g, X, value, static_argnums=(1,))
+        assert (explained.cause, explained.changes[0].path) == ("static_argument", "mode")
+
+    @functools.partial(jax.tree_util.register_dataclass, data_fields=["x"], meta_fields=["meta"])
+    @dataclass
+    class Node:
+        x: object
+        meta: object
+
+    explained = why(f, (Node(X, Hostile(1)),), (Node(X, Hostile(2)),))
+    assert (explained.cause, explained.changes[0].path) == ("structure", "state")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "path", "texts"),
+    [
+        ({"a": X}, {"b": X}, "state['a']", ("float32[4,3]", "absent")),
+        ([X, X], [X], "state[1]", ("float32[4,3]", "absent")),
+        ([X], {"a": X}, "state", ("a list of 1", "a dict of 1")),
+        ([X, None], [X, X], "state[1]", ("None", "float32[4,3]")),
+        ({"a": [X, {"b": (X,)}]}, {"a": [X, {"b": X}]}, "state['a'][1]['b']", ("a tuple of 1", "float32[4,3]")),
+    ],
+)
+def test_trees_are_compared_where_they_part(before, after, path, texts) -> None:
+    """The first place that differs, with what stands there before and after."""
+    explained = why(f, (before,), (after,))
+    assert explained.cause == "structure"
+    first = explained.changes[0]
+    assert (first.path, first.before, first.after) == (path, *texts)

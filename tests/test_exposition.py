@@ -267,7 +267,7 @@ def test_a_busy_training_process_stays_under_five_hundred_series() -> None:
                     f"f{number}", cause=cause, cache="miss", uncached_because="too_fast", flops=1.0, memory=sizes
                 )
             )
-        store.set_instructions(f"f{number}", 1_770_000_000.0, dict.fromkeys(INSTRUCTION_KINDS, 1), {})
+        store.set_program(f"f{number}", 1_770_000_000.0, instructions=dict.fromkeys(INSTRUCTION_KINDS, 1))
     store.set_holdings((), 20)
     for number in range(3):
         stats = store.call_stats(f"f{number}")

@@ -250,7 +250,7 @@ def test_the_table_tells_slow_calls_and_the_latest_program(opened: Opener) -> No
         page = opened(server)
         decode = row(page, "maxtext.decode.<locals>.generate_step")
         expect(decode.locator(".calls")).to_have_text("96,233445 slow")
-        assert "unsupported argument 412\ncache full 33" in str(decode.locator(".calls").get_attribute("title"))
+        assert "arguments 412\ncache full 33" in str(decode.locator(".calls").get_attribute("title"))
         decode.locator(".toggle").click()
         expect(decode.locator(".detail")).to_contain_text("445 calls fell out of the fast path and compiled nothing")
         expect(decode.locator(".program")).to_have_text("—")

@@ -93,9 +93,11 @@ def test_the_latest_program_counts_and_a_derived_one_gives_way() -> None:
     assert first is not None and first.transform is None and first.instructions is not None
     replaced(jnp.ones(20))
     second = _function(current().snapshot(), "replaced").program
+    assert second is not None and second.instructions is None
+    _sample()
+    second = _function(current().snapshot(), "replaced").program
     assert second is not None
     assert second.memory["argument"] == 2 * first.memory["argument"]
-    assert second.instructions is None
 
 
 def test_a_program_that_is_gone_is_passed_over() -> None:
@@ -126,7 +128,7 @@ def test_a_program_that_is_gone_is_passed_over() -> None:
     snapshot = current().snapshot()
     kept_program, lost = _function(snapshot, "kept").program, _function(snapshot, "gone").program
     assert kept_program is not None and kept_program.instructions is not None
-    assert lost is not None and lost.instructions is None and lost.memory
+    assert lost is not None and lost.instructions is None
     assert snapshot.executables == len(client.live_executables())
 
 

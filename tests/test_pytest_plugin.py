@@ -264,3 +264,10 @@ assert not xla_bridge.backends_are_initialized()
     assert ran.returncode == 0, ran.stderr
     assert f"jax='{jax.__version__}'" in ran.stdout
     assert "platform=None" in ran.stdout
+
+
+@pytest.fixture(autouse=True)
+def short_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In CI pytest tells failures in full, twice."""
+    for variable in ("CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(variable, raising=False)

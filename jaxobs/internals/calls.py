@@ -43,7 +43,7 @@ class Call:
 
 def called(miss: Miss) -> Call:
     """The user's call behind a miss."""
-    if miss.fun is None or miss.args is None:
+    if miss.args is None:
         return Call(miss.fun, miss.fun, None, {})
     kwargs = miss.kwargs or {}
     if miss.mapped is not None:

@@ -25,6 +25,8 @@ from jaxobs.store import Store
 
 MOST_WAITING = 64
 MOST_NAMES = 4096
+DEAR_SECONDS = 1.0
+"""Programs that took so long are asked for their cost at once: XLA takes milliseconds to tell."""
 REMOVED = (
     "Somebody called jax.monitoring.clear_event_listeners(), which removes everyone's listeners; "
     "jaxobs put its own back. Compilations in between were not seen."
@@ -206,9 +208,10 @@ class Compilations:
         with guarded("fingerprint"):
             digest, in_key = internals.fingerprint_and_whether_in_key(miss.module)
         flops, accessed, memory = None, None, dict[str, int]()
-        with guarded("program"):
-            memory = internals.executables.memory(miss.executable)
-            flops, accessed = internals.executables.cost(miss.executable)
+        if not eager and self._costs_are_read(miss.executable, sum(phases.values())):
+            with guarded("program"):
+                memory = internals.executables.memory(miss.executable)
+                flops, accessed = internals.executables.cost(miss.executable)
         if lookup.result != "disabled":
             self._store.record(self._lookups.fact(lookup, function, digest, in_key, now))
         unsaved, unsaved_detail = lookup.unsaved or (None, None)
@@ -225,6 +228,15 @@ class Compilations:
             )
         )  # fmt: skip
         self._programs.loaded(event, miss.executable)
+
+    def _costs_are_read(self, executable: Any, seconds: float) -> bool:
+        """Whether XLA is asked at once what the program costs; else on the slow tick.
+
+        At once for accelerators, where it may not fit, and beside a compile that was dear anyway.
+        """
+        if self._store.costs_wanted > 0 or seconds >= DEAR_SECONDS:
+            return True
+        return any(device.platform != "cpu" for device in internals.executables.devices(executable)[:1])
 
     def hand_over(self, since: float) -> Callable[[], None]:
         """Takes away what was lowered on this thread since then; called, the result lets it wait on another thread."""

@@ -83,12 +83,14 @@ def _begin() -> None:
             session.install()
             _installed_here = True
         _watchers += 1
+        store.current().costs_wanted += 1
 
 
 def _end() -> None:
     global _watchers, _installed_here
     with _lock:
         _watchers -= 1
+        store.current().costs_wanted -= 1
         if _watchers == 0 and _installed_here:
             _installed_here = False
             session.uninstall()

@@ -766,6 +766,26 @@ def under_grad(jit: Any) -> Iterator[None]:
     g(x)
 
 
+@both("shape", says="float32[5]", times=2)
+def under_grad_from_outside(jit: Any) -> Iterator[None]:
+    """Two programs, the forward and the backward pass, both for the same reason."""
+    f = jit(lambda x: (x * x).sum())
+    jax.grad(f)(array(4))
+    x = array(5)
+    yield
+    jax.grad(f)(x)
+
+
+@both("shape", "x")
+def under_vmap_from_outside(jit: Any) -> Iterator[None]:
+    """The batched program."""
+    f = jit(lambda x: x * 21)
+    jax.vmap(f)(array(4, 2))
+    x = array(5, 2)
+    yield
+    jax.vmap(f)(x)
+
+
 @both("dtype", "xs")
 def scanned(jit: Any) -> Iterator[None]:
     """A scan inside."""

@@ -109,7 +109,7 @@ function missedOf(lookup) {
 function moreOf(event) {
   const held = programBytes(event.memory);
   const brief = [event.flops != null && flops(event.flops), held != null && bytes(held),
-    event.uncached_because && `not stored: ${spaced(event.uncached_because)}`].filter(Boolean);
+    event.cache === "miss" && event.uncached_because && `not stored: ${spaced(event.uncached_because)}`].filter(Boolean);
   const more = h("details", { class: "more-facts" }, h("summary", { text: brief.join(" · ") || "Details" }));
   more.addEventListener("toggle", () => more.append(factsOf(event)), { once: true });
   return more;
@@ -118,7 +118,7 @@ function moreOf(event) {
 function factsOf(event) {
   const line = (title, ...content) => [h("dt", { text: title }), h("dd", {}, ...content)];
   const { lookup } = event;
-  const stored = event.uncached_because && (event.uncached_detail || `Not stored: ${spaced(event.uncached_because)}.`);
+  const stored = event.cache === "miss" && event.uncached_because && (event.uncached_detail || `Not stored: ${spaced(event.uncached_because)}.`);
   const loaded = lookup && lookup.seconds != null && `read in ${seconds(lookup.seconds)}${lookup.saved_seconds == null ? "" : `, saved ${fraction(lookup.saved_seconds)}`}`;
   return h("dl", {},
     ...line("Phases", PHASES.filter((phase) => event.phases[phase] != null).map((phase) => `${spaced(phase)} ${seconds(event.phases[phase])}`).join(", ") || DASH),

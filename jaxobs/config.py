@@ -45,8 +45,8 @@ class Settings:
         None, "File that receives every event as one JSON object a line; it is appended to."
     )
     flight_recorder: str | None = _setting(
-        None, "Directory that receives a text file for each out-of-memory error, at most 10 a process; the event "
-        "log's unless given; `off` for none.",
+        None, "Directory that receives a text file when memory runs out, at most 10 a process; the event log's unless "
+        "given; `off` for none.",
     )  # fmt: skip
     event_log_max_bytes: int = _setting(
         256 * 2**20, "Size at which the event log stops growing; later events are counted as dropped.",

@@ -16,8 +16,6 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from jaxobs.errors import JaxobsError
 
 MOST_TEXT = 120
@@ -65,7 +63,8 @@ def _write(value: Any, left: list[int], depth: int) -> Any:
         return {kind.__name__: [_write(each, left, depth - 1) for each in items]}
     if kind is dict:
         return {"dict": [[_write(key, left, depth - 1), _write(value[key], left, depth - 1)] for key in value]}
-    if isinstance(value, np.dtype) and value.names is None:
+    numpy = sys.modules.get("numpy")  # not to be imported where the program does without
+    if numpy is not None and isinstance(value, numpy.dtype) and value.names is None:
         return {"dtype": str(value)}
     if (path := import_path(value)) is not None:
         return {"import": path}
@@ -145,6 +144,7 @@ def read(written: Any, main: str | None = None) -> Any:
 
 def _dtype(name: str) -> Any:
     import ml_dtypes  # comes with JAX; NumPy knows its types by name once it is there
+    import numpy as np
 
     try:
         return np.dtype(getattr(ml_dtypes, name, name))

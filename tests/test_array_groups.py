@@ -205,7 +205,10 @@ def test_an_array_that_found_no_memory_does_not_count() -> None:
         result = jnp.broadcast_to(x[0, 0], (2**44,)) + 1
         return result, result * 2
 
-    slow = jax.jit(lambda x: jax.lax.fori_loop(0, 1000, lambda _, y: y @ y, x))
+    # Its argument is not there yet, so that it fails later and not where it is called.
+    slow = jax.jit(lambda x: jax.lax.fori_loop(0, 5_000, lambda _, y: y @ y, x))
+    jax.block_until_ready(slow(jnp.eye(131)))
+    too_large.lower(jnp.eye(131)).compile()
     failed, beside = too_large(slow(jnp.eye(131)))
     with pytest.raises(RuntimeError, match=r"[Oo]ut of memory"):
         failed.block_until_ready()

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import threading
+import time
 
 from jaxobs.config import Settings
 from jaxobs.errors import SettingError
@@ -18,6 +19,8 @@ from jaxobs.guard import internal_error
 from jaxobs.store import Store
 
 _encode = json.JSONEncoder(allow_nan=False).encode
+
+SETTLING_SECONDS = 0.005
 
 
 class EventLog:
@@ -110,7 +113,17 @@ class EventLog:
 
 
 def _ends_inside_a_line(path: str) -> bool:
-    """Whether a file was left with half a line at its end: by a process that was killed, on a disk that was full."""
+    """Whether a file was left with half a line at its end: by a process that was killed, on a disk that was full.
+
+    A line that another process is writing at this moment may be seen half as well: that one is whole a moment later.
+    """
+    if not _lacks_an_end(path):
+        return False
+    time.sleep(SETTLING_SECONDS)
+    return _lacks_an_end(path)
+
+
+def _lacks_an_end(path: str) -> bool:
     try:
         if not os.path.isfile(path) or not os.path.getsize(path):
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxobs.facts import OTHER, PHASES, Compilation, FunctionState, Snapshot
+from jaxobs.facts import OTHER, PHASES, Compilation, FunctionState, ProgramState, Snapshot
 from jaxobs.terminal.lines import GAP, Column, Line, Surface, heading, plain, row
 from jaxobs.terminal.text import (
     PHASE_LETTERS,
@@ -31,7 +31,7 @@ class _Context:
     """What a cell may need beside its function."""
 
     rates: Mapping[str, float]
-    programs: Mapping[str, Compilation]
+    programs: Mapping[str, Compilation | ProgramState]
     """The latest compilation of each function whose program is known."""
     now: float
     most_seconds: float
@@ -63,7 +63,9 @@ def table(
         return [plain(" Nothing has compiled yet.", "dim")]
     order = sorted(snapshot.functions, key=_by_cost)
     shown = order if len(order) <= most else order[: max(most - 1, 0)]
-    programs = {each.function: each for each in compilations if each.flops is not None or each.memory}
+    programs: dict[str, Compilation | ProgramState] = {each.function: each for each in compilations if _told(each)}
+    # What a small program costs is read after a while, and stands with the function.
+    programs |= {each.name: each.program for each in snapshot.functions if each.program and _told(each.program)}
     specs, widths = _fitting(order, bool(rates), programs, surface)
     context = _Context(rates, programs, now, max(_seconds(each) for each in order), surface, widths)
     columns = [Column(spec.title, widths[spec.title], spec.right) for spec in specs]
@@ -76,6 +78,10 @@ def table(
     return rows
 
 
+def _told(program: Compilation | ProgramState) -> bool:
+    return program.flops is not None or bool(program.memory)
+
+
 def _by_cost(each: FunctionState) -> tuple[bool, float, str]:
     return each.name == OTHER, -_seconds(each), each.name
 
@@ -85,7 +91,7 @@ def _seconds(each: FunctionState) -> float:
 
 
 def _fitting(
-    order: list[FunctionState], rated: bool, programs: Mapping[str, Compilation], surface: Surface
+    order: list[FunctionState], rated: bool, programs: Mapping[str, Compilation | ProgramState], surface: Surface
 ) -> tuple[list[_Spec], dict[str, int]]:
     """The columns that the width has room for, and how wide each of them is."""
     specs = [spec for spec in _SPECS if _says_something(spec, order, rated, programs)]
@@ -112,7 +118,9 @@ def _fitting(
     return specs, widths
 
 
-def _says_something(spec: _Spec, order: list[FunctionState], rated: bool, programs: Mapping[str, Compilation]) -> bool:
+def _says_something(
+    spec: _Spec, order: list[FunctionState], rated: bool, programs: Mapping[str, Compilation | ProgramState]
+) -> bool:
     """Whether any function has something to show in the column."""
     if spec.title == "per s":
         return rated

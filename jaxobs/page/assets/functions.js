@@ -5,7 +5,7 @@ const COLUMNS = [
   { id: "compilations", title: "Compiled", of: compiled, hint: "Executables that a cache miss brought" },
   { id: "causes", title: "Causes", of: recompiled, hint: "Why it compiled; sorts by recompilations" },
   { id: "time", title: "Compile time", of: spent, hint: "Seconds of tracing, lowering, compiling and loading. A bar grows with the square root of its seconds, so that short ones stay legible." },
-  { id: "program", title: "Program", of: (fn) => { const latest = feed.programs.get(fn.name); return latest ? (latest.flops ?? 0) : -1; }, hint: "Its latest program: floating-point operations in one run, and memory on one device, by the compiler's own analysis" },
+  { id: "program", title: "Program", of: (fn) => { const latest = programOf(fn); return latest ? (latest.flops ?? 0) : -1; }, hint: "Its latest program: floating-point operations in one run, and memory on one device, by the compiler's own analysis" },
   { id: "cache", title: "Cache", of: (fn) => (fn.cache.hit || 0) * 1e6 + (fn.cache.miss || 0), hint: "Requests to the persistent compilation cache" },
 ];
 const sorting = { id: "time", up: false };
@@ -71,9 +71,15 @@ function makeFunction(fn) {
   return row;
 }
 
+// What a small program costs is read after a while, and stands with the function; of a dear one the event tells at once.
+function programOf(fn) {
+  const read = fn.program && (fn.program.flops != null || sum(fn.program.memory));
+  return read ? fn.program : feed.programs.get(fn.name);
+}
+
 function updateFunction(row, fn, longest) {
   const open = opened.has(fn.name);
-  const program = feed.programs.get(fn.name);
+  const program = programOf(fn);
   const seen = JSON.stringify([fn, longest, open, program && program.sequence]);
   if (row.seen === seen) return;
   Object.assign(row, { seen, fn, longest });

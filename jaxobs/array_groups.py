@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxobs import internals
 from jaxobs.facts import ArrayGroup
 
 STRETCH = 0.001
@@ -207,7 +208,7 @@ def own_memory(device: Any) -> str | None:
     """Kind of a device's own memory; None where JAX does not tell."""
     try:
         return str(device.default_memory().kind)
-    except (AttributeError, NotImplementedError, RuntimeError):
+    except internals.UNTOLD:
         return None
 
 

@@ -20,7 +20,7 @@ MOST_LABEL = 200
 MOST_WAITING_DURATIONS = 4096
 _WORTH_AN_ARRAY = 128
 
-_TIMED_AT_FIRST = {"sampled": 1024, "all": MOST_WAITING_DURATIONS, "off": 0}
+_TIMED_AT_FIRST = {"sampled": 1024, "all": 1024, "off": 0}
 _TIMED_EACH_TICK = {"sampled": 64, "all": MOST_WAITING_DURATIONS, "off": 0}
 _TIMED_WHEN_SPENT = {"sampled": 0, "all": MOST_WAITING_DURATIONS, "off": 0}
 _TIMED_WHILE_SLOW = {"sampled": 1024, "all": MOST_WAITING_DURATIONS, "off": 0}
@@ -79,6 +79,7 @@ class CallStats:
         "_timing",
         "counter",
         "durations",
+        "looking",
         "stuck",
         "timed",
         "watched",
@@ -90,6 +91,8 @@ class CallStats:
         self.durations: list[float] = []
         self.timed = 0
         """Calls that are still to be timed; who times the last one says so by `spent`."""
+        self.looking = True
+        """Whether calls that are timed are watched as well: not all of them where every call is timed."""
         self.watched = False
         """Whether it is seen when JAX dispatches a call from Python."""
         self._timing = "off"
@@ -141,16 +144,19 @@ class CallStats:
         """Puts a `dispatch_timing` in force."""
         self._timing = timing
         self.timed = _TIMED_AT_FIRST[timing]
+        self.looking = True
 
     def tick(self) -> None:
         """Digests what waits and lets a few more calls be timed."""
         self.drain()
         self.timed = max(self.timed, _TIMED_EACH_TICK[self._timing])
+        self.looking = True
 
     def spent(self) -> None:
         """All calls that were to be timed have been; where every call is, as many more are to be."""
         self.drain()
         with self._lock:
+            self.looking = self._keep_on
             each_turn, self._keep_on = _TIMED_WHILE_SLOW if self._keep_on else _TIMED_WHEN_SPENT, False
         self.timed = each_turn[self._timing]
 

@@ -82,7 +82,7 @@ def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callabl
                 if _current(_holder) is _eval_trace or _executes():
                     next(counter)
                 return result
-            watching = watch and getprofile() is None
+            watching = watch and stats.looking and getprofile() is None
             started = perf_counter()
             if watching:
                 fastpath.begin()

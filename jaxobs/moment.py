@@ -34,14 +34,6 @@ FLAGS = (
 )
 """The variables that a report shows: no others leave the process."""
 
-_STATISTICS = {
-    "in_use_bytes": "bytes_in_use",
-    "peak_bytes": "peak_bytes_in_use",
-    "limit_bytes": "bytes_limit",
-    "reserved_bytes": "bytes_reserved",
-    "largest_free_block_bytes": "largest_free_block_bytes",
-}
-
 
 def arrays() -> list[ArrayGroup]:
     """The groups of live arrays of all backends, the largest first."""
@@ -75,10 +67,6 @@ def shares(groups: Iterable[ArrayGroup], on_devices: Mapping[str, tuple[int, int
     )  # fmt: skip
 
 
-def _name(device: Any) -> str:
-    return f"{device.platform}:{device.id}"
-
-
 def devices(on_devices: Mapping[str, tuple[int, int]]) -> Iterator[DeviceMemory]:
     """Every device that this process can address, with the arrays that `arrays` found on each."""
     now = time.time()
@@ -86,15 +74,10 @@ def devices(on_devices: Mapping[str, tuple[int, int]]) -> Iterator[DeviceMemory]
         for device in client.local_devices():
             told: dict[str, Any] = {}
             with guarded("moment.memory_stats"):
-                statistics = device.memory_stats() or {}
-                told = {
-                    ours: int(statistics[theirs])
-                    for ours, theirs in _STATISTICS.items()
-                    if statistics.get(theirs) is not None
-                }
-            count, size = on_devices.get(_name(device), (0, 0))
+                told = internals.allocator(device)
+            count, size = on_devices.get(internals.device_name(device), (0, 0))
             yield DeviceMemory(
-                time=now, device=_name(device), live_arrays=count, live_array_bytes=size, **told
+                time=now, device=internals.device_name(device), live_arrays=count, live_array_bytes=size, **told
             )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from jaxobs import hlo_text, internals
 from jaxobs.facts import Compilation, Finding, needed
 from jaxobs.guard import guarded
+from jaxobs.oom_texts import human
 from jaxobs.store import Store
 
 NAME = "program_may_not_fit"
@@ -127,15 +128,15 @@ class Programs:
                 function=event.function,
                 subject=device,
                 summary=(
-                    f"`{event.function}` needs {_size(wanted)} beside its arguments, and {device} has "
-                    f"{_size(left)} left of {_size(limit)}: its next call may run out of memory."
+                    f"`{event.function}` needs {human(wanted)} beside its arguments, and {device} has "
+                    f"{human(left)} left of {human(limit)}: its next call may run out of memory."
                 ),
                 advice=advice,
                 count=1 + (before.count if before is not None else 0),
                 seconds=sum(event.phases.values()) + (before.seconds if before is not None else 0.0),
                 since=before.since if before is not None else event.time,
                 evidence=(
-                    f"By the compiler: temp {_size(temp)}, output {_size(output)}, of which {_size(alias)} reuse "
+                    f"By the compiler: temp {human(temp)}, output {human(output)}, of which {human(alias)} reuse "
                     "arguments that are donated.",
                 ),
                 sequences=(event.sequence,),
@@ -163,19 +164,10 @@ def _find(pending: _Pending) -> Any:
 def _left(device: Any) -> tuple[int, int, str] | None:
     """Bytes left and limit of a device, by its allocator; None where it tells none or cannot be asked."""
     try:
-        statistics = device.memory_stats() or {}
-    except (AttributeError, NotImplementedError, RuntimeError):
+        told = internals.allocator(device)
+    except internals.UNTOLD:
         return None
-    limit, in_use = statistics.get("bytes_limit"), statistics.get("bytes_in_use")
+    limit, in_use = told.get("limit_bytes"), told.get("in_use_bytes")
     if not limit or in_use is None:
         return None
-    return int(limit) - int(in_use), int(limit), f"{device.platform}:{device.id}"
-
-
-def _size(number: float) -> str:
-    """`512 B`, `1.5 GiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(number) < 1024:
-            return f"{number:.3g} {unit}"
-        number /= 1024
-    return f"{number:.3g} TiB"
+    return limit - in_use, limit, internals.device_name(device)

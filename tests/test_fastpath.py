@@ -207,9 +207,12 @@ def test_a_first_call_that_raised_costs_all_later_ones_the_fast_path() -> None:
 def test_a_full_dispatch_cache_is_told() -> None:
     """Of more kinds of calls than it has entries for; here its bound is met with two kinds for each of 14 arguments."""
     step = jaxobs.jit(lambda *numbers: sum(numbers), name="step")
-    store.current().call_stats("step").time("all")
+    stats = store.current().call_stats("step")
+    stats.time("all")
     kinds = itertools.product((jnp.float32(1), np.float32(1)), repeat=14)
-    for arguments in itertools.islice(kinds, 9000):
+    for number, arguments in enumerate(itertools.islice(kinds, 9000)):
+        if number % 1000 == 0:
+            stats.tick()
         step(*arguments)
     try:
         found = misses("step")
@@ -654,3 +657,19 @@ def test_the_hot_path_asks_nothing_of_a_call_that_is_not_timed() -> None:
     assert seen_profiles
     assert not any(seen_profiles)
     assert fastpath.see is None or not seen.MONITORS
+
+
+def test_where_every_call_is_timed_not_every_call_is_watched() -> None:
+    """The first turn is, later ones after a tick or while calls are lost: watching costs as much as timing."""
+    stats = CallStats()
+    stats.time("all")
+    assert stats.looking and stats.timed == 1024
+    stats.spent()
+    assert not stats.looking and stats.timed > 1024
+    stats.tick()
+    assert stats.looking
+    stats.fell("effects", "It calls back.", keep_on=True)
+    stats.spent()
+    assert stats.looking
+    stats.spent()
+    assert not stats.looking

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shlex
@@ -11,9 +10,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from jaxobs import config
 from jaxobs.compile_cache import events, trial, verdicts
@@ -21,6 +19,7 @@ from jaxobs.compile_cache.comparison import COLD, WARM, Comparison
 from jaxobs.compile_cache.events import Observation
 from jaxobs.compile_cache.trial import Run
 from jaxobs.errors import JaxobsError
+from jaxobs.termination import ended_by_signals
 
 HELP = "run a command twice in a fresh cache, and say whether the second start hits"
 
@@ -82,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         raise JaxobsError("`JAXOBS_DISABLED` is set: nothing could be observed. Unset it for this command.")
     folder = Path(tempfile.mkdtemp(prefix="jaxobs-verify-"))
     try:
-        with _ended_by_signals():
+        with ended_by_signals():
             return _verify(args, folder)
     finally:
         if args.keep:
@@ -141,22 +140,6 @@ def _failure(name: str, done: Run, seen: Observation, timeout: float | None) -> 
         f"Nothing was compiled in the {name} run: no Python that imports JAX was seen. One that ignores PYTHONPATH "
         "(-I, -E, -S, a fresh environment, another host) cannot be observed."
     )
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the command with us, and the temporary folder goes."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    kinds = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {kind: signal.signal(kind, leave) for kind in kinds}
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
 
 
 def _say(text: str) -> None:

@@ -7,18 +7,17 @@ import contextlib
 import dataclasses
 import os
 import select
-import signal
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from jaxobs import client, terminal
 from jaxobs.errors import JaxobsError, MissingExtraError
 from jaxobs.facts import CacheLookup, Compilation, Event, Snapshot
+from jaxobs.termination import ended_by_signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -200,7 +199,7 @@ def _watch(feed: Feed, console: Console) -> int:
     interval = feed.connection.interval or 1.0
     with (
         feed.running(interval),
-        _ended_by_signals(),
+        ended_by_signals(),
         _Keys() as keys,
         Live(terminal.Screen(feed.view(), fill=True), console=console, screen=True, auto_refresh=False) as live,
     ):
@@ -215,22 +214,6 @@ def _watch(feed: Feed, console: Console) -> int:
         except KeyboardInterrupt:
             pass
     return 0
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the view through its `finally`s, so that the terminal is restored."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    kinds = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {kind: signal.signal(kind, leave) for kind in kinds}
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
 
 
 class _Keys:

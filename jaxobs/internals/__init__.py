@@ -13,9 +13,12 @@ from jaxobs.internals import context as context
 from jaxobs.internals import executables as executables
 from jaxobs.internals import flax_graphs as flax_graphs
 from jaxobs.internals import scopes as scopes
+from jaxobs.internals.backends import UNTOLD as UNTOLD
+from jaxobs.internals.backends import allocator as allocator
 from jaxobs.internals.backends import backends_awake as backends_awake
 from jaxobs.internals.backends import clients as clients
 from jaxobs.internals.backends import default_platform as default_platform
+from jaxobs.internals.backends import device_name as device_name
 from jaxobs.internals.backends import process_index_and_count as process_index_and_count
 from jaxobs.internals.cache_lookups import Lookup as Lookup
 from jaxobs.internals.cache_state import persistent_cache as persistent_cache

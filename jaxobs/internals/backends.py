@@ -5,6 +5,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+UNTOLD = (AttributeError, NotImplementedError, RuntimeError)
+"""What a backend raises where it cannot tell: jaxlib lacks the method, or answers UNIMPLEMENTED (a RuntimeError)."""
+
+_STATISTICS = {
+    "in_use_bytes": "bytes_in_use",
+    "peak_bytes": "peak_bytes_in_use",
+    "limit_bytes": "bytes_limit",
+    "reserved_bytes": "bytes_reserved",
+    "largest_free_block_bytes": "largest_free_block_bytes",
+}
+
 _complete = 0
 """Which of JAX's dictionaries of backends was seen complete, by its id; 0 for none."""
 
@@ -62,3 +73,18 @@ def process_index_and_count() -> tuple[int, int]:
             count = max(count, client.process_index() + 1, *(d.process_index + 1 for d in client.devices()))
             index = max(index, client.process_index())
     return index, count
+
+
+def device_name(device: Any) -> str:
+    """`platform:id`: an id alone comes again as soon as a process has two backends."""
+    return f"{device.platform}:{device.id}"
+
+
+def allocator(device: Any) -> dict[str, Any]:
+    """What JAX's allocator tells of a device, in bytes; every key is optional, and the CPU tells nothing.
+
+    Raises:
+      RuntimeError: or another of `UNTOLD`, where the backend cannot be asked about this device.
+    """
+    statistics = device.memory_stats() or {}
+    return {ours: int(statistics[theirs]) for ours, theirs in _STATISTICS.items() if statistics.get(theirs) is not None}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jaxobs.internals.backends import UNTOLD
+
 MOST_COMPUTATIONS = 20_000
 """About 15 MB of text."""
 
@@ -22,7 +24,7 @@ def memory(executable: Any) -> dict[str, int]:
     """Bytes on one device by section; empty where the backend does not tell."""
     try:
         stats = executable.get_compiled_memory_stats()
-    except (AttributeError, NotImplementedError, RuntimeError):  # JaxRuntimeError: UNIMPLEMENTED
+    except UNTOLD:
         return {}
     found = {section: getattr(stats, name, None) for section, name in _SECTIONS.items()}
     return {section: int(size) for section, size in found.items() if size is not None}
@@ -32,7 +34,7 @@ def cost(executable: Any) -> tuple[float | None, float | None]:
     """Floating-point operations of one execution, and bytes that it reads and writes; None what is not told."""
     try:
         costs = executable.cost_analysis()
-    except (AttributeError, NotImplementedError, RuntimeError):
+    except UNTOLD:
         return None, None
     first = costs if isinstance(costs, Mapping) else (costs or [{}])[0]
     flops, accessed = (first.get(name) for name in ("flops", "bytes accessed"))
@@ -46,7 +48,7 @@ def devices(executable: Any) -> tuple[Any, ...]:
     """The devices of this process that it was loaded on; empty where that is out of sight."""
     try:
         return tuple(executable.local_devices())
-    except (AttributeError, NotImplementedError, RuntimeError):
+    except UNTOLD:
         return ()
 
 
@@ -62,7 +64,7 @@ def loaded(client: Any) -> tuple[int, dict[Any, int] | None]:
     for each in executables:
         try:
             size = each.size_of_generated_code_in_bytes()
-        except (AttributeError, NotImplementedError, RuntimeError):
+        except UNTOLD:
             continue
         if size > 0:
             for device in devices(each):
@@ -87,5 +89,5 @@ def optimised(executable: Any) -> Iterator[str]:
         modules = executable.hlo_modules()
         if sum(len(module.computations()) for module in modules) <= MOST_COMPUTATIONS:
             yield from (module.to_string() for module in modules)
-    except (AttributeError, NotImplementedError, RuntimeError):
+    except UNTOLD:
         return

@@ -99,7 +99,7 @@ class Devices:
         if live is not None:
             memory = dataclasses.replace(memory, **_arrays(device, live))
         with guarded("memory_stats"):
-            memory = dataclasses.replace(memory, **allocator(device))
+            memory = dataclasses.replace(memory, **internals.allocator(device))
         high_water = self._high_water.setdefault(state.device, _HighWater())
         memory = dataclasses.replace(
             memory, high_water_bytes=high_water.take(now, memory.in_use_bytes, memory.peak_bytes)
@@ -137,28 +137,13 @@ def account(memory: DeviceMemory, code_bytes: int) -> Account | None:
 def describe(device: Any) -> DeviceState:
     """What a JAX device says of itself."""
     return DeviceState(
-        device=f"{device.platform}:{device.id}",
+        device=internals.device_name(device),
         id=device.id,
         platform=device.platform,
         device_kind=device.device_kind,
         process_index=device.process_index,
         pci_bus_id=getattr(device, "pci_bus_id", None),
     )
-
-
-_KEYS = {
-    "in_use_bytes": "bytes_in_use",
-    "peak_bytes": "peak_bytes_in_use",
-    "limit_bytes": "bytes_limit",
-    "reserved_bytes": "bytes_reserved",
-    "largest_free_block_bytes": "largest_free_block_bytes",
-}
-
-
-def allocator(device: Any) -> dict[str, Any]:
-    """What JAX's allocator tells of a device, in bytes; every key is optional, and the CPU tells nothing."""
-    statistics = device.memory_stats() or {}
-    return {ours: int(statistics[theirs]) for ours, theirs in _KEYS.items() if statistics.get(theirs) is not None}
 
 
 def live_arrays(client: Any) -> dict[Any, tuple[int, int]]:

@@ -241,6 +241,8 @@ class Finding(Event):
     """Time that these compilations took, all phases."""
     since: float = 0.0
     """Time of the first of them."""
+    ended: float | None = None
+    """When it was over by itself: what grew, grows no more; None as long as it stands."""
     evidence: tuple[str, ...] = ()
     """Sentences that show it: the latest compilations, with time, call site and change. Bounded."""
     sequences: tuple[int, ...] = ()
@@ -270,6 +272,10 @@ class DeviceMemory(Event):
     the largest sample. At least so many were; a short peak below an earlier one can be missed."""
     other_space_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of live arrays in the device's other memories (`pinned_host`, ...), which take none of its own."""
+    code_bytes: int | None = None
+    """Of the compiled programs that are loaded on it; None where the backend does not say."""
+    groups: tuple[ArrayGroup, ...] = ()
+    """The largest groups of live arrays on it, the largest first: told once a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,6 +373,27 @@ class Error(Event):
     """Its text, the first 2,000 characters; None where values may not be told."""
     call_site: str | None = None
     """`file:line` in the user's code, the innermost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action(Event):
+    """Something that jaxobs was asked to do: a capture, and what became of it."""
+
+    kind: ClassVar[str] = "action"
+
+    name: str
+    """`memory`, `profile`: the last part of `/api/v1/actions/<name>`."""
+    origin: str
+    """Who asked: `http`, `signal` or `python`."""
+    result: str
+    """`done`, `refused` (a limit, or one is under way) or `failed`."""
+    detail: str | None = None
+    """Why it was refused or failed, as a sentence for a person."""
+    path: str | None = None
+    """The file or directory that was written."""
+    bytes: int | None = None
+    seconds: float | None = None
+    """Time that it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -503,6 +530,9 @@ class ArrayGroup:
     """Arrays; those that only show a shard of another, or share its buffer, do not count."""
     bytes_per_device: Mapping[str, int]
     """Bytes of their shards by device that this process can address."""
+    call_sites: Mapping[str, int] = field(default_factory=dict)
+    """Lines of the user's code, `file:line`, that made them, and of how many that were looked at; told of arrays that
+    pile up, and of all where `array_call_sites` is set."""
 
     @property
     def bytes(self) -> int:

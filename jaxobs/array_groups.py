@@ -19,25 +19,36 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from jaxobs import internals
 from jaxobs.facts import ArrayGroup
+from jaxobs.internals.source_files import is_jax, is_plumbing
 
 STRETCH = 0.001
 """Seconds for which the walk keeps the interpreter to itself."""
 LARGE = 2**20
 """Bytes of a shard from which on an array is asked whether its execution failed, which takes 2 µs."""
+NEWEST = 16
+"""Arrays of each kind whose call site can be told: those that were made last."""
+MOST_SITES = 8
 _PIECE = 128
 _MOST_TEXT = 200
+
+Key = tuple[tuple[int, ...], str, str, str | None]
+"""What is alike in a group: shape, type, sharding as text, kind of memory."""
 
 
 @dataclass(slots=True)
 class _Alike:
-    """Arrays of one sharding, shape and type. Their shards, of each: address and number of the traceback."""
+    """Arrays of one sharding, shape and type.
+
+    Of single arrays the addresses and the numbers of their tracebacks, in two lists: a tuple for each array would set
+    off Python's garbage collection, which stops the program for longer than all the rest.
+    """
 
     sharding: Any
     shape: tuple[int, ...]
@@ -45,51 +56,82 @@ class _Alike:
     single: bool
     large: bool = False
     number: int = 0
-    shards: list[tuple[int | None, int]] = field(default_factory=list)
+    addresses: list[int | None] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
     traces: set[int] = field(default_factory=set)
+    makers: deque[Any] = field(default_factory=lambda: deque(maxlen=NEWEST))
+    """JAX's tracebacks of where the newest of them were made."""
 
     def part(self) -> tuple[int, ...]:
         return tuple(self.sharding.shard_shape(self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Arrays of one sharding, shape and type, as `Live` keeps them."""
+
+    sharding: Any
+    shape: tuple[int, ...]
+    dtype: Any
+    number: int
+    nbytes: int
+    """Of one shard."""
+    makers: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
 class Live:
     """The live arrays of a backend: what is alike together, its devices, and its bytes on each of them."""
 
-    rows: tuple[tuple[Any, tuple[int, ...], Any, int, int], ...]
-    """Sharding, shape, dtype, number of arrays, and bytes of one shard."""
+    rows: tuple[Row, ...]
 
     @functools.cached_property
     def per_device(self) -> dict[Any, dict[str, tuple[int, int]]]:
         """Number and bytes of the shards on each device by kind of memory."""
         found: dict[Any, dict[str, tuple[int, int]]] = {}
-        for sharding, _, _, number, nbytes in self.rows:
-            for device in sharding.addressable_devices:
+        for row in self.rows:
+            for device in row.sharding.addressable_devices:
                 kinds = found.setdefault(device, {})
-                kind = memory_kind(sharding, device) or ""
+                kind = memory_kind(row.sharding, device) or ""
                 count, size = kinds.get(kind, (0, 0))
-                kinds[kind] = (count + number, size + number * nbytes)
+                kinds[kind] = (count + row.number, size + row.number * row.nbytes)
         return found
 
-    def groups(self) -> list[ArrayGroup]:
-        """The groups, the largest first."""
-        found: dict[tuple[Any, ...], tuple[int, dict[str, int]]] = {}
-        for sharding, shape, dtype, number, nbytes in self.rows:
-            devices = sorted(sharding.addressable_devices, key=lambda device: device.id)
-            kind = memory_kind(sharding, devices[0]) if devices else None
-            key = (shape, str(dtype), _text(sharding, devices), kind)
-            count, by_device = found.get(key, (0, {}))
+    @functools.cached_property
+    def _alike(self) -> dict[Key, tuple[int, dict[str, int], list[Any]]]:
+        """Of each group: number of arrays, bytes by device, and tracebacks of the newest."""
+        found: dict[Key, tuple[int, dict[str, int], list[Any]]] = {}
+        for row in self.rows:
+            devices = sorted(row.sharding.addressable_devices, key=lambda device: device.id)
+            kind = memory_kind(row.sharding, devices[0]) if devices else None
+            key = (row.shape, str(row.dtype), _text(row.sharding, devices), kind)
+            count, by_device, makers = found.get(key, (0, {}, []))
             for device in devices:
-                name = f"{device.platform}:{device.id}"
-                by_device[name] = by_device.get(name, 0) + number * nbytes
-            found[key] = (count + number, by_device)
+                name = internals.device_name(device)
+                by_device[name] = by_device.get(name, 0) + row.number * row.nbytes
+            found[key] = (count + row.number, by_device, [*makers, *row.makers])
+        return found
+
+    def groups(self, *, sites: bool = False) -> list[ArrayGroup]:
+        """The groups, the largest first.
+
+        Args:
+          sites: whether to tell where the newest arrays of each were made.
+        """
         made = [
             ArrayGroup(
-                shape=shape, dtype=dtype, sharding=text, memory_kind=kind, count=count, bytes_per_device=by_device
+                shape=key[0], dtype=key[1], sharding=key[2], memory_kind=key[3], count=count,
+                bytes_per_device=by_device, call_sites=self.call_sites(key) if sites else {},
             )
-            for (shape, dtype, text, kind), (count, by_device) in found.items()
-        ]
+            for key, (count, by_device, _) in self._alike.items()
+        ]  # fmt: skip
         return sorted(made, key=lambda group: (-group.bytes, group.shape, group.dtype, group.sharding))
+
+    def call_sites(self, key: Key) -> dict[str, int]:
+        """Lines of the user's code that made the newest arrays of a group, and how many of these, the most first."""
+        _, _, makers = self._alike.get(key, (0, {}, []))
+        found = Counter(site for each in makers if (site := _site(each)) is not None)
+        return dict(found.most_common(MOST_SITES))
 
 
 def groups(client: Any) -> list[ArrayGroup]:
@@ -104,30 +146,27 @@ def groups(client: Any) -> list[ArrayGroup]:
 def read(client: Any) -> Live:
     """Walks the live arrays of a backend once."""
     found = _walk(client.live_arrays())
-    parents: set[tuple[Any, ...]] = set()
+    parents: dict[tuple[Any, ...], set[int]] = {}
     for each in found:
         if not each.single:
-            part, kind = each.part(), each.sharding.memory_kind
-            parents.update((trace, part, each.dtype, kind) for trace in each.traces if trace)
+            parents.setdefault((each.part(), each.dtype, each.sharding.memory_kind), set()).update(each.traces - {0})
     rows = []
     for each in found:
         part = each.part()
         nbytes = math.prod(part) * each.dtype.itemsize
-        if not each.single:
-            rows.append((each.sharding, each.shape, each.dtype, each.number, nbytes))
-            continue
-        number = _buffers(each, part, parents, shared=nbytes > 0)
+        number = each.number
+        if each.single:
+            number = _buffers(each, parents.get((part, each.dtype, each.sharding.memory_kind), set()), nbytes > 0)
         if number:
-            rows.append((each.sharding, each.shape, each.dtype, number, nbytes))
+            rows.append(Row(each.sharding, each.shape, each.dtype, number, nbytes, tuple(each.makers)))
     return Live(tuple(rows))
 
 
-def _buffers(each: _Alike, part: tuple[int, ...], parents: set[tuple[Any, ...]], *, shared: bool) -> int:
+def _buffers(each: _Alike, parents: set[int], shared: bool) -> int:
     """How many buffers arrays on one device have that are no other array's."""
-    kind = each.sharding.memory_kind
     own, seen, unknown = set(), set(), 0
-    for address, trace in each.shards:
-        if parents and (trace, part, each.dtype, kind) in parents:
+    for address, trace in zip(each.addresses, each.numbers, strict=True):
+        if trace in parents:
             seen.add(address)
         elif address is None or not shared:
             unknown += 1
@@ -139,19 +178,26 @@ def _buffers(each: _Alike, part: tuple[int, ...], parents: set[tuple[Any, ...]],
 def _walk(arrays: list[Any]) -> Iterable[_Alike]:
     """What is alike together; takes the arrays out of the list."""
     found: dict[tuple[Any, ...], _Alike] = {}
+    since, left = -math.inf, 0
     # Unique, whatever is deleted later: those in the list are there together. 0 where JAX keeps no tracebacks.
-    numbers = [0 if (trace := getattr(array, "traceback", None)) is None else id(trace) for array in arrays]
-    shared = {number for number, times in Counter(numbers).items() if times > 1 or number == 0}
-    since, left = time.perf_counter(), _PIECE
+    traces: list[Any] = []
+    numbers: list[int] = []
+    times: Counter[int] = Counter()
+    for start in range(0, len(arrays), _PIECE):
+        since = _offer(since)
+        piece = [getattr(array, "traceback", None) for array in arrays[start : start + _PIECE]]
+        named = [0 if trace is None else id(trace) for trace in piece]
+        traces += piece
+        numbers += named
+        times.update(named)
     while arrays:
         left -= 1
         if left <= 0:
             left = _PIECE
-            if time.perf_counter() - since > STRETCH:
-                time.sleep(0)
-                since = time.perf_counter()
+            since = _offer(since)
         # One by one: what the program lets go of meanwhile is not kept alive for longer than needed.
-        array, number = arrays.pop(), numbers.pop()
+        # The oldest first: JAX lists the newest first.
+        array, number, trace = arrays.pop(), numbers.pop(), traces.pop()
         try:
             if array.is_deleted():
                 continue
@@ -168,13 +214,31 @@ def _walk(arrays: list[Any]) -> Iterable[_Alike]:
             if each.large and _failed(array):
                 continue
             if single:
-                each.shards.append((_address(array) if number in shared else None, number))
+                each.addresses.append(_address(array) if number == 0 or times[number] > 1 else None)
+                each.numbers.append(number)
             else:
                 each.traces.add(number)
                 each.number += 1
+            each.makers.append(trace)
         except RuntimeError:  # deleted by another thread while we looked at it
             continue
     return found.values()
+
+
+def _offer(since: float) -> float:
+    """Offers the interpreter to other threads, if it was kept for a stretch; returns since when it is kept now."""
+    if time.perf_counter() - since > STRETCH:
+        time.sleep(0)
+        return time.perf_counter()
+    return since
+
+
+def _site(traceback: Any) -> str | None:
+    """`file:line` of the innermost frame in the user's code; None where JAX keeps no tracebacks."""
+    for frame in () if traceback is None else traceback.frames:
+        if not is_jax(frame.file_name) and not is_plumbing(frame.file_name):
+            return f"{frame.file_name}:{frame.line_num}"
+    return None
 
 
 def _failed(array: Any) -> bool:

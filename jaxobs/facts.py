@@ -226,7 +226,7 @@ class Finding(Event):
     id: str
     """The same for the same finding: type, function and subject."""
     finding: str
-    """Its type, one of those in `jaxobs.patterns`: `recompile_storm`, `unbounded_shapes`, ..."""
+    """Its type, one of those in `jaxobs.patterns` and `jaxobs.leaks`: `recompile_storm`, `array_leak`, ..."""
     function: str
     """As in `Compilation`; `<eager>` for operations outside any function of the user."""
     summary: str
@@ -236,7 +236,7 @@ class Finding(Event):
     subject: str = ""
     """What it is about inside the function: `batch['image'] dimension 0`, an operation, a call site."""
     count: int = 0
-    """Compilations that belong to it."""
+    """Compilations that belong to it; of a leak, samples in which it grew."""
     seconds: float = 0.0
     """Time that these compilations took, all phases."""
     since: float = 0.0
@@ -340,6 +340,8 @@ class OutOfMemory(Event):
     program_flops: float | None = None
     devices: tuple[DeviceMemory, ...] = ()
     """State of every device at the moment of the error."""
+    accelerators: tuple[AcceleratorState, ...] = ()
+    """The devices as their driver saw them at the last sample before it, with the processes on them."""
     host: Mapping[str, int] = field(default_factory=dict)
     """The host's memory: `total`, `available`, `resident`, `limit` (of the process or its container)."""
     arrays: tuple[ArrayGroup, ...] = ()
@@ -373,6 +375,8 @@ class Error(Event):
     """Its text, the first 2,000 characters; None where values may not be told."""
     call_site: str | None = None
     """`file:line` in the user's code, the innermost."""
+    report: str | None = None
+    """The text file with the last minutes before it; None where none was written, as at a prompt, which goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,7 +392,7 @@ class Action(Event):
     result: str
     """`done`, `refused` (a limit, or one is under way) or `failed`."""
     detail: str | None = None
-    """Why it was refused or failed, as a sentence for a person."""
+    """What was captured, or why nothing was, as a sentence for a person."""
     path: str | None = None
     """The file or directory that was written."""
     bytes: int | None = None
@@ -406,6 +410,8 @@ class Manifest(Event):
     program: str | None = None
     """The script or module that was started."""
     process_count: int = 1
+    hostname: str | None = None
+    """The machine it runs on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,6 +426,8 @@ class Exit(Event):
     """The exception's type or the signal's name."""
     code: int | None = None
     """The exit code, where it is known."""
+    report: str | None = None
+    """The text file with the last minutes; None where none was written, as at a normal end."""
 
 
 # ------------------------------------------------------------------------------------------------ state
@@ -535,6 +543,11 @@ class ArrayGroup:
     pile up, and of all where `array_call_sites` is set."""
 
     @property
+    def key(self) -> tuple[tuple[int, ...], str, str, str | None]:
+        """What its arrays have in common."""
+        return self.shape, self.dtype, self.sharding, self.memory_kind
+
+    @property
     def bytes(self) -> int:
         """Bytes on all devices of this process together."""
         return sum(self.bytes_per_device.values())
@@ -552,6 +565,19 @@ class Account:
     gap_bytes: int
     """The rest: temporaries of running programs, what the allocator rounds up, buffers that nobody lists. Negative
     where arrays or code lie outside of what the allocator counts."""
+
+
+def account(memory: DeviceMemory) -> Account | None:
+    """What a device's memory is in use for; None where the allocator or the live arrays are not known."""
+    if memory.in_use_bytes is None or memory.live_array_bytes is None:
+        return None
+    code_bytes = memory.code_bytes or 0
+    return Account(
+        in_use_bytes=memory.in_use_bytes,
+        array_bytes=memory.live_array_bytes,
+        code_bytes=code_bytes,
+        gap_bytes=memory.in_use_bytes - memory.live_array_bytes - code_bytes,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,6 +628,7 @@ class AcceleratorState:
     device: str
     """JAX's name, `gpu:0`, where it is known which one it is; else `nvml:<index>`, and `nvml:<index>/<instance>`."""
     uuid: str
+    """Empty for a TPU, which has none."""
     index: int
     """The driver's number of the device."""
     model: str | None = None
@@ -615,8 +642,12 @@ class AcceleratorState:
     """Why it did not answer."""
     utilization: float | None = None
     """Share of the driver's sample period in which a program ran on it."""
+    tensorcore_utilization: float | None = None
+    """Of a TPU: share of what its matrix units could do; of several cores that are one device, their mean."""
     memory_controller_utilization: float | None = None
     """Share of the driver's sample period in which its memory was read or written."""
+    memory_bandwidth_utilization: float | None = None
+    """Of a TPU: share of its memory's bandwidth."""
     memory_used_bytes: int | None = None
     """Of all processes; without what the driver keeps back, where the driver tells these apart."""
     memory_total_bytes: int | None = None
@@ -629,6 +660,8 @@ class AcceleratorState:
     memory_clock_hertz: int | None = None
     throttle_reasons: tuple[str, ...] | None = None
     """Why its clocks are not higher, now; `THROTTLE_REASONS` are those that slow a busy device down."""
+    slowdown: float | None = None
+    """Of a TPU: by which share it is throttled, in tenths."""
     ecc_errors: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """`corrected` and `uncorrected`, each `volatile` (since the driver was loaded) and `aggregate` (ever)."""
     xid_errors: Mapping[str, int] | None = None
@@ -639,6 +672,8 @@ class AcceleratorState:
     """By link, `transmit` and `receive`; empty while a link that counted before does not."""
     nvlink_links: int | None = None
     """Links that count now."""
+    link_faults: Mapping[str, int] = field(default_factory=dict)
+    """Of a TPU: each link between chips, from 0 (healthy) to 10 (unusable)."""
     processes: tuple[AcceleratorProcess, ...] | None = None
 
 

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxobs.guard import guarded
 from jaxobs.store import Store
@@ -24,6 +24,13 @@ class Sampled(Protocol):
     """What can be sampled: a source."""
 
     def sample(self) -> None: ...
+
+
+@runtime_checkable
+class Ending(Protocol):
+    """A source that has something to say when the program has ended, before its last sample."""
+
+    def ending(self) -> None: ...
 
 
 class Written(Sampled, Protocol):
@@ -59,7 +66,7 @@ class Sampler:
             next_writes = {each: next_writes.get(each, now + each.every) for each in self._exporters()}
             if self._stop.wait(max(0.0, min([next_sample, *next_writes.values()]) - now)):
                 if self._last:
-                    self.sample()
+                    self._sample_last()
                 return
             now = time.monotonic()
             if now >= next_sample:
@@ -70,6 +77,13 @@ class Sampler:
                     with guarded(f"sample {type(each).__name__}"):
                         each.sample()
                     next_writes[each] = now + each.every
+
+    def _sample_last(self) -> None:
+        for each in self._sources:
+            if isinstance(each, Ending):
+                with guarded(f"end {type(each).__name__}"):
+                    each.ending()
+        self.sample()
 
     def pause(self) -> float:
         """Seconds until the next sample: more often until the devices are awake, less often where samples are dear."""

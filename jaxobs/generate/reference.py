@@ -6,10 +6,12 @@ import ast
 import dataclasses
 import inspect
 import json
+import math
 import textwrap
 from typing import Any
 
-from jaxobs import facts, patterns, programs
+from jaxobs import actions, facts, leaks, patterns, programs
+from jaxobs.action_types import Parameter
 from jaxobs.catalogue import EAGER_HELP, METRICS, Metric
 from jaxobs.config import PREFIX, Settings
 from jaxobs.errors import MissingExtraError
@@ -26,6 +28,7 @@ def files() -> dict[str, str]:
         f"{_FOLDER}/settings.md": _settings(),
         f"{_FOLDER}/events.md": _events(),
         f"{_FOLDER}/findings.md": _findings(),
+        f"{_FOLDER}/actions.md": _actions(),
         f"{_FOLDER}/snapshot.schema.json": _schema(Snapshot, "The answer of GET /api/v1/snapshot."),
         f"{_FOLDER}/events.schema.json": _events_schema(),
     }
@@ -91,12 +94,36 @@ def _events() -> str:
 
 
 def _findings() -> str:
-    rows = [f"| `{each.NAME}` | {each.ABOUT} | {each.TOLD_WHEN} |" for each in (*patterns.known(), programs)]
+    kinds = (*patterns.known(), *leaks.known(), programs)
+    rows = [f"| `{each.NAME}` | {each.ABOUT} | {each.TOLD_WHEN} |" for each in kinds]
     return (
         f"{_HEAD}\n# Findings\n\nPatterns over time, told as events of the kind `finding`. "
         "[What each means and what to do](../findings.md).\n\n"
         "| finding | what it is | told when |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
+
+
+def _actions() -> str:
+    parts = [
+        f"{_HEAD}\n# Actions\n\nWhat a process can be asked to do: `jaxobs.capture(NAME, PARAMETER=VALUE, ...)` from Python, "
+        "`POST /api/v1/actions/NAME` where that is allowed. [How, and how to look at what is written]"
+        "(../captures.md).\n"
+    ]
+    for name, module in actions.known().items():
+        parts.append(f"\n## `{name}`\n\n{module.ABOUT}\n")
+        if module.PARAMETERS:
+            rows = "\n".join(_parameter(each) for each in module.PARAMETERS)
+            parts.append(
+                f"\n| parameter | type | from | to | default | what it is |\n|---|---|---:|---:|---|---|\n{rows}\n"
+            )
+    return "".join(parts)
+
+
+def _parameter(parameter: Parameter) -> str:
+    bounds = [f"{bound:g}" if abs(bound) != math.inf else "" for bound in (parameter.least, parameter.most)]
+    default = "none" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
+    kind = _TYPES[parameter.kind.__name__]
+    return f"| `{parameter.name}` | {kind} | {bounds[0]} | {bounds[1]} | {default} | {parameter.about} |"
 
 
 _TYPES = {
@@ -107,6 +134,7 @@ _TYPES = {
     "tuple[Change, ...]": "list of `{path, what, before, after}`",
     "tuple[MemoryBuffer, ...]": "list of buffers: `{size, operator, shape, unpadded, padding, allocation}`",
     "tuple[DeviceMemory, ...]": "list of `memory` events",
+    "tuple[AcceleratorState, ...]": "list of `accelerators` as in the snapshot",
     "tuple[ArrayGroup, ...]": "list of `{shape, dtype, sharding, memory_kind, count, bytes_per_device}`",
     "tuple[OomCause, ...]": "list of `{cause, summary, advice, evidence}`",
     "tuple[float, ...]": "list of numbers",

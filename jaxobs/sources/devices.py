@@ -7,14 +7,19 @@ with the bytes of that shard; deleted and donated ones do not count, and a buffe
 from __future__ import annotations
 
 import dataclasses
-import heapq
+import functools
+import itertools
+import math
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jaxobs import array_groups, internals
-from jaxobs.facts import Account, ArrayGroup, DeviceMemory, DeviceState
+from jaxobs import array_groups, internals, moment
+from jaxobs.facts import ArrayGroup, Compilation, DeviceMemory, DeviceState, Finding, account
 from jaxobs.guard import guarded
+from jaxobs.leaks import Leaks
+from jaxobs.leaks import Sample as LeakSample
 from jaxobs.store import Store
 
 QUIET_SECONDS = 60.0
@@ -24,6 +29,8 @@ HIGH_WATER_SECONDS = 60.0
 """For how long a high-water mark is told: a scrape a minute misses none."""
 
 MOST_GROUPS = 50
+MOST_TOLD_GROUPS = 10
+"""Groups of one device in a `memory` event."""
 
 
 class _HighWater:
@@ -67,35 +74,47 @@ class Devices:
     def after_fork(self) -> None:
         """The child tells of its devices anew."""
         self._told: dict[str, DeviceMemory] = {}
+        self._groups_told = -math.inf
         self._high_water: dict[str, _HighWater] = {}
+        self._leaks = Leaks()
 
     def sample(self) -> None:
         """Reads every device that this process can address, if its backend is awake."""
         now = time.time()
         clients = internals.clients()
-        largest: list[ArrayGroup] = []
+        lives: list[array_groups.Live] = []
+        groups: list[ArrayGroup] = []
+        memories: list[DeviceMemory] = []
         number = None
         for client in clients:
             live: array_groups.Live | None = None
             with guarded("live_arrays"):
                 live = array_groups.read(client)
-                largest += live.groups()
+                groups += live.groups(sites=self._store.settings.array_call_sites)
+                lives.append(live)
             code: dict[Any, int] | None = None
             with guarded("executables"):
                 count, code = internals.executables.loaded(client)
                 number = count + (number or 0)
             for device in client.local_devices():
                 with guarded("device"):
-                    self._sample_device(device, live, code, now)
+                    memories.append(self._sample_device(device, live, code, now))
         if clients:
-            largest = heapq.nlargest(MOST_GROUPS, largest, key=lambda group: group.bytes)
-            self._store.set_holdings(tuple(largest), number)
+            groups.sort(key=lambda group: -group.bytes)
+            with guarded("leaks"):
+                self._find_leaks(lives, groups, memories, number, now)
+            self._store.set_holdings(tuple(self._shown(groups, lives)), number)
+            self._tell(memories, groups, now)
+
+    def ending(self) -> None:
+        """The program has ended: what grew until the last sample is told before the next, when it is gone."""
+        self._record(self._leaks.at_end())
 
     def _sample_device(
         self, device: Any, live: array_groups.Live | None, code: dict[Any, int] | None, now: float
-    ) -> None:
+    ) -> DeviceMemory:
         state = describe(device)
-        memory = DeviceMemory(time=now, device=state.device)
+        memory = DeviceMemory(time=now, device=state.device, code_bytes=None if code is None else code.get(device, 0))
         if live is not None:
             memory = dataclasses.replace(memory, **_arrays(device, live))
         with guarded("memory_stats"):
@@ -104,12 +123,89 @@ class Devices:
         memory = dataclasses.replace(
             memory, high_water_bytes=high_water.take(now, memory.in_use_bytes, memory.peak_bytes)
         )
-        state = dataclasses.replace(state, account=account(memory, (code or {}).get(device, 0)))
+        state = dataclasses.replace(state, account=account(memory))
         self._store.set_device(state, memory)
-        told = self._told.get(state.device)
-        if told is None or now - told.time >= QUIET_SECONDS or dataclasses.replace(memory, time=told.time) != told:
-            self._told[state.device] = memory
+        return memory
+
+    def _tell(self, memories: list[DeviceMemory], groups: list[ArrayGroup], now: float) -> None:
+        """Records `memory` events of the devices where something changed; the largest groups once a minute."""
+        with_groups = now - self._groups_told >= QUIET_SECONDS
+        if with_groups:
+            self._groups_told = now
+        for memory in memories:
+            told = self._told.get(memory.device)
+            if (
+                told is not None
+                and now - told.time < QUIET_SECONDS
+                and told == dataclasses.replace(memory, time=told.time)
+            ):
+                continue
+            self._told[memory.device] = memory
+            if with_groups:
+                there = (group for group in groups if memory.device in group.bytes_per_device)
+                memory = dataclasses.replace(memory, groups=tuple(itertools.islice(there, MOST_TOLD_GROUPS)))
             self._store.record(memory)
+
+    # ------------------------------------------------------------------------------------------------ leaks
+
+    def _find_leaks(
+        self,
+        lives: list[array_groups.Live],
+        groups: list[ArrayGroup],
+        memories: list[DeviceMemory],
+        executables: int | None,
+        now: float,
+    ) -> None:
+        store = self._store
+        resident = moment.resident()
+        on_host = sum(each.live_array_bytes or 0 for each in memories if each.device.startswith("cpu:"))
+
+        self._record(
+            self._leaks.see(
+                LeakSample(
+                    time=now,
+                    calls=store.calls(),
+                    groups=groups,
+                    call_sites=functools.partial(_call_sites, lives),
+                    left={
+                        each.device: each.limit_bytes - each.in_use_bytes
+                        for each in memories
+                        if each.limit_bytes is not None and each.in_use_bytes is not None
+                    },
+                    executables=executables,
+                    resident=None if resident is None else max(0, resident - on_host),
+                    compilations=lambda: [
+                        each for each in store.events(kind="compilation")[0] if isinstance(each, Compilation)
+                    ],
+                    outputs=lambda: {
+                        row.name: row.program.memory["output"]
+                        for row in store.snapshot().functions
+                        if row.program is not None and "output" in row.program.memory
+                    },
+                )
+            )
+        )
+
+    def _shown(self, groups: list[ArrayGroup], lives: list[array_groups.Live]) -> Iterator[ArrayGroup]:
+        """The largest groups, those that pile up with the lines that make them."""
+        for group in groups[:MOST_GROUPS]:
+            if not group.call_sites and self._leaks.tells(group.key):
+                group = dataclasses.replace(group, call_sites=_call_sites(lives, group.key))
+            yield group
+
+    def _record(self, findings: Iterable[tuple[Finding, bool]]) -> None:
+        for finding, news in findings:
+            if news:
+                self._store.record(finding)
+            else:
+                self._store.refresh_finding(finding)
+
+
+def _call_sites(lives: Iterable[array_groups.Live], key: array_groups.Key) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for live in lives:
+        found.update(live.call_sites(key))
+    return dict(found)
 
 
 def _arrays(device: Any, live: array_groups.Live) -> dict[str, Any]:
@@ -120,18 +216,6 @@ def _arrays(device: Any, live: array_groups.Live) -> dict[str, Any]:
         "live_array_bytes": size,
         "other_space_bytes": {kind: nbytes for kind, (_, nbytes) in sorted(kinds.items())},
     }
-
-
-def account(memory: DeviceMemory, code_bytes: int) -> Account | None:
-    """What a device's memory is in use for; None where the allocator or the live arrays are not known."""
-    if memory.in_use_bytes is None or memory.live_array_bytes is None:
-        return None
-    return Account(
-        in_use_bytes=memory.in_use_bytes,
-        array_bytes=memory.live_array_bytes,
-        code_bytes=code_bytes,
-        gap_bytes=memory.in_use_bytes - memory.live_array_bytes - code_bytes,
-    )
 
 
 def describe(device: Any) -> DeviceState:

@@ -1,0 +1,183 @@
+"""`array_leak`: arrays on the devices pile up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from jaxobs import growth
+from jaxobs.facts import ArrayGroup
+from jaxobs.growth import Run
+from jaxobs.leaks import Case, Sample, Telling, clock, pace
+from jaxobs.oom_texts import human
+
+NAME = "array_leak"
+ABOUT = "Live arrays of one shape and type grow in number for as long as the program runs."
+
+LEAST_BYTES = 2**20
+LEAST_SMALL = 256
+"""Arrays that together are smaller than that are told when there are so many more of them, ..."""
+SMALL_RISES = 2 * growth.LEAST_RISES
+"""... and after twice the time: losses that are kept for an epoch are no harm."""
+MOST_GROUPS = 500
+"""Groups that are followed: the largest."""
+MOST_MEMBERS = 8
+MANY = "arrays of many shapes"
+"""Subject of growth that no single shape explains."""
+_SAME_START = 3
+_EXPLAINED = 0.5
+
+TOLD_WHEN = (
+    f"the number that is never let go of rose in {growth.LEAST_RISES} samples and {growth.LEAST_CALLS} calls of a "
+    f"function ({growth.LEAST_RISES * growth.WITHOUT_CALLS} samples where no function is counted), at a steady pace "
+    f"and without a rest, by 1 MiB or {LEAST_SMALL} arrays; when the program ends, {growth.LEAST_RISES_AT_END} samples "
+    "are enough. What fills up, falls back, or grows only while another function than usual runs (an evaluation) is "
+    "none"
+)
+
+_TOTAL = "total"
+
+
+class ArrayLeaks:
+    """The number of arrays in each group, and the bytes of all."""
+
+    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
+        """Groups by number of arrays, and the bytes of all together."""
+        for group in sample.groups[:MOST_GROUPS]:
+            yield group.key, group.count
+        yield _TOTAL, sum(group.bytes for group in sample.groups)
+
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+        """A group by its arrays' bytes, or its number; the total only for what no group explains."""
+        if key == _TOTAL:
+            told = sum(_bytes(case, sample) for case in cases)
+            return run.grown >= LEAST_BYTES and told < _EXPLAINED * run.grown
+        group = _group(key, sample)
+        if group is None:
+            return False
+        if run.grown * _each(group) >= LEAST_BYTES:
+            return True
+        return run.grown >= LEAST_SMALL and (run.rises >= SMALL_RISES or run.rises < growth.LEAST_RISES)
+
+    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+        """What began together, goes with the same function's calls and is made at the same line."""
+        if key == _TOTAL or _TOTAL in case.runs:
+            return False
+        first = next(iter(case.runs))
+        return (
+            case.run.function == run.function
+            and abs(case.run.since.sample - run.since.sample) <= _SAME_START
+            and set(_top(sample.call_sites(_key(first)))) == set(_top(sample.call_sites(_key(key))))
+        )
+
+    def subject(self, key: Hashable) -> str:
+        """`float32[32,128] on gpu:0`."""
+        if key == _TOTAL:
+            return MANY
+        shape, dtype, sharding, _ = _key(key)
+        return f"{dtype}[{','.join(map(str, shape))}] {sharding}"
+
+    def tell(self, case: Case, sample: Sample) -> Telling:
+        """Which, how many a call, since when, from where, and when the device will be full."""
+        run, grown = case.run, _bytes(case, sample)
+        sites: Counter[str] = Counter()
+        groups = {group.key: group for group in sample.groups}
+        members = [groups[_key(key)] for key in case.runs if key != _TOTAL and key in groups]
+        for group in (members or sample.groups)[:MOST_MEMBERS]:
+            sites.update(sample.call_sites(group.key))
+        number = sum(run.grown for key, run in case.runs.items() if key != _TOTAL)
+        where = f", made at {next(iter(_top(sites)))}" if sites else ""
+        if members:
+            others = f" and {len(members) - 1} other kinds" if len(members) > 1 else ""
+            what = f"{number:,.0f} more arrays {self.subject(members[0].key)}{others} are alive"
+            speed = f"{pace(run, number, _number)}, {human(grown)} in all"
+        else:
+            what, speed = f"Arrays of many shapes hold {human(grown)} more", pace(run, grown, human)
+        full = _full_in(run, grown, members or sample.groups, sample)
+        return Telling(
+            summary=(
+                f"{what} than at {clock(run.since.time)}{where}: {speed}, none of it let go of since."
+                + (f" At this pace {full[0]} is full in {_span(full[1])}." if full else "")
+            ),
+            advice=_advice(sites, sample, run),
+            evidence=tuple(
+                f"{human(group.bytes)} in {group.count:,} x {self.subject(group.key)}."
+                for group in (members or sample.groups)[:MOST_MEMBERS]
+            ),
+            data={
+                **({"shape": list(members[0].shape), "dtype": members[0].dtype, "sharding": members[0].sharding,
+                    "memory_kind": members[0].memory_kind} if members else {}),
+                "arrays": round(number), "bytes": round(grown), "calls": run.calls, "samples": run.rises,
+                "arrays_per_call": number / run.calls if run.calls and members else None,
+                "bytes_per_call": grown / run.calls if run.calls else None,
+                "bytes_per_second": grown / run.seconds if run.seconds else None,
+                "full_in_seconds": full[1] if full else None,
+                "call_sites": dict(sites.most_common(MOST_MEMBERS)),
+            },
+        )  # fmt: skip
+
+
+def _advice(sites: Counter[str], sample: Sample, run: Run) -> str:
+    place = next(iter(_top(sites)), None)
+    look = f"Look what keeps the arrays made at {place}" if place else "Find what they are appended to"
+    return (
+        f"{look}: a list, dictionary, closure or history (losses, metrics, outputs, states). Keep `float(x)` or "
+        "`jax.device_get(x)` of what is needed, or a `collections.deque(maxlen=...)`. If it is a buffer that fills up, "
+        "this will be marked as over when it is full."
+    )
+
+
+def _key(key: Any) -> tuple[tuple[int, ...], str, str, str | None]:
+    shape, dtype, sharding, kind = key
+    return shape, dtype, sharding, kind
+
+
+def _group(key: Hashable, sample: Sample) -> ArrayGroup | None:
+    return next((group for group in sample.groups if group.key == key), None)
+
+
+def _each(group: ArrayGroup) -> float:
+    return group.bytes / group.count if group.count else 0.0
+
+
+def _bytes(case: Case, sample: Sample) -> float:
+    """By how much a case grew."""
+    if _TOTAL in case.runs:
+        return case.grown
+    groups = {group.key: group for group in sample.groups}
+    return sum(run.grown * _each(groups[_key(key)]) for key, run in case.runs.items() if key in groups)
+
+
+def _top(sites: Mapping[str, int]) -> list[str]:
+    """The line that most were made at."""
+    return [max(sites, key=lambda site: sites[site])] if sites else []
+
+
+def _full_in(run: Run, grown: float, groups: Sequence[ArrayGroup], sample: Sample) -> tuple[str, float] | None:
+    """The device that is full first, and in how many seconds; None where no allocator tells what is left."""
+    total = sum(group.bytes for group in groups)
+    if not run.seconds or not total:
+        return None
+    found = []
+    for device, left in sample.left.items():
+        share = sum(group.bytes_per_device.get(device, 0) for group in groups) / total
+        if share:
+            found.append((left / (grown * share / run.seconds), device))
+    return (min(found)[1], min(found)[0]) if found else None
+
+
+def _span(seconds: float) -> str:
+    for size, name in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value - round(value)) < 0.05 and value >= 1 else f"{value:,.3g}"
+
+
+def watch() -> ArrayLeaks:
+    """What the folder's discovery asks every kind for."""
+    return ArrayLeaks()

@@ -1,0 +1,93 @@
+"""`host_memory_leak`: the process grows on the host, beside what lies on the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from jaxobs.growth import Run
+from jaxobs.leaks import Case, Sample, Telling, clock, pace
+from jaxobs.oom_texts import human
+
+NAME = "host_memory_leak"
+ABOUT = "The process's memory on the host grows for as long as it runs, as when results are fetched and kept."
+
+LEAST_BYTES = 64 * 2**20
+"""Allocators, imports and jaxobs itself stay below that."""
+LEAST_SHARE = 0.05
+"""Of what the process took when it began."""
+_ALIKE = 0.15
+_LEAST_RETURNED = 64 * 2**10
+_STEP = 2**20
+
+TOLD_WHEN = (
+    "resident memory, without the live arrays of the CPU backend, rose by 64 MiB and 5 % in as steady a way as the "
+    "arrays of an `array_leak`. A function is named when what it returns is as large as what a call adds"
+)
+
+
+class HostLeaks:
+    """Resident memory of the process, by the MiB."""
+
+    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
+        """One."""
+        if sample.resident is not None:
+            yield "resident", sample.resident // _STEP * _STEP
+
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+        """By its size."""
+        return run.grown >= max(LEAST_BYTES, LEAST_SHARE * run.since.value)
+
+    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+        """There is only one series."""
+        return True
+
+    def subject(self, key: Hashable) -> str:
+        """Always the same."""
+        return "host memory"
+
+    def tell(self, case: Case, sample: Sample) -> Telling:
+        """How much, since when, and whose results it could be."""
+        run = case.run
+        function, returned = _returned(run, sample)
+        compiled = sum(each.time >= run.since.time for each in sample.compilations())
+        whose = f" So much a call of `{function}` returns: results that were fetched and kept." if function else ""
+        return Telling(
+            summary=(
+                f"The process holds {human(run.grown)} more on the host than at {clock(run.since.time)}: "
+                f"{pace(run, run.grown, human)}, none of it let go of since.{whose}"
+            ),
+            advice=(
+                "Look what is kept of each step on the host: NumPy copies (`jax.device_get`, `np.asarray`), batches, "
+                "logs. An array on a device that was read keeps its copy on the host as long as it lives itself."
+            ),
+            evidence=(
+                f"{human(run.since.value)} at {clock(run.since.time)}, {human(run.last.value)} now.",
+                *([f"{compiled:,} programs were compiled meanwhile, which take host memory too."] if compiled else []),
+            ),
+            data={
+                "bytes": round(run.grown),
+                "resident_bytes": sample.resident,
+                "calls": run.calls,
+                "compilations": compiled,
+                "bytes_per_call": run.per_call,
+                "bytes_per_second": run.grown / run.seconds if run.seconds else None,
+                "returned_bytes": returned,
+            },
+        )
+
+
+def _returned(run: Run, sample: Sample) -> tuple[str | None, int | None]:
+    """The function that returns as many bytes a call as the process grew by, and how many; None where there is none."""
+    fits = []
+    for function, size in sample.outputs().items():
+        calls = run.last.calls.get(function, 0) - run.since.calls.get(function, 0)
+        if size >= _LEAST_RETURNED and calls:
+            off = abs(run.grown / calls / size - 1)
+            if off <= _ALIKE:
+                fits.append((off, function, size))
+    return min(fits)[1:] if fits else (None, None)
+
+
+def watch() -> HostLeaks:
+    """What the folder's discovery asks every kind for."""
+    return HostLeaks()

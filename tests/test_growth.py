@@ -165,8 +165,9 @@ def test_an_evaluation_that_leaks() -> None:
 
 def test_what_was_let_go_of_once_is_told_when_it_grows_beyond() -> None:
     """A history per epoch that one day is not cleared."""
-    epochs = [10.0 + i % 20 for i in range(100)]
-    assert follow(epochs + [10.0 + i for i in range(18)]) == []
+    epochs = [10.0 + i % 24 for i in range(120)]
+    assert follow(epochs + [10.0 + i for i in range(28)]) == []
+    assert follow([10.0] * 120 + [10.0 + i for i in range(28)]) != []
     run = only(follow(epochs + [10.0 + i for i in range(60)]))
     assert run.since.sample >= 100
 
@@ -183,7 +184,7 @@ def test_where_no_calls_are_counted_it_takes_longer() -> None:
     """Neither steps nor phases are known."""
     (sample, run), *_ = follow([float(i) for i in range(200)], [{}] * 200)
     assert isinstance(run, Run)
-    assert (sample, run.function, run.per_call) == (growth.LEAST_RISES * growth.WITHOUT_CALLS + 1, None, None)
+    assert (sample, run.function, run.per_call) == (49, None, None)
 
 
 def test_nobody_calls_the_functions_that_are_counted() -> None:

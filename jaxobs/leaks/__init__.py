@@ -61,6 +61,7 @@ class Telling:
 class Case:
     """Growth that was told, or is about to be: one series, or several that grow together."""
 
+    kind: str
     subject: str
     runs: dict[Hashable, Run]
     """By series."""
@@ -85,7 +86,7 @@ class Kind(Protocol):
         """What may grow, and how large it is; of very many the most important first."""
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
-        """Whether it grew by enough to be told, beside the cases that stand."""
+        """Whether it grew by enough to be told, beside the cases of all kinds that stand."""
 
     def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
         """Whether it is part of a case that stands."""
@@ -107,7 +108,8 @@ class Leaks:
     """All kinds of leaks in one process. Not thread-safe: its owner samples on one thread at a time."""
 
     def __init__(self) -> None:
-        self._kinds = [_Watched(each.NAME, each.watch()) for each in known()]
+        cases: list[Case] = []
+        self._kinds = [_Watched(each.NAME, each.watch(), cases) for each in known()]
         self._number = 0
         self._at_end = False
         self._latest: tuple[Sample, Point] | None = None
@@ -138,13 +140,18 @@ class Leaks:
 class _Watched:
     """One kind, with the floors of its series and the cases that stand."""
 
-    def __init__(self, name: str, kind: Kind) -> None:
+    def __init__(self, name: str, kind: Kind, cases: list[Case]) -> None:
         self._name = name
         self._kind = kind
+        self._all = cases
+        """Those of the other kinds too."""
         self._floors: dict[Hashable, Floor] = {}
         self._there: tuple[Hashable, ...] = ()
         """The series of the latest sample, in their order."""
-        self._cases: list[Case] = []
+
+    @property
+    def _cases(self) -> list[Case]:
+        return [case for case in self._all if case.kind == self._name]
 
     def tells(self, key: Hashable) -> bool:
         return any(key in case.runs for case in self._cases)
@@ -166,10 +173,10 @@ class _Watched:
             floor.take(dataclasses.replace(now, value=value))
 
     def findings(self, sample: Sample, now: Point, *, at_end: bool = False) -> Iterable[tuple[Finding, bool]]:
-        for case in list(self._cases):
+        for case in self._cases:
             why = self._over(case, now)
             if why is not None:
-                self._cases.remove(case)
+                self._all.remove(case)
                 if case.finding is not None:
                     yield _ended(case.finding, why, sample.time), True
         standing = {key for case in self._cases for key in case.runs}
@@ -195,8 +202,8 @@ class _Watched:
             if self._kind.belongs(key, run, case, sample):
                 case.runs[key] = run
                 return
-        if self._kind.matters(key, run, sample, self._cases) and len(self._cases) < MOST_CASES:
-            self._cases.append(Case(self._kind.subject(key), {key: run}))
+        if self._kind.matters(key, run, sample, self._all) and len(self._cases) < MOST_CASES:
+            self._all.append(Case(self._name, self._kind.subject(key), {key: run}))
 
     def _over(self, case: Case, now: Point) -> str | None:
         """Why a case is over; series that are, while others go on, leave it."""

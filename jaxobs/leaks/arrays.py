@@ -20,6 +20,8 @@ LEAST_SMALL = 256
 """Arrays that together are smaller than that are told when there are so many more of them, ..."""
 SMALL_RISES = 2 * growth.LEAST_RISES
 """... and after twice the time: losses that are kept for an epoch are no harm."""
+TOTAL_RISES = growth.LEAST_RISES + 6
+"""Of all arrays together: some more than for a group, which is to be told first."""
 MOST_GROUPS = 500
 """Groups that are followed: the largest."""
 MOST_MEMBERS = 8
@@ -51,7 +53,9 @@ class ArrayLeaks:
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
         """A group by its arrays' bytes, or its number; the total only for what no group explains."""
         if key == _TOTAL:
-            told = sum(_bytes(case, sample) for case in cases)
+            if growth.LEAST_RISES <= run.rises < TOTAL_RISES:
+                return False
+            told = sum(grown_bytes(case, sample) for case in cases if case.kind == NAME)
             return run.grown >= LEAST_BYTES and told < _EXPLAINED * run.grown
         group = _group(key, sample)
         if group is None:
@@ -80,7 +84,7 @@ class ArrayLeaks:
 
     def tell(self, case: Case, sample: Sample) -> Telling:
         """Which, how many a call, since when, from where, and when the device will be full."""
-        run, grown = case.run, _bytes(case, sample)
+        run, grown = case.run, grown_bytes(case, sample)
         sites: Counter[str] = Counter()
         groups = {group.key: group for group in sample.groups}
         members = [groups[_key(key)] for key in case.runs if key != _TOTAL and key in groups]
@@ -141,7 +145,7 @@ def _each(group: ArrayGroup) -> float:
     return group.bytes / group.count if group.count else 0.0
 
 
-def _bytes(case: Case, sample: Sample) -> float:
+def grown_bytes(case: Case, sample: Sample) -> float:
     """By how much a case grew."""
     if _TOTAL in case.runs:
         return case.grown

@@ -32,6 +32,21 @@ Route = Callable[[Request], Response]
 
 
 @dataclass(frozen=True, slots=True)
+class Post:
+    """A POST request, with what tells who sent it."""
+
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    """First value of each parameter."""
+    body: bytes = b""
+    content_type: str | None = None
+    host: str | None = None
+    origin: str | None = None
+    """The site of the page that sent it; None where no browser did."""
+    authorization: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """One thing that a client accepts: `text/plain;version=0.0.4;q=0.3`."""
 
@@ -64,3 +79,9 @@ class BadRequest(ValueError):  # noqa: N818 - the name of the HTTP status
 def json_response(value: Any, status: str = "200 OK") -> Response:
     """A value as JSON; infinities and not-a-numbers must have been replaced before."""
     return Response(json.dumps(value, allow_nan=False).encode(), "application/json", status=status)
+
+
+def problem(status: str, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """A refusal, with a sentence for a person."""
+    body = json_response({"error": message})
+    return Response(body.body + b"\n", body.content_type, headers, status)

@@ -1,7 +1,8 @@
 """The HTTP endpoint: a WSGI application over the exporters' routes, in daemon threads.
 
-Served by the standard library's `wsgiref`, as prometheus_client does. Closed by default: loopback, GET only, and no
-request for a host name that is not ours (which is how a web page would reach a server on loopback).
+Served by the standard library's `wsgiref`, as prometheus_client does. Closed by default: loopback, GET only (but for
+actions, where they are allowed), and no request for a host name that is not ours (which is how a web page would reach a
+server on loopback).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from urllib.parse import parse_qsl
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from jaxobs import discovery
+from jaxobs.capturing import routes as action_routes
 from jaxobs.errors import PortTakenError, SettingError
-from jaxobs.guard import internal_error
-from jaxobs.http_types import BadRequest, Request, Response, Route, accepted, json_response
+from jaxobs.guard import internal_error, logger
+from jaxobs.http_types import BadRequest, Post, Request, Response, Route, accepted, problem
 from jaxobs.store import Store
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
@@ -33,6 +35,10 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 MOST_CONNECTIONS = 64
 """Connections that are served at once, each by a thread of its own."""
 
+MOST_BODY = 4096
+"""Bytes of a request's body that are read."""
+
+_MOST_DRAINED = 2**16
 _LEAST_COMPRESSED = 1024
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # neither leaves a descriptor to children
@@ -56,9 +62,9 @@ def application(store: Store, hosts: frozenset[str] | None = None) -> Applicatio
 
     def serve(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         if hosts is None or _host(environ) in hosts:
-            response = _answer(routes, environ)
+            response = _answer(store, routes, environ)
         else:
-            response = _problem("403 Forbidden", f"This endpoint is for requests to {', '.join(sorted(hosts))} only.")
+            response = problem("403 Forbidden", f"This endpoint is for requests to {', '.join(sorted(hosts))} only.")
         body, headers = response.body, [("Content-Type", response.content_type), *_SECURITY, *response.headers]
         if len(body) >= _LEAST_COMPRESSED and _accepts_gzip(environ):
             body = gzip.compress(body, compresslevel=1)
@@ -79,26 +85,48 @@ def _accepts_gzip(environ: Mapping[str, Any]) -> bool:
     return any(each.name == "gzip" and each.quality > 0 for each in accepted(environ.get("HTTP_ACCEPT_ENCODING")))
 
 
-def _answer(routes: Mapping[str, Route], environ: dict[str, Any]) -> Response:
+def _answer(store: Store, routes: Mapping[str, Route], environ: dict[str, Any]) -> Response:
     path = environ.get("PATH_INFO") or "/"
-    if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
-        return _problem("405 Method Not Allowed", "This endpoint only answers GET.", (("Allow", "GET, HEAD"),))
+    is_action = path.startswith(action_routes.PREFIX)
+    if is_action and action_routes.registered(store):
+        return _act(store, path, environ)
+    if not is_action and environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+        return problem("405 Method Not Allowed", "This endpoint only answers GET.", (("Allow", "GET, HEAD"),))
     route = routes.get(path)
     if route is None:
-        return _problem("404 Not Found", f"No such path: {path!r:.200}. Paths: {', '.join(sorted(routes))}.")
-    query = dict(reversed(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)))
+        return problem("404 Not Found", f"No such path: {path!r:.200}. Paths: {', '.join(sorted(routes))}.")
+    request = Request(path, _query(environ), environ.get("HTTP_ACCEPT"))
+    return _answered(path, lambda: route(request))
+
+
+def _act(store: Store, path: str, environ: dict[str, Any]) -> Response:
+    if environ.get("REQUEST_METHOD") != "POST":
+        return problem("405 Method Not Allowed", "An action is asked for by POST.", (("Allow", "POST"),))
+    length = str(environ.get("CONTENT_LENGTH") or "0")
+    if not length.isdecimal() or environ.get("HTTP_TRANSFER_ENCODING"):
+        return problem("411 Length Required", "The body needs a Content-Length.")
+    if len(length) > 9 or int(length) > MOST_BODY:
+        environ["wsgi.input"].read(min(int(length[:9]), _MOST_DRAINED))  # who is still sending reads no answer
+        return problem("413 Content Too Large", f"The body has {length:.20} bytes; at most {MOST_BODY} are read.")
+    post = Post(
+        path, _query(environ), environ["wsgi.input"].read(int(length)), environ.get("CONTENT_TYPE"),
+        environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"), environ.get("HTTP_AUTHORIZATION"),
+    )  # fmt: skip
+    return _answered(action_routes.PREFIX, lambda: action_routes.act(store, post))
+
+
+def _query(environ: Mapping[str, Any]) -> dict[str, str]:
+    return dict(reversed(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)))
+
+
+def _answered(place: str, answer: Callable[[], Response]) -> Response:
     try:
-        return route(Request(path, query, environ.get("HTTP_ACCEPT")))
+        return answer()
     except BadRequest as error:
-        return _problem("400 Bad Request", str(error))
+        return problem("400 Bad Request", str(error))
     except Exception as error:
-        internal_error(f"http {path}", error)
-        return _problem("500 Internal Server Error", "jaxobs failed to answer; the program's log says why.")
-
-
-def _problem(status: str, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    body = json_response({"error": message})
-    return Response(body.body + b"\n", body.content_type, headers, status)
+        internal_error(f"http {place}", error)
+        return problem("500 Internal Server Error", "jaxobs failed to answer; the program's log says why.")
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
@@ -241,6 +269,9 @@ def serve(store: Store, port: int, addr: str) -> Handle:
     except (OSError, TypeError, ValueError) as error:
         raise _cannot_listen(error, port, addr) from None
     loopback = ipaddress.ip_address(str(server.server_address[0]).partition("%")[0]).is_loopback
+    unmet = action_routes.unmet(store)
+    if unmet is not None and store.note(unmet):
+        logger.warning("%s", unmet)
     server.cut_off = lambda: store.drop("max_connections")
     server.set_app(application(store, _LOOPBACK | {addr.lower()} if loopback else None))
     return Handle(server, addr)

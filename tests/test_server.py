@@ -171,11 +171,12 @@ def test_a_very_long_path_does_not_come_back_whole(endpoint: Handle) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
 def test_other_methods_are_refused(endpoint: Handle, method: str) -> None:
-    """There is nothing to change here: no action is registered."""
-    for path in ("/metrics", "/api/v1/actions/profile"):
+    """There is nothing to change here: no action is registered, and its path is as unknown as any."""
+    for path in ("/metrics", "/nope"):
         response, body = ask(endpoint, path, method)
         assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
         assert "GET" in json.loads(body)["error"]
+    assert ask(endpoint, "/api/v1/actions/profile", method)[0].status == 404
 
 
 @pytest.mark.parametrize("since", ["-1", "1.5", "x", "", "0x10", "²", "9" * 5000, "1 OR 1=1"])

@@ -1,0 +1,152 @@
+"""`jaxobs report`: what an event log tells, as one HTML file to look at, to send, or to keep with the run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from jaxobs import report
+from jaxobs.errors import JaxobsError
+
+HELP = "make one self-contained HTML file of an event log: compilations, findings, memory over time"
+
+FINE = 0
+STDOUT = "-"
+
+_QUIET_SECONDS = 1.0
+_TOLD_SECONDS = 5.0
+
+
+class ReportError(JaxobsError, OSError):
+    """The report cannot be written."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("log", metavar="EVENTLOG", help="a file that --event-log wrote, also of a run that goes on")
+    parser.add_argument(
+        "--out", metavar="FILE",
+        help="where to write it, `-` for the standard output (default: beside the log, with the ending .html)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--process", type=int, metavar="N", help="only the process with this JAX process index, or with this pid"
+    )
+    parser.add_argument("--open", action="store_true", help="show it in the web browser")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the report.
+
+    Raises:
+      JaxobsError: the log cannot be read, has no such process, or the report cannot be written.
+    """
+    progress = Progress(args.log)
+    made = report.read(args.log, args.process, progress)
+    progress.end()
+    if args.out == STDOUT:
+        report.write(made, sys.stdout.buffer)
+        return FINE
+    out = Path(args.out) if args.out else default_path(args.log)
+    size = _write(out, args.log, lambda file: report.write(made, file))
+    print(out)
+    print(_summary(made, size))
+    for note in made.notes:
+        print(note)
+    if args.open:
+        webbrowser.open(out.absolute().as_uri())
+    return FINE
+
+
+def default_path(log: str) -> Path:
+    """Beside the log: `events.html` for `events.jsonl`."""
+    path = Path(log)
+    return path.with_suffix(".html") if path.suffix != ".html" else Path(f"{log}.html")
+
+
+def _write(out: Path, log: str, write: Callable[[BinaryIO], int]) -> int:
+    """Writes the file whole or not at all, and returns its bytes."""
+    if out.exists() and os.path.exists(log) and os.path.samefile(out, log):
+        raise ReportError(f"`--out {out}` is the event log itself. Name another file.")
+    if out.exists() and not out.is_file():
+        if out.is_dir():
+            raise ReportError(f"`--out {out}` is a folder. Name a file in it: --out {out / 'report.html'}")
+        with out.open("wb") as stream:
+            return write(stream)
+    try:
+        handle, made = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+        try:
+            with open(handle, "wb") as file:
+                size = write(file)
+            os.chmod(made, 0o666 & ~_umask())
+            os.replace(made, out)
+        except BaseException:
+            os.unlink(made)
+            raise
+    except OSError as error:
+        raise ReportError(
+            f"The report cannot be written to `{out}`: {error.strerror or error}. Give another place with --out FILE, "
+            f"or `--out -` for the standard output."
+        ) from None
+    return size
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _summary(made: report.Report, size: int) -> str:
+    recordings = made.recordings
+    compiled = sum(each.compiled for each in recordings)
+    seconds = sum(each.seconds for each in recordings)
+    findings = sum(each.findings for each in recordings)
+    parts = [
+        _plural(len(recordings), "process", "processes"),
+        f"{_plural(compiled, 'compilation')} in {seconds:.1f} s",
+        _plural(findings, "finding"),
+        f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB",
+    ]
+    return ", ".join(parts)
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+class Progress:
+    """Tells on the standard error how far a long reading is: on a terminal on one line, else a line now and then."""
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._begun = time.monotonic()
+        self._told = 0.0
+        self._same_line = sys.stderr.isatty()
+
+    def __call__(self, done: int) -> None:
+        """Takes the bytes read so far."""
+        now = time.monotonic()
+        every = 0.2 if self._same_line else _TOLD_SECONDS
+        if now - self._begun < _QUIET_SECONDS or now - self._told < every:
+            return
+        self._told = now
+        try:
+            whole = os.path.getsize(self._log)
+        except OSError:
+            whole = 0
+        part = f"{min(1.0, done / whole):.0%} of {whole / 2**20:.0f} MiB" if whole else f"{done / 2**20:.0f} MiB"
+        print(
+            f"jaxobs: reading {self._log}: {part}", end="\r" if self._same_line else "\n", file=sys.stderr, flush=True
+        )
+
+    def end(self) -> None:
+        """Wipes the line."""
+        if self._told and self._same_line:
+            print("\x1b[2K", end="\r", file=sys.stderr, flush=True)

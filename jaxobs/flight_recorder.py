@@ -1,49 +1,44 @@
-"""The flight recorder: whoever sees an exception shows it here; one that is out of memory becomes a report, once.
+"""The flight recorder: whoever sees an exception or an end shows it here, and each is told once.
 
-The exception is only read. The report is collected on a thread of its own, for which the program waits two seconds at
-most, then recorded as an `out_of_memory` event and written as a text file.
+An exception that is out of memory becomes a report: an `out_of_memory` event and a text file. What ends the process, an
+exception that nothing caught, an exit code or a signal, leaves the last minutes in a text file. The exception is only
+read, and the program waits two seconds at most.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import FrameType, TracebackType
-from typing import Any
 
-from jaxobs import internals, moment, oom_causes, oom_report, oom_texts
+from jaxobs import (
+    internals,
+    last_minutes,
+    moment,
+    oom_causes,
+    oom_collection,
+    oom_report,
+    user_errors,
+)
 from jaxobs import signature as signatures
 from jaxobs.facts import EAGER, Compilation, Error, OutOfMemory
 from jaxobs.guard import guard, guarded
 from jaxobs.internals import Call
-from jaxobs.internals.source_files import is_jax, is_plumbing
+from jaxobs.last_minutes import Ending
 from jaxobs.oom_texts import OomText
+from jaxobs.report_files import ReportFiles, folder_of
 from jaxobs.store import Store
 
-WAIT_SECONDS = 1.8
-"""How long a program that has just run out of memory waits for its report."""
 BURST = 3
 REFILL_SECONDS = 10.0
 """Full reports in a row, and time until there is one more: programs that try sizes out run out of memory often."""
-MOST_FILES = 10
-MOST_FILES_IN_DIRECTORY = 100
 MOST_MESSAGE = 4000
 MOST_ERROR_MESSAGE = 2000
 MOST_LEAVES = 12
-PREFIX = "out-of-memory-"
+MOST_THREADS = 12
 UNKNOWN = "<unknown>"
-
-_MOST_CHAINED = 8
-_MOST_KNOWN = 64
-_SAME_SECONDS = 10.0
-_LIBRARIES = ("jax", "jaxlib", "numpy", "tensorflow")
-"""Packages whose exceptions may make their text themselves: nobody else's `__str__` is run."""
 
 
 @dataclass(slots=True)
@@ -58,7 +53,7 @@ class Seen:
 
 
 class FlightRecorder:
-    """Turns exceptions of one process into reports. Safe for threads."""
+    """Turns exceptions and the end of one process into reports. Safe for threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -68,78 +63,111 @@ class FlightRecorder:
         """In a forked child: nothing was seen or written yet."""
         # Reentrant: a signal handler of the program may raise while this thread is in here.
         self._lock = threading.RLock()
-        self._known: list[tuple[Any, int, str, float]] = []
-        self._ended: list[tuple[Any, int, str, float]] = []
-        self._files = 0
+        self._known = user_errors.Known()
+        self._uncaught = user_errors.Known()
+        self._oom_files = ReportFiles(self._store, "out-of-memory")
+        self._end_files = ReportFiles(self._store, "last-minutes")
+        self._ended = False
+        self._written_down = threading.Event()
+        self._path: str | None = None
         self._left = float(BURST)
         self._refilled = time.monotonic()
 
     @guard("flight_recorder")
     def saw(self, error: BaseException, seen: Seen | None = None) -> OutOfMemory | None:
         """Reports an exception that is out of memory, or that was raised from one; the first time it is shown."""
-        for each in _chain(error):
-            parsed = parsed_error(each)
+        for each in user_errors.chain(error):
+            parsed = user_errors.parsed_error(each)
             if parsed is None or parsed.harmless:
                 continue
-            if not self._is_new(each, self._known):
+            if not self._known.is_new(each):
                 return None
             return self._report(each, parsed, seen or Seen())
         return None
 
     @guard("flight_recorder.uncaught")
-    def uncaught(self, error: BaseException) -> None:
-        """Records an exception that nothing caught, once, and reports it if it is out of memory."""
-        if not isinstance(error, Exception) or not self._is_new(error, self._ended):
+    def uncaught(self, error: BaseException, *, ending: bool = False) -> None:
+        """Records an exception that nothing caught, once, and reports it if it is out of memory.
+
+        Args:
+          ending: whether the process ends by it; at a prompt it does not.
+        """
+        if not self._uncaught.is_new(error):
             return
-        self.saw(error)
-        told = self._store.settings.static_values
-        self._store.record(
-            Error(
-                time=time.time(), error=type(error).__name__, call_site=call_site(error),
-                message=_text(error)[:MOST_ERROR_MESSAGE] if told else None,
-            )
-        )  # fmt: skip
+        if isinstance(error, Exception):
+            self.saw(error)
+        report = self.ended(error) if ending else None
+        if isinstance(error, Exception):
+            told = self._store.settings.static_values
+            self._store.record(
+                Error(
+                    time=time.time(), error=type(error).__name__, call_site=user_errors.call_site(error),
+                    message=user_errors.text(error)[:MOST_ERROR_MESSAGE] if told else None, report=report,
+                )
+            )  # fmt: skip
 
     def ignore(self, error: BaseException) -> None:
         """An exception of the time before: it is not to be told."""
-        with self._lock:
-            self._is_new(error, self._ended)
-            self._is_new(error, self._known)
+        self._uncaught.is_new(error)
+        self._known.is_new(error)
 
-    def _is_new(self, error: BaseException, known: list[tuple[Any, int, str, float]]) -> bool:
-        """Whether an exception is shown for the first time. It is not kept alive: it holds frames, and these arrays."""
-        now, text = time.monotonic(), _text(error)[:200]
-        try:
-            reference: Any = weakref.ref(error)
-        except TypeError:  # a built-in type's: known by what it says, for a while
-            reference = None
-        with self._lock:
-            for each, number, said, when in known:
-                if each is None:
-                    if number == id(error) and said == text and now - when < _SAME_SECONDS:
-                        return False
-                elif each() is error:
-                    return False
-            known[:] = [each for each in known if each[0] is None or each[0]() is not None][-_MOST_KNOWN:]
-            known.append((reference, id(error), text, now))
-        return True
+    # ------------------------------------------------------------------------------------------ the last minutes
 
-    # -------------------------------------------------------------------------------------------- the report
+    @guard("flight_recorder.ended")
+    def ended(self, by: BaseException | str) -> str | None:
+        """Writes down the last minutes, once for a process, and returns the file's path; None where none is wanted.
+
+        Args:
+          by: the exception, or the signal's name. Nothing is written of an exit with code 0, nor of another before
+            anything was compiled: a usage error, and no concern of JAX.
+        """
+        if isinstance(by, SystemExit) and not (exit_code(by) and self._has_compiled()):
+            return None
+        with self._lock:
+            wanted = self._store.installed and folder_of(self._store.settings) is not None
+            first = wanted and not self._ended
+            self._ended = self._ended or first
+        if first:
+            try:
+                oom_collection.in_time(lambda: self._write_down(by), "last-minutes")
+            finally:
+                self._written_down.set()
+        return self.last_report
+
+    @property
+    def last_report(self) -> str | None:
+        """The text file with the last minutes, if there is one; waits where another thread writes it."""
+        if self._ended:
+            self._written_down.wait(oom_collection.WAIT_SECONDS)
+        return self._path
+
+    def _has_compiled(self) -> bool:
+        return bool(self._store.events(kind="compilation")[0])
+
+    def _write_down(self, by: BaseException | str) -> None:
+        ending = _ending(by, self._store.settings.static_values)
+        snapshot, (events, _, _) = self._store.snapshot(), self._store.events()
+        text = last_minutes.text(ending, snapshot, events)
+        self._path = self._end_files.write(ending.time, snapshot.process.process_index, text)
+
+    # -------------------------------------------------------------------------------------------- out of memory
 
     def _report(self, error: BaseException, parsed: OomText, seen: Seen) -> OutOfMemory:
         started = time.monotonic()
-        site = seen.call_site or call_site(error)
-        at_site = self._compiled_at(site, parsed.program) or self._of_size(parsed.wanted)
+        site = seen.call_site or user_errors.call_site(error)
+        at_site = oom_collection.compiled_at(self._store, site, parsed.program) or oom_collection.of_size(
+            self._store, parsed.wanted
+        )
         function = seen.function or _function(at_site) or parsed.program or UNKNOWN
         stage = parsed.stage
         if stage == "allocate" and (seen.stage or (at_site is not None and not at_site.eager)):
             stage = seen.stage or "run"
         event = OutOfMemory(
             time=time.time(), process_index=internals.process_index_and_count()[0], pid=os.getpid(),
-            function=function, stage=stage, error=type(error).__name__, message=_text(error)[:MOST_MESSAGE],
-            device=_device(parsed.ordinal), call_site=site, wanted_bytes=parsed.wanted, used_bytes=parsed.used,
-            free_bytes=parsed.free, limit_bytes=parsed.limit, exceeded_bytes=parsed.exceeded,
-            total_bytes=parsed.total, sections=parsed.sections, buffers=parsed.buffers,
+            function=function, stage=stage, error=type(error).__name__, message=user_errors.text(error)[:MOST_MESSAGE],
+            device=oom_collection.device_of(parsed.ordinal), call_site=site,
+            wanted_bytes=parsed.wanted, used_bytes=parsed.used, free_bytes=parsed.free, limit_bytes=parsed.limit,
+            exceeded_bytes=parsed.exceeded, total_bytes=parsed.total, sections=parsed.sections, buffers=parsed.buffers,
         )  # fmt: skip
         if not self._may_report():
             self._store.drop("out_of_memory_reports")
@@ -147,13 +175,13 @@ class FlightRecorder:
         if seen.call is not None:
             with guarded("flight_recorder.signature"):
                 event = replace(event, signature=describe(seen.call, self._store.settings.static_values))
-        found = self._collected(function, at_site)
-        event = replace(event, **found)
+        event = replace(event, **oom_collection.collected(self._store, function, at_site))
         device = event.device or (event.devices[0].device if len(event.devices) == 1 else None)
         event = replace(event, device=device, seconds=time.monotonic() - started)
         with guarded("flight_recorder.diagnose"):
-            made = sum(isinstance(each, Compilation) for each in self._events())
-            causes = oom_causes.diagnose(event, executables=made, growing=moment.growing(self._store))
+            made, growing = len(oom_collection.compilations(self._store)), moment.growing(self._store)
+            leaks = moment.leaks(self._store)
+            causes = oom_causes.diagnose(event, executables=made, growing=growing, leaks=leaks)
             event = replace(event, causes=causes)
         return self._store.record(replace(event, report=self._write(event)))
 
@@ -167,176 +195,40 @@ class FlightRecorder:
             self._left -= 1
             return True
 
-    def _collected(self, function: str, at_site: Compilation | None) -> dict[str, Any]:
-        """What is known at this moment, or what of it could be read in time."""
-        found: dict[str, Any] = {}
-        done = threading.Event()
-
-        def collect() -> None:
-            try:
-                self._collect(found, function, at_site)
-            finally:
-                done.set()
-
-        try:
-            threading.Thread(target=collect, name="jaxobs-out-of-memory", daemon=True).start()
-        except (RuntimeError, MemoryError):  # the interpreter is finalizing, or there is no room for a stack
-            collect()
-        done.wait(WAIT_SECONDS)
-        return dict(found)
-
-    def _collect(self, found: dict[str, Any], function: str, at_site: Compilation | None) -> None:
-        """Fills in piece by piece: what hangs costs itself and what comes after."""
-        store = self._store
-        with guarded("flight_recorder.host"):
-            found["flags"], found["host"] = moment.flags(), moment.host()
-            found["versions"] = store.snapshot_versions()
-        with guarded("flight_recorder.before"):
-            found["compilations"], found["samples"] = moment.compilations(self._events()), moment.samples(store)
-            program = at_site or next((each for each in reversed(self._events()) if each.function == function), None)
-            if program is not None:
-                found["program"] = dict(program.memory or self._programs().get(program.function, {}))
-                found["program_flops"] = program.flops
-        on_devices: dict[str, tuple[int, int]] = {}
-        with guarded("flight_recorder.arrays"):
-            groups = moment.arrays()
-            on_devices = moment.held(groups)
-            groups = groups[: moment.MOST_GROUPS]
-            found.update(arrays=tuple(groups), array_shares=moment.shares(groups, on_devices))
-        with guarded("flight_recorder.devices"):
-            found["devices"] = tuple(moment.devices(on_devices))
-
-    def _events(self) -> list[Compilation]:
-        return [each for each in self._store.events(kind="compilation")[0] if isinstance(each, Compilation)]
-
-    def _compiled_at(self, site: str | None, program: str | None) -> Compilation | None:
-        """The latest program that the failing call may have run: that of its name, or one compiled at its line."""
-        seen = list(reversed(self._events()))
-        named = [each for each in seen if program is not None and each.function.rpartition(".")[2] == program]
-        there = [each for each in seen if site is not None and each.call_site == site]
-        # One line may run many operations; the function that it calls is what was compiled there.
-        functions = [each for each in there if not each.eager]
-        return next(iter([*named, *functions, *there]), None)
-
-    def _of_size(self, wanted: int | None) -> Compilation | None:
-        """The only function with a program whose outputs or temporaries are as many bytes as were wanted.
-
-        Where a result is waited for, its error comes out far from the call that made it.
-        """
-        if not wanted:
-            return None
-        programs = self._programs()
-        fits = {
-            function for function, memory in programs.items() if wanted in (memory.get("output"), memory.get("temp"))
-        }
-        if len(fits) != 1:
-            return None
-        return next((each for each in reversed(self._events()) if each.function in fits), None)
-
-    def _programs(self) -> dict[str, Mapping[str, int]]:
-        """What the latest program of each function needs, by section."""
-        if self._store.catch_up is not None:
-            with guarded("flight_recorder.programs"):
-                self._store.catch_up()
-        rows = self._store.snapshot().functions
-        return {row.name: row.program.memory for row in rows if row.program is not None}
-
-    # ---------------------------------------------------------------------------------------------- the file
-
     @guard("flight_recorder.file")
     def _write(self, event: OutOfMemory) -> str | None:
-        """Writes the text file and returns its path; None where none is wanted or there are enough."""
-        folder = self._folder()
-        if folder is None:
-            return None
-        with self._lock:
-            if self._files >= MOST_FILES:
-                self._store.drop("out_of_memory_files")
-                return None
-            self._files += 1
-            number = self._files
-        os.makedirs(folder, exist_ok=True)
-        if sum(name.startswith(PREFIX) for name in os.listdir(folder)) >= MOST_FILES_IN_DIRECTORY:
-            self._store.drop("out_of_memory_files")
-            return None
-        moment_ = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(event.time))
-        path = os.path.join(folder, f"{PREFIX}{moment_}-{event.process_index}-{event.pid}-{number}.txt")
-        with open(path, "x", encoding="utf-8", errors="replace") as file:
-            file.write(oom_report.text(event))
-        return path
-
-    def _folder(self) -> str | None:
-        settings = self._store.settings
-        if settings.flight_recorder is not None:
-            return None if settings.flight_recorder.lower() == "off" else os.path.abspath(settings.flight_recorder)
-        return os.path.dirname(os.path.abspath(settings.event_log)) if settings.event_log else None
+        return self._oom_files.write(event.time, event.process_index, oom_report.text(event))
 
 
-# ------------------------------------------------------------------------------------------------ exceptions
+def _ending(by: BaseException | str, values: bool) -> Ending:
+    """What ended the process; of a signal, where its threads are."""
+    now, flags, host = time.time(), moment.flags(), moment.host()
+    if isinstance(by, str):
+        threads = user_errors.thread_lines(MOST_THREADS)
+        return Ending(time=now, what=by, threads=threads, flags=flags, host=host)
+    _, *causes = user_errors.chain(by)
+    return Ending(
+        time=now, flags=flags, host=host,
+        what=f"SystemExit, exit code {exit_code(by)}" if isinstance(by, SystemExit) else _named(by, values),
+        call_site=user_errors.call_site(by), traceback=user_errors.traceback_lines(by),
+        causes=tuple(f"{_named(each, values)} at {user_errors.call_site(each) or '?'}" for each in causes),
+    )  # fmt: skip
 
 
-def parsed_error(error: BaseException) -> OomText | None:
-    """What an exception's text says of memory; None where it is about something else. Runs no code of the user's."""
-    if not isinstance(error, MemoryError | RuntimeError | ValueError) and not _makes_its_text(error):
-        return None
-    text = _text(error)
-    parsed = oom_texts.parse(text)
-    if parsed is None and isinstance(error, MemoryError):
-        return OomText(stage="allocate")
-    return parsed
+def _named(error: BaseException, values: bool) -> str:
+    message = user_errors.text(error)[:MOST_ERROR_MESSAGE] if values else ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _chain(error: BaseException) -> list[BaseException]:
-    """The exception and those that it was raised from or while handling."""
-    found: list[BaseException] = []
-    each: BaseException | None = error
-    while each is not None and each not in found and len(found) < _MOST_CHAINED:
-        found.append(each)
-        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
-    return found
-
-
-def _makes_its_text(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] in _LIBRARIES
-
-
-def _text(error: BaseException) -> str:
-    with contextlib.suppress(Exception):
-        return str(error) if _makes_its_text(error) else BaseException.__str__(error)
-    return ""
-
-
-def call_site(error: BaseException) -> str | None:
-    """`file:line` in the user's code: the innermost of the traceback, else the nearest caller of where it begins."""
-    found: str | None = None
-    traceback: TracebackType | None = error.__traceback__
-    frame: FrameType | None = traceback.tb_frame if traceback is not None else None
-    while traceback is not None:
-        name = traceback.tb_frame.f_code.co_filename
-        if not is_jax(name) and not is_plumbing(name):
-            found = f"{name}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    while found is None and frame is not None:
-        name = frame.f_code.co_filename
-        if not is_jax(name) and not is_plumbing(name):
-            found = f"{name}:{frame.f_lineno}"
-        frame = frame.f_back
-    return found
+def exit_code(error: SystemExit) -> int:
+    """The code that a process exits with."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def _function(event: Compilation | None) -> str | None:
     return None if event is None else EAGER if event.eager else event.function
-
-
-def _device(ordinal: int | None) -> str | None:
-    """The device of that number among those of this process."""
-    if ordinal is None:
-        return None
-    for client in reversed(internals.clients()):
-        local = client.local_devices()
-        if client.platform != "cpu" and ordinal < len(local):
-            return f"{local[ordinal].platform}:{local[ordinal].id}"
-    return None
 
 
 def describe(call: Call, static_values: bool) -> str | None:
@@ -361,9 +253,3 @@ def of(store: Store) -> FlightRecorder:
     if found is None:
         found = _recorders.setdefault(store, FlightRecorder(store))
     return found
-
-
-def last_uncaught() -> BaseException | None:
-    """The exception that the interpreter, or a notebook, has last shown to the user."""
-    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    return error if isinstance(error, BaseException) else None

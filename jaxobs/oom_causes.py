@@ -5,11 +5,23 @@ Facts in, facts out. A rule speaks only where figures show it; where none does, 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-from jaxobs.facts import DeviceMemory, OomCause, OutOfMemory
+from jaxobs.facts import Finding, OomCause, OutOfMemory
+from jaxobs.oom_case import (
+    LARGE_SHARE,
+    Case,
+    Group,
+    buffer_lines,
+    case_of,
+    flag_lines,
+    group_line,
+    live_matters,
+    place,
+    signature_line,
+    wanted,
+)
+from jaxobs.oom_other_process import cannot_start, probably_another, seen_by_the_driver
 from jaxobs.oom_texts import human
 
 MOST_CAUSES = 4
@@ -17,103 +29,31 @@ ABSURD_FACTOR = 4
 """A program may want somewhat more than there is; so many times as much is a mistake in a shape."""
 LEAK_COUNT = 8
 LEAK_SHARE = 0.4
-LARGE_SHARE = 0.3
+LEAST_LEAK_SHARE = 0.02
+"""Of a leak that was found before: what holds less did not fill the device."""
 MANY_EXECUTABLES = 50
-FOREIGN_LIMIT = 0.6
-"""JAX's allocator takes three quarters of a free device; a limit below this share was meant, or others were first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A report in the figures that the rules compare; None for what nobody told."""
-
-    event: OutOfMemory
-    device: DeviceMemory | None
-    groups: list[Group]
-    wanted: int | None
-    in_use: int | None
-    limit: int | None
-    total: int | None
-    free: int | None
-    temp: int | None
-    live: int | None
-    executables: int
-    growing: bool
-    on_host: bool
-    """Whether the device's memory is the host's: the CPU backend."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group of live arrays as the report tells it."""
-
-    shape: str
-    """`float32[1024,1024]`."""
-    sharding: str
-    count: int
-    bytes: int
-    """On the device that holds the most of it."""
-    share: float
-    devices: int
-    replicated: bool
-    """Whether each of several devices holds the whole of it."""
-
-
-def groups(event: OutOfMemory) -> list[Group]:
-    """The groups of live arrays of a report."""
-    return [
-        Group(
-            shape=f"{each.dtype}[{','.join(map(str, each.shape))}]", sharding=each.sharding, count=each.count,
-            bytes=max(each.bytes_per_device.values(), default=0), share=share, devices=len(each.bytes_per_device),
-            replicated=len(each.bytes_per_device) > 1 and _WHOLE.match(each.sharding) is not None,
-        )
-        for each, share in zip(event.arrays, event.array_shares, strict=True)
-    ]  # fmt: skip
-
-
-_WHOLE = re.compile(r"P\((?:None(?:, None)*,?)?\) over")
-
-
-def diagnose(event: OutOfMemory, *, executables: int = 0, growing: bool = False) -> tuple[OomCause, ...]:
+def diagnose(
+    event: OutOfMemory, *, executables: int = 0, growing: bool = False, leaks: Sequence[Finding] = ()
+) -> tuple[OomCause, ...]:
     """The causes that the report's figures support, the likeliest first; `unknown` where they support none.
 
     Args:
       executables: programs that the process has compiled so far.
       growing: whether the bytes of live arrays grew from sample to sample until the end.
+      leaks: findings of arrays that pile up, those that still stood.
     """
-    case = _case(event, executables, growing)
-    found = [cause for rule in RULES if (cause := rule(case)) is not None]
+    case = case_of(event, executables=executables, growing=growing, leaks=leaks)
+    found: list[OomCause] = []
+    for rule in RULES:
+        cause = rule(case)
+        # Some causes have several rules, the surest first.
+        if cause is not None and all(each.cause != cause.cause for each in found):
+            found.append(cause)
     if any(each.cause in ("leaked_arrays", "replicated_arrays") for each in found):
         found = [each for each in found if each.cause != "live_arrays"]  # the same arrays, told more closely
     return tuple(found[:MOST_CAUSES]) or (_unknown(case),)
-
-
-def _case(event: OutOfMemory, executables: int, growing: bool) -> Case:
-    device = _device(event)
-    on_host = event.stage != "start" and (device is None or device.device.startswith("cpu"))
-    in_use, limit = (device.in_use_bytes, device.limit_bytes) if device is not None else (None, None)
-    limit = event.limit_bytes or limit
-    total = event.total_bytes
-    if on_host and limit is None:
-        in_use, total = event.host.get("resident"), event.host.get("total")
-        limit = event.host.get("limit") or total
-    free = event.free_bytes
-    if free is None and limit is not None and in_use is not None:
-        free = max(0, limit - in_use)
-    temp = event.sections.get("temp") or event.program.get("temp")
-    live = device.live_array_bytes if device is not None else None
-    return Case(
-        event=event, device=device, groups=groups(event), wanted=event.wanted_bytes, in_use=in_use, limit=limit,
-        total=total, free=free, temp=temp, live=live, executables=executables, growing=growing, on_host=on_host,
-    )  # fmt: skip
-
-
-def _device(event: OutOfMemory) -> DeviceMemory | None:
-    """The device that is out of memory: the one that is told, else the fullest."""
-    told = [each for each in event.devices if each.device == event.device]
-    if told:
-        return told[0]
-    return max(event.devices, key=lambda each: (each.in_use_bytes or 0, each.live_array_bytes or 0), default=None)
 
 
 # ------------------------------------------------------------------------------------------------------- rules
@@ -129,28 +69,15 @@ def _absurd_request(case: Case) -> OomCause | None:
     elif case.event.stage == "run" and case.wanted < ABSURD_FACTOR * most:
         return None
     times = case.wanted / most
-    evidence = [f"Wanted {human(case.wanted)}; the {_place(case)} has {human(most)} in all, {times:,.1f} times less."]
+    evidence = [f"Wanted {human(case.wanted)}; the {place(case)} has {human(most)} in all, {times:,.1f} times less."]
     return OomCause(
         cause="absurd_request",
-        summary=f"One request was for {human(case.wanted)}, more than the {_place(case)} has: a mistaken shape, "
+        summary=f"One request was for {human(case.wanted)}, more than the {place(case)} has: a mistaken shape, "
         "not a lack of memory.",
         advice="Freeing memory will not help. Look at the shapes of what is made at "
         f"{case.event.call_site or 'the call site'}: a broadcast of two long axes (x[:, None] op y[None, :]), a "
         "one-hot over a large vocabulary, a size in the wrong unit. Print `jax.eval_shape(fun, *args)`.",
-        evidence=(*evidence, *_buffers(case), *_signature(case)),
-    )
-
-
-def _cannot_start(case: Case) -> OomCause | None:
-    if case.event.stage != "start":
-        return None
-    return OomCause(
-        cause="other_process",
-        summary="JAX could not take the device: its memory is held by another process.",
-        advice="Find it with `nvidia-smi` and end it, or share: XLA_PYTHON_CLIENT_PREALLOCATE=false, or "
-        "XLA_CLIENT_MEM_FRACTION below 1 over the number of processes. Hide the GPUs from TensorFlow: "
-        "tf.config.set_visible_devices([], 'GPU').",
-        evidence=("The error came while the backend was being initialised.", *_flags(case)),
+        evidence=(*evidence, *buffer_lines(case), *signature_line(case)),
     )
 
 
@@ -173,7 +100,7 @@ def _program_too_large(case: Case) -> OomCause | None:
         summary=f"{what} {human(need)}, {human(need - room)} more than "
         f"{'the device has' if event.stage == 'compile' else 'is free'}.",
         advice=_shrink(case, need),
-        evidence=(*evidence, *_buffers(case), *_signature(case)),
+        evidence=(*evidence, *buffer_lines(case), *signature_line(case)),
     )
 
 
@@ -199,6 +126,30 @@ def _shrink(case: Case, need: int) -> str:
     return " ".join(advice)
 
 
+def _leak_that_was_found(case: Case) -> OomCause | None:
+    """What was seen to pile up from step to step, if it holds a part of the device that counts."""
+    if case.wanted is not None and case.wanted > (case.limit or case.wanted):
+        return None
+    known = [(leak, _group_of(leak, case.groups)) for leak in case.leaks]
+    standing = [(leak, group) for leak, group in known if group is None or group.share >= LEAST_LEAK_SHARE]
+    if not standing:
+        return None
+    (first, group), *others = sorted(standing, key=lambda each: 0.0 if each[1] is None else -each[1].share)
+    sites = first.data.get("call_sites") or {}
+    evidence = [] if group is None else [group_line(group)]
+    if sites and (group is None or not group.call_sites):
+        evidence.append(f"Made at {', '.join(sorted(sites, key=lambda each: -sites[each])[:3])}.")
+    evidence += [] if group is not None else first.evidence[:2]
+    evidence += [f"As well: {leak.summary}" for leak, _ in others[:2]]
+    return OomCause(cause="leaked_arrays", summary=first.summary, advice=first.advice, evidence=tuple(evidence))
+
+
+def _group_of(leak: Finding, groups: Sequence[Group]) -> Group | None:
+    shape = f"{leak.data.get('dtype')}[{','.join(map(str, leak.data.get('shape') or ()))}]"
+    alike = [each for each in groups if each.shape == shape and each.sharding == leak.data.get("sharding")]
+    return alike[0] if alike else None
+
+
 def _leaked_arrays(case: Case) -> OomCause | None:
     if not case.groups:
         return None
@@ -209,7 +160,7 @@ def _leaked_arrays(case: Case) -> OomCause | None:
         return None
     if case.wanted is not None and case.wanted > (case.limit or case.wanted):
         return None
-    evidence = [_group(first)]
+    evidence = [group_line(first)]
     if case.growing:
         evidence.append("The bytes of live arrays grew from sample to sample until the end.")
     return OomCause(
@@ -226,7 +177,7 @@ def _leaked_arrays(case: Case) -> OomCause | None:
 def _replicated_arrays(case: Case) -> OomCause | None:
     whole = [each for each in case.groups if each.replicated]
     held, share = sum(each.bytes for each in whole), sum(each.share for each in whole)
-    if share < LARGE_SHARE or not _live_matters(case):
+    if share < LARGE_SHARE or not live_matters(case):
         return None
     devices = max(each.devices for each in whole)
     saved = sum(each.bytes - each.bytes // each.devices for each in whole)
@@ -236,7 +187,7 @@ def _replicated_arrays(case: Case) -> OomCause | None:
         f"{human(held - saved)} on each.",
         advice="Shard them over the mesh: jax.device_put(x, NamedSharding(mesh, PartitionSpec('axis', ...))), or "
         "out_shardings of the function that makes them; parameters and optimizer state as in FSDP.",
-        evidence=tuple(_group(each) for each in whole[:3]),
+        evidence=tuple(group_line(each) for each in whole[:3]),
     )
 
 
@@ -252,30 +203,7 @@ def _fragmentation(case: Case) -> OomCause | None:
         summary=f"{human(case.free)} is free, more than the {human(case.wanted)} wanted{largest}.",
         advice="Make the large arrays first and keep them; donate the state so that it is replaced in place; avoid "
         "many sizes. On a GPU, TF_GPU_ALLOCATOR=cuda_malloc_async moves memory together; keep preallocation on.",
-        evidence=(f"Free {human(case.free)}, wanted {human(case.wanted)}{largest}.", *_flags(case)),
-    )
-
-
-def _other_process(case: Case) -> OomCause | None:
-    if case.on_host or case.event.stage in ("start", "compile") or case.limit is None:
-        return None
-    evidence = []
-    if case.total is not None and case.limit < FOREIGN_LIMIT * case.total and "FRACTION" not in str(case.event.flags):
-        evidence.append(f"JAX may use {human(case.limit)} of the device's {human(case.total)}.")
-    off = str(case.event.flags.get("XLA_PYTHON_CLIENT_PREALLOCATE", "")).lower() in ("false", "0")
-    if off and case.wanted is not None and case.in_use is not None and case.in_use + case.wanted <= case.limit:
-        evidence.append(
-            f"In use {human(case.in_use)} and wanted {human(case.wanted)} stay below JAX's limit of "
-            f"{human(case.limit)}, and nothing was preallocated: the device itself had no more to give."
-        )
-    if not evidence:
-        return None
-    return OomCause(
-        cause="other_process",
-        summary="Another process probably holds part of this device's memory.",
-        advice="See who with `nvidia-smi`. Give each process its share by XLA_CLIENT_MEM_FRACTION, or one device each "
-        "by CUDA_VISIBLE_DEVICES.",
-        evidence=(*evidence, *_flags(case)),
+        evidence=(f"Free {human(case.free)}, wanted {human(case.wanted)}{largest}.", *flag_lines(case)),
     )
 
 
@@ -312,11 +240,11 @@ def _host_limit(case: Case) -> OomCause | None:
 
 
 def _live_arrays(case: Case) -> OomCause | None:
-    if not case.groups or not _live_matters(case):
+    if not case.groups or not live_matters(case):
         return None
     held = case.live or sum(each.bytes for each in case.groups)
     state = case.event.program.get("argument", 0) + case.event.program.get("output", 0)
-    evidence = [_group(each) for each in case.groups[:3]]
+    evidence = [group_line(each) for each in case.groups[:3]]
     if state:
         evidence.append(f"The program's own arguments and outputs are {human(state)} of it.")
     return OomCause(
@@ -334,62 +262,22 @@ def _unknown(case: Case) -> OomCause:
         summary="The figures at hand do not show why.",
         advice="Compare the wanted bytes with the devices and the live arrays in this report. For the program's own "
         "needs: `jitted.lower(*args).compile().memory_analysis()`.",
-        evidence=tuple(each for each in (_wanted(case),) if each),
+        evidence=tuple(each for each in (wanted(case),) if each),
     )
 
 
 RULES: tuple[Callable[[Case], OomCause | None], ...] = (
-    _cannot_start,
+    cannot_start,
     _absurd_request,
+    _leak_that_was_found,
+    seen_by_the_driver,
     _program_too_large,
     _leaked_arrays,
     _replicated_arrays,
     _fragmentation,
-    _other_process,
+    probably_another,
     _executables,
     _host_limit,
     _live_arrays,
 )
 """In the order of how sure they are when they speak."""
-
-
-# --------------------------------------------------------------------------------------------------- sentences
-
-
-def _live_matters(case: Case) -> bool:
-    """Whether live arrays fill a good part of what there is, and the request was none that never could be met."""
-    most = case.limit or case.total
-    if case.wanted is not None and most is not None and case.wanted > most:
-        return False
-    return case.live is not None and (most is None or case.live >= LARGE_SHARE * most)
-
-
-def _place(case: Case) -> str:
-    return "host" if case.on_host else "device"
-
-
-def _wanted(case: Case) -> str:
-    return "" if case.wanted is None else f"Wanted {human(case.wanted)}."
-
-
-def _group(group: Group) -> str:
-    where = f" on each of {group.devices} devices" if group.devices > 1 else ""
-    return (
-        f"{group.count:,} x {group.shape} ({group.sharding}): {human(group.bytes)}{where}, "
-        f"{group.share:.0%} of the live arrays."
-    )
-
-
-def _buffers(case: Case) -> list[str]:
-    return [
-        f"Buffer of {human(each.size)}: {each.shape or 'shape not told'}, {each.operator or each.allocation or '?'}."
-        for each in case.event.buffers[:3]
-    ]
-
-
-def _signature(case: Case) -> list[str]:
-    return [f"Called with {case.event.signature}."] if case.event.signature else []
-
-
-def _flags(case: Case) -> list[str]:
-    return [f"{name}={value}" for name, value in case.event.flags.items() if name != "XLA_FLAGS"]

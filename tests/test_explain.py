@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -15,7 +16,19 @@ from run_programs import environment
 
 import jaxobs
 from jaxobs import cli
-from jaxobs.facts import CacheLookup, Change, Compilation, Event, Finding, Manifest, as_event
+from jaxobs.facts import (
+    CacheLookup,
+    Change,
+    Compilation,
+    Error,
+    Event,
+    Exit,
+    Finding,
+    Manifest,
+    OomCause,
+    OutOfMemory,
+    as_event,
+)
 from jaxobs.store import Store
 
 WRONG = """
@@ -321,6 +334,36 @@ def test_what_the_persistent_cache_did_is_told(tmp_path: pathlib.Path, capsys: p
     assert f["lookups"][0]["differs"] == ["flags"]
 
 
+def test_how_it_ended_is_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Memory that ran out with its first cause, the error, the exit and both files; a good end is no news."""
+    cause = OomCause(cause="leaked_arrays", summary="412 arrays alike hold 26 GiB.", advice="Keep `float(x)`.")
+    died = OutOfMemory(
+        time=2.0, sequence=2, function="train.step", stage="run", error="E", message="m", device="gpu:0",
+        wanted_bytes=2**31, call_site="train.py:61", causes=(cause,), report="/logs/out-of-memory-1.txt",
+    )  # fmt: skip
+    error = Error(time=3.0, sequence=3, error="ValueError", message="bad\nshape", call_site="train.py:9")
+    end = Exit(time=4.0, sequence=4, reason="exception", detail="ValueError", code=1, report="/logs/last-minutes-1.txt")
+    log = write(tmp_path / "log", compilation(sequence=1), died, error, end)
+    code, text = explained(capsys, log)
+    assert code == 0
+    assert re.search(r"How it ended ─+ exception ValueError, exit code 1\n", text)
+    lines = [line.strip()[10:] if re.match(r" \d\d:", line) else line.strip() for line in text.splitlines()]
+    start = next(number for number, each in enumerate(lines) if each.startswith("How it ended"))
+    assert lines[start + 1 : start + 7] == [
+        "out of memory in train.step on gpu:0, 2.00 GiB wanted  train.py:61",
+        "412 arrays alike hold 26 GiB. [leaked_arrays]",
+        "Do: Keep `float(x)`.",
+        "The report: /logs/out-of-memory-1.txt",
+        "ValueError: bad  train.py:9",
+        "The last minutes: /logs/last-minutes-1.txt",
+    ]
+    assert [each["event"] for each in as_object(capsys, log)["ends"]] == ["out_of_memory", "error", "exit"]
+    _, text = explained(capsys, write(tmp_path / "alive", compilation(), died))
+    assert "Trouble ─" in text and "How it ended" not in text
+    _, text = explained(capsys, write(tmp_path / "well", compilation(), Exit(time=4.0, reason="normal", code=0)))
+    assert "How it ended" not in text and "Trouble" not in text
+
+
 def test_control_characters_of_a_log_do_not_reach_the_terminal(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -335,7 +378,7 @@ def test_control_characters_of_a_log_do_not_reach_the_terminal(
         ("", "holds no events"),
         ("\n\n", "holds no events"),
         ("hello\n", ":1: the line is no JSON: 'hello'"),
-        ('{"time": "2026-01-01T00:00:00Z", "event": "exit"}\n[1]\n', ":2: the line is JSON, but no event"),
+        ('{"time": "2026-01-01T00:00:00Z", "event": "transfer"}\n[1]\n', ":2: the line is JSON, but no event"),
         ('{"a": 1}\n', ":1: the line is JSON, but no event"),
         ('{"time": "2026-01-01T00:00:00Z", "event": "compilation"}\n', ":1: a `compilation`"),
         ('{"time": "noon", "event": "compilation", "function": "f"}\n', ":1: a `compilation`"),

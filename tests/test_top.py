@@ -28,6 +28,9 @@ from jaxobs.cli import top
 from jaxobs.client import EndpointUnreachableError, NotAnEndpointError
 from jaxobs.errors import MissingExtraError, SettingError
 from jaxobs.facts import (
+    AcceleratorProcess,
+    AcceleratorState,
+    ArrayGroup,
     CacheLookup,
     CacheState,
     Change,
@@ -37,9 +40,12 @@ from jaxobs.facts import (
     Event,
     Finding,
     FunctionState,
+    Headroom,
     Histogram,
     ObserverState,
+    OomCause,
     OpenCompilation,
+    OutOfMemory,
     ProcessState,
     Snapshot,
 )  # fmt: skip
@@ -439,7 +445,7 @@ NARROW = """\
  gpu:1  ██▊░░░░░░░░░░░░░░░   15%  12 GiB of 80 GiB  · peak 13 GiB
  Notes ────────────────────────────────────────────────────────────────────────
  Somebody removed our listeners; they are back.
- q quit · http://127.0.0.1:9464 · every 1 s
+ q quit · m memory · http://127.0.0.1:9464 · every 1 s
 """
 
 
@@ -540,6 +546,88 @@ def test_findings_come_first(in_utc: None) -> None:
     assert "Findings" not in as_text(lay_out(overview(), Surface(80, 24)))
 
 
+def died(**changed: Any) -> OutOfMemory:
+    """A report of a call that died of memory, and that the process survived."""
+    cause = OomCause(
+        cause="leaked_arrays", summary="412 arrays alike, float32[8192,2048], hold 25.8 GiB.",
+        advice="Keep `float(loss)` instead.",
+    )  # fmt: skip
+    known: dict[str, Any] = {
+        "time": STARTED + 180, "stage": "run", "error": "JaxRuntimeError", "message": "m", "device": "gpu:0",
+        "wanted_bytes": 2 * GIB, "call_site": "train_digits.py:61", "causes": (cause,),
+        "report": "/logs/out-of-memory-1.txt",
+    }  # fmt: skip
+    return OutOfMemory(function="__main__.train_step", **(known | changed))
+
+
+def test_out_of_memory_comes_before_all_else(in_utc: None) -> None:
+    """The call, what it wanted, the first cause, what to do and the file; of one long survived only the head."""
+    state = snapshot(last_out_of_memory=died())
+    drawn = as_text(lay_out(overview(snapshot=state), Surface(100, 40))).splitlines()
+    start = next(number for number, line in enumerate(drawn) if line.startswith(" Out of memory ─"))
+    assert drawn[start + 1 : start + 5] == [
+        " ▸ 09:03:00 · train_step · 2 GiB wanted · gpu:0 · train_digits.py:61",
+        "   412 arrays alike, float32[8192,2048], hold 25.8 GiB. [leaked_arrays]",
+        "   Do: Keep `float(loss)` instead.",
+        "   Report: /logs/out-of-memory-1.txt",
+    ]
+    assert start < next(number for number, line in enumerate(drawn) if "Functions ─" in line)
+    old = snapshot(last_out_of_memory=died(time=STARTED - 3600))
+    drawn = as_text(lay_out(overview(snapshot=old), Surface(100, 40))).splitlines()
+    start = next(number for number, line in enumerate(drawn) if line.startswith(" Out of memory ─"))
+    assert drawn[start + 1].startswith(" ▸ 08:00:00") and drawn[start + 2] == ""
+
+
+def test_a_finding_that_is_over_is_told_as_such(in_utc: None) -> None:
+    """It comes last, however dear it was; a leak, which compiles nothing, claims no compilations."""
+    over = finding(9, ended=STARTED + 100)
+    leak = finding(1, finding="array_leak", seconds=0.0, count=12)
+    drawn = as_text(lay_out(overview(snapshot=snapshot(findings=(over, leak, finding(0)))), Surface(120)))
+    rows = [line.split("▸")[1] for line in drawn.splitlines() if line.startswith(" ▸") and "decode" in line]
+    assert ["array leak" in each for each in rows] == [False, True, False]
+    assert rows[2].rstrip().endswith("over 09:01:40") and "compiled" not in rows[1]
+
+
+def test_the_view_of_memory(in_utc: None) -> None:
+    """What is left, the account of each device, who else is on it, and the groups by size with their line of code."""
+    group = ArrayGroup(
+        shape=(8192, 2048), dtype="float32", sharding="gpu:0", memory_kind="device", count=412,
+        bytes_per_device={"gpu:0": 26 * GIB}, call_sites={"train_digits.py:70": 3, "train_digits.py:61": 9},
+    )  # fmt: skip
+    processes = (
+        AcceleratorProcess(pid=1, bytes=60 * GIB, ours=True),
+        AcceleratorProcess(pid=4242, bytes=9 * GIB, ours=False),
+    )
+    first, second = device(0, 71 * GIB, 80 * GIB), device(1, 12 * GIB, 80 * GIB)
+    parts = facts.Account(in_use_bytes=71 * GIB, array_bytes=60 * GIB, code_bytes=GIB, gap_bytes=10 * GIB)
+    state = snapshot(
+        devices=(dataclasses.replace(first, account=parts), second),
+        array_groups=(group, *(dataclasses.replace(group, shape=(n,)) for n in range(40))),
+        headroom=Headroom("gpu:0", 9 * GIB),
+        accelerators=(
+            AcceleratorState(time=1.0, device="gpu:0", uuid="u", index=0, memory_used_bytes=70 * GIB,
+                             memory_total_bytes=80 * GIB, utilization=0.5, processes=processes),
+        ),
+        findings=(finding(1), finding(2, finding="array_leak", seconds=0.0)),
+        last_out_of_memory=died(),
+    )  # fmt: skip
+    view = overview(snapshot=state, memory=True)
+    drawn = as_text(lay_out(view, Surface(110, 50)))
+    assert re.search(r"Device memory ─+ 9 GiB left on gpu:0\n", drawn)
+    assert re.search(r"gpu:0 +71 GiB +60 GiB +1 GiB +10 GiB  █+", drawn)
+    assert " gpu:0 · 70 GiB of 80 GiB · 50% busy · this process 60 GiB · pid 4242 9 GiB" in drawn
+    assert re.search(r"26 GiB +412  float32\[8192,2048\]  gpu:0, made at train_digits.py:61", drawn)
+    assert "array leak" in drawn and "unbounded shapes" not in drawn and "Functions" not in drawn
+    assert "m functions" in drawn and "Out of memory" in drawn
+    for width in (20, 30, 60, 110, 200):
+        for height in (3, 12, 24, 50, 90):
+            lines = lay_out(view, Surface(width, height))
+            assert len(lines) == height
+            assert max(sum(cells(text) for text, _ in line) for line in lines) <= width
+    whole = as_text(lay_out(view, Surface(100)))
+    assert whole.count("float32[") == 42
+
+
 def test_a_compilation_tells_its_program_and_its_cache(in_utc: None) -> None:
     """Where there is room: call site, FLOPs and memory, why it was not stored, and what an earlier process had."""
     for width in (100, 200):
@@ -573,6 +661,7 @@ def test_view_fits_every_terminal(width: int, height: int, busy: bool, gone: boo
             in_progress=state.in_progress * 9,
             functions=state.functions * 10,
             findings=tuple(finding(index, function="f" * index) for index in range(9)),
+            last_out_of_memory=died(),
             cache=explained().snapshot.cache,
             observer=ObserverState(
                 installed=False,
@@ -984,11 +1073,14 @@ def test_live_view_in_a_terminal(tmux: Tmux) -> None:
         tmux.type(f"{' '.join(COMMAND)} {url} --interval 0.2", "Enter")
         screen = tmux.await_text(r"● live(?s:.*)q quit")
         assert "train_step" in screen and "Recent compilations" in screen
-        assert screen.splitlines()[-1].strip().startswith(f"q quit · {url}")
+        assert screen.splitlines()[-1].strip().startswith(f"q quit · m memory · {url}")
         endpoint.state = snapshot(in_progress=(OpenCompilation("__main__.new_one", "trace", STARTED + 192, "T"),))
         tmux.await_text("new_one +trace")
         endpoint.state = snapshot(findings=(finding(1),))
         tmux.await_text(r"Findings ─+ 1\n ▸ unbounded shapes  decode_1 +17 compiled +11\.0 s")
+        tmux.type("m")
+        assert "Functions" not in tmux.await_text("m functions")
+        tmux.type("m")
         tmux.resize(160, 50)
         screen = tmux.await_text("hit/miss")
         assert len(screen.splitlines()) == 50

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from jaxobs.facts import EAGER, CacheLookup, Compilation, Finding
 from jaxobs.patterns import Patterns
+from jaxobs.story import ending
 from jaxobs.story.log import ProcessEvents
 
 
@@ -78,7 +79,7 @@ class Story:
     def outline(self) -> tuple[object, ...]:
         """What is the same for processes that did the same."""
         functions = sorted((each.name, tuple(sorted(each.causes.items()))) for each in self.functions)
-        return tuple(functions), tuple(sorted(each.id for each in self.findings))
+        return tuple(functions), tuple(sorted(each.id for each in self.findings)), ending.outline(self.process)
 
 
 def tell(process: ProcessEvents, function: str | None = None) -> Story:
@@ -94,7 +95,11 @@ def tell(process: ProcessEvents, function: str | None = None) -> Story:
         name = EAGER if lookup.function in eager and lookup.function not in own else lookup.function
         if name in rows:
             rows[name].add_lookup(lookup)
-    findings = [each for each in _findings(process) if matches(each.function, function)]
+    findings = [
+        each
+        for each in latest_findings(process.findings, _replayed(process.compilations))
+        if matches(each.function, function)
+    ]
     return Story(
         process,
         tuple(sorted(rows.values(), key=lambda row: (-row.seconds, row.name))),
@@ -107,13 +112,13 @@ def matches(name: str, function: str | None) -> bool:
     return function is None or name == function or name.endswith(f".{function}")
 
 
-def _findings(process: ProcessEvents) -> Iterable[Finding]:
-    """What the process told, and what its compilations say now; the larger of each, for either may have seen more.
+def latest_findings(told: Iterable[Finding], replayed: Iterable[Finding]) -> Iterable[Finding]:
+    """What a process told, and what its compilations say now; the larger of each, for either may have seen more.
 
     A process tells of a finding again only when it has doubled, and a log may have lost its beginning or its end.
     """
     found: dict[str, Finding] = {}
-    for finding in [*process.findings, *_replayed(process.compilations)]:
+    for finding in (*told, *replayed):
         known = found.get(finding.id)
         if known is None or finding.count >= known.count:
             found[finding.id] = finding

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from jaxobs import client
 from jaxobs.errors import JaxobsError
-from jaxobs.facts import CacheLookup, Compilation, Finding, Manifest
+from jaxobs.facts import CacheLookup, Compilation, Error, Event, Exit, Finding, Manifest, OutOfMemory
 
-_READ = frozenset({Compilation.kind, CacheLookup.kind, Finding.kind, Manifest.kind})
+_READ = frozenset({each.kind for each in (Compilation, CacheLookup, Finding, Manifest, OutOfMemory, Error, Exit)})
 
 
 class EventLogError(JaxobsError, ValueError):
     """A file is no event log, or cannot be read."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ProcessEvents:
-    """The events of one process, in the order of their lines."""
+    """The events of one process, in the order of their lines. Equal to nothing but itself."""
 
     process_index: int = 0
     pid: int = 0
@@ -33,6 +33,10 @@ class ProcessEvents:
     compilations: list[Compilation] = field(default_factory=list)
     lookups: list[CacheLookup] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    out_of_memory: list[OutOfMemory] = field(default_factory=list)
+    errors: list[Error] = field(default_factory=list)
+    exit: Exit | None = None
+    """None where it still runs, or could not speak any more."""
     missing: int = 0
     """Events that the process no longer held when it was asked."""
     newest: int = 0
@@ -49,51 +53,78 @@ class Log:
 
 
 def read_log(path: str) -> Log:
-    """Reads an event log.
+    """Reads what compiled and why.
 
     Raises:
       EventLogError: the file cannot be read, or holds what is no event; the message names the line.
     """
+    processes: dict[ProcessEvents, None] = {}
+    torn: list[int] = []
+    for number, process, body in lines(path, torn):
+        processes[process] = None
+        if body["event"] in _READ:
+            _add(process, event_of(path, number, body))
+    return Log(tuple(processes), tuple(torn))
+
+
+def lines(
+    path: str, torn: list[int], progress: Callable[[int], None] | None = None
+) -> Iterator[tuple[int, ProcessEvents, dict[str, Any]]]:
+    """Each line that is an event: its number, whose it is, and its object. One line is in memory at a time.
+
+    Args:
+      torn: takes the numbers of the lines that were not written to their end.
+      progress: called with the bytes read so far, now and then.
+
+    Raises:
+      EventLogError: as `read_log`.
+    """
+    latest: dict[tuple[int, int], ProcessEvents] = {}
     try:
         with open(path, "rb") as file:
-            return _read(path, file)
+            for number, body in _bodies(path, file, torn, progress):
+                process = _process(body, latest)
+                process.newest = max(process.newest, _whole(body.get("sequence")))
+                yield number, process, body
     except OSError as error:
         what = "is a folder" if os.path.isdir(path) else f"cannot be read: {error.strerror or error}"
         raise EventLogError(
             f"`{path}` {what}. Give the file that `jaxobs run --event-log FILE` wrote, or the address of a running "
             f"process, such as 9464."
         ) from None
-
-
-def _read(path: str, file: BinaryIO) -> Log:
-    processes: list[ProcessEvents] = []
-    latest: dict[tuple[int, int], ProcessEvents] = {}
-    torn: list[int] = []
-    events = 0
-    for number, body in _bodies(path, file, torn):
-        events += 1
-        process = _process(body, processes, latest)
-        process.newest = max(process.newest, _whole(body.get("sequence")))
-        if body["event"] in _READ:
-            try:
-                _add(process, body)
-            except (KeyError, ValueError, TypeError, AttributeError) as error:
-                what = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
-                raise EventLogError(
-                    f"{path}:{number}: a `{body['event']}` that this version of jaxobs does not understand: {what}. "
-                    f"It was written by another version, or by hand; mend or remove the line."
-                ) from None
-    if not events:
+    if not latest:
         raise EventLogError(
             f"`{path}` holds no events. Write one with `jaxobs run --event-log {path} SCRIPT`, or with "
             f"jaxobs.install(event_log={path!r}) before the program compiles anything."
         )
-    return Log(tuple(processes), tuple(torn))
 
 
-def _bodies(path: str, file: BinaryIO, torn: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+def event_of(path: str, number: int, body: dict[str, Any]) -> Event | None:
+    """The event of a line, without its recorded signature; None where this version does not know its kind.
+
+    Raises:
+      EventLogError: this version does not understand it.
+    """
+    try:
+        # What one needs to compile it elsewhere is long, and of no use here.
+        return client.decode_event({name: value for name, value in body.items() if name != "signature"})
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        what = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+        raise EventLogError(
+            f"{path}:{number}: a `{body['event']}` that this version of jaxobs does not understand: {what}. "
+            f"It was written by another version, or by hand; mend or remove the line."
+        ) from None
+
+
+def _bodies(
+    path: str, file: BinaryIO, torn: list[int], progress: Callable[[int], None] | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The lines that are events, with their numbers; those of torn ones go into `torn`."""
+    done = 0
     for number, line in enumerate(file, 1):
+        done += len(line)
+        if progress is not None and number % 256 == 0:
+            progress(done)
         if not line.strip():
             continue
         try:
@@ -117,22 +148,17 @@ def _no_event(path: str, number: int, line: bytes, what: str) -> EventLogError:
     )
 
 
-def _process(
-    body: dict[str, Any], processes: list[ProcessEvents], latest: dict[tuple[int, int], ProcessEvents]
-) -> ProcessEvents:
+def _process(body: dict[str, Any], latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents:
     """Whose event it is. Numbers of processes come back, in containers above all: a manifest may begin a new one."""
     key = _whole(body.get("process_index")), _whole(body.get("pid"))
     known = latest.get(key)
     again = body["event"] == Manifest.kind and known is not None and _whole(body.get("sequence")) <= known.newest
     if known is None or again:
         known = latest[key] = ProcessEvents(*key)
-        processes.append(known)
     return known
 
 
-def _add(process: ProcessEvents, body: dict[str, Any]) -> None:
-    # What one needs to compile it elsewhere is long, and of no use here.
-    event = client.decode_event({name: value for name, value in body.items() if name != "signature"})
+def _add(process: ProcessEvents, event: Event | None) -> None:
     if isinstance(event, Compilation):
         process.compilations.append(event)
     elif isinstance(event, CacheLookup):
@@ -141,6 +167,12 @@ def _add(process: ProcessEvents, body: dict[str, Any]) -> None:
         process.findings.append(event)
     elif isinstance(event, Manifest):
         process.manifest = event
+    elif isinstance(event, OutOfMemory):
+        process.out_of_memory.append(event)
+    elif isinstance(event, Error):
+        process.errors.append(event)
+    elif isinstance(event, Exit):
+        process.exit = event
 
 
 def _whole(value: Any) -> int:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxobs.facts import EAGER, PHASES, Compilation, Finding
+from jaxobs.story.ending import ending
 from jaxobs.story.functions import FunctionStory, Story
 from jaxobs.terminal.lines import Column, Line, Surface, heading, joined, plain, row, section, wrapped
 from jaxobs.terminal.text import duration, middle, safe, short
@@ -43,6 +44,7 @@ def lay_out(
 def _process(story: Story, others: int, surface: Surface, all_of: bool) -> Iterator[Line]:
     yield plain("")
     yield from _sentence(_who(story, others, surface), surface, " ", "summary")
+    yield from ending(story.process, surface)
     yield from _findings(story.findings, surface)
     yield from _functions(story, surface)
     yield from _cache(story, surface)

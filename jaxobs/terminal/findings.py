@@ -17,7 +17,7 @@ def findings(found: Sequence[Finding], surface: Surface, most: int | None) -> li
     """The findings in at most `most` lines, those that cost most time first."""
     if not found:
         return []
-    order = sorted(found, key=lambda each: (-each.seconds, -each.count, each.id))
+    order = sorted(found, key=lambda each: (each.ended is not None, -each.seconds, -each.count, each.id))
     columns = _columns(order, surface)
     if most is None:
         return [line for each in order for line in _block(each, columns, surface, LEVELS[0])]
@@ -51,16 +51,24 @@ def _kind(each: Finding) -> str:
     return each.finding.replace("_", " ")
 
 
+def _when(each: Finding) -> str:
+    """Since when it stands; or that it is over, and since when."""
+    moment = each.since if each.ended is None else each.ended
+    told = time.strftime("%H:%M:%S", time.localtime(moment)) if moment else ""
+    return "" if not moment else f"since {told}" if each.ended is None else f"over {told}"
+
+
 def _block(each: Finding, columns: Sequence[Column], surface: Surface, level: tuple[int, int]) -> list[Line]:
     glyphs = surface.glyphs
+    style_of_kind = "dim" if each.ended is not None else "warn"
     values: list[Line] = [
-        plain(end(safe(_kind(each), surface.encoding), columns[0].width, glyphs.ellipsis), "warn"),
+        plain(end(safe(_kind(each), surface.encoding), columns[0].width, glyphs.ellipsis), style_of_kind),
         plain(middle(safe(short(each.function), surface.encoding), columns[1].width, glyphs.ellipsis), "name"),
-        plain(f"{number(each.count)} compiled"),
-        plain(duration(each.seconds), "number"),
-        plain(f"since {time.strftime('%H:%M:%S', time.localtime(each.since))}" if each.since else "", "dim"),
+        plain(f"{number(each.count)} compiled" if each.seconds else ""),
+        plain(duration(each.seconds) if each.seconds else "", "number"),
+        plain(_when(each), "dim"),
     ]
-    lines: list[Line] = [[(f" {glyphs.marker}", "warn"), *row(columns, values[: len(columns)])]]
+    lines: list[Line] = [[(f" {glyphs.marker}", style_of_kind), *row(columns, values[: len(columns)])]]
     width = surface.width - 4
     for text, style, most in ((each.summary, "sentence", level[0]), (f"Do: {each.advice}", "good", level[1])):
         parts = wrapped(safe(text, surface.encoding), width, most, glyphs) if most and text != "Do: " else []

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from jaxobs.facts import CacheLookup, Compilation, Snapshot
-from jaxobs.terminal import functions, sections
+from jaxobs.terminal import functions, memory, sections
 from jaxobs.terminal.cache import cache
 from jaxobs.terminal.findings import findings
 from jaxobs.terminal.lines import Line, Surface, crop, joined, length, plain, section, wrapped
-from jaxobs.terminal.text import Glyphs, duration, end, number, safe
+from jaxobs.terminal.out_of_memory import out_of_memory
+from jaxobs.terminal.text import Glyphs, duration, end, number, safe, size
 
 LEAST_WIDTH = 30
 """Columns below which the view is cut rather than laid out anew."""
@@ -24,6 +25,9 @@ ROOMY = 32
 """Rows from which sections are parted by a blank line."""
 ROOMY_LEFT = 16
 """Rows left for functions and compilations from which each compilation tells its program as well."""
+
+FRESH_SECONDS = 600.0
+"""After so long an out-of-memory report gives its room to others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,8 @@ class Overview:
     """Calls a second by function, where two looks tell it."""
     age: float = 0.0
     """Seconds since the snapshot was taken."""
+    memory: bool = False
+    """Whether memory is looked at, in the place of functions and compilations."""
 
 
 def lay_out(view: Overview, surface: Surface) -> list[Line]:
@@ -61,7 +67,8 @@ def lay_out(view: Overview, surface: Surface) -> list[Line]:
     width, height = surface.width, surface.height
     surface = dataclasses.replace(surface, width=max(width, LEAST_WIDTH))
     head, foot = _header(view, surface), _footer(view, surface)
-    body = _body(view, surface, None if height is None else height - len(head) - len(foot))
+    left = None if height is None else height - len(head) - len(foot)
+    body = _memory(view, surface, left) if view.memory else _body(view, surface, left)
     if view.connection.gone_since is not None:
         body = [[(text, "gone") for text, _ in line] for line in body]
     if height is not None:
@@ -117,7 +124,12 @@ def _footer(view: Overview, surface: Surface) -> list[Line]:
     connection = view.connection
     if connection.interval is None:
         return []
-    pieces = ["q quit", connection.url, f"every {connection.interval:g} s"]
+    pieces = [
+        "q quit",
+        "m functions" if view.memory else "m memory",
+        connection.url,
+        f"every {connection.interval:g} s",
+    ]
     return [plain(" " + joined(pieces, surface.glyphs.separator, surface.width - 2), "dim")]
 
 
@@ -130,14 +142,13 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
     snapshot = view.snapshot
     roomy = height is None or height >= ROOMY
     now = snapshot.time + view.age
-    small = None if height is None else height // 5 if height >= 18 else 1
+    small = _part(height, 5)
     built = {
-        "findings": findings(
-            snapshot.findings, surface, None if height is None else height // 4 if height >= 18 else 1
-        ),
+        "findings": findings(snapshot.findings, surface, _part(height, 4)),
+        "died": _died(snapshot, surface, height),
         "cache": cache(snapshot.cache, view.compilations, surface) if roomy else [],
         "progress": sections.in_progress(snapshot, now, surface, small),
-        "memory": sections.memory(snapshot, surface, small),
+        "memory": memory.devices(snapshot, surface, small),
         "notes": sections.notes(snapshot, surface, None if small is None else max(1, small // 2)),
     }
     left: int | None = None
@@ -148,6 +159,7 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         left = max(height - titled - 1 - blanks - sum(len(lines) for lines in built.values()), 0)
     function_rows, recent_rows = _dealt(view, surface, now, left)
     ordered = [
+        ("Out of memory", "", built["died"]),
         ("Findings", number(len(snapshot.findings)), built["findings"]),
         ("Compiling now", "", built["progress"]),
         ("Functions", _summary(snapshot, surface.glyphs), function_rows),
@@ -156,12 +168,51 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         ("Device memory", "", built["memory"]),
         ("Notes", "", built["notes"]),
     ]
+    return _titled(ordered, surface, roomy)
+
+
+def _died(snapshot: Snapshot, surface: Surface, height: int | None) -> list[Line]:
+    """The latest out-of-memory report; one that the process has long survived is one line."""
+    event = snapshot.last_out_of_memory
+    fresh = event is not None and snapshot.time - event.time < FRESH_SECONDS
+    return out_of_memory(event, surface, _part(height, 4) if fresh or height is None else 1)
+
+
+def _part(height: int | None, parts: int) -> int | None:
+    """The rows that a section may have where it is one of so many."""
+    return None if height is None else height // parts if height >= 18 else 1
+
+
+def _titled(ordered: Sequence[tuple[str, str, list[Line]]], surface: Surface, roomy: bool) -> list[Line]:
     lines: list[Line] = []
     for title, summary, rows in ordered:
         if rows:
             lines += [[]] if roomy else []
             lines += [section(title, summary, surface.width, surface.glyphs), *rows]
     return lines
+
+
+def _memory(view: Overview, surface: Surface, height: int | None) -> list[Line]:
+    """All that tells of memory: reports, leaks, devices, what holds them, who else is there."""
+    snapshot = view.snapshot
+    part = _part(height, 5)
+    leaks = [each for each in snapshot.findings if each.finding.endswith("_leak")]
+    left = snapshot.headroom
+    ordered = [
+        ("Out of memory", "", _died(snapshot, surface, height)),
+        ("Findings", "", findings(leaks, surface, part)),
+        (
+            "Device memory",
+            "" if left is None else f"{size(left.bytes)} left on {left.device}",
+            memory.devices(snapshot, surface, part),
+        ),
+        ("In use for", "", memory.account(snapshot, surface)[: None if part is None else part + 1]),
+        ("By the driver", "", memory.accelerators(snapshot.accelerators, surface, part)),
+    ]
+    taken = sum(len(rows) + 2 for _, _, rows in ordered if rows)
+    room = None if height is None else max(height - taken - 2, 0)
+    ordered.append(("Largest groups of live arrays", "", memory.groups(snapshot.array_groups, surface, room)))
+    return _titled(ordered, surface, height is None or height >= ROOMY)
 
 
 def _dealt(view: Overview, surface: Surface, now: float, left: int | None) -> tuple[list[Line], list[Line]]:

@@ -6,21 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from jaxobs.facts import CacheLookup, Compilation, DeviceMemory, DeviceState, Snapshot
+from jaxobs.facts import CacheLookup, Compilation, Snapshot
 from jaxobs.terminal.lines import Column, Line, Surface, joined, length, plain, row, wrapped
-from jaxobs.terminal.text import (
-    Glyphs,
-    bar,
-    duration,
-    flops,
-    middle,
-    number,
-    program_bytes,
-    safe,
-    short,
-    size,
-    spark,
-)
+from jaxobs.terminal.text import Glyphs, duration, flops, middle, number, program_bytes, safe, short, size
 
 WIDE = 150
 """Columns from which a compilation and its sentence share one line."""
@@ -173,83 +161,6 @@ def _facts(each: Compilation) -> list[str]:
         f"{len(each.changes)} changes" if len(each.changes) > 1 else "",
         f"not stored: {not_stored}" if not_stored else "",
     ]
-
-
-# ------------------------------------------------------------------------------------ device memory
-
-
-def memory(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
-    """One row a device: what is in use of what there is, or its live arrays where nothing else is told."""
-    devices = sorted(snapshot.devices, key=lambda each: (each.platform, each.id))
-    shown = devices if most is None or len(devices) <= most else devices[: most - 1]
-    label = max((len(each.device) for each in shown), default=0)
-    rows = [_memory_row(each, label, surface) for each in shown]
-    if len(shown) < len(devices):
-        fullest = max(devices[len(shown) :], key=lambda each: _fraction(each.memory))
-        rows.append(
-            plain(
-                f" {len(devices) - len(shown)} more; the fullest of them is {fullest.device}, "
-                f"{_fraction(fullest.memory):.0%} in use", "dim",
-            )
-        )  # fmt: skip
-    return rows
-
-
-def _fraction(memory: DeviceMemory | None) -> float:
-    if memory is None or memory.in_use_bytes is None or not memory.limit_bytes:
-        return 0.0
-    return memory.in_use_bytes / memory.limit_bytes
-
-
-def _memory_row(device: DeviceState, label: int, surface: Surface) -> Line:
-    known, glyphs = device.memory, surface.glyphs
-    line: Line = [(f" {safe(device.device, surface.encoding):<{label}}  ", "name")]
-    if known is None:
-        return line + plain("not looked at yet", "dim")
-    room = max(min((surface.width - label) // 4, 48), 8)
-    history = [float(value) for _, in_use, live in device.history if (value := _first(in_use, live)) is not None]
-    if known.in_use_bytes is not None and known.limit_bytes:
-        fraction = _fraction(known)
-        style = "bad" if fraction >= 0.95 else "warn" if fraction >= 0.85 else "good"
-        filled, empty = bar(fraction, room, glyphs)
-        line += [(filled, style), (empty, "rule")]
-        line += [
-            (f"  {fraction:>4.0%}", style),
-            (f"  {size(known.in_use_bytes)} of {size(known.limit_bytes)}", ""),
-        ]
-    elif known.in_use_bytes is not None:
-        line += [(spark(history, room, glyphs), "good"), (f"  {size(known.in_use_bytes)} in use", "")]
-    elif known.live_array_bytes is not None:
-        drawn = spark(history, room, glyphs)
-        line += [(f"{drawn}  " if drawn else "", "good")]
-        line += [(f"{size(known.live_array_bytes)} in {_arrays(known.live_arrays)}", "")]
-        return _told(line, ["the allocator tells nothing"], surface)
-    else:
-        return line + plain("tells nothing", "dim")
-    more = [
-        f"peak {size(known.peak_bytes)}" if known.peak_bytes else "",
-        f"live arrays {size(known.live_array_bytes)}" if known.live_array_bytes else "",
-        f"largest free {size(known.largest_free_block_bytes)}" if known.largest_free_block_bytes else "",
-    ]
-    return _told(line, more, surface)
-
-
-def _first(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)
-
-
-def _arrays(count: int | None) -> str:
-    return "live arrays" if count is None else f"{number(count)} live array{'s' * (count != 1)}"
-
-
-def _told(line: Line, more: Sequence[str], surface: Surface) -> Line:
-    """The line with as much more as its width allows."""
-    for text in (each for each in more if each):
-        piece = f"  {surface.glyphs.separator} {text}"
-        if length(line) + len(piece) >= surface.width:
-            break
-        line = [*line, (piece, "dim")]
-    return line
 
 
 # --------------------------------------------------------------------------------------------- notes

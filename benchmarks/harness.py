@@ -11,6 +11,7 @@ import gc
 import itertools
 import random
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,3 +107,35 @@ def interval(values: Sequence[float], *, confidence: float = 0.95, draws: int = 
     medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(draws))
     cut = int(draws * (1 - confidence) / 2)
     return medians[cut], medians[-1 - cut]
+
+
+@contextlib.contextmanager
+def spinning() -> Iterator[Callable[[], float]]:
+    """A thread that computes all the time; gives the longest wait for us that it had since the last question.
+
+    In seconds that the asking thread spent on the processor meanwhile: other programs do not count.
+    """
+    asking = time.pthread_getcpuclockid(threading.get_ident())
+    stop = threading.Event()
+    longest = 0.0
+
+    def spin() -> None:
+        nonlocal longest
+        last = time.clock_gettime(asking)
+        while not stop.is_set():
+            now = time.clock_gettime(asking)
+            longest = max(longest, now - last)
+            last = now
+
+    def longest_wait() -> float:
+        nonlocal longest
+        found, longest = longest, 0.0
+        return found
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        yield longest_wait
+    finally:
+        stop.set()
+        thread.join()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from benchmarks.full import PHASES, full_store, function_name
-from benchmarks.harness import Figure, quantile, without_gc
+from benchmarks.harness import Figure, quantile, spinning, without_gc
 
 if TYPE_CHECKING:
     from jaxobs.store import Store
@@ -82,7 +80,7 @@ def _stalls(store: Store, first: Callable[[], None], again: Callable[[], None], 
     """Longest times for which a scrape keeps the interpreter from a thread that only computes."""
     scrapes = {"a first scrape": first, "a scrape of a busy process": again}
     waits: dict[str, list[float]] = {name: [] for name in scrapes}
-    with _spinning() as longest_wait:
+    with spinning() as longest_wait:
         for number in range(rounds):
             for name, scrape in scrapes.items():
                 _change(store, number)
@@ -101,35 +99,3 @@ def _stalls(store: Store, first: Callable[[], None], again: Callable[[], None], 
         )
         for name, found in waits.items()
     ]
-
-
-@contextmanager
-def _spinning() -> Iterator[Callable[[], float]]:
-    """A thread that computes all the time; gives the longest wait for us that it had since the last question.
-
-    In seconds that the asking thread spent on the processor meanwhile: other programs do not count.
-    """
-    asking = time.pthread_getcpuclockid(threading.get_ident())
-    stop = threading.Event()
-    longest = 0.0
-
-    def spin() -> None:
-        nonlocal longest
-        last = time.clock_gettime(asking)
-        while not stop.is_set():
-            now = time.clock_gettime(asking)
-            longest = max(longest, now - last)
-            last = now
-
-    def longest_wait() -> float:
-        nonlocal longest
-        found, longest = longest, 0.0
-        return found
-
-    thread = threading.Thread(target=spin)
-    thread.start()
-    try:
-        yield longest_wait
-    finally:
-        stop.set()
-        thread.join()

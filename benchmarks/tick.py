@@ -22,7 +22,7 @@ def run(quick: bool) -> list[Figure]:
     import jaxobs
     from jaxobs.store import current
 
-    arrays = _live_arrays()
+    arrays = live_arrays(ARRAYS)
     functions = [current().call_stats(function_name(number)) for number in range(FUNCTIONS)]
     jaxobs.install()
     (sampler,) = [thread for thread in threading.enumerate() if thread.name == "jaxobs-sampler"]
@@ -62,7 +62,7 @@ def run(quick: bool) -> list[Figure]:
     ]
 
 
-def _live_arrays() -> list[Any]:
+def live_arrays(count: int) -> list[Any]:
     """Most on one device each, some sharded over all."""
     import jax
     import numpy as np
@@ -75,5 +75,5 @@ def _live_arrays() -> list[Any]:
             np.zeros((DEVICES, 1 + number % 30), np.float32),
             sharded if number % 10 == 0 else devices[number % DEVICES],
         )
-        for number in range(ARRAYS)
+        for number in range(count)
     ]

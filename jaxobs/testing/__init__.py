@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jaxobs.testing.compiles import BlindError, TooManyCompilesError, max_compiles
     from jaxobs.testing.devices import FakeArray, FakeClient, FakeDevice, backends
+    from jaxobs.testing.fake_libtpu import FakeLibtpu
     from jaxobs.testing.gradients import GradientMismatchError, assert_gradients_match
     from jaxobs.testing.nvml import FakeNvml
 
@@ -19,6 +20,7 @@ __all__ = [
     "FakeArray",
     "FakeClient",
     "FakeDevice",
+    "FakeLibtpu",
     "FakeNvml",
     "GradientMismatchError",
     "TooManyCompilesError",
@@ -30,6 +32,7 @@ __all__ = [
 _MODULES = {
     "compiles": ("BlindError", "TooManyCompilesError", "max_compiles"),
     "devices": ("FakeArray", "FakeClient", "FakeDevice", "backends"),
+    "fake_libtpu": ("FakeLibtpu",),
     "gradients": ("GradientMismatchError", "assert_gradients_match"),
     "nvml": ("FakeNvml",),
 }

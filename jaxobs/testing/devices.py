@@ -34,7 +34,10 @@ class FakeDevice:
     process_index: int = 0
     pci_bus_id: str | None = None
     local_hardware_id: int | None = None
-    """CUDA's number of the device in this process."""
+    """CUDA's number of the device in this process, or the number of the TPU chip on its host."""
+    coords: tuple[int, ...] | None = None
+    """Of a TPU: where its chip is; equal for the cores of one chip."""
+    core_on_chip: int | None = None
     statistics: Mapping[str, int | None] | Exception | None = None
     """The answer of `memory_stats()`: some or all of JAX's keys, None as on the CPU, or an error that it raises."""
     memory_kind: str = "device"

@@ -1,0 +1,223 @@
+"""Sampling: what a look at device memory and live arrays costs a program that runs meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.full import DEVICES
+from benchmarks.harness import Figure, interval, quantile, spinning
+from benchmarks.tick import live_arrays
+
+if TYPE_CHECKING:
+    from jaxobs.sampler import Sampler
+
+ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"}
+
+ARRAYS = 10_000
+MORE_ARRAYS = (40_000, 100_000)
+SAMPLES = 20
+QUICK_SAMPLES = 6
+PAIRS = 80
+QUICK_PAIRS = 16
+BLOCK_SECONDS = 0.5
+"""A sample in each block: ten times as often as by default."""
+WIDTH, LAYERS, BATCH = 256, 4, 64
+
+
+def run(quick: bool) -> list[Figure]:
+    """The longest wait of another thread, a training step with and without, and what more arrays change."""
+    samples = QUICK_SAMPLES if quick else SAMPLES
+    step = _training_step()
+    arrays = live_arrays(ARRAYS)
+    with _sampler() as sampler:
+        wait, cost = _longest_wait(sampler, samples)
+        figures = [
+            Figure(
+                name="longest wait of another thread during a sample",
+                value=quantile(wait, 0.2),
+                unit="ms",
+                limit=5.0,
+                note=f"at worst {max(wait):.1f} ms in {samples} samples; {ARRAYS} arrays on {DEVICES} devices",
+            )
+        ]
+        figures += _effect(sampler, step, cost, QUICK_PAIRS if quick else PAIRS)
+        for count in MORE_ARRAYS:
+            arrays += live_arrays(count - len(arrays))
+            figures += _more(sampler, count, max(3, samples // 3))
+    del arrays
+    return figures
+
+
+@contextlib.contextmanager
+def _sampler() -> Iterator[Sampler]:
+    """All sources as `install` starts them, sampled when we say so."""
+    from jaxobs import discovery
+    from jaxobs.sampler import Sampler
+    from jaxobs.store import current
+
+    sources = [module.source(current()) for module in discovery.modules("jaxobs.sources")]
+    for each in sources:
+        each.start()
+    sampler = Sampler(current(), 86_400.0, sources, lambda: ())
+    try:
+        time.sleep(1.0)  # its first sample
+        yield sampler
+    finally:
+        sampler.stop()
+        for each in sources:
+            each.stop()
+
+
+def _longest_wait(sampler: Sampler, samples: int) -> tuple[list[float], float]:
+    """For how many milliseconds another thread that only computes had to wait at most, of each sample; and what a
+    sample takes of a core, in seconds."""
+    waits, costs = [], []
+    with spinning() as longest_wait:
+        for _ in range(samples):
+            time.sleep(0.01)
+            longest_wait()
+            started = time.thread_time()
+            sampler.sample()
+            costs.append(time.thread_time() - started)
+            time.sleep(0.01)  # or what is asked for was noticed by nobody yet
+            waits.append(longest_wait() * 1e3)
+    return waits, statistics.median(costs)
+
+
+def _effect(sampler: Sampler, step: Callable[[], None], cost: float, pairs: int) -> list[Figure]:
+    """A block of training steps with a sample beside them, and one without, by turns."""
+    started = time.perf_counter()
+    for _ in range(20):
+        step()
+    seconds = (time.perf_counter() - started) / 20
+    steps = max(1, round(BLOCK_SECONDS / seconds))
+
+    def block(sampled: bool) -> float:
+        started = time.perf_counter()
+        thread = threading.Thread(target=sampler.sample)
+        if sampled:
+            thread.start()
+        for _ in range(steps):
+            step()
+        found = time.perf_counter() - started
+        if sampled:
+            thread.join()
+        return found
+
+    without, ratios, lost = [], [], []
+    for number in range(pairs):
+        found = {sampled: block(sampled) for sampled in ((True, False) if number % 2 else (False, True))}
+        without.append(found[False])
+        ratios.append(found[True] / found[False])
+        lost.append(found[True] - found[False])
+    low, high = interval(ratios)
+    pause = _pause(cost)
+    low_share, high_share = (each / pause * 100 for each in interval(lost))
+    return [
+        Figure(
+            name=f"a training step, with a sample every {BLOCK_SECONDS} s against without",
+            value=statistics.median(ratios),
+            unit="times",
+            note=f"95 % confidence: {low:.4f} to {high:.4f}; {pairs} pairs of {steps} steps of {seconds * 1e3:.1f} ms",
+        ),
+        Figure(
+            name="sampling adds to a training step at the default settings",
+            value=statistics.median(lost) / pause * 100,
+            unit="%",
+            note=f"95 % confidence: {low_share:+.2f} to {high_share:+.2f}; one sample in {pause:.1f} s",
+        ),
+        Figure(
+            name="sampling surely adds to a training step at the default settings",
+            value=max(0.0, low_share),
+            unit="%",
+            limit=1.0,
+            note="lower end of the confidence interval",
+        ),
+    ]
+
+
+def _more(sampler: Sampler, count: int, samples: int) -> list[Figure]:
+    """With more arrays than promised for: rarer samples, and the one call of JAX that lists the arrays."""
+    waits, cost = _longest_wait(sampler, samples)
+    pause = _pause(cost)
+    return [
+        Figure(
+            name=f"{count} arrays: share of a core",
+            value=cost / (pause + cost) * 100,
+            unit="%",
+            limit=1.0,
+            note=f"{cost * 1e3:.0f} ms every {pause:.0f} s",
+        ),
+        Figure(
+            name=f"{count} arrays: longest wait of another thread",
+            value=quantile(waits, 0.2),
+            unit="ms",
+            note=f"{_listing() * 1e3:.1f} ms of it JAX's `live_arrays`, which cannot be interrupted",
+        ),
+    ]
+
+
+def _pause(cost: float) -> float:
+    """Seconds until the sampler's next sample, at the default settings."""
+    from jaxobs.config import Settings
+    from jaxobs.sampler import BUDGET
+
+    return max(Settings().sample_interval, cost / BUDGET)
+
+
+def _listing() -> float:
+    """Seconds of the one call that names the live arrays."""
+    import jax
+
+    client = jax.devices()[0].client
+    found = []
+    for _ in range(3):
+        started = time.thread_time()
+        client.live_arrays()
+        found.append(time.thread_time() - started)
+    return min(found)
+
+
+def _training_step() -> Callable[[], None]:
+    """A multilayer perceptron with Adam; the batch is cut over all devices, and the loss is read at each step."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    import optax
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    whole, cut = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("data"))
+    draw = np.random.default_rng(0)
+    parameters: Any = [
+        jax.device_put(draw.normal(size=(WIDTH, WIDTH)).astype(np.float32) / WIDTH**0.5, whole) for _ in range(LAYERS)
+    ]
+    optimiser = optax.adam(1e-3)
+    state = jax.device_put(optimiser.init(parameters), whole)
+    batch = jax.device_put(draw.normal(size=(BATCH, WIDTH)).astype(np.float32), cut)
+
+    def loss(parameters: Any, x: Any) -> Any:
+        for each in parameters:
+            x = jnp.tanh(x @ each)
+        return jnp.mean(x**2)
+
+    def update(parameters: Any, state: Any, x: Any) -> Any:
+        value, gradients = jax.value_and_grad(loss)(parameters, x)
+        changes, state = optimiser.update(gradients, state)
+        return optax.apply_updates(parameters, changes), state, value
+
+    compiled = jax.jit(update)
+
+    def step() -> None:
+        nonlocal parameters, state
+        parameters, state, value = compiled(parameters, state, batch)
+        value.block_until_ready()
+
+    for _ in range(3):
+        step()
+    return step

@@ -6,7 +6,7 @@
 export PYTHON
 BIN := .venv/bin
 
-.PHONY: help demo test lint bench generate environments setup setup-demo clean
+.PHONY: help demo test lint bench gpu generate environments setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -33,6 +33,9 @@ lint: setup ## Style, types, floors, and whether what is generated is fresh
 
 bench: setup ## Measures what jaxobs costs
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+gpu: setup ## Checks jaxobs on this machine's NVIDIA GPU, and writes docs/gpu.md
+	@$(BIN)/python -m tools.gpu_check --markdown docs/gpu.md $(ARGS)
 
 generate: setup ## Writes anew what is generated
 	@$(BIN)/jaxobs generate all

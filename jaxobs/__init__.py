@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxobs.errors import JaxobsError, MissingExtraError, PortTakenError, SettingError
+from jaxobs.errors import JaxobsError, MissingExtraError, ParameterError, PortTakenError, SettingError
 from jaxobs.version import __version__
 
 if TYPE_CHECKING:
+    from jaxobs.capturing import Capture, capture
     from jaxobs.exposition import SnapshotCollector
     from jaxobs.facts import Snapshot
     from jaxobs.server import Handle
@@ -25,14 +26,17 @@ if TYPE_CHECKING:
     from jaxobs.wrapper import instrument, jit
 
 __all__ = [
+    "Capture",
     "Handle",
     "JaxobsError",
     "MissingExtraError",
+    "ParameterError",
     "PortTakenError",
     "SettingError",
     "Signature",
     "Snapshot",
     "__version__",
+    "capture",
     "collector",
     "install",
     "instrument",
@@ -58,6 +62,7 @@ def collector() -> SnapshotCollector:
 
 
 _HOMES = {
+    **dict.fromkeys(("Capture", "capture"), "capturing"),
     "Handle": "server",
     "Snapshot": "facts",
     **dict.fromkeys(("install", "serve", "snapshot", "start", "uninstall"), "session"),

@@ -338,12 +338,22 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="accelerator_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
         read=_accelerators(lambda a: [((), a.utilization)]),
-        help="Share of the driver's sample period, up to a second, in which any program ran on the device.",
+        help="Share of the driver's sample period in which any program ran on the device.",
+    ),
+    Metric(
+        name="accelerator_tensorcore_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.tensorcore_utilization)]),
+        help="Share of what a TPU's matrix units could do that they did.",
     ),
     Metric(
         name="accelerator_memory_controller_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
         read=_accelerators(lambda a: [((), a.memory_controller_utilization)]),
         help="Share of the driver's sample period in which the device's memory was read or written.",
+    ),
+    Metric(
+        name="accelerator_memory_bandwidth_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.memory_bandwidth_utilization)]),
+        help="Share of the bandwidth of a TPU's memory that is used.",
     ),
     Metric(
         name="accelerator_memory_used_bytes", kind="gauge", labels=("device",), unit="bytes",
@@ -392,6 +402,11 @@ METRICS: tuple[Metric, ...] = (
         help="Whether the device runs slower than it could, now, by reason.",
     ),
     Metric(
+        name="accelerator_slowdown_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.slowdown)]),
+        help="By which share a TPU is throttled: 0 is not at all.",
+    ),
+    Metric(
         name="accelerator_ecc_errors_total", kind="counter", labels=("device", "error", "counter"),
         values=(("error", ("corrected", "uncorrected")), ("counter", ("volatile", "aggregate"))),
         read=_accelerators(_ecc_errors),
@@ -416,6 +431,11 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="accelerator_nvlink_links", kind="gauge", labels=("device",),
         read=_accelerators(lambda a: [((), a.nvlink_links)]), help="NVLinks of the device that count now.",
+    ),
+    Metric(
+        name="accelerator_link_fault_level", kind="gauge", labels=("device", "link"),
+        read=_accelerators(lambda a: [((link,), level) for link, level in a.link_faults.items()]),
+        help="Links between TPU chips: 0 healthy, 1 to 5 a passing fault, 6 to 9 a lasting one, 10 unusable.",
     ),
     Metric(
         name="jax_build_info", kind="info", labels=_VERSIONS,

@@ -130,9 +130,9 @@ def decode(kind: Any, value: Any, path: str = "") -> Any:
     Raises:
       ValueError: a field is missing or of another type; the message says which.
     """
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
+    if type(value) is kind or kind is Any:
         return value
+    origin, inner = _made_of(kind)
     if origin in (types.UnionType, typing.Union):
         if value is None:
             return None
@@ -148,28 +148,35 @@ def decode(kind: Any, value: Any, path: str = "") -> Any:
         return {str(key): decode(inner[1], item, f"{path}.{key}") for key, item in value.items()}
     if kind is float and (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
         return float("nan") if value is None else float(value)
-    if isinstance(kind, type) and type(value) is kind:
-        return value
     raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of {kind}")
 
 
 def _decode_dataclass(kind: type, value: Any, path: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of an object")
-    hints = _hints(kind)
     given: dict[str, Any] = {}
-    for each in dataclasses.fields(kind):
-        where = f"{path}.{each.name}".lstrip(".")
-        if each.name in value:
-            given[each.name] = decode(hints[each.name], value[each.name], where)
-        elif each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
-            raise ValueError(f"`{where}` is missing")
+    for name, hint, needed in _fields(kind):
+        if name in value:
+            given[name] = decode(hint, value[name], f"{path}.{name}" if path else name)
+        elif needed:
+            raise ValueError(f"`{path}.{name}` is missing" if path else f"`{name}` is missing")
     return kind(**given)
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _made_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type's origin and arguments."""
+    return typing.get_origin(kind), typing.get_args(kind)
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
+    """Of each field of a dataclass: its name, its type, and whether it has no default."""
+    hints = typing.get_type_hints(kind)
+    return tuple(
+        (each.name, hints[each.name], each.default is each.default_factory is dataclasses.MISSING)
+        for each in dataclasses.fields(kind)
+    )
 
 
 @functools.cache

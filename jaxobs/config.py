@@ -25,12 +25,13 @@ _DAY = 86400.0
 
 
 def _setting(
-    default: Any, help: str, *, choices: tuple[str, ...] = (), least: float | None = None, most: float = math.inf
-) -> Any:
-    metadata = {"help": help, "choices": choices, "least": least, "most": most}
+    default: Any, help: str, *, choices: tuple[str, ...] = (), least: float | None = None, most: float = math.inf,
+    secret: bool = False,
+) -> Any:  # fmt: skip
+    metadata = {"help": help, "choices": choices, "least": least, "most": most, "secret": secret}
     if isinstance(default, list):
         return field(default_factory=lambda: tuple(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,8 @@ class Settings:
         None, "File that receives every event as one JSON object a line; it is appended to."
     )
     flight_recorder: str | None = _setting(
-        None, "Directory that receives a text file when memory runs out, at most 10 a process; the event log's unless "
-        "given; `off` for none.",
+        None, "Directory that receives a text file when memory runs out, at most 10 a process, and one with the last "
+        "minutes when the process ends in trouble; the event log's unless given; `off` for none.",
     )  # fmt: skip
     event_log_max_bytes: int = _setting(
         256 * 2**20, "Size at which the event log stops growing; later events are counted as dropped.",
@@ -62,8 +63,17 @@ class Settings:
         [], "MODULE:FUNCTION whose calls are counted and timed as well; may be given several times."
     )
     sample_interval: float = _setting(
-        5.0, "Seconds between samples of device memory and live arrays.", least=0.05, most=_DAY
+        5.0,
+        "Seconds between samples of device memory and live arrays; more where they are dear, so that they take 0.4 % "
+        "of a core, and in proportion more of it for a shorter interval, up to 5 %.",
+        least=0.05,
+        most=_DAY,
     )
+    array_call_sites: bool = _setting(
+        False,
+        "Whether groups of live arrays tell the lines that made the newest of them; those that pile up always do.",
+    )
+    tpu_monitoring: bool = _setting(True, "Whether libtpu's monitoring SDK is asked where the program uses TPUs.")
     dispatch_timing: str = _setting(
         "sampled", "Which calls of instrumented functions are timed: the first 1,024 and then some of each "
         "sample interval (`sampled`), all of them (`all`), or none (`off`).",
@@ -75,6 +85,30 @@ class Settings:
     max_events: int = _setting(
         1000, "Recent events of each kind kept in memory for the live page and the API.", least=1, most=1_000_000
     )
+    actions: bool = _setting(
+        False,
+        "Whether the endpoint takes captures, at `POST /api/v1/actions/<name>`, from whoever knows `action_token`.",
+    )
+    action_token: str | None = _setting(
+        None, "Text that a request for an action has to bring; give it by the variable, for others can read a command "
+        "line. Without it there are no actions over HTTP.",
+        secret=True,
+    )  # fmt: skip
+    capture_directory: str | None = _setting(
+        None,
+        "Directory that receives captures; the event log's unless given, else a private one among temporary files.",
+    )
+    capture_max_bytes: int = _setting(
+        2**30, "Size of all captures in the directory at which there are no more.", least=0
+    )
+    capture_interval: float = _setting(
+        10.0, "Seconds from the start of a capture to the next one of its kind.", least=0, most=_DAY
+    )
+    capture_signal: str = _setting(
+        "auto", "What SIGUSR2 captures: what holds the memory (`memory`), a trace of 5 steps (`profile`), or `both`; "
+        "`auto` is both where nobody handles the signal, which would end the program; `off` leaves it alone.",
+        choices=("auto", "off", "memory", "profile", "both"),
+    )  # fmt: skip
     static_values: bool = _setting(
         True,
         "Whether reasons quote static arguments and pytree metadata by a bounded repr, and signatures in the "
@@ -138,8 +172,9 @@ def _checked(each: dataclasses.Field[Any], value: Any, source: str) -> Any:
     try:
         parsed = _parsed(str(each.type), value)
     except (KeyError, OverflowError, TypeError, ValueError):
+        shown = "secret" if each.metadata["secret"] else f"{value!r:.100}"
         raise SettingError(
-            f"{source} is {value!r:.100}, which is no {_KINDS[str(each.type)]}. {each.metadata['help']}"
+            f"{source} is {shown}, which is no {_KINDS[str(each.type)]}. {each.metadata['help']}"
         ) from None
     least, most, choices = (each.metadata[name] for name in ("least", "most", "choices"))
     if least is not None and not least <= parsed <= most:

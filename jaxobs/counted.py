@@ -18,7 +18,7 @@ from sys import getprofile
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from jaxobs import config, fastpath, flight_recorder, internals, naming, store
+from jaxobs import config, fastpath, flight_recorder, internals, naming, store, user_errors
 from jaxobs.call_stats import CallStats
 from jaxobs.guard import guard, guarded
 from jaxobs.internals.fastpath import this_thread
@@ -262,7 +262,7 @@ def _failed(fun: Any, stats: CallStats, error: BaseException) -> None:
         next(stats.counter)
         if isinstance(error, Exception):
             stats.failed(error)
-    if isinstance(error, Exception) and flight_recorder.parsed_error(error) is not None:
+    if isinstance(error, Exception) and user_errors.parsed_error(error) is not None:
         _out_of_memory(fun, stats, error)
 
 

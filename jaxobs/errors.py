@@ -2,6 +2,7 @@
 
     JaxobsError
     ├── SettingError      a setting has a value that it cannot have
+    ├── ParameterError    an action is unknown, or a parameter of it does not fit
     ├── PortTakenError    the endpoint's port belongs to somebody else
     └── MissingExtraError an optional dependency is not installed
 
@@ -17,6 +18,10 @@ class JaxobsError(Exception):
 
 class SettingError(JaxobsError, ValueError):
     """A setting is unknown, or its value does not fit it."""
+
+
+class ParameterError(JaxobsError, ValueError):
+    """There is no such action, or one of its parameters is unknown or has a value that does not fit it."""
 
 
 class PortTakenError(JaxobsError, OSError):

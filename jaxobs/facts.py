@@ -275,7 +275,7 @@ class DeviceMemory(Event):
     code_bytes: int | None = None
     """Of the compiled programs that are loaded on it; None where the backend does not say."""
     groups: tuple[ArrayGroup, ...] = ()
-    """The largest groups of live arrays on it, the largest first: told once a minute."""
+    """The largest groups of live arrays on it, the largest first: in the event log, once a minute and at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jaxobs import array_groups, internals
-from jaxobs.facts import ArrayGroup, Compilation, DeviceMemory, timestamp
+from jaxobs.facts import ArrayGroup, Compilation, DeviceMemory, Finding, timestamp
 from jaxobs.guard import guarded
 from jaxobs.oom_texts import human
 from jaxobs.store import Store
@@ -89,12 +89,20 @@ def host() -> dict[str, int]:
             name, _, rest = line.partition(":")
             if name in _MEMINFO:
                 found[_MEMINFO[name]] = int(rest.split()[0]) * 1024
-    with contextlib.suppress(OSError, ValueError):
-        found["resident"] = int(_read("/proc/self/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    in_memory = resident()
+    if in_memory is not None:
+        found["resident"] = in_memory
     limits = [each for each in _limits() if each < found.get("total", sys.maxsize)]
     if limits:
         found["limit"] = min(limits)
     return found
+
+
+def resident() -> int | None:
+    """Bytes of this process in the host's memory; None where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(_read("/proc/self/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return None
 
 
 _MEMINFO = {"MemTotal": "total", "MemAvailable": "available"}
@@ -146,6 +154,11 @@ def samples(store: Store) -> tuple[str, ...]:
             lines.append((moment, f"{timestamp(moment)[11:19]} {device.device} {', '.join(parts)}"))
     lines.sort(key=lambda each: -each[0])
     return tuple(line for _, line in lines[:MOST_SAMPLES])
+
+
+def leaks(store: Store) -> list[Finding]:
+    """The findings of arrays that pile up and have not stopped to."""
+    return [each for each in store.snapshot_findings() if each.finding == "array_leak" and each.ended is None]
 
 
 def growing(store: Store) -> bool:

@@ -8,16 +8,24 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+from jaxobs.config import Settings
 from jaxobs.guard import guarded
 from jaxobs.store import Store
 
 BUDGET = 0.004
 """Share of one core that sampling aims at. It may take 0.5 %; the next sample may cost more than the last."""
+MOST_BUDGET = 0.05
+"""The same for who asks for samples more often than by default: they may cost as many times as much, up to this."""
 _FIRST_SAMPLES = 0.5
 _FRESH_SECONDS = 1.0
 _CHEAP_SECONDS = 0.005
 _PATIENCE = 0.5
 """How long to wait for a sample that another thread takes: a device that hangs holds it for good."""
+
+
+def budget(interval: float) -> float:
+    """Share of one core that samples every `interval` seconds may take."""
+    return min(MOST_BUDGET, BUDGET * max(1.0, Settings().sample_interval / interval))
 
 
 class Sampled(Protocol):
@@ -89,7 +97,7 @@ class Sampler:
         """Seconds until the next sample: more often until the devices are awake, less often where samples are dear."""
         awake = bool(self._store.snapshot_devices())
         wanted = self._interval if awake else min(self._interval, _FIRST_SAMPLES)
-        return max(wanted, self._cost / BUDGET)
+        return max(wanted, self._cost / budget(self._interval))
 
     def sample(self) -> None:
         """Takes one sample now, on the calling thread; gives up where another thread has been at it for long."""

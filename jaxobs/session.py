@@ -15,17 +15,22 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jaxobs import config, discovery, store
+from jaxobs import config, discovery, flight_recorder, store
 from jaxobs.config import Settings
 from jaxobs.errors import JaxobsError
 from jaxobs.facts import Event, Exit, Snapshot
 from jaxobs.guard import guard, guarded, internal_error, logger
 from jaxobs.import_hooks import when_imported
 from jaxobs.sampler import Sampled, Sampler, Written
+from jaxobs.store import Store
 from jaxobs.termination import on_sigterm
 
 if TYPE_CHECKING:
     from jaxobs.server import Handle
+
+
+LAST_CAPTURE_SECONDS = 1.5
+"""How long the last words, and `uninstall`, wait for a capture under way to be written."""
 
 
 class _Source(Sampled, Protocol):
@@ -57,6 +62,7 @@ class Session:
         self._silent = False
         """In a forked child, until it uses JAX."""
         self._undo_sigterm: Callable[[], None] = _nothing
+        self._undo_capture_signal: Callable[[], None] = _nothing
         self._await_use: Callable[[], None] = _nothing
 
     def start(self) -> None:
@@ -71,6 +77,7 @@ class Session:
                 logger.warning("%s", sentence)
         with guarded("sigterm"):
             self._undo_sigterm = on_sigterm(lambda: self.finish("signal", "SIGTERM"))
+        self._watch_capture_signal()
         when_imported("jax", self._start_sources)
 
     def reconfigure(self, settings: Settings) -> None:
@@ -85,9 +92,20 @@ class Session:
                 self._open_exporters()
                 raise
             self.store.configure(settings)
+            if settings.capture_signal != before.capture_signal:
+                self._watch_capture_signal()
             if self._sampler is not None:
                 self._sampler.stop()
                 self._start_sampler()
+
+    @guard("session.capture_signal")
+    def _watch_capture_signal(self) -> None:
+        self._undo_capture_signal()
+        self._undo_capture_signal = _nothing
+        if self.settings.capture_signal != "off":
+            from jaxobs.capturing import on_signal  # few want it
+
+            self._undo_capture_signal = on_signal.watch(self.store, self.settings.capture_signal)
 
     def _open_exporters(self) -> None:
         opened: list[_Exporter] = []
@@ -141,6 +159,11 @@ class Session:
         if self._sampler is not None:
             self._sampler.stop(last=True)
 
+    def uncaught(self, error: BaseException) -> None:
+        """Takes in the exception that the process ends by, if nobody has shown it before."""
+        if not self._silent and not self._ended:
+            flight_recorder.of(self.store).uncaught(error, ending=True)
+
     def finish(self, reason: str, detail: str | None = None, code: int | None = None) -> None:
         """Writes the last state, once: a last sample, the `exit` event, the metrics file."""
         with self._lock:
@@ -152,11 +175,18 @@ class Session:
         with guarded("finish"):
             if self._sampler is not None:
                 self._sampler.stop(last=True)
-            self.store.record(Exit(time=time.time(), reason=reason, detail=detail, code=code))
+            recorder = flight_recorder.of(self.store)
+            if reason == "signal":
+                recorder.ended(detail or reason)
+            _end_captures(self.store, LAST_CAPTURE_SECONDS)
+            self.store.record(
+                Exit(time=time.time(), reason=reason, detail=detail, code=code, report=recorder.last_report)
+            )
         self._close_exporters()
 
     def stop(self) -> None:
         """Undoes `start`: listeners, thread and exporters; what was recorded stays."""
+        _end_captures(self.store, LAST_CAPTURE_SECONDS)
         with self._lock:
             self._ended = True
             if self._sampler is not None:
@@ -171,6 +201,7 @@ class Session:
             self._close_exporters()
             self._await_use()
             self._undo_sigterm()
+            self._undo_capture_signal()
             self.store.installed = False
 
     def after_fork(self) -> None:
@@ -194,6 +225,15 @@ class Session:
         _at_exit_of_worker()
         if self._sampler is None and self.sources and not self._ended:
             self._start_sampler()
+
+
+def _end_captures(store: Store, timeout: float) -> None:
+    """Has a trace that is running written, with the steps that were made."""
+    if "jaxobs.capturing.runner" in sys.modules:  # else there is none
+        from jaxobs.capturing import runner
+
+        with guarded("end captures"):
+            runner.end(store, timeout)
 
 
 _session: Session | None = None
@@ -363,6 +403,8 @@ def _exiting() -> None:
     # At the interpreter's exit the uncaught exception is over; a worker's finalizers run while it is raised. At a
     # prompt, errors before the last line are no reason to exit.
     error = sys.exc_info()[1] or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
+    if error is not None and _session is not None:
+        _session.uncaught(error)
     if error is None:
         finish("normal")
     elif isinstance(error, SystemExit):

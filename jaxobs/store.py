@@ -124,9 +124,11 @@ class _Ring:
 
 
 def _kept(event: Event) -> Event:
-    """The event without its recorded signature: that is for the event log, and would take a ring's memory."""
+    """The event without what is for the event log only, and would take a ring's memory."""
     if isinstance(event, Compilation) and event.signature is not None:
         return dataclasses.replace(event, signature=None)
+    if isinstance(event, DeviceMemory) and event.groups:
+        return dataclasses.replace(event, groups=())
     return event
 
 
@@ -167,19 +169,22 @@ class Store:
         self._devices: dict[str, DeviceState] = {}
         self._array_groups: tuple[ArrayGroup, ...] = ()
         self._executables: int | None = None
-        self._accelerators: tuple[AcceleratorState, ...] = ()
+        self._accelerators: dict[str, tuple[AcceleratorState, ...]] = {}
         self._versions: dict[str, str] = {}
         self._capabilities: dict[str, bool] = {}
         self._notes: list[str] = []
         self._process = (0, 1)
         self._placed = False
         self.started = time.time()
+        self.orphan = False
+        """Whether this process was forked from one with backends awake: JAX does not work in it."""
         self.program: str | None = None
         self.installed = False
         self.collect_seconds: float | None = None
 
     def after_fork(self) -> None:
         """In a forked child: nothing was done yet; what is known of the program and its wrappers stays."""
+        orphan = self.orphan or internals.backends_awake()
         kept = {
             name: _Function(name, stats=row.stats, shows_dispatch=row.shows_dispatch)
             for name, row in self._functions.items()
@@ -187,6 +192,7 @@ class Store:
         }
         known = self._versions, self._capabilities, self._process, self.program, self.installed
         self.reset()
+        self.orphan = orphan
         self._versions, self._capabilities, self._process, self.program, self.installed = known
         for row in kept.values():
             assert row.stats is not None
@@ -232,21 +238,30 @@ class Store:
             if event.kind not in self._rings:
                 self._rings[event.kind] = _Ring(self.settings.max_events)
             self._rings[event.kind].append(_kept(event))
-            if isinstance(event, Compilation):
-                self._add_compilation(event)
-            elif isinstance(event, CacheLookup):
-                self._saved_seconds += max(0.0, event.saved_seconds or 0.0)
-            elif isinstance(event, Finding):
-                self._keep_finding(event)
-            elif isinstance(event, OutOfMemory):
-                self._row(event.function).out_of_memory[event.device or ""] += 1
-                if event.causes:
-                    self._last_out_of_memory = event
+            self._take(event)
             subscribers = (*self._subscribers, *self._answering)
         for callback in subscribers:
             with guard.guarded("subscriber"):
                 callback(event)
         return event
+
+    def replay(self, event: Event) -> None:
+        """Takes in an event of another time or process, as it was numbered there: for what reads an event log back."""
+        with self._lock:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        """What a snapshot keeps of an event."""
+        if isinstance(event, Compilation):
+            self._add_compilation(event)
+        elif isinstance(event, CacheLookup):
+            self._saved_seconds += max(0.0, event.saved_seconds or 0.0)
+        elif isinstance(event, Finding):
+            self._keep_finding(event)
+        elif isinstance(event, OutOfMemory):
+            self._row(event.function).out_of_memory[event.device or ""] += 1
+            if event.causes:
+                self._last_out_of_memory = event
 
     def _place(self) -> tuple[int, int]:
         """Index and count of processes: asked until a backend is awake; after that no job can be joined."""
@@ -326,6 +341,15 @@ class Store:
         with self._lock:
             return next((name for name, row in self._functions.items() if row.stats is stats and name != OTHER), None)
 
+    def calls(self) -> dict[str, int]:
+        """Calls so far of each function that is counted; what shares a row with others is left out."""
+        with self._lock:
+            return {
+                name: row.stats.calls
+                for name, row in self._functions.items()
+                if row.stats is not None and name != OTHER
+            }
+
     def call_stats(self, name: str) -> CallStats:
         """Where the wrapper of the function called `name` counts; wrappers of one name share it."""
         with self._lock:
@@ -376,10 +400,10 @@ class Store:
                 history = history[:-RECENT_HISTORY:2] + history[-RECENT_HISTORY:]
             self._devices[state.device] = dataclasses.replace(state, memory=memory, history=history)
 
-    def set_accelerators(self, states: tuple[AcceleratorState, ...]) -> None:
-        """How the driver sees the devices, all of them, in the place of what was known."""
+    def set_accelerators(self, states: tuple[AcceleratorState, ...], driver: str = "nvml") -> None:
+        """How a driver sees its devices, all of them, in the place of what was known from it."""
         with self._lock:
-            self._accelerators = states
+            self._accelerators[driver] = states
 
     def set_cache_size(self, size: int | None, entries: int | None, grown: int | None) -> None:
         """Bytes and entries of the persistent cache on disk, and by how much it grew; None where out of sight."""
@@ -432,14 +456,33 @@ class Store:
         with self._lock:
             return tuple(self._devices.values())
 
+    def snapshot_accelerators(self) -> tuple[AcceleratorState, ...]:
+        """The devices as their driver saw them when last sampled."""
+        with self._lock:
+            return tuple(state for states in self._accelerators.values() for state in states)
+
+    def snapshot_last_out_of_memory(self) -> OutOfMemory | None:
+        """The latest report of a call that died of memory."""
+        with self._lock:
+            return self._last_out_of_memory
+
+    def snapshot_findings(self) -> tuple[Finding, ...]:
+        """The findings as each stands now, the latest first."""
+        with self._lock:
+            return tuple(reversed(self._findings.values()))
+
     def snapshot_versions(self) -> dict[str, str]:
         """Versions of what runs here; empty until JAX is there."""
         with self._lock:
             return dict(self._versions)
 
-    def snapshot(self) -> Snapshot:
-        """Everything at this moment."""
-        if self.freshen is not None:
+    def snapshot(self, *, fresh: bool = True) -> Snapshot:
+        """Everything at this moment.
+
+        Args:
+          fresh: whether a sample may be taken first. Not for the user's thread: a device may hang.
+        """
+        if fresh and self.freshen is not None:
             with guard.guarded("freshen"):
                 self.freshen()
         enabled, directory = internals.persistent_cache()
@@ -484,7 +527,7 @@ class Store:
                 array_groups=self._array_groups,
                 headroom=headroom(self._devices.values()),
                 executables=self._executables,
-                accelerators=self._accelerators,
+                accelerators=self.snapshot_accelerators(),
                 last_out_of_memory=self._last_out_of_memory,
             )
 

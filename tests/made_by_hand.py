@@ -76,6 +76,8 @@ def accelerator(**fields: Any) -> AcceleratorState:
         "sm_clock_hertz": 1_980_000_000, "memory_clock_hertz": 2_619_000_000, "throttle_reasons": ("sw_power_cap",),
         "ecc_errors": {"corrected": {"volatile": 2, "aggregate": 7}}, "xid_errors": {"79": 1}, "pcie_bytes": counts,
         "nvlink_bytes": {"0": counts, "1": counts}, "nvlink_links": 2,
+        "tensorcore_utilization": 0.34, "memory_bandwidth_utilization": 0.55, "slowdown": 0.1,
+        "link_faults": {"tray1.chip0.ici0.int": 1},
         "processes": (AcceleratorProcess(pid=7, bytes=5, ours=True), AcceleratorProcess(pid=8, bytes=1, ours=False)),
     }  # fmt: skip
     return AcceleratorState(**(known | fields))

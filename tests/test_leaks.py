@@ -85,7 +85,7 @@ def test_a_list_that_keeps_every_output(sample: Callable[[], None]) -> None:
     (leak,) = standing()
     assert (leak.finding, leak.ended) == ("array_leak", None)
     assert leak.function.endswith("train_step")
-    assert leak.subject == "float32[64,64] cpu:0"
+    assert leak.subject == "float32[64,64] on cpu:0"
     data = leak.data
     assert (data["shape"], data["dtype"]) == ([64, 64], "float32")
     assert data["arrays_per_call"] == pytest.approx(1.0, rel=0.02)
@@ -371,7 +371,7 @@ def test_small_arrays_are_told_later() -> None:
     samples = [Sample(time=5.0 * n, calls={"train": 10 * n}, groups=[_group(10 * n, 4, shape=())]) for n in range(80)]
     assert _findings(samples[:40]) == []
     (leak, *_) = _findings(samples)
-    assert leak.subject == "float32[] gpu:0"
+    assert leak.subject == "float32[] on gpu:0"
 
 
 def _resident(number: int, **more: Any) -> Sample:

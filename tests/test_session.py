@@ -27,9 +27,10 @@ from run_programs import environment, events, run
 
 import jaxobs
 from jaxobs import config, discovery, guard, sampler, session, store
+from jaxobs.config import Settings
 from jaxobs.errors import PortTakenError, SettingError
 from jaxobs.facts import Compilation
-from jaxobs.sampler import BUDGET, Sampler
+from jaxobs.sampler import BUDGET, MOST_BUDGET, Sampler, budget
 from jaxobs.store import Store
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -461,19 +462,28 @@ def test_it_samples_at_its_interval_and_stops_at_once(sampling: Callable[..., Sa
 
 def test_dear_samples_are_taken_rarely(sampling: Callable[..., Sampler]) -> None:
     """20 ms of computing at half a percent of a core: four seconds of rest."""
+    source = _Source(lambda: _burn(0.03))
+    sampler = sampling(Settings().sample_interval, source)
+    sampler.sample()
+    assert sampler.pause() >= 0.03 / BUDGET > Settings().sample_interval
+
+
+def test_who_asks_for_more_samples_gets_them_within_bounds(sampling: Callable[..., Sampler]) -> None:
+    """At an interval of 50 ms, 20 ms of computing are worth 0.4 s of rest."""
     source = _Source(lambda: _burn(0.02))
     sampler = sampling(0.05, source)
     sampler.sample()
-    assert sampler.pause() >= 0.02 / BUDGET
+    assert 0.02 / MOST_BUDGET <= sampler.pause() < 0.02 / BUDGET
     time.sleep(0.4)
-    assert len(source.times) <= 2
+    assert len(source.times) <= 3
+    assert budget(Settings().sample_interval) == budget(60.0) == BUDGET
 
 
 def test_waiting_does_not_count_as_computing(sampling: Callable[..., Sampler]) -> None:
     """A device that answers slowly costs no core."""
     sampler = sampling(0.05, _Source(lambda: time.sleep(0.1)))
     sampler.sample()
-    assert sampler.pause() < 0.1 / BUDGET / 2
+    assert sampler.pause() < 0.1 / MOST_BUDGET / 2
 
 
 def test_exporters_are_called_at_their_own_interval(sampling: Callable[..., Sampler]) -> None:

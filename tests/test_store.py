@@ -407,7 +407,7 @@ def test_a_value_on_a_bound_belongs_to_its_bucket() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timing", "first", "spent", "later"), [("off", 0, 0, 0), ("sampled", 1024, 0, 64), ("all", 4096, 4096, 4096)]
+    ("timing", "first", "spent", "later"), [("off", 0, 0, 0), ("sampled", 1024, 0, 64), ("all", 1024, 4096, 4096)]
 )
 def test_the_tick_lets_some_more_calls_be_timed(timing: str, first: int, spent: int, later: int) -> None:
     """By the setting: none, some of each interval, or, as often as they are spent, all."""

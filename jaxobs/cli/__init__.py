@@ -32,6 +32,7 @@ examples:
   jaxobs run --port 0 --event-log events.jsonl -m mypackage.train
   jaxobs top http://127.0.0.1:9464/      the same in a terminal
   jaxobs explain events.jsonl            what compiled and why, with findings and advice
+  jaxobs report events.jsonl             the same and memory over time, as one HTML file
 
 `jaxobs COMMAND --help` tells more. Exit codes: 0 fine, 1 findings, 2 usage."""
 

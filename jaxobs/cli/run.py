@@ -138,7 +138,7 @@ def _uncaught(error: BaseException) -> None:
     from jaxobs import flight_recorder, store
 
     with guarded("run.uncaught"):
-        flight_recorder.of(store.current()).uncaught(error)
+        flight_recorder.of(store.current()).uncaught(error, ending=True)
 
 
 def _run_script(args: argparse.Namespace, compile_main: script.Compile | None) -> int:

@@ -204,12 +204,15 @@ def _watch(feed: Feed, console: Console) -> int:
         Live(terminal.Screen(feed.view(), fill=True), console=console, screen=True, auto_refresh=False) as live,
     ):
         shown: tuple[Any, ...] = ()
+        memory = False
         try:
-            while keys.pressed(0.1) not in ("q", "Q", "\x03", "\x04"):
+            while (key := keys.pressed(0.1)) not in ("q", "Q", "\x03", "\x04"):
+                memory ^= key in ("m", "M")
                 # Drawn again when there is news, when the window changed, and each second for the clocks.
-                state = (feed.version, console.size, int(time.monotonic()))
+                state = (feed.version, console.size, int(time.monotonic()), memory)
                 if state != shown:
-                    live.update(terminal.Screen(feed.view(), fill=True), refresh=True)
+                    view = dataclasses.replace(feed.view(), memory=memory)
+                    live.update(terminal.Screen(view, fill=True), refresh=True)
                     shown = state
         except KeyboardInterrupt:
             pass

@@ -105,9 +105,9 @@ def _findings() -> str:
 
 def _actions() -> str:
     parts = [
-        f"{_HEAD}\n# Actions\n\nWhat a process can be asked to do: `jaxobs.capture(NAME, PARAMETER=VALUE, ...)` from Python, "
-        "`POST /api/v1/actions/NAME` where that is allowed. [How, and how to look at what is written]"
-        "(../captures.md).\n"
+        f"{_HEAD}\n# Actions\n\nWhat a process can be asked to do: `jaxobs.capture(NAME, PARAMETER=VALUE, ...)` from "
+        "Python, `POST /api/v1/actions/NAME` where that is allowed. "
+        "[How, and how to look at what is written](../captures.md).\n"
     ]
     for name, module in actions.known().items():
         parts.append(f"\n## `{name}`\n\n{module.ABOUT}\n")

@@ -48,6 +48,8 @@ from jaxobs.internals.listeners import register as register
 from jaxobs.internals.listeners import unregister as unregister
 from jaxobs.internals.programs import fingerprint as fingerprint
 from jaxobs.internals.programs import fingerprint_and_whether_in_key as fingerprint_and_whether_in_key
+from jaxobs.internals.traces import forget_trace as forget_trace
+from jaxobs.internals.traces import running_trace as running_trace
 from jaxobs.internals.tracing import TraceState as TraceState
 from jaxobs.internals.tracing import hide_frames as hide_frames
 from jaxobs.internals.tracing import is_jit_function as is_jit_function

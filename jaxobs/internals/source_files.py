@@ -38,6 +38,11 @@ def is_jax(filename: str) -> bool:
     return filename.startswith(_jax_folders)
 
 
+def is_own(filename: str) -> bool:
+    """Whether a file is ours, the demo apart: that is a user's program."""
+    return filename.startswith(_OWN_FOLDER) and not filename.startswith(_DEMO_FOLDER)
+
+
 def is_plumbing(filename: str) -> bool:
     """Installed libraries and ourselves: no place where the user could change anything."""
     return filename.startswith((_OWN_FOLDER, "<frozen ", *_LIBRARY_FOLDERS)) and not filename.startswith(_DEMO_FOLDER)

@@ -29,6 +29,7 @@ MANY = "arrays of many shapes"
 """Subject of growth that no single shape explains."""
 _SAME_START = 3
 _EXPLAINED = 0.5
+_NEARLY = 0.02
 
 TOLD_WHEN = (
     f"the number that is never let go of rose in {growth.LEAST_RISES} samples and {growth.LEAST_CALLS} calls of a "
@@ -76,11 +77,12 @@ class ArrayLeaks:
         )
 
     def subject(self, key: Hashable) -> str:
-        """`float32[32,128] on gpu:0`."""
+        """`float32[32,128] on gpu:0`, `float32[32,128] P('data') over data=8`."""
         if key == _TOTAL:
             return MANY
         shape, dtype, sharding, _ = _key(key)
-        return f"{dtype}[{','.join(map(str, shape))}] {sharding}"
+        where = sharding if " " in sharding else f"on {sharding}"
+        return f"{dtype}[{','.join(map(str, shape))}] {where}"
 
     def tell(self, case: Case, sample: Sample) -> Telling:
         """Which, how many a call, since when, from where, and when the device will be full."""
@@ -179,7 +181,8 @@ def _span(seconds: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value - round(value)) < 0.05 and value >= 1 else f"{value:,.3g}"
+    whole = round(value)
+    return f"{whole:,}" if whole and abs(value - whole) < _NEARLY * whole else f"{value:,.3g}"
 
 
 def watch() -> ArrayLeaks:

@@ -7,18 +7,27 @@ relative to its own address, so it also works behind a proxy that adds a path.
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 import json
 import re
 from importlib import resources
 
-from jaxobs.facts import CAUSES, EAGER, MEMORY_SECTIONS, OTHER, PHASES
+from jaxobs.facts import CAUSES, EAGER, MEMORY_SECTIONS, OTHER, PHASES, THROTTLE_REASONS
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """The header that whoever serves the page sends with it; the page keeps to it."""
+
+_RECORDED_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+_SPLIT = "<!-- recorded -->"
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
 
@@ -27,6 +36,21 @@ _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
 def render() -> bytes:
     """The complete page as UTF-8, ready to send as `text/html; charset=utf-8`; the same on every call."""
     return _filled("index.html").encode()
+
+
+@functools.cache
+def recorded_shell() -> tuple[bytes, bytes]:
+    """The page for data that is put into it, as UTF-8: what comes before the data, and what comes after.
+
+    The data are elements `<script type="application/json">` with the ids `recorded` and `recorded-0`, `recorded-1`, ...
+    Its policy lets no other script run than the page's own, known by their hashes, and nothing be fetched.
+    """
+    text = _filled("index.html")
+    hashes = [hashlib.sha256(script.encode()).digest() for script in _SCRIPT.findall(text)]
+    scripts = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_RECORDED_POLICY.format(scripts=scripts)}">'
+    before, after = text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{policy}', 1).split(_SPLIT)
+    return before.encode(), after.encode()
 
 
 def _filled(name: str) -> str:
@@ -47,6 +71,7 @@ def _vocabulary() -> str:
         "MEMORY_SECTIONS": MEMORY_SECTIONS,
         "EAGER": EAGER,
         "OTHER": OTHER,
+        "THROTTLE_REASONS": THROTTLE_REASONS,
     }
     return "\n".join(
         f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in words.items()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import explanation, flight_recorder, internals, naming, recorded
+from jaxobs import explanation, flight_recorder, internals, naming, recorded, user_errors
 from jaxobs import signature as signatures
 from jaxobs.cache_lookups import CacheLookups
 from jaxobs.facts import EAGER, Compilation, OpenCompilation
@@ -183,7 +183,7 @@ class Compilations:
     @guard("compilations.failed")
     def _failed(self, phase: str, end: Phase, frame: Any) -> None:
         """Shows what a phase failed with to the flight recorder, which tells whether memory ran out."""
-        if end.error is None or flight_recorder.parsed_error(end.error) is None:
+        if end.error is None or user_errors.parsed_error(end.error) is None:
             return
         miss = internals.read_miss(frame)
         call = self._called(internals.read_ahead_of_time(frame) or miss)

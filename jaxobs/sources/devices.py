@@ -75,6 +75,7 @@ class Devices:
         """The child tells of its devices anew."""
         self._told: dict[str, DeviceMemory] = {}
         self._groups_told = -math.inf
+        self._latest: tuple[list[DeviceMemory], list[ArrayGroup]] = [], []
         self._high_water: dict[str, _HighWater] = {}
         self._leaks = Leaks()
 
@@ -107,8 +108,11 @@ class Devices:
             self._tell(memories, groups, now)
 
     def ending(self) -> None:
-        """The program has ended: what grew until the last sample is told before the next, when it is gone."""
+        """The program has ended: what there was and grew until the last sample is told before the next: it is gone."""
         self._record(self._leaks.at_end())
+        memories, groups = self._latest
+        for memory in memories if memories and memories[0].time > self._groups_told else ():
+            self._store.record(dataclasses.replace(memory, groups=_on(memory.device, groups)))
 
     def _sample_device(
         self, device: Any, live: array_groups.Live | None, code: dict[Any, int] | None, now: float
@@ -129,6 +133,7 @@ class Devices:
 
     def _tell(self, memories: list[DeviceMemory], groups: list[ArrayGroup], now: float) -> None:
         """Records `memory` events of the devices where something changed; the largest groups once a minute."""
+        self._latest = memories, groups
         with_groups = now - self._groups_told >= QUIET_SECONDS
         if with_groups:
             self._groups_told = now
@@ -141,10 +146,9 @@ class Devices:
             ):
                 continue
             self._told[memory.device] = memory
-            if with_groups:
-                there = (group for group in groups if memory.device in group.bytes_per_device)
-                memory = dataclasses.replace(memory, groups=tuple(itertools.islice(there, MOST_TOLD_GROUPS)))
-            self._store.record(memory)
+            self._store.record(
+                dataclasses.replace(memory, groups=_on(memory.device, groups)) if with_groups else memory
+            )
 
     # ------------------------------------------------------------------------------------------------ leaks
 
@@ -199,6 +203,11 @@ class Devices:
                 self._store.record(finding)
             else:
                 self._store.refresh_finding(finding)
+
+
+def _on(device: str, groups: Iterable[ArrayGroup]) -> tuple[ArrayGroup, ...]:
+    """The largest groups with a part on a device."""
+    return tuple(itertools.islice((each for each in groups if device in each.bytes_per_device), MOST_TOLD_GROUPS))
 
 
 def _call_sites(lives: Iterable[array_groups.Live], key: array_groups.Key) -> dict[str, int]:

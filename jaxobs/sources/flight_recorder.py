@@ -7,8 +7,9 @@ the exception still holds the frames, and so the arrays, that memory ran out wit
 from __future__ import annotations
 
 import atexit
+import threading
 
-from jaxobs import flight_recorder
+from jaxobs import flight_recorder, user_errors
 from jaxobs.guard import guard
 from jaxobs.store import Store
 
@@ -21,7 +22,7 @@ class UncaughtExceptions:
 
     def start(self) -> None:
         """Begins with the next exception. JAX is there by now: what is registered later runs before its clean-up."""
-        error = flight_recorder.last_uncaught()
+        error = user_errors.last_uncaught()
         if error is not None:
             self._recorder.ignore(error)
         atexit.register(self._at_exit)
@@ -33,15 +34,15 @@ class UncaughtExceptions:
     def after_fork(self) -> None:
         """In a forked child: nothing was seen yet but what the parent saw."""
         self._recorder.after_fork()
-        error = flight_recorder.last_uncaught()
+        error = user_errors.last_uncaught()
         if error is not None:
             self._recorder.ignore(error)
 
     def sample(self) -> None:
-        """Looks at what the user was shown last."""
-        error = flight_recorder.last_uncaught()
+        """Looks at what the user was shown last. The process ends by it if the main thread is over."""
+        error = user_errors.last_uncaught()
         if error is not None:
-            self._recorder.uncaught(error)
+            self._recorder.uncaught(error, ending=not threading.main_thread().is_alive())
 
     @guard("flight_recorder.exit")
     def _at_exit(self) -> None:

@@ -9,50 +9,24 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import threading
 import time
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from jaxobs import cuda_devices, internals, nvml
 from jaxobs.cuda_devices import JaxDevice
 from jaxobs.errors import MissingExtraError
 from jaxobs.facts import AcceleratorState
 from jaxobs.guard import internal_error
+from jaxobs.questions import Question, no_more_threads
 from jaxobs.store import Store
-
-T = TypeVar("T")
 
 WAIT_SECONDS = 0.1
 """How long a tick waits for all devices together; what comes later is told of at the next tick."""
 HANG_SECONDS = 5.0
 """A device that has not answered for so long is taken for hanging."""
 
+_THREAD = "jaxobs-nvml"
 _XID_HELP = "What it means: NVIDIA's catalogue of Xid errors, https://docs.nvidia.com/deploy/xid-errors/."
-
-
-class _Question(Generic[T]):
-    """A call on a thread of its own, which nobody has to wait for."""
-
-    def __init__(self, ask: Callable[[], T]) -> None:
-        self.asked = time.monotonic()
-        self.answer: T | None = None
-        self.error: Exception | None = None
-        self._ask = ask
-        self._done = threading.Event()
-        threading.Thread(target=self._run, name="jaxobs-nvml", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            self.answer = self._ask()
-        except Exception as error:
-            self.error = error
-        finally:
-            self._done.set()
-
-    def answered(self, until: float = 0.0) -> bool:
-        """Whether the answer, or an error, is there by the time `until`."""
-        return self._done.wait(max(0.0, until - time.monotonic()))
 
 
 class _Watched:
@@ -61,11 +35,11 @@ class _Watched:
     def __init__(self, device: nvml.Device) -> None:
         self.device = device
         self.state: AcceleratorState | None = None
-        self._open: _Question[AcceleratorState] | None = None
+        self._open: Question[AcceleratorState] | None = None
 
     def ask(self) -> None:
         if self._open is None:
-            self._open = _Question(self.device.read)
+            self._open = Question(self.device.read, _THREAD)
 
     def listen(self, until: float) -> None:
         if self._open is None:
@@ -84,7 +58,7 @@ class Accelerators:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._opening: _Question[list[nvml.Device]] | None = None
+        self._opening: Question[list[nvml.Device]] | None = None
         self._watched: list[_Watched] = []
         self._names: dict[str, str] = {}
         self._matched: tuple[JaxDevice, ...] = ()
@@ -97,8 +71,8 @@ class Accelerators:
         """Gives the library back, unless a device hangs in it."""
         watched, self._watched = self._watched, []
         if watched:
-            with _no_more_threads():
-                _Question(nvml.close).answered(time.monotonic() + WAIT_SECONDS)
+            with no_more_threads():
+                Question(nvml.close, _THREAD).answered(time.monotonic() + WAIT_SECONDS)
 
     def after_fork(self) -> None:
         """NVML's handles and our threads are the parent's; the child opens its own when it uses a GPU."""
@@ -111,9 +85,9 @@ class Accelerators:
         if not devices:
             return
         until = time.monotonic() + WAIT_SECONDS
-        with _no_more_threads():
+        with no_more_threads():
             if self._opening is None:
-                self._opening = _Question(nvml.open_devices)
+                self._opening = Question(nvml.open_devices, _THREAD)
             if not self._watched and not self._opened(until):
                 return
             self._match(devices)
@@ -159,16 +133,6 @@ class Accelerators:
         for state in named:
             for code in state.xid_errors or ():
                 self._store.note(f"The driver reported Xid {code} on {state.device}. {_XID_HELP}")
-
-
-class _no_more_threads:  # noqa: N801 - read as a word
-    """An interpreter that ends refuses new threads: then there is no last sample, and no harm done."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
-        return isinstance(error, RuntimeError) and "thread" in str(error)
 
 
 def _jax_devices() -> tuple[JaxDevice, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import socket
 import sys
 import time
 
@@ -28,7 +29,15 @@ class Process:
         found = versions()
         self._store.describe(versions=found, capabilities=internals.probe())
         count = internals.process_index_and_count()[1]
-        self._store.record(Manifest(time=time.time(), versions=found, program=self._store.program, process_count=count))
+        self._store.record(
+            Manifest(
+                time=time.time(),
+                versions=found,
+                program=self._store.program,
+                process_count=count,
+                hostname=socket.gethostname(),
+            )
+        )
 
     def stop(self) -> None:
         """Nothing to undo."""

@@ -450,6 +450,37 @@ def calls() -> None:
 
 
 @scenario
+def captures() -> None:
+    """A profile of memory, and a trace of two steps; another one afterwards, by which JAX is known to have ended it."""
+
+    @jaxobs.jit
+    @user
+    def captured(x):
+        return x * 13
+
+    kept = captured(ones(2))
+    with tempfile.TemporaryDirectory() as folder:
+        jaxobs.install(capture_directory=folder, capture_interval=0)
+        check("memory", "done", jaxobs.capture("memory").result)
+        for _ in range(2):
+            trace = jaxobs.capture("profile", steps=2, function=f"{__name__}.captures.<locals>.captured")
+            for _ in range(2):
+                captured(kept)
+                time.sleep(0.03)
+            trace.wait(20)
+            check("trace", ("done", "2 steps"), (trace.result, str(trace.detail)[:7]))
+            files = [os.path.join(root, name) for root, _, names in os.walk(trace.path or "") for name in names]
+            planes = [file for file in files if file.endswith(".xplane.pb")]
+            check("planes", 1, len(planes))
+            with open(planes[0], "rb") as file:
+                check("named", True, b"PjitFunction(captured)" in file.read())
+        jax.profiler.start_trace(folder)
+        check("own trace", "refused", jaxobs.capture("profile").result)
+        jax.profiler.stop_trace()
+        jaxobs.install(capture_directory="", capture_interval=10)
+
+
+@scenario
 def fast_path() -> None:
     """Calls that JAX dispatches from Python although nothing compiles, as often as the interpreter sees it happen."""
 

@@ -1,6 +1,6 @@
-// Asks the process, and draws what it answers. One round at a time: events every second, the snapshot every other.
+// Asks the process, and draws what it answers. One round at a time: events every second, the snapshot and samples of memory in turn.
 const EVERY = 1000, RETRY = 2000, PATIENCE = 8000;
-const page = { snap: null, identity: null, since: 0, lookupsSince: 0, round: 0, failures: 0, contact: null, skew: 0, timer: null, busy: false };
+const page = { snap: null, identity: null, since: 0, lookupsSince: 0, memoriesSince: 0, actionsSince: 0, round: 0, failures: 0, contact: null, skew: 0, timer: null, busy: false };
 
 async function ask(what) {
   const answer = await fetch(what, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
@@ -37,21 +37,34 @@ async function lookupsRound() {
   addLookups(answer);
 }
 
+// What is older than the page: the snapshot's own history is thinner, and tells less of each sample.
+async function memoryRound() {
+  const told = await ask(`api/v1/events?since=${page.memoriesSince}&kind=memory`);
+  page.memoriesSince = told.next;
+  addMemories(told);
+  const done = await ask(`api/v1/events?since=${page.actionsSince}&kind=action`);
+  page.actionsSince = done.next;
+  addActions(done);
+}
+
 function startOver(text) {
   resetFeed();
-  memories.clear();
+  forgetMemory();
   opened.clear();
-  page.since = page.lookupsSince = 0;
+  page.since = page.lookupsSince = page.memoriesSince = page.actionsSince = 0;
   setText($("notice-text"), text);
   show($("notice"), true);
 }
 
 async function round() {
-  if (page.busy || document.hidden) return;
+  if (page.busy || page.recorded || document.hidden) return;
   page.busy = true;
   clearTimeout(page.timer);
+  let first = page.snap == null; // what there is, is shown before all that has happened is asked for
   try {
-    if (page.round % 2 === 0 || page.failures) await snapshotRound();
+    if (page.round % 2 === 0 || page.failures) await snapshotRound(); else await memoryRound();
+    first = first && page.snap != null;
+    if (first) draw();
     page.round += 1;
     await eventsRound();
     page.failures = 0;
@@ -67,17 +80,20 @@ async function round() {
   drawContact();
 }
 
-const now = () => Date.now() / 1000 + page.skew;
+const now = () => (page.recorded ? page.snap.time : Date.now() / 1000 + page.skew);
 
 function draw() {
   if (!page.snap) return;
   drawHeader(page.snap);
+  drawOutOfMemory(page.snap);
   drawFindings(page.snap);
   drawTiles(page.snap, now());
   drawFunctions(page.snap);
+  drawTimeline(page.snap);
   drawFeed(page.snap);
   drawCache(page.snap);
-  drawDevices(page.snap);
+  drawMemory(page.snap);
+  drawAccelerators(page.snap);
   drawFacts(page.snap);
   drawObserver(page.snap);
 }
@@ -101,7 +117,7 @@ function drawContact() {
 
 // What ticks between two answers.
 function drawPulse() {
-  if (!page.snap) return;
+  if (!page.snap || page.recorded) return;
   const gone = page.failures >= 2;
   setText($("live-text"), gone ? `gone for ${span((Date.now() - page.contact) / 1000)}` : `live · up ${span(now() - page.snap.process.started)}`);
   if (!gone) tileProgress(page.snap, now());
@@ -114,12 +130,18 @@ function labelTheme() {
 }
 $("filter").addEventListener("input", () => page.snap && drawFunctions(page.snap));
 $("eager").addEventListener("change", () => drawFeed(page.snap));
+$("recent-filter").addEventListener("input", () => { feed.page = 0; drawFeed(page.snap); });
+for (const [id, by] of [["newest", -Infinity], ["newer", -1], ["older", 1], ["oldest", Infinity]]) $(`recent-${id}`).addEventListener("click", () => turnPage(by));
 $("findings-more").addEventListener("click", () => { allFindings = !allFindings; drawFindings(page.snap); });
+$("oom-toggle").addEventListener("click", () => { toggleOutOfMemory(page.snap); });
+$("groups-more").addEventListener("click", () => { allGroups = !allGroups; drawGroups(page.snap); });
+$("memory-order").addEventListener("click", () => { account.byFullness = !(account.byFullness ?? page.snap.devices.length > ROOMY); drawMemory(page.snap); });
 $("notice-close").addEventListener("click", () => show($("notice"), false));
 document.addEventListener("visibilitychange", () => { if (!document.hidden) { page.round = 0; round(); } else clearTimeout(page.timer); });
-window.addEventListener("resize", () => page.snap && drawDevices(page.snap));
-window.addEventListener("beforeprint", () => page.snap && drawDevices(page.snap));
+window.addEventListener("resize", () => { if (page.snap) { drawDevices(page.snap); drawTimeline(page.snap); } });
+window.addEventListener("beforeprint", () => { if (page.snap) { drawDevices(page.snap); drawTimeline(page.snap); } });
 setInterval(() => { if (!document.hidden) drawPulse(); }, 1000);
 buildColumns(() => page.snap && drawFunctions(page.snap));
 labelTheme();
-round();
+startTimeline();
+if (!startRecorded()) round();

@@ -1,5 +1,5 @@
 // The persistent cache: what lies on disk, who found what in it, and what was not stored and why.
-const cacheOn = (cache) => Boolean(cache.enabled && cache.directory);
+const cacheOn = (cache) => Boolean(cache.enabled && (cache.directory || page.recorded)); // a log does not tell the directory
 
 const asked = (fn) => (fn.cache.hit || 0) + (fn.cache.miss || 0) + (fn.cache.disabled || 0);
 
@@ -8,7 +8,7 @@ function drawCache(snap) {
   const on = cacheOn(cache);
   show($("cache-panel"), on);
   if (!on) return;
-  setText($("cache-directory"), cache.directory);
+  setText($("cache-directory"), cache.directory || "");
   drawCacheFacts(snap);
   drawUnsaved(cache);
   const worst = (fn) => (fn.cache.miss || 0) * 1e9 + (fn.cache.hit || 0);
@@ -27,7 +27,7 @@ function drawCacheFacts({ cache, functions }) {
     ["Growth", told(grown, grown === 0 ? "none since first seen" : `${grown < 0 ? "−" : "+"}${bytes(Math.abs(grown))} since first seen`)],
     ["Requests", `${plural(total("hit"), "hit")}, ${plural(total("miss"), "miss", "misses")}, ${count(total("disabled"))} disabled`],
     ["Saved", fraction(cache.saved_seconds)],
-    ["Disk", cache.bytes == null && cache.entries == null ? "not looked at: the directory is out of sight, or was not read yet" : null],
+    ["Disk", cache.bytes == null && cache.entries == null && !page.recorded ? "not looked at: the directory is out of sight, or was not read yet" : null],
   ].filter(([, value]) => value != null);
   redraw($("cache-facts"), facts, () => facts.map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { class: "num", text: value }))));
 }

@@ -1,18 +1,6 @@
 // Memory of each device over time, by itself: devices are never summed or averaged, but share their scales.
-const SAMPLES = 1500, ROOMY = 8, WINDOW = 60;
-const memories = new Map(); // device -> samples [time, in use, live], oldest first
+const ROOMY = 8, WINDOW = 60;
 let cursorTime = null;
-
-function remember(devices) {
-  for (const device of devices) {
-    const known = memories.get(device.device) || [];
-    const last = known.length ? known[known.length - 1][0] : -Infinity;
-    const fresh = device.history.filter(([time]) => time > last);
-    const m = device.memory;
-    if (m && m.time > (fresh.length ? fresh[fresh.length - 1][0] : last)) fresh.push([m.time, m.in_use_bytes, m.live_array_bytes]);
-    memories.set(device.device, [...known, ...fresh].slice(-SAMPLES));
-  }
-}
 
 // Ticks at 1, 2 or 5 times a power of ten of KiB, MiB, GiB: what a person expects beside a limit of 80 GiB.
 function byteTicks(top, wanted) {
@@ -26,7 +14,7 @@ function byteTicks(top, wanted) {
 }
 
 function timeTicks(from, to, wanted) {
-  const steps = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
   const step = steps.find((each) => (to - from) / each <= wanted) || 2592000;
   const shift = new Date(from * 1000).getTimezoneOffset() * 60;
   const ticks = [];
@@ -51,12 +39,12 @@ function thinned(points, width) {
 }
 
 // Runs of neighbouring samples that have the value; a sample without it is a gap, not a zero.
-function runs(samples, index, x, y) {
+function runs(samples, value, x, y) {
   const found = [];
   let run = [];
   for (const sample of samples) {
-    if (sample[index] == null) { if (run.length) found.push(run); run = []; }
-    else run.push([x(sample[0]), y(sample[index])]);
+    const told = value(sample);
+    if (told == null) { if (run.length) found.push(run); run = []; } else run.push([x(sample.time), y(told)]);
   }
   return run.length ? [...found, run] : found;
 }
@@ -84,10 +72,27 @@ function updateDevice(row, device, scale) {
   const ratio = limit && memory.in_use_bytes != null ? memory.in_use_bytes / limit : null;
   setText(row.of, ratio != null ? `${percent(ratio)} of ${bytes(limit)}` : memory.in_use_bytes == null && memory.live_arrays != null ? `in ${plural(memory.live_arrays, "live array")}` : "");
   row.node.dataset.state = fullness(ratio);
-  Object.assign(row, { device, scale, samples: memories.get(device.device) || [] });
+  const samples = memories.get(device.device) || [];
+  const last = samples[samples.length - 1];
+  const seen = JSON.stringify([samples.length, last, scale, memory.peak_bytes, limit, row.svg.clientWidth, row.svg.clientHeight]);
+  Object.assign(row, { device, scale, samples });
   row.svg.setAttribute("aria-label", `Memory of ${device.device} over time: ${bytes(primary)} now${limit ? ` of ${bytes(limit)}` : ""}${memory.peak_bytes != null ? `, peak ${bytes(memory.peak_bytes)}` : ""}. Arrow keys read single samples.`);
-  drawChart(row);
+  if (row.seen !== seen) drawChart(row);
+  row.seen = seen;
 }
+
+const both = (value) => (sample) => (sample.used == null || sample.live == null ? null : value(sample));
+// Each area reaches down to zero and the next one covers its lower part: what is left to see are the parts.
+const LAYERS = [
+  ["area", "unsplit", (sample) => sample.used],
+  ["area", "gap", both((sample) => sample.used)],
+  ["area", "code", both((sample) => (sample.code ? sample.live + sample.code : null))],
+  ["area", "arrays", both((sample) => sample.live)],
+  ["line", "live", (sample) => sample.live],
+  ["line", "high", (sample) => sample.high],
+  ["line", "used", (sample) => sample.used],
+];
+const LAYERS_AS_LIVE = [["area", "arrays as-live", (sample) => sample.live], ["line", "used as-live", (sample) => sample.live]];
 
 function drawChart(row) {
   const { svg, samples, device, scale } = row;
@@ -107,13 +112,12 @@ function drawChart(row) {
     }
   }
   const memory = device.memory || {};
-  const told = samples.some((sample) => sample[1] != null);
-  for (const [index, kind] of told ? [[2, "live"], [1, "used"]] : [[2, "used"]]) {
-    for (const run of runs(samples, index, x, y)) {
+  for (const [form, kind, value] of samples.some((sample) => sample.used != null) ? LAYERS : LAYERS_AS_LIVE) {
+    for (const run of runs(samples, value, x, y)) {
       const points = thinned(run, box.right - box.left);
-      if (kind === "used") parts.push(s("path", { class: `area ${told ? "" : "as-live"}`, d: `${path(points)}L${points[points.length - 1][0].toFixed(1)} ${box.bottom}L${points[0][0].toFixed(1)} ${box.bottom}Z` }));
-      parts.push(s("path", { class: `line ${kind} ${told ? "" : "as-live"}`, d: path(points) }));
-      if (run.length === 1) parts.push(s("circle", { class: `dot ${kind} ${told ? "" : "as-live"}`, cx: run[0][0], cy: run[0][1], r: 2 }));
+      const edge = form === "area" ? `L${points[points.length - 1][0].toFixed(1)} ${box.bottom}L${points[0][0].toFixed(1)} ${box.bottom}Z` : "";
+      parts.push(s("path", { class: `${form} ${kind}`, d: `${path(points)}${edge}` }));
+      if (form === "line" && kind !== "high" && run.length === 1) parts.push(s("circle", { class: `dot ${kind}`, cx: run[0][0], cy: run[0][1], r: 2 }));
     }
   }
   for (const [kind, value] of [["peak", memory.peak_bytes], ["limit", memory.limit_bytes]])
@@ -125,15 +129,15 @@ function drawChart(row) {
 
 function nearest(samples, time) {
   let best = null;
-  for (const sample of samples) if (!best || Math.abs(sample[0] - time) <= Math.abs(best[0] - time)) best = sample;
+  for (const sample of samples) if (!best || Math.abs(sample.time - time) <= Math.abs(best.time - time)) best = sample;
   return best;
 }
 
 function drawCross(row) {
   const sample = cursorTime == null ? null : nearest(row.samples, cursorTime);
   if (!sample) return row.cross.replaceChildren();
-  const at = row.x(sample[0]);
-  const value = sample[1] ?? sample[2];
+  const at = row.x(sample.time);
+  const value = sample.used ?? sample.live;
   row.cross.replaceChildren(s("line", { x1: at, x2: at, y1: row.box.top, y2: row.box.bottom }), ...(value == null ? [] : [s("circle", { cx: at, cy: row.y(value), r: 3 })]));
 }
 
@@ -144,13 +148,17 @@ function cross(time, row, clientX, clientY) {
   const sample = time == null ? null : nearest(row.samples, time);
   show(tip, Boolean(sample));
   if (!sample) return;
-  const limit = row.device.memory && row.device.memory.limit_bytes;
-  tip.replaceChildren(h("strong", { text: `${row.device.device}  ${clock(sample[0])}` }),
-    ...[["in use", sample[1]], ["live arrays", sample[2]], ["limit", limit]].filter(([, value]) => value != null)
-      .map(([name, value]) => h("span", {}, h("em", { text: name }), h("b", { class: "num", text: bytes(value) }))));
+  tip.replaceChildren(h("strong", { text: `${row.device.device}  ${clock(sample.time)}` }),
+    ...toldOf(sample, row.device.memory).map(([name, value]) => h("span", {}, h("em", { text: name }), h("b", { class: "num", text: signed(value) }))));
   const { width, height } = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(clientX + 14, window.innerWidth - width - 8))}px`;
   tip.style.top = `${Math.max(4, clientY - height - 12)}px`;
+}
+
+function toldOf(sample, memory) {
+  const parts = accountOf(sample);
+  return [["in use", sample.used], ["live arrays", sample.live], ["code", sample.used == null ? null : sample.code], [GAP_NAME, parts && sample.used != null ? parts.gap : null],
+    ["high water", sample.high], ["limit", memory && memory.limit_bytes]].filter(([, value]) => value != null);
 }
 
 function pointAt(row, event) {
@@ -168,32 +176,47 @@ function stepAt(row, event) {
   const now = cursorTime == null ? row.samples.length - 1 : row.samples.indexOf(nearest(row.samples, cursorTime)) + way;
   const sample = row.samples[Math.max(0, Math.min(row.samples.length - 1, now))];
   const area = row.svg.getBoundingClientRect();
-  cross(sample[0], row, area.left + row.x(sample[0]), area.top + row.box.top);
+  cross(sample.time, row, area.left + row.x(sample.time), area.top + row.box.top);
 }
 
 function drawDevices(snap) {
-  const devices = snap.devices;
+  const devices = ordered(snap.devices);
   for (const known of memories.keys()) if (!devices.some((each) => each.device === known)) memories.delete(known);
   show($("charts"), devices.length > 0);
   show($("devices-empty"), !devices.length);
   redraw($("devices-empty"), devices.length, () => [h("strong", { text: "No devices yet" }), h("p", { text: "They appear when the program first uses JAX. jaxobs never opens them by itself, since that would take them from the program." })]);
   setText($("devices-count"), devices.length ? plural(devices.length, "device") : "");
-  const compact = devices.length > ROOMY;
   const charts = $("charts");
-  charts.dataset.size = compact ? "compact" : devices.length === 1 ? "one" : devices.length === 2 ? "two" : "some";
-  const all = devices.flatMap((each) => memories.get(each.device) || []);
-  const to = Math.max(snap.time, ...all.map((sample) => sample[0]));
-  const from = Math.min(to - WINDOW, ...all.map((sample) => sample[0]));
-  const held = Math.max(1, ...all.map((sample) => Math.max(sample[1] ?? 0, sample[2] ?? 0)), ...devices.map((each) => (each.memory && each.memory.peak_bytes) || 0));
+  charts.dataset.size = devices.length > ROOMY ? "compact" : devices.length === 1 ? "one" : devices.length === 2 ? "two" : "some";
+  const scale = scaleOf(snap, devices);
+  keyed(charts, devices, (each) => each.device, makeDevice, null);
+  for (const each of devices) updateDevice(charts.keyedRows.get(each.device), each, scale);
+  drawMemoryLegend(devices, scale);
+}
+
+function scaleOf(snap, devices) {
+  let to = snap.time, from = Infinity, held = 1, told = false, coded = false;
+  for (const device of devices) {
+    const samples = memories.get(device.device) || [];
+    if (samples.length) { from = Math.min(from, samples[0].time); to = Math.max(to, samples[samples.length - 1].time); }
+    for (const { used, live, code, high } of samples) {
+      held = Math.max(held, used ?? 0, (live ?? 0) + (used == null ? 0 : code ?? 0), high ?? 0);
+      told ||= used != null;
+      coded ||= used != null && code > 0;
+    }
+    held = Math.max(held, (device.memory && device.memory.peak_bytes) || 0);
+  }
   const limit = Math.max(0, ...devices.map((each) => (each.memory && each.memory.limit_bytes) || 0));
   // A limit far above what is held would press the line flat: then the caption tells it.
   const top = limit && held > limit / 4 ? Math.max(limit, held) * 1.02 : held * 1.12;
-  const scale = { from, to, top, compact };
-  keyed(charts, devices, (each) => each.device, makeDevice, null);
-  for (const each of devices) updateDevice(charts.keyedRows.get(each.device), each, scale);
-  const told = all.some((sample) => sample[1] != null);
-  redraw($("memory-legend"), [told, Boolean(limit), Math.min(devices.length, 2)], () => [
-    devices.length > 0 && told && swatch("in use", "memory", "line"), devices.length > 0 && swatch("live arrays", "memory-live", "line"),
-    told && swatch("peak", "memory-edge", "dashed"), told && limit && swatch("limit", "bad", "line"),
+  return { from: page.recorded ? Math.min(to - 1, from, snap.process.started) : Math.min(to - WINDOW, from), to, top, compact: devices.length > ROOMY, told, coded, limited: limit > 0 };
+}
+
+function drawMemoryLegend(devices, { told, coded, limited }) {
+  const some = devices.length > 0;
+  redraw($("memory-legend"), [some, told, coded, limited, devices.length > 1], () => [
+    some && told && swatch("in use", "memory-used", "line"), some && swatch("live arrays", "memory-live"),
+    told && coded && swatch("code", "memory-code"), told && swatch(GAP_NAME, "memory-gap"),
+    told && swatch("peak", "memory-edge", "dashed"), told && limited && swatch("limit", "bad", "line"),
     devices.length > 1 && h("li", { class: "quiet", text: "one scale for all" })].filter(Boolean));
 }

@@ -5,7 +5,8 @@ resetFeed();
 
 function resetFeed() {
   Object.assign(feed, {
-    own: [], eager: [], eagerSeen: 0, seen: 0, dropped: 0, primed: false,
+    own: [], eager: [], eagerSeen: 0, seen: 0, dropped: 0, left: 0, primed: false, page: 0,
+    points: [], // of the timeline, oldest first
     lookups: new Map(), // of the persistent cache, until their compilation comes
     programs: new Map(), // function -> its latest compilation whose FLOPs or memory are known
     unsaved: new Map(), // reason -> the latest compilation that was not stored for it
@@ -30,32 +31,77 @@ function addEvents(answer) {
     if (event.event !== "compilation") continue;
     event.fresh = feed.primed;
     event.lookup = feed.lookups.get(lookupKey(event));
-    if (event.flops != null || sum(event.memory)) aside(feed.programs, event.function, event);
-    if (event.uncached_because) aside(feed.unsaved, event.uncached_because, event);
+    notice(event);
     const list = event.eager ? feed.eager : feed.own;
     list.unshift(event);
     if (list.length > KEPT) list.pop();
-    feed.seen += 1;
-    if (event.eager) feed.eagerSeen += 1;
   }
+  feed.points.splice(0, feed.points.length - TIMELINE_KEPT);
   feed.lookups.clear();
   feed.dropped += answer.dropped || 0;
   feed.primed = true;
 }
 
+function notice(event) {
+  if (event.flops != null || sum(event.memory)) aside(feed.programs, event.function, event);
+  if (event.uncached_because) aside(feed.unsaved, event.uncached_because, event);
+  feed.points.push(pointOf(event));
+  feed.seen += 1;
+  if (event.eager) feed.eagerSeen += 1;
+}
+
+// All that was recorded at once, however much.
+function loadEvents(events) {
+  events.sort((a, b) => a.sequence - b.sequence);
+  for (const event of events) notice(event);
+  events.reverse();
+  feed.own = events.filter((event) => !event.eager);
+  feed.eager = events.filter((event) => event.eager);
+}
+
+// What the list is about: with or without eager ones, of one cause, with the words that were asked for.
+function listed() {
+  const words = $("recent-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = $("eager").checked ? [...feed.own, ...feed.eager].sort((a, b) => b.sequence - a.sequence) : feed.own;
+  if (!words.length && !timeline.cause) return all;
+  const has = (event) => { const text = `${event.function} ${event.cause} ${spaced(event.cause)} ${event.reason} ${event.call_site || ""} ${event.cache}`.toLowerCase(); return words.every((word) => text.includes(word)); };
+  return all.filter((event) => (!timeline.cause || event.cause === timeline.cause) && (!words.length || has(event)));
+}
+
+function drawPager(found) {
+  const pages = Math.max(1, Math.ceil(found / KEPT));
+  feed.page = Math.min(feed.page, pages - 1);
+  show($("recent-pager"), pages > 1);
+  setText($("recent-part"), `${count(feed.page * KEPT + 1)} to ${count(Math.min(found, (feed.page + 1) * KEPT))} of ${count(found)}`);
+  for (const id of ["recent-newest", "recent-newer"]) $(id).disabled = feed.page === 0;
+  for (const id of ["recent-older", "recent-oldest"]) $(id).disabled = feed.page === pages - 1;
+}
+
+function turnPage(by) {
+  feed.page = Math.max(0, feed.page + by);
+  drawFeed(page.snap);
+  $("recent-scroll").scrollTop = 0;
+}
+
 function drawFeed(snap) {
   const withEager = $("eager").checked;
-  const shown = (withEager ? [...feed.own, ...feed.eager].sort((a, b) => b.sequence - a.sequence) : feed.own).slice(0, KEPT);
+  const found = listed();
+  if (page.recorded) drawPager(found.length);
+  const shown = found.slice(feed.page * KEPT, (feed.page + 1) * KEPT);
   const told = findingsBySequence(snap);
   keyed($("recent"), shown, eventKey, makeEvent, (row, event) => markEvent(row, told.get(event.sequence) || []));
   setText($("recent-count"), count(feed.seen - (withEager ? 0 : feed.eagerSeen)));
   setText($("eager-count"), withEager ? `${count(feed.eagerSeen)} shown` : `${count(feed.eagerSeen)} hidden`);
   const total = feed.seen - (withEager ? 0 : feed.eagerSeen);
-  const notes = [total > shown.length && `the newest ${shown.length} of ${count(total)}`, feed.dropped && `${plural(feed.dropped, "earlier event")} no longer in memory; an event log keeps all`].filter(Boolean);
+  const notes = [!page.recorded && !timeline.cause && total > shown.length && `the newest ${shown.length} of ${count(total)}`, timeline.cause && `only ${spaced(timeline.cause)}`,
+    feed.left && `the log has ${plural(feed.left, "earlier compilation")} that this report left out`, feed.dropped && `${plural(feed.dropped, "earlier event")} no longer in memory; an event log keeps all`].filter(Boolean);
   show($("recent-more"), notes.length > 0);
   setText($("recent-more"), notes.join(" · "));
   show($("recent-empty"), !shown.length);
-  redraw($("recent-empty"), [feed.eagerSeen, snap && snap.observer.installed], () => feed.eagerSeen
+  const filtered = feed.own.length > 0;
+  redraw($("recent-empty"), [feed.eagerSeen, snap && snap.observer.installed, filtered], () => filtered
+    ? [h("strong", { text: "Nothing fits" }), h("p", { text: "No compilation in the list is like that. Ask for less, or tick “show eager” above." })]
+    : feed.eagerSeen
     ? [h("strong", { text: "Only eager operations so far" }), h("p", { text: "Nothing jitted by the program has compiled. Tick “show eager” above to see what JAX compiled by itself." })]
     : [h("strong", { text: "No compilation yet" }), h("p", { text: "Each one appears here as it happens, with its cause, its cost and what to do." })]);
 }
@@ -159,6 +205,8 @@ function goToEvent(sequence) {
   const event = findEvent(sequence);
   if (!event) return;
   if (event.eager) $("eager").checked = true;
+  if (!listed().includes(event)) { $("recent-filter").value = ""; if (timeline.cause) { timeline.cause = null; drawTimeline(page.snap); } }
+  if (page.recorded) feed.page = Math.floor(listed().indexOf(event) / KEPT);
   drawFeed(page.snap);
   const row = $("recent").keyedRows.get(eventKey(event));
   if (row) reveal(row.node);

@@ -3,7 +3,9 @@ const DRAWN = ["sizes", "buckets", "padding"]; // told by the picture
 const FEW = 3; // findings shown before one asks for the others
 let allFindings = false;
 
-const byCost = (findings) => [...findings].sort((a, b) => b.seconds - a.seconds || b.count - a.count || (a.id < b.id ? -1 : 1));
+// What is over comes last; what cost no compile time is a leak, and goes on growing: it comes first.
+const aboutMemory = (finding) => finding.seconds === 0 && !finding.sequences.length;
+const byCost = (findings) => [...findings].sort((a, b) => (a.ended != null) - (b.ended != null) || aboutMemory(b) - aboutMemory(a) || b.seconds - a.seconds || b.count - a.count || (a.id < b.id ? -1 : 1));
 
 function findingsBySequence(snap) {
   const found = new Map();
@@ -16,8 +18,11 @@ function drawFindings(snap) {
   const findings = byCost(snap.findings);
   const shown = allFindings ? findings : findings.slice(0, FEW);
   show($("findings"), findings.length > 0);
-  setText($("findings-count"), count(findings.length));
-  setText($("findings-status"), findings.length ? `${plural(findings.length, "finding")}. ${findings[0].summary}` : "");
+  const standing = findings.filter((finding) => finding.ended == null).length;
+  const over = findings.length - standing;
+  setText($("findings-count"), over ? `${count(standing)}, ${count(over)} over` : count(standing));
+  $("findings").classList.toggle("quieted", !standing);
+  setText($("findings-status"), standing ? `${plural(standing, "finding")}. ${findings[0].summary}` : "");
   keyed($("findings-list"), shown, (finding) => finding.id, makeFinding, updateFinding);
   show($("findings-more"), findings.length > FEW);
   setText($("findings-more"), allFindings ? "show fewer" : `show ${count(findings.length - FEW)} more`);
@@ -37,7 +42,10 @@ function makeFinding(finding) {
 }
 
 function updateFinding(row, finding) {
-  const told = [plural(finding.count, "compilation"), `${seconds(finding.seconds)} lost`, finding.since > 0 && `since ${when(finding.since)}`, "evidence"].filter(Boolean);
+  const over = finding.ended != null;
+  row.node.classList.toggle("over", over);
+  const told = [over && `over since ${when(finding.ended)}`, finding.count > 0 && (aboutMemory(finding) ? `grew in ${plural(finding.count, "sample")}` : plural(finding.count, "compilation")), finding.seconds > 0 && `${seconds(finding.seconds)} lost`,
+    finding.since > 0 && `${over ? "from" : "since"} ${when(finding.since)}`, "evidence"].filter(Boolean);
   redraw(row.figures, told, () => told.flatMap((text, n) => [n ? " · " : "", h("span", { text })]));
   setTitle(row.figures, finding.since > 0 ? `${moment(finding.since)} to ${moment(finding.time)}` : "");
   redraw(row.summary, finding.summary, () => sentence(finding.summary));
@@ -59,10 +67,12 @@ function updateFinding(row, finding) {
 
 // The figures of a finding that are texts or numbers, or a few of them: what needs no picture.
 function scalars(data) {
-  const text = (value) => (typeof value === "number" ? (Number.isInteger(value) ? count(value) : value.toPrecision(3)) : typeof value === "string" && value ? value : null);
-  const texts = (value) => (Array.isArray(value) ? value.map(text)
-    : value && typeof value === "object" ? Object.entries(value).map(([name, each]) => (text(each) == null ? null : `${spaced(name)} ${text(each)}`)) : [text(value)]);
-  return Object.entries(data).map(([name, value]) => [name, texts(value)])
+  const figure = (value, name) => (/(^|_)bytes/.test(name) ? bytes(value) : /(^|_)seconds$/.test(name) ? seconds(value) : Number.isInteger(value) ? count(value) : value.toPrecision(3));
+  const text = (value, name = "") => (typeof value === "number" ? figure(value, name) : typeof value === "string" && value ? value : null);
+  const title = (name) => (/^\w+$/.test(name) ? spaced(name) : name); // a line of code stays as it is
+  const texts = (value, of) => (Array.isArray(value) ? value.map((each) => text(each))
+    : value && typeof value === "object" ? Object.entries(value).map(([name, each]) => (text(each) == null ? null : `${title(name)} ${text(each)}`)) : [text(value, of)]);
+  return Object.entries(data).map(([name, value]) => [name, texts(value, name)])
     .filter(([, list]) => list.length > 0 && list.length <= 16 && list.every((each) => each != null)).map(([name, list]) => [name, list.join(", ")]);
 }
 

@@ -8,6 +8,7 @@ const COLUMNS = [
   { id: "program", title: "Program", of: (fn) => { const latest = programOf(fn); return latest ? (latest.flops ?? 0) : -1; }, hint: "Its latest program: floating-point operations in one run, and memory on one device, by the compiler's own analysis" },
   { id: "cache", title: "Cache", of: (fn) => (fn.cache.hit || 0) * 1e6 + (fn.cache.miss || 0), hint: "Requests to the persistent compilation cache" },
 ];
+const spanned = () => COLUMNS.length - (page.recorded ? 1 : 0); // a log does not tell calls
 const sorting = { id: "time", up: false };
 const opened = new Set();
 const APART = {
@@ -52,7 +53,7 @@ function makeFunction(fn) {
   const id = `fn-${(makeFunction.made = (makeFunction.made || 0) + 1)}`;
   const toggle = h("button", { type: "button", class: "toggle", "aria-expanded": "false", "aria-controls": id },
     h("i", { class: "chevron", "aria-hidden": "true" }), nameNode(fn.name));
-  const reason = h("td", { colspan: COLUMNS.length, role: "cell" });
+  const reason = h("td", { colspan: spanned(), role: "cell" });
   const cell = (kind, ...children) => h("td", { role: "cell", class: kind, "data-label": COLUMNS.find((each) => each.id === kind.split(" ")[0]).title }, ...children);
   const bar = h("div", { class: "bar" }), total = h("span", { class: "num total" });
   const row = { fn, toggle, reason, bar, total, id, calls: cell("calls num"), program: cell("program num"), compilations: cell("compilations num"), causes: h("div", { class: "chips" }), cache: cell("cache num") };
@@ -104,7 +105,7 @@ function updateFunction(row, fn, longest) {
   row.node.classList.toggle("explained", Boolean(reason) && !open);
   if (row.detail && !open) { row.detail.remove(); row.detail = null; }
   if (!open) return;
-  if (!row.detail) { row.detail = h("tr", { class: "detail", role: "row", id: row.id }, h("td", { colspan: COLUMNS.length, role: "cell" })); row.node.append(row.detail); }
+  if (!row.detail) { row.detail = h("tr", { class: "detail", role: "row", id: row.id }, h("td", { colspan: spanned(), role: "cell" })); row.node.append(row.detail); }
   redraw(row.detail.firstChild, [fn, program && program.sequence], () => detailOf(fn, program));
 }
 
@@ -148,6 +149,7 @@ function detailOf(fn, program) {
     ...(fn.dispatch ? line("Dispatch", dispatchOf(fn.dispatch)) : []),
     ...(sum(fn.fastpath_misses) ? line("Slow calls", `${plural(sum(fn.fastpath_misses), "call")} fell out of the fast path and compiled nothing: ${missesOf(fn).join(", ")}`) : []),
     ...(program ? programLines(program) : []),
+    ...(sum(fn.out_of_memory) ? line("Out of memory", Object.entries(fn.out_of_memory).map(([device, n]) => `${plural(n, "call")}${device ? ` on ${device}` : ""}`).join(", ")) : []),
     ...(sum(fn.errors) ? line("Errors", Object.entries(fn.errors).map(([type, n]) => `${type} ${count(n)}`).join(", ")) : []),
     ...(fn.calls == null && fn.name !== EAGER ? line("Calls", "Not counted. Use jaxobs.jit in the place of jax.jit, or jaxobs.instrument, to count and time them.") : []))];
 }

@@ -20,7 +20,7 @@ function drawHeader(snap) {
   dots($("where"), [
     [p.hostname, "host"], [`${p.pid}`, "process id", "pid"],
     [`${p.process_index}/${p.process_count}`, `index ${p.process_index} of ${p.process_count} JAX processes, counted from 0`, "process"],
-    [p.platform || "no backend yet", "JAX's default backend"],
+    [p.platform || (page.recorded ? "" : "no backend yet"), "JAX's default backend"],
     [devices && devices !== p.platform ? devices : "", devices],
   ]);
   const order = ["jax", "jaxlib", "python", "jaxobs"];
@@ -33,11 +33,11 @@ function drawFacts(snap) {
   const facts = [
     ["Program", p.program || DASH], ["Host", p.hostname], ["Process id", String(p.pid)],
     ["JAX process", `index ${p.process_index} of ${p.process_count}`], ["Observed since", moment(p.started)],
-    ["Platform", p.platform || "not opened by the program yet"],
+    ["Platform", p.platform || (page.recorded ? "" : "not opened by the program yet")],
     ["Devices", deviceSummary(snap.devices) || DASH],
-    ["Compilation cache", snap.cache.directory ? `${snap.cache.directory}${snap.cache.enabled ? "" : " (switched off)"}` : "off"],
+    ["Compilation cache", page.recorded ? (snap.cache.enabled ? "on" : "not used") : snap.cache.directory ? `${snap.cache.directory}${snap.cache.enabled ? "" : " (switched off)"}` : "off"],
     ...Object.entries(p.versions).map(([name, version]) => [name, version]),
-  ];
+  ].filter(([, value]) => value);
   redraw($("facts-list"), facts, () => facts.map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { class: "mono", text: value }))));
 }
 
@@ -52,6 +52,7 @@ function troubles(observer) {
 
 let wasTrouble = false;
 function drawObserver(snap) {
+  if (page.recorded) return; // a log does not tell how well jaxobs could see
   const o = snap.observer;
   const list = troubles(o);
   const node = $("observer");

@@ -87,6 +87,12 @@ function fullest(devices) {
   return devices.reduce((best, each) => (best && weight(best) >= weight(each) ? best : each), null);
 }
 
+// After the run what is left at its end says little: then the most that any sample saw stands beside it.
+function mostHeld({ device }) {
+  const most = page.recorded ? Math.max(0, ...(memories.get(device) || []).map(heldBy)) : 0;
+  return most > 0 && `at most ${bytes(most)}`;
+}
+
 function tileMemory(snap) {
   const device = fullest(snap.devices);
   const memory = device && device.memory;
@@ -103,7 +109,7 @@ function tileMemory(snap) {
   if (used == null) {
     setText($("memory"), bytes(memory.live_array_bytes));
     stacked(bar, [], 1);
-    return pieces($("memory-sub"), [several, memory.live_arrays != null && plural(memory.live_arrays, "array"), "the allocator tells nothing here"]);
+    return pieces($("memory-sub"), [several, memory.live_arrays != null && plural(memory.live_arrays, "array"), mostHeld(device), "the allocator tells nothing here"]);
   }
   const ratio = limit ? used / limit : 0;
   tile.dataset.state = fullness(ratio);
@@ -113,6 +119,7 @@ function tileMemory(snap) {
 }
 
 function tileProgress(snap, now) {
+  if (page.recorded) return tileEnd();
   const open = [...snap.in_progress].sort((a, b) => a.started - b.started);
   const oldest = open.length ? now - open[0].started : 0;
   $("tile-progress").dataset.state = oldest >= STUCK_AFTER ? "warn" : open.length ? "busy" : "";

@@ -15,13 +15,13 @@ help: ## Says what there is
 demo: setup-demo ## Trains on handwritten digits, to be watched in a browser
 	@$(BIN)/jaxobs demo $(ARGS)
 
-# What is measured is measured alone; the other tests mostly wait for processes of their own, so two go at a time.
+# What is measured is measured alone; the other tests mostly wait for processes of their own: three at a time on two cores.
 test: setup lint environments ## Lints, then runs all tests
 ifdef ARGS
 	@$(BIN)/python -m pytest $(ARGS)
 else
 	@$(BIN)/python -m pytest tests/test_benchmarks.py
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/test_benchmarks.py
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore=tests/test_benchmarks.py
 endif
 
 lint: setup ## Style, types, floors, and whether what is generated is fresh

@@ -185,7 +185,7 @@ def test_a_row_tells_the_program_and_what_the_cache_did(opened: Opener) -> None:
             "1.3 PFLOP in one run",
             "jit_train_step-",
         ):
-            assert part in re.sub(r"\s+", " ", newest.locator(".more-facts").inner_text())
+            expect(newest.locator(".more-facts")).to_contain_text(part)
         unsaved = page.locator("#recent > li[data-sequence='8']")
         expect(unsaved.locator(".more-facts summary")).to_have_text("not stored: too fast")
         unsaved.locator(".more-facts summary").click()

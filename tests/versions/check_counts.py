@@ -481,6 +481,34 @@ def captures() -> None:
 
 
 @scenario
+def leaks() -> None:
+    """A list that keeps the outputs is told with its pace and its line; one of a few is not."""
+    from jaxobs import session
+
+    assert session._session is not None
+    samples = session._session.sample
+
+    @jaxobs.jit
+    @user
+    def grown(x):
+        return x * 7
+
+    for most in (40, 400):
+        kept: list[Any] = []
+        for number in range(200):
+            out = grown(ones(64, 64))
+            if number < most:
+                kept.append(out)
+            if number % 5 == 0:
+                samples()
+        told = [each for each in jaxobs.snapshot().findings if each.finding == "array_leak"]
+        check(f"told of {most}", [] if most < 200 else [("(64, 64)", 1)], [
+            (str(tuple(each.data["shape"])), round(each.data["arrays_per_call"])) for each in told
+        ])  # fmt: skip
+    check("line", True, all(site.startswith(f"{__file__}:") for site in told[0].data["call_sites"]))
+
+
+@scenario
 def fast_path() -> None:
     """Calls that JAX dispatches from Python although nothing compiles, as often as the interpreter sees it happen."""
 

@@ -96,6 +96,20 @@ THROTTLE_REASONS = (
 )
 """Why a busy accelerator runs slower than it could."""
 
+TIME_CATEGORIES = (
+    "init",
+    "trace",
+    "compile",
+    "cache_load",
+    "input_wait",
+    "step",
+    "checkpoint",
+    "eval",
+    "transfer",
+    "idle",
+)
+"""What every second of a process is counted as, exactly one of them."""
+
 MEMORY_SECTIONS = ("argument", "output", "temp", "alias", "code")
 """What a compiled program's memory is made of."""
 

@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from jaxobs import config, guard, internals
 from jaxobs.call_stats import CallStats, MutableHistogram, label
@@ -44,6 +44,7 @@ from jaxobs.facts import (
 )
 
 E = TypeVar("E", bound=Event)
+T = TypeVar("T")
 
 MOST_DISPATCH_HISTOGRAMS = 40
 MOST_HISTORY = 360
@@ -155,6 +156,7 @@ class Store:
     def reset(self) -> None:
         """Forgets everything that was recorded, with fresh locks: for tests and for a forked child."""
         self._lock = threading.RLock()
+        self._parts: dict[type, Any] = {}
         self._functions: dict[str, _Function] = {}
         self._phases: dict[str, MutableHistogram] = {}
         self._rings: dict[str, _Ring] = {}
@@ -208,6 +210,14 @@ class Store:
             for row in self._functions.values():
                 if row.stats is not None:
                     row.stats.time(settings.dispatch_timing)
+
+    def part(self, kind: type[T]) -> T:
+        """What keeps one kind of state of this process, made when first asked for and forgotten with the rest."""
+        found = self._parts.get(kind)
+        if found is None:
+            with self._lock:
+                found = self._parts.setdefault(kind, kind())
+        return cast(T, found)
 
     # ------------------------------------------------------------------------------------------ coming in
 

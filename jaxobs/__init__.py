@@ -17,13 +17,20 @@ from jaxobs.errors import JaxobsError, MissingExtraError, ParameterError, PortTa
 from jaxobs.version import __version__
 
 if TYPE_CHECKING:
+    from jaxobs.asgi_middleware import asgi
     from jaxobs.capturing import Capture, capture
     from jaxobs.exposition import SnapshotCollector
     from jaxobs.facts import Snapshot
+    from jaxobs.inputs import data
+    from jaxobs.nonfinite import watch
+    from jaxobs.requests import request
     from jaxobs.server import Handle
     from jaxobs.session import install, serve, snapshot, start, uninstall
+    from jaxobs.stepping import step, steps
+    from jaxobs.timed import phase
     from jaxobs.warming import Signature, warmup
     from jaxobs.wrapper import instrument, jit
+    from jaxobs.wsgi_middleware import wsgi
 
 __all__ = [
     "Capture",
@@ -36,16 +43,24 @@ __all__ = [
     "Signature",
     "Snapshot",
     "__version__",
+    "asgi",
     "capture",
     "collector",
+    "data",
     "install",
     "instrument",
     "jit",
+    "phase",
+    "request",
     "serve",
     "snapshot",
     "start",
+    "step",
+    "steps",
     "uninstall",
     "warmup",
+    "watch",
+    "wsgi",
 ]
 
 
@@ -67,6 +82,13 @@ _HOMES = {
     "Snapshot": "facts",
     **dict.fromkeys(("install", "serve", "snapshot", "start", "uninstall"), "session"),
     **dict.fromkeys(("instrument", "jit"), "wrapper"),
+    **dict.fromkeys(("step", "steps"), "stepping"),
+    "data": "inputs",
+    "watch": "nonfinite",
+    "phase": "timed",
+    "request": "requests",
+    "asgi": "asgi_middleware",
+    "wsgi": "wsgi_middleware",
     **dict.fromkeys(("Signature", "warmup"), "warming"),
 }
 

@@ -71,6 +71,7 @@ class CallStats:
     __slots__ = (
         "_base",
         "_dispatch",
+        "_error_kinds",
         "_errors",
         "_falls",
         "_keep_on",
@@ -103,6 +104,7 @@ class CallStats:
         self._base = self._taken()
         self.durations.clear()
         self._errors: Counter[str] = Counter()
+        self._error_kinds: Counter[str] = Counter()
         self._falls: Counter[str] = Counter()
         self._reason: str | None = None
         self._keep_on = False
@@ -119,13 +121,15 @@ class CallStats:
     def _taken(self) -> int:
         return sys.maxsize - operator.length_hint(self.counter)
 
-    def failed(self, error: BaseException) -> None:
-        """Counts a call that raised; the types told apart are bounded."""
+    def failed(self, error: BaseException, known_as: str | None = None) -> None:
+        """Counts a call that raised, by type and by the kind it is known as; the types told apart are bounded."""
         kind = label(type(error).__name__)
         with self._lock:
             if kind not in self._errors and len(self._errors) >= MOST_ERROR_TYPES:
                 kind = OTHER
             self._errors[kind] += 1
+            if known_as is not None:
+                self._error_kinds[known_as] += 1
 
     def fell(self, cause: str, reason: str, *, keep_on: bool) -> None:
         """Counts a call that JAX dispatched from Python without compiling anything.
@@ -170,6 +174,11 @@ class CallStats:
     def errors(self) -> dict[str, int]:
         with self._lock:
             return dict(self._errors)
+
+    def error_kinds(self) -> dict[str, int]:
+        """Of the calls that raised, those whose error is known, by kind."""
+        with self._lock:
+            return dict(self._error_kinds)
 
     def falls(self) -> tuple[dict[str, int], str | None]:
         """Calls that JAX dispatched from Python without compiling, by cause, and why the latest was."""

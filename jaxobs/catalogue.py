@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from jaxobs.facts import (
     CACHE_RESULTS,
     CAUSES,
+    CHECKPOINT_OPERATIONS,
     EAGER,
     INSTRUCTION_KINDS,
     MEMORY_SECTIONS,
     PHASES,
+    REQUEST_COLD,
+    REQUEST_OUTCOMES,
     THROTTLE_REASONS,
+    TIME_CATEGORIES,
     UNSAVED,
     AcceleratorState,
     DeviceMemory,
@@ -26,6 +30,7 @@ from jaxobs.facts import (
     FunctionState,
     Histogram,
     ProgramState,
+    RouteState,
     Snapshot,
 )
 
@@ -144,6 +149,17 @@ def _accelerators(
     return samples
 
 
+def _routes(
+    read: Callable[[RouteState], Iterable[tuple[Labels, Value]]],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        for route in snapshot.routes:
+            for labels, value in read(route):
+                yield (route.route, *labels), value
+
+    return samples
+
+
 def _throttled(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
     if state.throttle_reasons is not None:
         for reason in THROTTLE_REASONS:
@@ -174,6 +190,25 @@ def _process_memory(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
     if all(each.ours is not None and each.bytes is not None for each in processes):
         for label, ours in (("self", True), ("others", False)) if processes else ():
             yield (label,), sum(each.bytes or 0 for each in processes if each.ours is ours)
+
+
+RUN_LOSSES = ("down", "redone", "at_risk")
+
+
+def _goodput(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    if snapshot.wall is not None and snapshot.wall.goodput is not None:
+        yield ("process",), snapshot.wall.goodput
+    if snapshot.wall is not None and snapshot.wall.run is not None and snapshot.wall.run.goodput is not None:
+        yield ("run",), snapshot.wall.run.goodput
+
+
+def _run_losses(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    run = None if snapshot.wall is None else snapshot.wall.run
+    if run is not None:
+        yield ("down",), run.down_seconds
+        if run.redone_seconds is not None:
+            yield ("redone",), run.redone_seconds
+            yield ("at_risk",), run.unsaved_seconds
 
 
 _VERSIONS = ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")
@@ -324,6 +359,100 @@ METRICS: tuple[Metric, ...] = (
         help="Compiled programs that are loaded.",
     ),
     Metric(
+        name="jax_requests_total", kind="counter", labels=("route", "cold", "outcome"),
+        values=(("cold", REQUEST_COLD), ("outcome", REQUEST_OUTCOMES)),
+        read=_routes(
+            lambda r: [((c, o), n) for c, by_outcome in r.requests.items() for o, n in by_outcome.items()]
+        ),
+        help="Requests that ended; cold is whether something compiled, or was loaded from the cache, inside.",
+    ),
+    Metric(
+        name="jax_request_seconds", kind="histogram", labels=("route", "cold"), unit="seconds",
+        values=(("cold", REQUEST_COLD),), read=_routes(lambda r: [((c,), h) for c, h in r.seconds.items()]),
+        help="Time from the begin of a request to its last byte.",
+    ),
+    Metric(
+        name="jax_request_waited_seconds", kind="summary", labels=("route",), unit="seconds",
+        read=_routes(lambda r: [((), (r.waited, r.waited_seconds))]),
+        help="Those of the requests that are not cold but were held up by a compilation elsewhere in the process.",
+    ),
+    Metric(
+        name="jax_request_queue_seconds", kind="summary", labels=("route",), unit="seconds",
+        read=_routes(lambda r: [((), (r.queued, r.queue_seconds))] if r.queued else []),
+        help="Time in a queue before requests began, of those that tell it; it is not part of jax_request_seconds.",
+    ),
+    Metric(
+        name="jax_request_batch_rows_total", kind="counter", labels=("route", "rows"),
+        values=(("rows", ("used", "padding")),),
+        read=_routes(
+            lambda r: [(("used",), r.batch_used), (("padding",), max(0, r.batch_size - r.batch_used))]
+            if r.batches else []
+        ),
+        help="Rows of the batches of requests that tell them: those that held something, and the rest.",
+    ),
+    Metric(
+        name="jax_requests_in_flight", kind="gauge",
+        read=lambda s: [] if s.requests_in_flight is None else [((), s.requests_in_flight)],
+        help="Requests that have begun and not ended.",
+    ),
+    Metric(
+        name="jax_steps_total", kind="counter", labels=("loop",),
+        read=lambda s: [((each.name,), each.steps) for each in s.loops],
+        help="Steps that have ended, by loop.",
+    ),
+    Metric(
+        name="jax_step_seconds", kind="histogram", labels=("loop",), unit="seconds",
+        read=lambda s: [((each.name,), each.seconds) for each in s.loops if each.seconds is not None],
+        help="Time from the end of one step to the end of the next, without evaluations and checkpoints between them.",
+    ),
+    Metric(
+        name="jax_step_items_total", kind="counter", labels=("loop",),
+        read=lambda s: [((each.name,), each.items) for each in s.loops if each.items is not None],
+        help="Samples or tokens in the steps that have ended, where the program tells how many.",
+    ),
+    Metric(
+        name="jax_step_mfu_ratio", kind="gauge", labels=("loop",), unit="ratio",
+        read=lambda s: [((each.name,), each.mfu) for each in s.loops if each.mfu is not None],
+        help="Model FLOP utilization of the recent steps: what they compute against what the device could.",
+    ),
+    Metric(
+        name="jax_time_seconds_total", kind="counter", labels=("category",), unit="seconds",
+        values=(("category", TIME_CATEGORIES),),
+        read=lambda s: [] if s.wall is None else [((name,), value) for name, value in s.wall.counted.items()],
+        help="Time since the process was started, each second in exactly one category.",
+    ),
+    Metric(
+        name="jax_goodput_ratio", kind="gauge", labels=("scope",), unit="ratio",
+        values=(("scope", ("process", "run")),), read=_goodput,
+        help="Share of the time that went into steps: of this process, and of its run without work that was lost.",
+    ),
+    Metric(
+        name="jax_run_lost_seconds", kind="gauge", labels=("cause",), unit="seconds",
+        values=(("cause", RUN_LOSSES),), read=_run_losses,
+        help="Time of the run with a run_id in which no process ran, and of steps made again; at_risk is unsaved now.",
+    ),
+    Metric(
+        name="jax_checkpoint_seconds", kind="histogram", labels=("operation",), unit="seconds",
+        values=(("operation", CHECKPOINT_OPERATIONS),),
+        read=lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoints.items()],
+        help="Time of checkpoints: save is what held the program up, save_async all of one in the background.",
+    ),
+    Metric(
+        name="jax_input_wait_seconds_total", kind="counter", labels=("input",), unit="seconds",
+        read=lambda s: [((each.name,), each.wait_seconds) for each in s.inputs],
+        help="Time that the program's thread waited for batches of an input.",
+    ),
+    Metric(
+        name="jax_input_batches_total", kind="counter", labels=("input",),
+        read=lambda s: [((each.name,), each.batches) for each in s.inputs],
+        help="Batches that an input gave, those included that another thread fetched.",
+    ),
+    Metric(
+        name="jax_nonfinite_total", kind="counter", labels=("name",),
+        read=lambda s: [((each.name,), each.nonfinite) for each in s.watched],
+        help="Watched values that held a NaN or an infinity.",
+    ),
+    Metric(
         name="accelerator_info", kind="info",
         labels=("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent"),
         read=_accelerators(
@@ -471,11 +600,24 @@ METRICS: tuple[Metric, ...] = (
 
 EAGER_HELP = f"{EAGER} stands for operations that JAX dispatched by themselves, outside any function."
 
+CHECKPOINT_BOUNDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0, 600.0, 1800.0, 3600.0)
+"""Buckets of checkpoint operations in seconds: 10 ms to 1 h."""
+
 PHASE_BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0,
     600.0, 1200.0, 1800.0, 3600.0,
 )  # fmt: skip
 """Buckets of compile phases in seconds: 1 ms to 1 h."""
+
+REQUEST_BOUNDS = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0,
+)  # fmt: skip
+"""Buckets of requests in seconds: 1 ms, of a warm small model, to 5 min, of a cold large one."""
+
+STEP_BOUNDS = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+)  # fmt: skip
+"""Buckets of step times in seconds: 1 ms to 5 min."""
 
 DISPATCH_BOUNDS = (
     5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 1.0, 10.0,

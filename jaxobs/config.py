@@ -109,6 +109,23 @@ class Settings:
         "`auto` is both where nobody handles the signal, which would end the program; `off` leaves it alone.",
         choices=("auto", "off", "memory", "profile", "both"),
     )  # fmt: skip
+    peak_flops: float | None = _setting(
+        None, "FLOP/s that one device can do at most, for the MFU of steps; by its data sheet (bfloat16, dense) unless "
+        "given. Give it for devices that jaxobs does not know, and for other number formats.",
+        least=1,
+    )  # fmt: skip
+    stuck_steps: float = _setting(
+        20.0, "Times its usual step time without a step after which a process of a distributed job, or one inside a "
+        "declared step, is told to be stuck; 0 for never.",
+        least=0,
+    )  # fmt: skip
+    stuck_seconds: float = _setting(
+        60.0, "Seconds that it takes at least, however short the steps are.", least=0.5, most=_DAY
+    )
+    run_id: str | None = _setting(
+        None, "Name of a run that goes on over several processes, one after the other, such as the job's; the time of "
+        "all of them is added up in a file beside the event log, with that between them and the work that was lost.",
+    )  # fmt: skip
     static_values: bool = _setting(
         True,
         "Whether reasons quote static arguments and pytree metadata by a bounded repr, and signatures in the "
@@ -188,6 +205,7 @@ def _checked(each: dataclasses.Field[Any], value: Any, source: str) -> Any:
 _KINDS = {
     "int": "whole number",
     "float": "number",
+    "float | None": "number",
     "str": "text",
     "str | None": "text",
     "bool": "truth value (1/0, true/false, yes/no, on/off)",
@@ -210,7 +228,7 @@ def _parsed(kind: str, value: Any) -> Any:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             raise TypeError
         return int(value)
-    if kind == "float":
+    if kind in ("float", "float | None"):
         if isinstance(value, bool):
             raise TypeError
         return float(value)

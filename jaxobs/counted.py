@@ -261,9 +261,17 @@ def _failed(fun: Any, stats: CallStats, error: BaseException) -> None:
     if _executes():
         next(stats.counter)
         if isinstance(error, Exception):
-            stats.failed(error)
+            known_as = user_errors.recognised(error)
+            stats.failed(error, None if known_as is None else known_as.kind)
+            if known_as is not None and known_as.kind != "out_of_memory":
+                _known_error(fun, stats, error)
     if isinstance(error, Exception) and user_errors.parsed_error(error) is not None:
         _out_of_memory(fun, stats, error)
+
+
+def _known_error(fun: Any, stats: CallStats, error: Exception) -> None:
+    known = store.current()
+    flight_recorder.of(known).recognised(error, known.name_of(stats) or naming.function_name(fun))
 
 
 def _out_of_memory(fun: Any, stats: CallStats, error: Exception) -> None:

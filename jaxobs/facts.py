@@ -110,6 +110,17 @@ TIME_CATEGORIES = (
 )
 """What every second of a process is counted as, exactly one of them."""
 
+REQUEST_COLD = ("true", "false", "unknown")
+"""Whether something compiled, or was loaded from the persistent cache, inside a request; unknown where jaxobs was not
+installed, and so saw no compilations."""
+
+REQUEST_OUTCOMES = ("ok", "client_error", "error", "cancelled")
+"""How a request ended: status below 400, below 500, from 500 on or an exception, given up by the client."""
+
+CHECKPOINT_OPERATIONS = ("save", "save_async", "restore", "wait", "phase")
+"""What a checkpoint's time was taken by: what held its caller up; all of an asynchronous save, the part in the
+background included; reading one; waiting for an earlier asynchronous save; a block of `jaxobs.phase("checkpoint")`."""
+
 MEMORY_SECTIONS = ("argument", "output", "temp", "alias", "code")
 """What a compiled program's memory is made of."""
 
@@ -132,6 +143,12 @@ OOM_CAUSES = (
     "unknown",
 )
 """Why memory ran out, as far as the report can tell."""
+
+INPUT_VERDICTS = ("input", "compute", "mixed")
+"""Which side holds a loop up: the input where most of the interval is waited for it, the rest where next to none is."""
+
+DATA_LOOKS = ("constant", "repeating", "random")
+"""How data looks that may be no real data: one value throughout, the same batches again, values drawn by chance."""
 
 
 # ----------------------------------------------------------------------------------------------- events
@@ -191,6 +208,8 @@ class Compilation(Event):
     """`file:line` of the call in the user's code."""
     fingerprint: str | None = None
     """Short hash of the lowered program, equal on every process that compiles the same."""
+    spans_processes: bool = False
+    """Whether it runs on devices of several processes: then each of them has to run it, in the same order."""
     eager: bool = False
     """Whether it is an operation that JAX dispatched by itself, outside any function of the user."""
     transform: str | None = None
@@ -250,9 +269,9 @@ class Finding(Event):
     subject: str = ""
     """What it is about inside the function: `batch['image'] dimension 0`, an operation, a call site."""
     count: int = 0
-    """Compilations that belong to it; of a leak, samples in which it grew."""
+    """Compilations that belong to it; of a leak, samples in which it grew; of an input, batches."""
     seconds: float = 0.0
-    """Time that these compilations took, all phases."""
+    """Time that these compilations took, all phases; of an input, the time waited for it."""
     since: float = 0.0
     """Time of the first of them."""
     ended: float | None = None
@@ -379,7 +398,10 @@ class OutOfMemory(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error(Event):
-    """An exception that nothing caught: the end of the program, unless it runs at a prompt."""
+    """An exception that nothing caught: the end of the program, unless it runs at a prompt.
+
+    Or one of a kind that jaxobs knows, as it leaves an instrumented function; see `uncaught`.
+    """
 
     kind: ClassVar[str] = "error"
 
@@ -391,6 +413,16 @@ class Error(Event):
     """`file:line` in the user's code, the innermost."""
     report: str | None = None
     """The text file with the last minutes before it; None where none was written, as at a prompt, which goes on."""
+    error_kind: str | None = None
+    """What it is by its text, one of `jaxobs.error_texts.KINDS`, whatever its type; None where that is not known."""
+    meaning: str | None = None
+    """What such an error says, as a sentence for a person."""
+    advice: str | None = None
+    """What to do about it."""
+    function: str | None = None
+    """The instrumented function that it left, as in `Compilation`; None where it was seen elsewhere."""
+    uncaught: bool = True
+    """False where it was seen as it left an instrumented function, and the program may have caught it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,6 +447,100 @@ class Action(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NonFinite(Event):
+    """A watched value turned NaN or infinite; told once, until it has been finite again."""
+
+    kind: ClassVar[str] = "nonfinite"
+
+    name: str
+    """As given to `jaxobs.watch`; of an error by `jax_debug_nans`, the operation or function that JAX names."""
+    what: str
+    """`nan`, `inf` or `nan and inf`."""
+    source: str = "watch"
+    """`watch`, or `debug_nans`: JAX raised an error because `jax_debug_nans` or `jax_debug_infs` is on."""
+    path: str = ""
+    """Which leaf of a pytree, as `['layer']['w']`: the first that is not finite."""
+    step: int | None = None
+    """Which call of `watch` with this name it was, from 0."""
+    program_step: int | None = None
+    """Number of the program's step at that call, from 1, over all its loops; None where it makes none."""
+    last_finite_step: int | None = None
+    """The latest one before it that was seen to be finite."""
+    exact: bool = True
+    """Whether every value in between was looked at, so that `step` is the first."""
+    nans: int = 0
+    """Elements of the leaf that are NaN."""
+    infs: int = 0
+    """Elements of the leaf that are infinite."""
+    size: int = 1
+    """Elements of the leaf."""
+    dtype: str | None = None
+    leaves: int = 1
+    """Leaves that are not finite."""
+    call_site: str | None = None
+    """`file:line` in the user's code: where it is watched, or where the error was raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataLeaf:
+    """One array of a batch."""
+
+    path: str
+    """`['image']`; empty where the batch is one array."""
+    shape: tuple[int, ...]
+    dtype: str
+    looks: str | None = None
+    """One of `DATA_LOOKS`; None where nothing speaks for that, or it could not be looked at."""
+    detail: str | None = None
+    """The same for a person: `like uniform random numbers`, `on a device: not looked at`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataReceipt:
+    """What a loop was fed with: types and a fingerprint of the first batches, never their contents."""
+
+    name: str
+    """As given to `jaxobs.data`."""
+    batches: int
+    """How many were looked at."""
+    fingerprint: str | None
+    """Short hash of bounded samples of them, equal for equal data in equal order; None where all lies on devices."""
+    leaves: tuple[DataLeaf, ...]
+    """Of the first batch. Bounded."""
+    looks: str | None = None
+    """One of `DATA_LOOKS` where the batches look like no real data, by their largest array."""
+    reason: str | None = None
+    """The same as a sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Event):
+    """Steps of one loop: those of a sample interval together, and a slow one by itself."""
+
+    kind: ClassVar[str] = "step"
+
+    loop: str
+    """Its name, as in `jaxobs.step("train")`."""
+    count: int
+    """How many steps; 1 where it is a slow one."""
+    last: int
+    """Number of the last of them in its loop, from 1."""
+    seconds: float
+    """Their time, all together. See `LoopState` for what counts as a step's."""
+    least_seconds: float
+    most_seconds: float
+    median_seconds: float
+    items: float | None = None
+    """Samples or tokens in them; None where none were told."""
+    compilations: int = 0
+    """Executables that were compiled or loaded in this time, by whatever function."""
+    slow: bool = False
+    """Whether it is one step that took far longer than its loop's usually do; it is in the others' figures as well."""
+    reason: str | None = None
+    """Of a slow one: what happened in it, as a sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest(Event):
     """What runs here: versions, and the program that was started."""
 
@@ -426,6 +552,20 @@ class Manifest(Event):
     process_count: int = 1
     hostname: str | None = None
     """The machine it runs on."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Variables of XLA, libtpu and NCCL that are set; those of an allow-list, no others."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """JAX's options with plain values, whatever set them."""
+    commit: str | None = None
+    """The commit that the program's directory was at; whether files were changed since is not known."""
+    platform: str | None = None
+    """JAX's default backend; None until the program has woken it, when the manifest is told again."""
+    devices: Mapping[str, int] = field(default_factory=dict)
+    """Devices of the default backend in the whole job, by kind."""
+    devices_by_process: Mapping[str, int] = field(default_factory=dict)
+    """The same by process index."""
+    data: tuple[DataReceipt, ...] = ()
+    """What `jaxobs.data` has seen of the input. Known after the first batches: the manifest is told again then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,6 +602,8 @@ class FunctionState:
     """Requests to the persistent cache by result."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Calls that raised, by the exception's type."""
+    error_kinds: Mapping[str, int] = field(default_factory=dict)
+    """Of these calls, those whose error is known by its text, by kind (`jaxobs.error_texts.KINDS`)."""
     fastpath_misses: Mapping[str, int] = field(default_factory=dict)
     """Calls that JAX dispatched from Python although nothing compiled, by cause, one of `FASTPATH_CAUSES`."""
     fastpath_reason: str | None = None
@@ -494,6 +636,10 @@ class ProgramState:
     transform: str | None = None
     """As in `Compilation`."""
     flops: float | None = None
+    """By the compiler's count, which takes the body of a loop once, and nothing for products that a library makes."""
+    all_flops: float | None = None
+    """With every turn of its loops and the products of libraries; None until they were read, and where the program's
+    text does not tell them."""
     bytes_accessed: float | None = None
     memory: Mapping[str, int] = field(default_factory=dict)
     """Bytes by section, one of `MEMORY_SECTIONS`."""
@@ -702,6 +848,53 @@ def headroom(devices: Iterable[DeviceState]) -> Headroom | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopState:
+    """A loop of steps, by `jaxobs.step`, `jaxobs.steps`, or found as a function that is called again and again.
+
+    A step's time runs from the end of the step before it on its thread to its own: in a steady loop that is what a step
+    takes, although a device may finish it later. Evaluations, checkpoints and compilations between two steps are
+    neither's; a wait for input is the step's. The first step of a thread has the time of its scope.
+    """
+
+    name: str
+    found: bool = False
+    """Whether it is an instrumented function that is called in a loop, and its calls are the steps."""
+    steps: int = 0
+    """Steps that have ended."""
+    failed: int = 0
+    """Steps that an exception ended; they are no steps otherwise."""
+    slow: int = 0
+    """Steps that took more than three times as long as usual, and at least 0.1 s."""
+    items: float | None = None
+    """Samples or tokens so far; None where none were told."""
+    seconds: Histogram | None = None
+    """Times of all steps; None where it was found."""
+    ended: float | None = None
+    """When the last step ended."""
+    recent: tuple[float, ...] = ()
+    """Times of the latest steps, the oldest first; where it was found, the mean of each sample interval."""
+    mean_seconds: float | None = None
+    """Over the recent steps, as all that follows: the time for which the rates hold, whatever the host runs ahead."""
+    least_seconds: float | None = None
+    p50_seconds: float | None = None
+    """Percentiles; None where it was found, and below the mean where the host runs ahead and then waits."""
+    p90_seconds: float | None = None
+    p99_seconds: float | None = None
+    steps_per_second: float | None = None
+    items_per_second: float | None = None
+    calls: Mapping[str, float] = field(default_factory=dict)
+    """Calls of instrumented functions in a step, by function; looked at in some of the steps."""
+    flops: float | None = None
+    """Floating-point operations of a step on one device: of these calls, by the compiler's own count."""
+    peak_flops: float | None = None
+    """FLOP/s of one device, by its data sheet or the setting `peak_flops`."""
+    mfu: float | None = None
+    """Share of `peak_flops` that the steps use; None where it cannot be known, and when the loop has come to rest."""
+    mfu_unknown: str | None = None
+    """Why not, as a sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
     """The process that is looked at."""
 
@@ -751,6 +944,205 @@ class ObserverState:
     """Sentences for a person: listeners removed by somebody and put back, another copy of jaxobs, ..."""
 
 
+# ---- serving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCompilation:
+    """An executable that was compiled or loaded inside a request: a `Compilation` in short."""
+
+    function: str
+    cause: str
+    reason: str
+    cache: str
+    seconds: float
+    """All phases together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """One request that is told of: a cold one, or one of the slowest."""
+
+    time: float
+    """When it ended."""
+    seconds: float
+    outcome: str
+    """One of `REQUEST_OUTCOMES`."""
+    cold: str
+    """One of `REQUEST_COLD`."""
+    waited: bool = False
+    """As in `RouteState`."""
+    queue_seconds: float | None = None
+    compilations: int = 0
+    """Executables that it brought."""
+    compiled: tuple[RequestCompilation, ...] = ()
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long the latest requests of one sort took, in seconds; exact over so many of them."""
+
+    count: int
+    """Requests that the figures rest on."""
+    p50: float
+    p90: float
+    p99: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteState:
+    """The requests of one route that have ended."""
+
+    route: str
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Requests by `cold`, then by outcome: `{"true": {"ok": 2}, "false": {"ok": 998}}`."""
+    seconds: Mapping[str, Histogram] = field(default_factory=dict)
+    """Their seconds by `cold`, without the time in a queue."""
+    waited: int = 0
+    """Requests that compiled nothing, but spent most of their time while something compiled elsewhere in the process,
+    ended after it, and took at least twice their route's median once that is known: they waited for its program, or for
+    the processor."""
+    waited_seconds: float = 0.0
+    per_second: float | None = None
+    """Requests that ended, a second, over the last minute or the latest 512, whichever is shorter."""
+    warm: Latency | None = None
+    """Of the latest that neither compiled nor waited: the steady state."""
+    cold: Latency | None = None
+    """Of the latest cold ones."""
+    queued: int = 0
+    """Requests whose time in a queue was told."""
+    queue_seconds: float = 0.0
+    batches: int = 0
+    """Requests whose batch was told."""
+    batch_used: int = 0
+    """Rows of these batches that held something."""
+    batch_size: int = 0
+    """Rows of these batches."""
+    latest_cold: tuple[RequestRecord, ...] = ()
+    """With what compiled in them and why, the latest first."""
+    slowest: tuple[RequestRecord, ...] = ()
+    """Of the latest that compiled nothing, the slowest first."""
+
+    @property
+    def total(self) -> int:
+        """Requests in all."""
+        return sum(sum(by_outcome.values()) for by_outcome in self.requests.values())
+
+    def count(self, *, cold: str | None = None, outcome: str | None = None) -> int:
+        """Requests of one sort."""
+        return sum(
+            number
+            for each, by_outcome in self.requests.items() if cold in (None, each)
+            for kind, number in by_outcome.items() if outcome in (None, kind)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputState:
+    """One input that goes through `jaxobs.data`, over all its epochs."""
+
+    name: str
+    batches: int
+    """All that it gave, on whichever thread."""
+    wait_seconds: float
+    """Time that the program's thread waited for batches."""
+    elsewhere_batches: int = 0
+    """Of the batches, those taken on another thread, as a prefetcher does: nobody is known to have waited for them."""
+    elsewhere_seconds: float = 0.0
+    """Time that other threads waited for them."""
+    intervals: int = 0
+    """Latest intervals between batches that the following three are of; 0 until the warm-up is over."""
+    mean_wait_seconds: float | None = None
+    mean_interval_seconds: float | None = None
+    """From one batch to the next: the wait, and what the program does with the batch."""
+    share: float | None = None
+    """Part of the interval that is waited for input."""
+    looks: int = 0
+    """How often it was looked whether the devices still had work when a batch came; the latest."""
+    hidden: float | None = None
+    """Share of these looks in which they had: the wait cost them nothing. None where none was possible."""
+    verdict: str | None = None
+    """One of `INPUT_VERDICTS`; None until it is known, and where batches are taken on another thread."""
+    summary: str = ""
+    """The same as a sentence for a person, with the figures, or why it is not known."""
+    receipt: DataReceipt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedState:
+    """One name given to `jaxobs.watch`."""
+
+    name: str
+    calls: int
+    checked: int
+    """Values that were looked at, whole pytrees counted as one."""
+    nonfinite: int
+    """Of them, those with a NaN or an infinity."""
+    finite: bool | None
+    """Whether the latest one looked at is finite; None until one was."""
+    step: int | None = None
+    """The first call, from 0, with a value that was not finite, since it was finite last or ever."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Values not looked at, by reason: `too_large`, `deleted` (donated meanwhile), `tracing`, `too_many`."""
+
+
+# ---- where the time went
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """A run over all its attempts: processes that were started with the same `run_id`, one after the other."""
+
+    id: str
+    attempt: int
+    """Number of this process in the run, from 1."""
+    since: float
+    """When the first attempt began."""
+    wall_seconds: float
+    """From then to now, the time in which none of them ran included."""
+    seconds: Mapping[str, float]
+    """By category, over all attempts; with `down_seconds` they add up to `wall_seconds`."""
+    down_seconds: float
+    """Time in which no attempt ran: from the last that is known of one to the start of the next."""
+    redone_seconds: float | None
+    """Time in steps that an attempt made after its last checkpoint, and so were lost when it ended; None where no
+    checkpoint of the run was seen, for then it is not known what was saved."""
+    redone_steps: int | None
+    unsaved_seconds: float
+    """Time in steps since the last checkpoint: what would be lost if it ended now."""
+    unsaved_steps: int
+    goodput: float | None
+    """Share of `wall_seconds` that steps took which were not lost; None before the first step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeState:
+    """Where the time of this process went, since it was started: every second in exactly one category."""
+
+    seconds: Mapping[str, float]
+    """By category, all of `TIME_CATEGORIES`; as known now, so that one can become less: what passed for a step turned
+    out to be a compilation."""
+    counted: Mapping[str, float]
+    """The same as counters show it: none ever goes down, so that a correction takes some time to come through."""
+    category: str
+    """What goes on now."""
+    wall_seconds: float
+    """What `seconds` add up to."""
+    steps: int
+    """Steps of the thread that is charged."""
+    goodput: float | None
+    """Share of the time of this process that went into steps; None before the first. See `RunState` for lost work."""
+    lost: Mapping[str, float]
+    """Seconds that went into anything but steps, by cause, the most first: the categories, and of a run with an id,
+    over all attempts, `down` and `redone` as well."""
+    checkpoints: Mapping[str, Histogram] = field(default_factory=dict)
+    """Seconds of checkpoint operations by `CHECKPOINT_OPERATIONS`."""
+    run: RunState | None = None
+    """None where no `run_id` is set, and until the backend is awake."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The whole state at one moment."""
@@ -778,6 +1170,18 @@ class Snapshot:
     """On the fullest device, as last sampled; None where no allocator tells its limit."""
     executables: int | None = None
     """Compiled programs that are loaded, in all backends; None until one is awake."""
+    wall: TimeState | None = None
+    """Every second of this process in one category; None in what is read back from an event log."""
+    loops: tuple[LoopState, ...] = ()
+    """Loops of steps, in the order in which they began."""
+    routes: tuple[RouteState, ...] = ()
+    """Requests by route; empty where the process tells of none."""
+    requests_in_flight: int | None = None
+    """Requests that have begun and not ended; None where the process tells of none."""
+    inputs: tuple[InputState, ...] = ()
+    """What goes through `jaxobs.data`, by name."""
+    watched: tuple[WatchedState, ...] = ()
+    """What goes through `jaxobs.watch`, by name."""
 
 
 def timestamp(seconds: float) -> str:

@@ -8,9 +8,11 @@ read, and the program waits two seconds at most.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import weakref
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from jaxobs import (
@@ -23,19 +25,22 @@ from jaxobs import (
     user_errors,
 )
 from jaxobs import signature as signatures
-from jaxobs.facts import EAGER, Compilation, Error, OutOfMemory
+from jaxobs.facts import EAGER, Compilation, Error, NonFinite, OutOfMemory
 from jaxobs.guard import guard, guarded
 from jaxobs.internals import Call
 from jaxobs.last_minutes import Ending
 from jaxobs.oom_texts import OomText
 from jaxobs.report_files import ReportFiles, folder_of
 from jaxobs.store import Store
+from jaxobs.watched import Watched
 
 BURST = 3
 REFILL_SECONDS = 10.0
 """Full reports in a row, and time until there is one more: programs that try sizes out run out of memory often."""
 MOST_MESSAGE = 4000
 MOST_ERROR_MESSAGE = 2000
+MOST_OF_KIND = 20
+"""Errors of one kind that are told one by one as they leave an instrumented function; all are counted."""
 MOST_LEAVES = 12
 MOST_THREADS = 12
 UNKNOWN = "<unknown>"
@@ -52,6 +57,10 @@ class Seen:
     """The stage, where the text alone says only that an array was not allocated."""
 
 
+class _OfKind(Counter[str]):
+    """Errors that left instrumented functions, by kind; see `Store.part`."""
+
+
 class FlightRecorder:
     """Turns exceptions and the end of one process into reports. Safe for threads."""
 
@@ -65,6 +74,8 @@ class FlightRecorder:
         self._lock = threading.RLock()
         self._known = user_errors.Known()
         self._uncaught = user_errors.Known()
+        self._known_kinds = user_errors.Known()
+        self._nonfinite = user_errors.Known()
         self._oom_files = ReportFiles(self._store, "out-of-memory")
         self._end_files = ReportFiles(self._store, "last-minutes")
         self._ended = False
@@ -98,13 +109,38 @@ class FlightRecorder:
             self.saw(error)
         report = self.ended(error) if ending else None
         if isinstance(error, Exception):
-            told = self._store.settings.static_values
-            self._store.record(
-                Error(
-                    time=time.time(), error=type(error).__name__, call_site=user_errors.call_site(error),
-                    message=user_errors.text(error)[:MOST_ERROR_MESSAGE] if told else None, report=report,
-                )
-            )  # fmt: skip
+            self._store.record(replace(self._error(error), report=report))
+
+    @guard("flight_recorder.recognised")
+    def recognised(self, error: Exception, function: str | None) -> None:
+        """Records an exception of a known kind as it leaves an instrumented function; of many of a kind the first."""
+        kind = user_errors.recognised(error)
+        if kind is None or not self._known_kinds.is_new(error):
+            return
+        with self._lock:
+            of_kind = self._store.part(_OfKind)
+            of_kind[kind.kind] += 1
+            told = of_kind[kind.kind] <= MOST_OF_KIND
+        if told:
+            self._store.record(replace(self._error(error), function=function, uncaught=False))
+        else:
+            self._store.drop("errors")
+
+    def _error(self, error: Exception) -> Error:
+        """What is told of an exception; of one by `jax_debug_nans` also that a value is not finite."""
+        kind = user_errors.recognised(error)
+        text = user_errors.text(error)
+        event = Error(
+            time=time.time(), error=type(error).__name__, call_site=user_errors.call_site(error),
+            message=text[:MOST_ERROR_MESSAGE] if self._store.settings.static_values else None,
+        )  # fmt: skip
+        if kind is None:
+            return event
+        if kind.kind == "nonfinite" and self._nonfinite.is_new(error):
+            found = _nonfinite(error, event.call_site)
+            self._store.part(Watched).raised(found.name)
+            self._store.record(found)
+        return replace(event, error_kind=kind.kind, meaning=kind.meaning, advice=kind.advice)
 
     def ignore(self, error: BaseException) -> None:
         """An exception of the time before: it is not to be told."""
@@ -213,6 +249,23 @@ def _ending(by: BaseException | str, values: bool) -> Ending:
         call_site=user_errors.call_site(by), traceback=user_errors.traceback_lines(by),
         causes=tuple(f"{_named(each, values)} at {user_errors.call_site(each) or '?'}" for each in causes),
     )  # fmt: skip
+
+
+_BY_DEBUG_NANS = re.compile(r"invalid value \((?P<what>nan|inf)\) encountered in (?P<name>\S+)")
+
+
+def _nonfinite(error: Exception, call_site: str | None) -> NonFinite:
+    """What `jax_debug_nans` has found, by the text of its error."""
+    found = next(
+        (match for each in user_errors.chain(error) if (match := _BY_DEBUG_NANS.search(user_errors.text(each)))), None
+    )
+    return NonFinite(
+        time=time.time(),
+        name=found["name"].rstrip(".") if found else UNKNOWN,
+        what=found["what"] if found else "nan",
+        source="debug_nans",
+        call_site=call_site,
+    )
 
 
 def _named(error: BaseException, values: bool) -> str:

@@ -19,6 +19,7 @@ from jaxobs.facts import (
     Event,
     Finding,
     FunctionState,
+    NonFinite,
     OutOfMemory,
     Snapshot,
     timestamp,
@@ -151,11 +152,22 @@ def _sentence(event: Event) -> str | None:
         wanted = "" if event.wanted_bytes is None else f", {human(event.wanted_bytes)} wanted"
         cause = f": {event.causes[0].summary}" if event.causes else ""
         return f"out of memory {event.function}{wanted}{f', see {event.report}' if event.report else ''}{cause}"
+    if isinstance(event, NonFinite):
+        return nonfinite(event)
     if isinstance(event, Error):
-        return f"error {event.error}{f' at {event.call_site}' if event.call_site else ''}"
+        kind = f" ({event.error_kind})" if event.error_kind else ""
+        return f"error {event.error}{kind}{f' at {event.call_site}' if event.call_site else ''}"
     if isinstance(event, Action):
         return f"action {event.name}, {event.result}{f': {event.path}' if event.path else ''}"
     return None
+
+
+def nonfinite(event: NonFinite) -> str:
+    """What turned NaN or infinite, and when, in a few words."""
+    path = f"{event.name}{event.path}"
+    first = "at" if event.exact else "at or before"
+    step = "" if event.step is None else f" {first} call {event.step} of watch"
+    return f"{path} is {event.what}{step}{', told by jax_debug_nans' if event.source == 'debug_nans' else ''}"
 
 
 def _history(device: DeviceState, end: float) -> str | None:

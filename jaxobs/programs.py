@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import hlo_text, internals
+from jaxobs import hlo_products, hlo_text, internals
 from jaxobs.facts import Compilation, Finding, needed
 from jaxobs.guard import guarded
 from jaxobs.oom_texts import human
@@ -86,17 +86,23 @@ class Programs:
     def _read(self, function: str, pending: _Pending, executable: Any) -> None:
         kinds: dict[str, int] = {}
         collectives: dict[str, int] = {}
+        missing: float | None = 0.0
         for text in internals.executables.optimised(executable):
             for total, of_text in zip((kinds, collectives), hlo_text.read(text), strict=True):
                 for key, number in of_text.items():
                     total[key] = total.get(key, 0) + number
+            more = hlo_products.left_out(text)
+            missing = None if missing is None or more is None else missing + more
         found: dict[str, Any] = {}
         if kinds:
             found |= {"instructions": kinds, "collective_bytes": collectives}
         else:
             self._store.drop("programs_unread")
+        costs = _costs(executable)
         if not pending.costs_known:
-            found |= _costs(executable)
+            found |= costs
+        if kinds and missing is not None and (costs["flops"] is not None or missing):
+            found["all_flops"] = (costs["flops"] or 0.0) + missing
         self._store.set_program(function, pending.compiled, **found)
 
     def _warn(self, event: Compilation, executable: Any) -> None:

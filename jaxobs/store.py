@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 from jaxobs import config, guard, internals
 from jaxobs.call_stats import CallStats, MutableHistogram, label
 from jaxobs.catalogue import PHASE_BOUNDS
+from jaxobs.checkpoints import Checkpoints
 from jaxobs.config import Settings
 from jaxobs.errors import SettingError
 from jaxobs.facts import (
@@ -42,6 +43,12 @@ from jaxobs.facts import (
     Snapshot,
     headroom,
 )
+from jaxobs.input_waits import Inputs
+from jaxobs.routes import Routes
+from jaxobs.runs import Runs, time_state
+from jaxobs.utilization import ProgramFlops, loop_states
+from jaxobs.wall import Wall
+from jaxobs.watched import Watched
 
 E = TypeVar("E", bound=Event)
 T = TypeVar("T")
@@ -82,6 +89,7 @@ class _Function:
             phase_counts=dict(self.phase_counts),
             cache=dict(self.cache),
             errors={} if stats is None else stats.errors(),
+            error_kinds={} if stats is None else stats.error_kinds(),
             fastpath_misses=falls,
             fastpath_reason=why,
             fastpath_watched=stats is not None and stats.watched,
@@ -264,6 +272,7 @@ class Store:
         """What a snapshot keeps of an event."""
         if isinstance(event, Compilation):
             self._add_compilation(event)
+            self.part(ProgramFlops).see(event)
         elif isinstance(event, CacheLookup):
             self._saved_seconds += max(0.0, event.saved_seconds or 0.0)
         elif isinstance(event, Finding):
@@ -278,8 +287,19 @@ class Store:
         if not self._placed:
             with guard.guarded("process_index"):
                 self._placed = internals.backends_awake()
-                self._process = internals.process_index_and_count()
+                before, self._process = self._process, internals.process_index_and_count()
+                if before[0] != self._process[0]:
+                    self._relabel(self._process[0])
         return self._process
+
+    def _relabel(self, index: int) -> None:
+        """Events of the time before this process had joined its job were its own too."""
+        with self._lock:
+            for ring in self._rings.values():
+                known = [dataclasses.replace(event, process_index=index) for event in ring.events]
+                ring.events = deque(known, maxlen=ring.events.maxlen)
+            for key, finding in self._findings.items():
+                self._findings[key] = dataclasses.replace(finding, process_index=index)
 
     def _add_compilation(self, event: Compilation) -> None:
         row = self._row(EAGER if event.eager else event.function)
@@ -399,6 +419,7 @@ class Store:
     def nothing_open(self) -> None:
         """Forgets the open phases: their ends were lost."""
         self._open.clear()
+        self.part(Wall).nothing_open()
 
     def set_device(self, state: DeviceState, memory: DeviceMemory) -> None:
         """A sample of one device; its history keeps the latest ones, and ever fewer of the older."""
@@ -453,6 +474,7 @@ class Store:
         Each kind has its own bound, so that frequent ones do not push out the rare. For one kind the number that is no
         longer kept is exact when `since` is 0 or is not older than what is kept, and too high in between.
         """
+        self._place()
         with self._lock:
             newest = self._sequence
             rings = list(self._rings.values()) if kind is None else [r for k, r in self._rings.items() if k == kind]
@@ -498,6 +520,9 @@ class Store:
         enabled, directory = internals.persistent_cache()
         index, count = self._place()
         platform, hostname = internals.default_platform(), socket.gethostname()
+        routes, in_flight = self.part(Routes).frozen(), self.part(Routes).in_flight()
+        wall = time_state(self.part(Wall), self.part(Checkpoints), self.part(Runs))
+        inputs, watched = self.part(Inputs).frozen(), self.part(Watched).frozen()
         with self._lock:
             return Snapshot(
                 time=time.time(),
@@ -511,7 +536,7 @@ class Store:
                     versions=dict(self._versions),
                     platform=platform,
                 ),
-                functions=tuple(row.frozen() for row in self._functions.values()),
+                functions=(functions := tuple(row.frozen() for row in self._functions.values())),
                 phases={phase: histogram.frozen() for phase, histogram in self._phases.items()},
                 in_progress=self._in_progress(),
                 devices=tuple(self._devices.values()),
@@ -533,12 +558,18 @@ class Store:
                     notes=tuple(self._notes),
                 ),
                 last_sequence=self._sequence,
+                wall=wall,
                 findings=tuple(reversed(self._findings.values())),
                 array_groups=self._array_groups,
                 headroom=headroom(self._devices.values()),
                 executables=self._executables,
                 accelerators=self.snapshot_accelerators(),
                 last_out_of_memory=self._last_out_of_memory,
+                loops=loop_states(self.part, functions, self._devices.values(), self.settings.peak_flops),
+                routes=routes,
+                inputs=inputs,
+                watched=watched,
+                requests_in_flight=in_flight,
             )
 
     def _in_progress(self) -> tuple[OpenCompilation, ...]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-from jaxobs import oom_texts
+from jaxobs import error_texts, oom_texts
+from jaxobs.error_texts import ErrorKind
 from jaxobs.internals.source_files import is_jax, is_own, is_plumbing
 from jaxobs.oom_texts import OomText
 
@@ -170,3 +171,16 @@ class Known:
             alive = [each for each in self._known if each[0] is None or each[0]() is not None]
             self._known = [*alive[-_MOST_KNOWN:], (reference, id(error), said, now)]
         return True
+
+
+def recognised(error: BaseException) -> ErrorKind | None:
+    """What kind of error it is, or one that it was raised from; None where that is not known."""
+    for each in chain(error):
+        parsed = parsed_error(each)
+        if parsed is not None and not parsed.harmless:
+            return error_texts.BY_NAME["out_of_memory"]
+        types = tuple(kind.__name__ for kind in type(each).__mro__)
+        found = error_texts.recognise(types, text(each)) if isinstance(each, Exception) else None
+        if found is not None:
+            return found
+    return None

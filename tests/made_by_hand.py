@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from typing import Any
 
 from jaxobs import guard
+from jaxobs.checkpoints import Checkpoints, Mark
 from jaxobs.facts import (
     AcceleratorProcess,
     AcceleratorState,
@@ -15,7 +18,13 @@ from jaxobs.facts import (
     OpenCompilation,
     OutOfMemory,
 )
+from jaxobs.input_waits import Inputs
+from jaxobs.loops import Loops
+from jaxobs.routes import Ended, Routes
+from jaxobs.runs import Earlier, Runs
 from jaxobs.store import Store
+from jaxobs.wall import Wall
+from jaxobs.watched import Watched
 
 PHASES = {"trace": 0.02, "lower": 0.01, "compile": 0.3}
 
@@ -29,6 +38,7 @@ def compilation(function: str = "train.step", **fields: Any) -> Compilation:
 def full_store() -> Store:
     """A store in which every metric of the catalogue has something to say."""
     store = Store()
+    make_time(store)
     sizes = {"argument": 5, "output": 4, "temp": 3, "alias": 2, "code": 1}
     store.record(compilation(cache="miss", uncached_because="too_fast"))
     store.set_holdings((), 4)
@@ -62,7 +72,54 @@ def full_store() -> Store:
     store.drop("max_functions")
     store.collect_seconds = 0.004
     guard.internal_error("place", ValueError("made by hand"))
+    make_steps(store)
+    make_requests(store)
+    make_input(store)
     return store
+
+
+def make_requests(store: Store, route: str = "/predict") -> None:
+    """Two requests of a route that have ended, a cold and a steady one, and a third that is under way."""
+    routes = store.part(Routes)
+    for _ in range(3):
+        routes.begun()
+    for cold, seconds in (("true", 1.5), ("false", 0.004)):
+        routes.ended()
+        routes.route(route).add(Ended(time.perf_counter(), seconds, "ok", cold, 0.25, (3, 4), int(cold == "true")))
+
+
+def make_input(store: Store, name: str = "train") -> None:
+    """An input that gave two batches, and a watched value that was not finite once."""
+    meter, watched = store.part(Inputs).meter(name), store.part(Watched)
+    meter.waits += [(0.0, 0.5, 0.0, True), (1.0, 1.25, 0.5, True)]
+    watched.take(watched.add("loss", "train.py:7"), float("nan"))
+    watched.look()
+
+
+def make_time(store: Store) -> None:
+    """An account of time that stands still: preparations, a step and a checkpoint, of a run's second attempt."""
+    now = 0.0
+    wall = store._parts[Wall] = Wall(lambda: now, age=90.0)
+    scope = wall.enter("step")
+    now = 10.0
+    wall.leave(scope)
+    checkpoints, runs = store.part(Checkpoints), store.part(Runs)
+    checkpoints.observe("save", 2.5)
+    checkpoints.saved(Mark())
+    runs.id, runs.earlier = "made by hand", Earlier(attempts=1, since=1.0, down_seconds=20.0)
+
+
+def make_steps(store: Store, name: str = "train", seconds: float = 0.01, count: int = 5) -> None:
+    """Steps of a loop, each of so many seconds and with 32 items, that call `train.step` once."""
+    store.configure(dataclasses.replace(store.settings, peak_flops=1e6))
+    loop, now = store.part(Loops).loop(name, store.part(Wall), store.calls), time.perf_counter()
+    loop.marks += [
+        (0, now - (n + 1) * seconds, now - n * seconds, 0.0, 0.0, 32, True, {"train.step": 1})
+        for n in reversed(range(count))
+    ]
+    for function in store.snapshot(fresh=False).functions:
+        if function.program is not None:
+            store.set_program(function.name, function.program.time, all_flops=12.0)
 
 
 def accelerator(**fields: Any) -> AcceleratorState:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
+from types import ModuleType
 from typing import NoReturn
 
 import pytest
@@ -37,3 +39,11 @@ def program(name: str) -> str:
     if path is None:
         missing(f"`{name}` is not installed. On Debian: apt-get install {DEBIAN_PACKAGES.get(name, name)}")
     return path
+
+
+def package(name: str) -> ModuleType:
+    """A Python package that the group `serving` brings."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        missing(f"`{name}` is not installed: pip install --group serving")

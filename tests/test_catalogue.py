@@ -42,6 +42,23 @@ CONTRACT = {
     "jax_program_flops": ("gauge", ("function",)),
     "jax_program_instructions": ("gauge", ("function", "kind")),
     "jax_executables": ("gauge", ()),
+    "jax_steps_total": ("counter", ("loop",)),
+    "jax_step_seconds": ("histogram", ("loop",)),
+    "jax_step_items_total": ("counter", ("loop",)),
+    "jax_step_mfu_ratio": ("gauge", ("loop",)),
+    "jax_time_seconds_total": ("counter", ("category",)),
+    "jax_goodput_ratio": ("gauge", ("scope",)),
+    "jax_run_lost_seconds": ("gauge", ("cause",)),
+    "jax_checkpoint_seconds": ("histogram", ("operation",)),
+    "jax_requests_total": ("counter", ("route", "cold", "outcome")),
+    "jax_request_seconds": ("histogram", ("route", "cold")),
+    "jax_request_waited_seconds": ("summary", ("route",)),
+    "jax_request_queue_seconds": ("summary", ("route",)),
+    "jax_request_batch_rows_total": ("counter", ("route", "rows")),
+    "jax_requests_in_flight": ("gauge", ()),
+    "jax_input_wait_seconds_total": ("counter", ("input",)),
+    "jax_input_batches_total": ("counter", ("input",)),
+    "jax_nonfinite_total": ("counter", ("name",)),
     "accelerator_info": ("info", ("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent")),
     "accelerator_up": ("gauge", ("device",)),
     "accelerator_utilization_ratio": ("gauge", ("device",)),
@@ -138,7 +155,7 @@ def test_buckets_span_what_the_contract_says() -> None:
     """Compile phases from a millisecond to an hour, in order and without repetition."""
     bounds = catalogue.PHASE_BOUNDS
     assert (bounds[0], bounds[-1]) == (0.001, 3600.0)
-    for each in (bounds, catalogue.DISPATCH_BOUNDS):
+    for each in (bounds, catalogue.DISPATCH_BOUNDS, catalogue.STEP_BOUNDS):
         assert list(each) == sorted(set(each))
 
 

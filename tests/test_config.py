@@ -39,6 +39,7 @@ def test_every_setting_can_come_from_its_variable(each: dataclasses.Field[Any]) 
     texts = {
         "int": "7",
         "float": "7.5",
+        "float | None": "7.5",
         "str": "text",
         "str | None": "text",
         "bool": "off",
@@ -47,6 +48,7 @@ def test_every_setting_can_come_from_its_variable(each: dataclasses.Field[Any]) 
     values = {
         "int": 7,
         "float": 7.5,
+        "float | None": 7.5,
         "str": "text",
         "str | None": "text",
         "bool": False,

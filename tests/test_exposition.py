@@ -11,7 +11,7 @@ from typing import Any
 
 import prometheus_client
 import pytest
-from made_by_hand import compilation, full_store
+from made_by_hand import compilation, full_store, make_time
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from requirements import program
@@ -161,7 +161,7 @@ def test_what_was_rendered_before_is_never_stale() -> None:
             DeviceState(device="gpu:0", id=0, platform="gpu", device_kind="Fake", process_index=0),
             DeviceMemory(time=3.0, device="gpu:0", in_use_bytes=4),
         ),
-        lambda: store.reset(),
+        lambda: (store.reset(), make_time(store)),
     ]
     for change in changes:
         change()
@@ -184,6 +184,7 @@ def test_families_that_did_not_change_are_not_rendered_again(monkeypatch: pytest
 def test_counters_never_decrease_under_load() -> None:
     """Twelve scrapers and four writers: each scraper sees each counter and bucket only rise."""
     store = Store()
+    make_time(store)
     renderer = Renderer(store)
     stop = threading.Event()
     wrong: list[str] = []

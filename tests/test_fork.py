@@ -225,10 +225,10 @@ def test_a_child_of_a_parent_without_jax_is_seen_when_it_imports_jax(tmp_path: p
     )
     child, compiled = map(int, out.split())
     assert compiled == 1
-    assert _by_pid(tmp_path)[child] in (
-        ["manifest", "compilation", "exit"],
-        ["manifest", "compilation", "memory", "exit"],
-    )
+    first, *others, end = _by_pid(tmp_path)[child]
+    assert (first, end) == ("manifest", "exit")
+    # A last sample, where there was time for it, tells of memory and, in a manifest, of the devices.
+    assert [each for each in others if each not in ("memory", "manifest")] == ["compilation"]
 
 
 def test_a_fork_while_every_lock_is_taken(tmp_path: pathlib.Path) -> None:

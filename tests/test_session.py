@@ -36,6 +36,10 @@ from jaxobs.store import Store
 pytestmark = pytest.mark.usefixtures("fresh")
 
 
+OURS = 5
+"""Listeners of compilations (three) and of checkpoints (two)."""
+
+
 def _listeners() -> list[Any]:
     lists = ("_event_listeners", "_event_duration_secs_listeners", "_scalar_listeners")
     return [each for name in lists for each in getattr(monitoring, name)]
@@ -68,7 +72,7 @@ def test_installing_twice_sees_everything_once() -> None:
     before = _listeners()
     for _ in range(3):
         jaxobs.install()
-    assert len(_listeners()) == len(before) + 3
+    assert len(_listeners()) == len(before) + OURS
     assert _threads().count("jaxobs-sampler") == 1
     _compile()
     assert list(_functions().values()) == [1]
@@ -88,7 +92,7 @@ def test_threads_that_install_at_once_make_one_session() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(_listeners()) == before + 3
+    assert len(_listeners()) == before + OURS
     assert _threads().count("jaxobs-sampler") == 1
 
 

@@ -16,15 +16,20 @@ from jaxobs import internals
 from jaxobs.action_types import Job, Outcome, Parameter, Refused
 from jaxobs.errors import ParameterError
 from jaxobs.guard import guarded
+from jaxobs.loops import Loops
 from jaxobs.store import Store
 
 NAME = "profile"
 ABOUT = "A trace of what host and devices do in the next steps, for XProf, TensorBoard or Perfetto."
 PARAMETERS = (
-    Parameter("steps", int, 5, "Steps to trace: calls of one instrumented function.", least=1, most=1000),
+    Parameter(
+        "steps", int, 5, "Steps to trace: of one loop (`jaxobs.step`), else calls of one instrumented function.",
+        least=1, most=1000,
+    ),
     Parameter(
         "function", str, None,
-        "Instrumented function whose calls are the steps; unless given, the one that is called most.",
+        "Loop whose steps count, where there are any, else the instrumented function whose calls are the steps; unless "
+        "given, the one that goes on most.",
     ),
     Parameter(
         "seconds", float, None,
@@ -44,17 +49,19 @@ _MOST_NAMED = 20
 
 
 def steps_made(store: Store) -> Mapping[str, int]:
-    """How many steps were made so far, by what they are counted by: the calls of each instrumented function."""
-    return store.calls()
+    """How many steps were made so far: of each loop that the program tells of, else calls of instrumented functions."""
+    return store.part(Loops).steps() or store.calls()
 
 
 def check(store: Store, values: Mapping[str, Any]) -> None:
     """Refuses a function whose calls nobody counts.
 
     Raises:
-      ParameterError: the function is not instrumented; the message lists those that are.
+      ParameterError: no loop has that name, or the function is not instrumented; the message lists those there are.
     """
     function, known = values["function"], sorted(steps_made(store))
+    if function is not None and function not in known and store.part(Loops).any:
+        raise ParameterError(f"`function` is {function!r:.200}, which is no loop here. Loops: {', '.join(known)}.")
     if function is not None and function not in known:
         listed = ", ".join(known[:_MOST_NAMED]) or "none, see `jaxobs.jit`, `jaxobs.instrument` and `--instrument`"
         raise ParameterError(f"`function` is {function!r:.200}, which is not instrumented. Instrumented: {listed}.")

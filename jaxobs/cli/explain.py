@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxobs import client, story, terminal
 from jaxobs.errors import JaxobsError, MissingExtraError
-from jaxobs.facts import CacheLookup, Compilation, Error, Manifest, OutOfMemory, as_event, plain
+from jaxobs.facts import CacheLookup, Compilation, Error, Manifest, NonFinite, OutOfMemory, as_event, plain
 from jaxobs.story import Story
 
 HELP = "say what a process compiled and why, with findings and advice; from its address or its event log"
@@ -79,12 +79,13 @@ def _ask(url: str) -> story.ProcessEvents:
         process_count=snapshot.process.process_count,
     )
     process.findings = list(snapshot.findings)
-    for kind in (Compilation.kind, CacheLookup.kind, OutOfMemory.kind, Error.kind):
+    for kind in (Compilation.kind, CacheLookup.kind, OutOfMemory.kind, NonFinite.kind, Error.kind):
         page = client.fetch_events(url, kind=kind)
         process.missing += page.dropped
         process.compilations += [each for each in page.events if isinstance(each, Compilation)]
         process.lookups += [each for each in page.events if isinstance(each, CacheLookup)]
         process.out_of_memory += [each for each in page.events if isinstance(each, OutOfMemory)]
+        process.nonfinite += [each for each in page.events if isinstance(each, NonFinite)]
         process.errors += [each for each in page.events if isinstance(each, Error)]
     return process
 

@@ -10,7 +10,7 @@ import math
 import textwrap
 from typing import Any
 
-from jaxobs import actions, facts, leaks, patterns, programs
+from jaxobs import actions, facts, fleet, input_findings, leaks, patterns, programs
 from jaxobs.action_types import Parameter
 from jaxobs.catalogue import EAGER_HELP, METRICS, Metric
 from jaxobs.config import PREFIX, Settings
@@ -94,7 +94,7 @@ def _events() -> str:
 
 
 def _findings() -> str:
-    kinds = (*patterns.known(), *leaks.known(), programs)
+    kinds = (*patterns.known(), *leaks.known(), *fleet.known(), *input_findings.known(), programs)
     rows = [f"| `{each.NAME}` | {each.ABOUT} | {each.TOLD_WHEN} |" for each in kinds]
     return (
         f"{_HEAD}\n# Findings\n\nPatterns over time, told as events of the kind `finding`. "
@@ -137,6 +137,7 @@ _TYPES = {
     "tuple[AcceleratorState, ...]": "list of `accelerators` as in the snapshot",
     "tuple[ArrayGroup, ...]": "list of `{shape, dtype, sharding, memory_kind, count, bytes_per_device}`",
     "tuple[OomCause, ...]": "list of `{cause, summary, advice, evidence}`",
+    "tuple[DataReceipt, ...]": "list of `{name, batches, fingerprint, leaves, looks, reason}`",
     "tuple[float, ...]": "list of numbers",
     "tuple[str, ...]": "list of texts",
     "tuple[int, ...]": "list of integers",

@@ -10,13 +10,16 @@ from jaxobs.internals import cache_keys as cache_keys
 from jaxobs.internals import cache_lookups as cache_lookups
 from jaxobs.internals import cache_state as cache_state
 from jaxobs.internals import context as context
+from jaxobs.internals import distributed as distributed
 from jaxobs.internals import executables as executables
 from jaxobs.internals import flax_graphs as flax_graphs
+from jaxobs.internals import orbax_events as orbax_events
 from jaxobs.internals import scopes as scopes
 from jaxobs.internals.backends import UNTOLD as UNTOLD
 from jaxobs.internals.backends import allocator as allocator
 from jaxobs.internals.backends import backends_awake as backends_awake
 from jaxobs.internals.backends import clients as clients
+from jaxobs.internals.backends import computing as computing
 from jaxobs.internals.backends import default_platform as default_platform
 from jaxobs.internals.backends import device_name as device_name
 from jaxobs.internals.backends import process_index_and_count as process_index_and_count
@@ -26,6 +29,7 @@ from jaxobs.internals.calls import Call as Call
 from jaxobs.internals.calls import Held as Held
 from jaxobs.internals.calls import called as called
 from jaxobs.internals.capabilities import probe as probe
+from jaxobs.internals.configuration import options as options
 from jaxobs.internals.fastpath import sees_falls as sees_falls
 from jaxobs.internals.frames import Miss as Miss
 from jaxobs.internals.frames import Phase as Phase
@@ -48,9 +52,11 @@ from jaxobs.internals.listeners import register as register
 from jaxobs.internals.listeners import unregister as unregister
 from jaxobs.internals.programs import fingerprint as fingerprint
 from jaxobs.internals.programs import fingerprint_and_whether_in_key as fingerprint_and_whether_in_key
+from jaxobs.internals.programs import spans_processes as spans_processes
 from jaxobs.internals.traces import forget_trace as forget_trace
 from jaxobs.internals.traces import running_trace as running_trace
 from jaxobs.internals.tracing import TraceState as TraceState
 from jaxobs.internals.tracing import hide_frames as hide_frames
 from jaxobs.internals.tracing import is_jit_function as is_jit_function
 from jaxobs.internals.tracing import trace_state as trace_state
+from jaxobs.internals.trees import tree_util as tree_util

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -73,6 +74,20 @@ def process_index_and_count() -> tuple[int, int]:
             count = max(count, client.process_index() + 1, *(d.process_index + 1 for d in client.devices()))
             index = max(index, client.process_index())
     return index, count
+
+
+def computing() -> bool | None:
+    """Whether a device still has work of this process: an array that is not there yet; None until a backend is awake.
+
+    Arrays are asked, the newest first, and nothing is waited for.
+    """
+    awake = clients()
+    for client in awake:
+        for array in client.live_arrays():
+            with contextlib.suppress(RuntimeError):  # deleted meanwhile
+                if not array.is_deleted() and not array.is_ready():
+                    return True
+    return False if awake else None
 
 
 def device_name(device: Any) -> str:

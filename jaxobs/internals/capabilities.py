@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxobs.guard import guarded
 from jaxobs.internals.cache_keys import can_tell
+from jaxobs.internals.distributed import can_talk
 from jaxobs.internals.fastpath import sees_falls
 from jaxobs.internals.tracing import trace_state
 
@@ -19,6 +20,7 @@ _NAMES = (
     "backends",
     "persistent_cache",
     "cache_keys",
+    "other_processes",
 )
 
 
@@ -48,6 +50,8 @@ def probe() -> dict[str, bool]:
         found["persistent_cache"] = hasattr(cache, "_cache")
     with guarded("probe"):
         found["cache_keys"] = can_tell()
+    with guarded("probe"):
+        found["other_processes"] = can_talk()
     return found
 
 

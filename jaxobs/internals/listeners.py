@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,14 +32,11 @@ class Listeners:
 
     event: Callable[..., None]
     ended: Callable[..., None]
-    started: Callable[..., None]
+    started: Callable[..., None] | None = None
 
     def pairs(self) -> list[tuple[str, Callable[..., None]]]:
-        return [
-            ("_event_listeners", self.event),
-            ("_event_duration_secs_listeners", self.ended),
-            ("_scalar_listeners", self.started),
-        ]
+        found = [("_event_listeners", self.event), ("_event_duration_secs_listeners", self.ended)]
+        return found if self.started is None else [*found, ("_scalar_listeners", self.started)]
 
 
 def register(listeners: Listeners) -> int:
@@ -69,10 +67,13 @@ def other_copies(listeners: Listeners) -> list[str]:
     from jax._src import monitoring
 
     ours = {callback for _, callback in listeners.pairs()}
+    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
     found = set()
     for name, _ in listeners.pairs():
         for callback in getattr(monitoring, name, None) or []:
             code = getattr(callback, "__code__", None) or getattr(getattr(callback, "__func__", None), "__code__", None)
-            if callback not in ours and getattr(callback, "__module__", "").split(".")[0] == "jaxobs" and code:
+            if callback in ours or getattr(callback, "__module__", "").split(".")[0] != "jaxobs" or not code:
+                continue
+            if not os.path.abspath(code.co_filename).startswith(here):
                 found.add(code.co_filename)
     return sorted(found)

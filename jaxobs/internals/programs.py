@@ -6,6 +6,8 @@ import hashlib
 import io
 from typing import Any
 
+from jaxobs.internals.executables import devices
+
 
 def fingerprint(module: Any) -> str | None:
     """Short hash of a lowered program without its source locations: equal wherever the program is."""
@@ -59,3 +61,16 @@ def _remove_pointers(operation: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     operation.walk(remove)
+
+
+def spans_processes(module: Any, executable: Any) -> bool:
+    """Whether a program runs on devices of other processes too, so that all of them have to run it."""
+    here = len(devices(executable))
+    if module is None or not here:
+        return False
+    attributes = module.operation.attributes
+    count = 1
+    for name in ("mhlo.num_partitions", "mhlo.num_replicas"):
+        if name in attributes:
+            count *= int(attributes[name].value)
+    return count > here

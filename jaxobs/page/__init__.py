@@ -14,7 +14,7 @@ import json
 import re
 from importlib import resources
 
-from jaxobs.facts import CAUSES, EAGER, MEMORY_SECTIONS, OTHER, PHASES, THROTTLE_REASONS
+from jaxobs.facts import CAUSES, EAGER, MEMORY_SECTIONS, OTHER, PHASES, THROTTLE_REASONS, TIME_CATEGORIES
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -72,6 +72,7 @@ def _vocabulary() -> str:
         "EAGER": EAGER,
         "OTHER": OTHER,
         "THROTTLE_REASONS": THROTTLE_REASONS,
+        "TIME_CATEGORIES": TIME_CATEGORIES,
     }
     return "\n".join(
         f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in words.items()

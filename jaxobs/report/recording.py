@@ -26,6 +26,7 @@ from jaxobs.facts import (
     Exit,
     Finding,
     Manifest,
+    NonFinite,
     OutOfMemory,
     ProcessState,
     Snapshot,
@@ -55,7 +56,8 @@ _MOST_TEXT = 1_000
 MARKS: Mapping[type[Event], tuple[str, ...]] = {
     Manifest: ("program", "versions"),
     Exit: ("reason", "detail", "code", "report"),
-    Error: ("error", "message", "call_site", "report"),
+    NonFinite: ("name", "path", "what", "step", "call_site"),
+    Error: ("error", "error_kind", "message", "call_site", "report"),
     Action: ("name", "origin", "result", "detail", "path", "bytes", "seconds"),
     OutOfMemory: ("function", "stage", "error", "message", "device", "call_site", "wanted_bytes", "report"),
     Finding: ("id", "finding", "function", "subject", "summary", "since"),
@@ -133,7 +135,9 @@ class Recording:
 
     def _take_mark(self, event: Event) -> None:
         if isinstance(event, Manifest):
-            self.manifest = event
+            again, self.manifest = self.manifest is not None, event
+            if again:  # told again because more is known: the process began once
+                return
         elif isinstance(event, Exit):
             self.exit = event
         whole = brief(event)
@@ -176,6 +180,7 @@ class Recording:
             array_groups=self._groups(),
             headroom=headroom(devices),
             last_sequence=self._newest,
+            wall=None,
         )
 
     @property

@@ -22,6 +22,7 @@ from jaxobs.guard import guard, guarded
 from jaxobs.internals import Call, Listeners, Lookup, Miss, Phase
 from jaxobs.programs import Programs
 from jaxobs.store import Store
+from jaxobs.wall import Wall
 
 MOST_WAITING = 64
 MOST_NAMES = 4096
@@ -114,6 +115,7 @@ class Compilations:
             self._thread.lookup = internals.Lookup()
         started = OpenCompilation(self._names.get(name, name), phase, float(value), self._thread.name)
         self._store.begin(self._thread.ident, started)
+        self._store.part(Wall).phase_began(phase)
 
     @guard("compilations.event")
     def _on_event(self, event: str, **kwargs: Any) -> None:
@@ -136,6 +138,8 @@ class Compilations:
             return
         now = time.time()
         self._store.end(self._thread.ident, phase)
+        loaded = phase == "compile" and self._thread.lookup.hit
+        self._store.part(Wall).phase_ended(phase, duration, loaded=loaded)
         frame = sys._getframe(1)
         end = internals.phase_ended(frame, duration, kwargs.get("fun_name"), now)
         if phase != "compile":
@@ -207,6 +211,9 @@ class Compilations:
         digest, in_key = None, False
         with guarded("fingerprint"):
             digest, in_key = internals.fingerprint_and_whether_in_key(miss.module)
+        spans = False
+        with guarded("spans_processes"):
+            spans = not eager and internals.spans_processes(miss.module, miss.executable)
         flops, accessed, memory = None, None, dict[str, int]()
         if not eager and self._costs_are_read(miss.executable, sum(phases.values())):
             with guarded("program"):
@@ -223,8 +230,8 @@ class Compilations:
             Compilation(
                 time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
                 cache=lookup.result, uncached_because=unsaved, uncached_detail=unsaved_detail,
-                call_site=miss.call_site, fingerprint=digest, eager=eager, transform=miss.transform,
-                flops=flops, bytes_accessed=accessed, memory=memory, signature=written,
+                call_site=miss.call_site, fingerprint=digest, spans_processes=spans, eager=eager,
+                transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, signature=written,
             )
         )  # fmt: skip
         self._programs.loaded(event, miss.executable)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import platform
 import socket
 import sys
 import time
+from typing import Any
 
-from jaxobs import internals
+from jaxobs import internals, manifest
 from jaxobs.facts import Manifest
 from jaxobs.guard import guarded
+from jaxobs.input_waits import Inputs
 from jaxobs.store import Store
 from jaxobs.version import __version__
+
+LOOKS_FOR_A_DRIVER = 3
+"""Samples after which the manifest is told again although the driver has not told its version."""
 
 
 class Process:
@@ -22,41 +28,65 @@ class Process:
         self._store = store
         self._told = False
         self._settled = False
+        self._looks = 0
+        """Since a backend is awake."""
+        self._recorded: Manifest | None = None
 
     def start(self) -> None:
         """Records the manifest."""
         self._told = True
-        found = versions()
-        self._store.describe(versions=found, capabilities=internals.probe())
-        count = internals.process_index_and_count()[1]
-        self._store.record(
-            Manifest(
-                time=time.time(),
-                versions=found,
-                program=self._store.program,
-                process_count=count,
-                hostname=socket.gethostname(),
-            )
+        self._store.describe(versions=versions(), capabilities=internals.probe())
+        self._record()
+
+    def _record(self) -> None:
+        """The manifest as far as it is known: before a backend is awake, without devices."""
+        found: dict[str, Any] = {}
+        with guarded("manifest"):
+            found["flags"], found["config"] = manifest.flags(), internals.options()
+        with guarded("manifest.commit"):
+            found["commit"] = manifest.commit()
+        with guarded("manifest.topology"):
+            found |= manifest.topology()
+        with guarded("manifest.data"):
+            found["data"] = tuple(self._store.part(Inputs).complete())
+        event = Manifest(
+            time=0.0,
+            versions=self._store.snapshot_versions(),
+            program=self._store.program,
+            process_count=internals.process_index_and_count()[1],
+            hostname=socket.gethostname(),
+            **found,
         )
+        if event != self._recorded:
+            self._recorded = event
+            self._store.record(dataclasses.replace(event, time=time.time()))
 
     def stop(self) -> None:
         """Nothing to undo."""
 
     def after_fork(self) -> None:
         """The child describes itself when it first uses JAX."""
-        self._told = self._settled = False
+        self._told, self._settled, self._looks, self._recorded = False, False, 0, None
 
     def sample(self) -> None:
-        """Adds what only an awake backend tells: the runtime's version."""
+        """Adds what only an awake backend tells: the runtime's version, devices and topology, the driver's version."""
         if not self._told:
             self.start()
-        if not self._settled and internals.backends_awake():
+        if self._settled or not internals.backends_awake():
+            return
+        self._looks += 1
+        if self._looks == 1:
             self._store.describe(versions=versions())
-            self._settled = True
+        driver = next((each.driver_version for each in self._store.snapshot_accelerators()), None)
+        if driver is None and internals.default_platform() != "cpu" and self._looks < LOOKS_FOR_A_DRIVER:
+            return
+        self._store.describe(versions={} if driver is None else {"driver": driver})
+        self._settled = True
+        self._record()
 
 
 def versions() -> dict[str, str]:
-    """Versions of jaxobs, Python, JAX and jaxlib, and of the plugin and runtime where there are any."""
+    """Versions of jaxobs, Python, JAX and jaxlib, and of plugin, its libraries and the runtime where there are any."""
     found = {"jaxobs": __version__, "python": platform.python_version()}
     for name in ("jax", "jaxlib"):
         version = getattr(sys.modules.get(name), "__version__", None)
@@ -69,6 +99,8 @@ def versions() -> dict[str, str]:
                 plugins.add(f"{each.dist.name} {each.dist.version}")
     if plugins:
         found["plugin"] = ", ".join(sorted(plugins))
+    with guarded("versions"):
+        found |= manifest.packages(plugins)
     for client in internals.clients():
         if client.platform != "cpu":
             found["runtime"] = " ".join(str(client.platform_version).split())[:120]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from jaxobs.facts import Exit, OutOfMemory
+from jaxobs.last_minutes import nonfinite
 from jaxobs.oom_texts import human
 from jaxobs.story.log import ProcessEvents
 from jaxobs.terminal.lines import Line, Surface, plain, section, wrapped
@@ -21,6 +22,7 @@ def outline(process: ProcessEvents) -> tuple[object, ...]:
     end = process.exit
     return (
         tuple((each.function, each.causes[0].cause if each.causes else None) for each in process.out_of_memory),
+        tuple((each.name, each.what, each.step) for each in process.nonfinite),
         tuple((each.error, each.call_site) for each in process.errors),
         None if end is None else (end.reason, end.detail, end.code),
     )
@@ -30,16 +32,22 @@ def ending(process: ProcessEvents, surface: Surface) -> Iterator[Line]:
     """The section; nothing where it ended well, or still runs and had no trouble."""
     end = process.exit
     well = end is None or (end.reason == "normal" and not end.code)
-    if well and not process.out_of_memory and not process.errors:
+    if well and not process.out_of_memory and not process.errors and not process.nonfinite:
         return
     yield plain("")
     yield section("How it ended" if not well else "Trouble", _in_words(end), surface.width, surface.glyphs)
     for memory in process.out_of_memory[-MOST_TOLD:]:
         yield from _out_of_memory(memory, surface)
+    for value in process.nonfinite[-MOST_TOLD:]:
+        yield from _event(value.time, nonfinite(value), value.call_site, surface)
     for error in process.errors[-MOST_TOLD:]:
         said = error.message.splitlines()[0] if error.message and error.message.strip() else ""
         yield from _event(error.time, f"{error.error}{f': {said}' if said else ''}", error.call_site, surface)
-    left = len(process.out_of_memory[:-MOST_TOLD]) + len(process.errors[:-MOST_TOLD])
+        if error.meaning and error.advice:
+            yield from _sentence(f"{error.meaning} [{error.error_kind}]", surface, "sentence")
+            yield from _sentence(f"Do: {error.advice}", surface, "good")
+    told = process.out_of_memory, process.nonfinite, process.errors
+    left = sum(len(each[:-MOST_TOLD]) for each in told)
     if left:
         yield plain(f" {left:,} earlier ones", "dim")
     report = end.report if end is not None else None

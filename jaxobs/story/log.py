@@ -14,9 +14,11 @@ from typing import Any, BinaryIO
 
 from jaxobs import client
 from jaxobs.errors import JaxobsError
-from jaxobs.facts import CacheLookup, Compilation, Error, Event, Exit, Finding, Manifest, OutOfMemory
+from jaxobs.facts import CacheLookup, Compilation, Error, Event, Exit, Finding, Manifest, NonFinite, OutOfMemory
 
-_READ = frozenset({each.kind for each in (Compilation, CacheLookup, Finding, Manifest, OutOfMemory, Error, Exit)})
+_READ = frozenset(
+    each.kind for each in (Compilation, CacheLookup, Finding, Manifest, OutOfMemory, NonFinite, Error, Exit)
+)
 
 
 class EventLogError(JaxobsError, ValueError):
@@ -34,6 +36,7 @@ class ProcessEvents:
     lookups: list[CacheLookup] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     out_of_memory: list[OutOfMemory] = field(default_factory=list)
+    nonfinite: list[NonFinite] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
     exit: Exit | None = None
     """None where it still runs, or could not speak any more."""
@@ -152,10 +155,23 @@ def _process(body: dict[str, Any], latest: dict[tuple[int, int], ProcessEvents])
     """Whose event it is. Numbers of processes come back, in containers above all: a manifest may begin a new one."""
     key = _whole(body.get("process_index")), _whole(body.get("pid"))
     known = latest.get(key)
+    if known is None and key[0]:
+        known = _joined(key, _whole(body.get("sequence")), latest)
     again = body["event"] == Manifest.kind and known is not None and _whole(body.get("sequence")) <= known.newest
     if known is None or again:
         known = latest[key] = ProcessEvents(*key)
     return known
+
+
+def _joined(key: tuple[int, int], sequence: int, latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents | None:
+    """The process that was told as number 0 until it joined its job, if this event is its next."""
+    before = latest.get((0, key[1]))
+    if before is None or before.newest != sequence - 1:
+        return None
+    del latest[0, key[1]]
+    before.process_index = key[0]
+    latest[key] = before
+    return before
 
 
 def _add(process: ProcessEvents, event: Event | None) -> None:
@@ -169,6 +185,8 @@ def _add(process: ProcessEvents, event: Event | None) -> None:
         process.manifest = event
     elif isinstance(event, OutOfMemory):
         process.out_of_memory.append(event)
+    elif isinstance(event, NonFinite):
+        process.nonfinite.append(event)
     elif isinstance(event, Error):
         process.errors.append(event)
     elif isinstance(event, Exit):

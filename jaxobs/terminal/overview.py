@@ -16,7 +16,9 @@ from jaxobs.terminal import functions, memory, sections
 from jaxobs.terminal.cache import cache
 from jaxobs.terminal.findings import findings
 from jaxobs.terminal.lines import Line, Surface, crop, joined, length, plain, section, wrapped
+from jaxobs.terminal.loops import loops
 from jaxobs.terminal.out_of_memory import out_of_memory
+from jaxobs.terminal.requests import requests
 from jaxobs.terminal.text import Glyphs, duration, end, number, safe, size
 
 LEAST_WIDTH = 30
@@ -147,7 +149,9 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         "findings": findings(snapshot.findings, surface, _part(height, 4)),
         "died": _died(snapshot, surface, height),
         "cache": cache(snapshot.cache, view.compilations, surface) if roomy else [],
+        "loops": loops(snapshot.loops, surface, _part(height, 8)),
         "progress": sections.in_progress(snapshot, now, surface, small),
+        "requests": requests(snapshot.routes, surface, _part(height, 6)),
         "memory": memory.devices(snapshot, surface, small),
         "notes": sections.notes(snapshot, surface, None if small is None else max(1, small // 2)),
     }
@@ -162,6 +166,8 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         ("Out of memory", "", built["died"]),
         ("Findings", number(len(snapshot.findings)), built["findings"]),
         ("Compiling now", "", built["progress"]),
+        ("Requests", _in_flight(snapshot), built["requests"]),
+        ("Steps", "", built["loops"]),
         ("Functions", _summary(snapshot, surface.glyphs), function_rows),
         ("Recent compilations", "", recent_rows),
         ("Persistent cache", "", built["cache"]),
@@ -176,6 +182,10 @@ def _died(snapshot: Snapshot, surface: Surface, height: int | None) -> list[Line
     event = snapshot.last_out_of_memory
     fresh = event is not None and snapshot.time - event.time < FRESH_SECONDS
     return out_of_memory(event, surface, _part(height, 4) if fresh or height is None else 1)
+
+
+def _in_flight(snapshot: Snapshot) -> str:
+    return f"{number(snapshot.requests_in_flight)} in flight" if snapshot.requests_in_flight else ""
 
 
 def _part(height: int | None, parts: int) -> int | None:

@@ -1,4 +1,4 @@
-"""For tests: bounds and baselines of what is compiled, a check of gradients, and fakes of devices.
+"""For tests: bounds and baselines of what is compiled, checks of gradients and repeatability, and fakes of devices.
 
 Nothing here is imported before it is asked for: the pytest plugin lives in this package, and every pytest of the
 environment loads it.
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jaxobs.testing.fake_libtpu import FakeLibtpu
     from jaxobs.testing.gradients import GradientMismatchError, assert_gradients_match
     from jaxobs.testing.nvml import FakeNvml
+    from jaxobs.testing.repeatable import NotRepeatableError, assert_repeatable
 
 __all__ = [
     "BlindError",
@@ -23,8 +24,10 @@ __all__ = [
     "FakeLibtpu",
     "FakeNvml",
     "GradientMismatchError",
+    "NotRepeatableError",
     "TooManyCompilesError",
     "assert_gradients_match",
+    "assert_repeatable",
     "backends",
     "max_compiles",
 ]
@@ -35,6 +38,7 @@ _MODULES = {
     "fake_libtpu": ("FakeLibtpu",),
     "gradients": ("GradientMismatchError", "assert_gradients_match"),
     "nvml": ("FakeNvml",),
+    "repeatable": ("NotRepeatableError", "assert_repeatable"),
 }
 
 

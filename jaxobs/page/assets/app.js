@@ -88,10 +88,13 @@ function draw() {
   drawOutOfMemory(page.snap);
   drawFindings(page.snap);
   drawTiles(page.snap, now());
+  drawLoops(page.snap);
+  drawWall(page.snap);
   drawFunctions(page.snap);
   drawTimeline(page.snap);
   drawFeed(page.snap);
   drawCache(page.snap);
+  drawRequests(page.snap);
   drawMemory(page.snap);
   drawAccelerators(page.snap);
   drawFacts(page.snap);

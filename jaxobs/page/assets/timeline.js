@@ -13,6 +13,7 @@ function markText(event) {
     case "manifest": return ["start", "jaxobs starts", [event.program, event.versions && event.versions.jax && `jax ${event.versions.jax}`].filter(Boolean).join(", ")];
     case "exit": return ["exit", endedText(event), event.report ? `Last minutes: ${event.report}` : ""];
     case "error": return ["error", event.error, [firstLine(event.message), event.call_site].filter(Boolean).join(", at ")];
+    case "nonfinite": return ["error", `${event.name}${event.path || ""} is ${event.what}`, [event.step != null && `call ${event.step} of watch`, event.call_site].filter(Boolean).join(", at ")];
     case "action": return ["action", `${event.name} capture ${event.result}`, event.detail || event.path || ""];
     case "out_of_memory": return ["oom", `out of memory: ${event.function}`, [event.wanted_bytes && `${bytes(event.wanted_bytes)} wanted`, firstLine(event.message)].filter(Boolean).join("; ")];
     case "finding": return ["finding", `finding: ${spaced(event.finding)}`, event.summary];

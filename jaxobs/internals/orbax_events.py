@@ -1,0 +1,37 @@
+"""What Orbax, and Flax's older checkpoints, tell `jax.monitoring` of a checkpoint: names of events, as of Orbax 0.12.
+
+A save and a load are told of on the primary process; what only that one tells has no equal on the others.
+"""
+
+from __future__ import annotations
+
+SAVE_BEGINS = ("/jax/orbax/write/async/start", "/jax/orbax/write/start")
+
+SAVE_COMPLETE = "/jax/orbax/write/success"
+
+SAVE_THREAD_ENDS = "/jax/checkpoint/write/async/thread_duration_sec"
+"""On every process and in every version; the save may not be complete on the primary one, some milliseconds long."""
+
+LETS_CALLER_GO = "/jax/checkpoint/write/async/blocking_duration_secs"
+
+OPERATIONS = {
+    LETS_CALLER_GO: "save",
+    "/jax/orbax/write/total_duration_secs": "save",
+    "/jax/checkpoint/write/async/total_duration_secs": "save_async",
+    "/jax/orbax/read/total_duration_secs": "restore",
+    "/jax/orbax/read/async/total_duration_secs": "restore",
+    "/jax/checkpoint/read/durations_sec": "restore",
+    "/jax/checkpoint/write/wait_for_prev_duration_secs": "wait",
+}
+"""What each duration is of. Those that tell the same once more, or a part of it, are left out."""
+
+BLOCKING = frozenset(
+    (
+        *(name for name in OPERATIONS if "/async/total" not in name),
+        "/jax/orbax/read/async/blocking_duration_secs",
+        "/jax/orbax/write/blocking_wait_prev_duration_secs",
+        "/jax/checkpoint/write/durations_sec",
+        "/jax/checkpoint/sync_global_devices_duration_sec",
+    )
+)
+"""Durations that held up the thread which tells of them."""

@@ -1,0 +1,260 @@
+"""The requests of this process by route: what ended is appended on the request's thread, and counted a batch at a time.
+
+A request is cold when something compiled inside it. One that compiled nothing may yet have been held up by a
+compilation elsewhere: JAX lets a second caller of a program that is being compiled wait without a word, so that this
+is inferred from the times (`RouteState.waited`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import operator
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jaxobs.call_stats import MutableHistogram, label
+from jaxobs.catalogue import REQUEST_BOUNDS
+from jaxobs.facts import OTHER, Compilation, Latency, RequestCompilation, RequestRecord, RouteState
+
+MOST_ROUTES = 20
+MOST_RECENT = 512
+"""Requests of each route that percentiles and rate rest on."""
+MOST_COLD = 128
+"""Cold requests of each route that their percentiles rest on."""
+MOST_TOLD = 8
+"""Cold requests, and slow ones, of each route that are told one by one."""
+MOST_COMPILED = 8
+"""Compilations of one request that are told."""
+MOST_WAITING = 64
+"""Requests that wait to be counted; the one that makes them so many counts them."""
+MOST_INTERVALS = 256
+RATE_SECONDS = 60.0
+HELD_UP_SHARE = 0.5
+HELD_UP_FACTOR = 2.0
+KNOWN_REQUESTS = 20
+"""Steady requests from which on it is known how long a route usually takes."""
+
+Interval = tuple[float, float]
+
+
+@dataclass(slots=True)
+class Ended:
+    """One request that has ended."""
+
+    ended: float
+    """By `time.perf_counter`."""
+    seconds: float
+    outcome: str
+    cold: str
+    queue_seconds: float | None = None
+    batch: tuple[int, int] | None = None
+    compilations: int = 0
+    compiled: tuple[Compilation, ...] = ()
+    waited: bool = False
+
+
+class Route:
+    """One route. `add` is for the hot path: exact under threads, for appending to a list cannot be interrupted."""
+
+    def __init__(self, name: str, intervals: deque[Interval]) -> None:
+        self.name = name
+        self._intervals = intervals
+        self._lock = threading.RLock()
+        self._waiting: list[Ended] = []
+        self._since = time.perf_counter()
+        self._requests: dict[str, Counter[str]] = {}
+        self._seconds: dict[str, MutableHistogram] = {}
+        self._recent: deque[Ended] = deque(maxlen=MOST_RECENT)
+        self._cold: deque[Ended] = deque(maxlen=MOST_COLD)
+        self._waited = MutableHistogram(())
+        self._queue = MutableHistogram(())
+        self._batches = self._batch_used = self._batch_size = 0
+
+    def add(self, request: Ended) -> None:
+        """A request has ended."""
+        self._waiting.append(request)
+        if len(self._waiting) >= MOST_WAITING:
+            self.drain()
+
+    def drain(self) -> None:
+        """Counts the requests that wait for it."""
+        with self._lock:
+            waiting = self._waiting[:]
+            del self._waiting[: len(waiting)]
+            intervals = self._intervals
+            last_compiled = intervals[-1][1] if intervals else -math.inf
+            for each in waiting:
+                try:
+                    self._requests[each.cold][each.outcome] += 1
+                except KeyError:
+                    self._requests[each.cold] = Counter((each.outcome,))
+                    self._seconds[each.cold] = MutableHistogram(REQUEST_BOUNDS)
+                self._seconds[each.cold].observe(each.seconds)
+                if each.queue_seconds is not None or each.batch is not None:
+                    self._take_queue_and_batch(each)
+                if each.compilations:
+                    self._cold.append(each)
+                elif each.ended - each.seconds < last_compiled and self._held_up(each):
+                    each.waited = True
+                    self._waited.observe(each.seconds)
+                self._recent.append(each)
+
+    def _take_queue_and_batch(self, each: Ended) -> None:
+        if each.queue_seconds is not None:
+            self._queue.observe(each.queue_seconds)
+        if each.batch is not None:
+            self._batches += 1
+            self._batch_used += each.batch[0]
+            self._batch_size += each.batch[1]
+
+    def _held_up(self, each: Ended) -> bool:
+        """Whether compilations elsewhere took most of its time, and it far longer than its route usually takes."""
+        began, intervals = each.ended - each.seconds, tuple(self._intervals)
+        overlap = covered([interval for interval in intervals if began < interval[1] < each.ended], began)
+        if overlap <= HELD_UP_SHARE * each.seconds:
+            return False
+        usual = sorted(other.seconds for other in self._recent if not other.compilations and not other.waited)
+        return len(usual) < KNOWN_REQUESTS or each.seconds >= HELD_UP_FACTOR * usual[len(usual) // 2]
+
+    def frozen(self) -> RouteState:
+        """How it stands."""
+        self.drain()
+        now, wall = time.perf_counter(), time.time()
+        with self._lock:
+            steady = [each for each in self._recent if not each.compilations]
+            return RouteState(
+                route=self.name,
+                requests={cold: dict(by_outcome) for cold, by_outcome in self._requests.items()},
+                seconds={cold: histogram.frozen() for cold, histogram in self._seconds.items()},
+                waited=sum(self._waited.counts),
+                waited_seconds=self._waited.sum,
+                per_second=self._rate(now),
+                warm=latency([each.seconds for each in steady if not each.waited]),
+                cold=latency([each.seconds for each in self._cold]),
+                queued=sum(self._queue.counts),
+                queue_seconds=self._queue.sum,
+                batches=self._batches,
+                batch_used=self._batch_used,
+                batch_size=self._batch_size,
+                latest_cold=_told(reversed([*self._cold][-MOST_TOLD:]), wall - now),
+                slowest=_told(heapq.nlargest(MOST_TOLD, steady, key=lambda each: each.seconds), wall - now),
+            )
+
+    def _rate(self, now: float) -> float | None:
+        ended = [each.ended for each in self._recent if now - each.ended <= RATE_SECONDS]
+        full = len(ended) == MOST_RECENT
+        since = now - min(ended) if full else min(RATE_SECONDS, now - self._since)
+        return len(ended) / since if since > 0 else None
+
+
+class Routes:
+    """All routes, and how many requests are under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._routes: dict[str, Route] = {}
+        self._intervals: deque[Interval] = deque(maxlen=MOST_INTERVALS)
+        self._begun, self._ended = _Tally(), _Tally()
+
+    def begun(self) -> None:
+        """A request begins."""
+        self._begun.add()
+
+    def ended(self) -> None:
+        """A request that had begun ends."""
+        self._ended.add()
+
+    def compiled(self, began: float, ended: float) -> None:
+        """Something compiled in this process, whoever asked for it."""
+        self._intervals.append((began, ended))
+
+    def route(self, name: str) -> Route:
+        """The route of that name; `<other>` where there are too many."""
+        found = self._routes.get(name)
+        return found if found is not None else self._new(label(str(name)))
+
+    def _new(self, name: str) -> Route:
+        with self._lock:
+            if name not in self._routes and len(self._routes) - (OTHER in self._routes) >= MOST_ROUTES:
+                name = OTHER
+            if name not in self._routes:
+                self._routes[name] = Route(name, self._intervals)
+            return self._routes[name]
+
+    def in_flight(self) -> int | None:
+        """Requests that have begun and not ended; None before the first."""
+        # Read in this order: one that ends between the two would else be missing from both.
+        ended = self._ended.count
+        begun = self._begun.count
+        return max(0, begun - ended) if begun else None
+
+    def frozen(self) -> tuple[RouteState, ...]:
+        """The routes in the order in which they were first asked for."""
+        with self._lock:
+            routes = list(self._routes.values())
+        return tuple(route.frozen() for route in routes)
+
+
+class _Tally:
+    """Counts exactly under threads, without a lock: one step of an iterator in C."""
+
+    __slots__ = ("_left", "add")
+
+    def __init__(self) -> None:
+        self._left = itertools.repeat(None, sys.maxsize)
+        self.add = self._left.__next__
+
+    @property
+    def count(self) -> int:
+        return sys.maxsize - operator.length_hint(self._left)
+
+
+def covered(intervals: Iterable[Interval], since: float) -> float:
+    """Seconds that lie in any of the intervals and after `since`; where intervals overlap they count once."""
+    total = 0.0
+    for began, ended in sorted(intervals):
+        total += max(0.0, ended - max(began, since))
+        since = max(since, ended)
+    return total
+
+
+def latency(seconds: list[float]) -> Latency | None:
+    """Percentiles by nearest rank: each is the time of a request that there was. None of nothing."""
+    if not seconds:
+        return None
+    ordered = sorted(seconds)
+    last = len(ordered) - 1
+    p50, p90, p99 = (ordered[min(last, int(share * len(ordered)))] for share in (0.5, 0.9, 0.99))
+    return Latency(count=len(ordered), p50=p50, p90=p90, p99=p99, longest=ordered[-1])
+
+
+def _told(requests: Iterable[Ended], to_epoch: float) -> tuple[RequestRecord, ...]:
+    return tuple(
+        RequestRecord(
+            time=each.ended + to_epoch,
+            seconds=each.seconds,
+            outcome=each.outcome,
+            cold=each.cold,
+            waited=each.waited,
+            queue_seconds=each.queue_seconds,
+            compilations=each.compilations,
+            compiled=tuple(_short(event) for event in each.compiled),
+        )
+        for each in requests
+    )
+
+
+def _short(event: Compilation) -> RequestCompilation:
+    return RequestCompilation(
+        function=event.function,
+        cause=event.cause,
+        reason=event.reason,
+        cache=event.cache,
+        seconds=sum(event.phases.values()),
+    )

@@ -1,0 +1,237 @@
+"""Other processes of the job: each tick tells them how far this one is, and looks whether all go the same way.
+
+They meet in the key-value store of JAX's own coordination service, which every `jax.distributed` job has. Process 0
+reads what all tell, the others what process 0 tells, so that the traffic grows with the number of processes and not
+with its square. The network is asked on a thread of its own, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from jaxobs import internals, last_minutes, user_errors
+from jaxobs.facts import Compilation, Event, Finding
+from jaxobs.fleet import Fleet
+from jaxobs.fleet.digest import Digest, Listed, Programs, decode, decode_listed
+from jaxobs.fleet.excess import Excess
+from jaxobs.fleet.pace import Looks, Pace
+from jaxobs.fleet.view import View, seconds
+from jaxobs.guard import guard, guarded, internal_error
+from jaxobs.last_minutes import Ending
+from jaxobs.loops import Loops
+from jaxobs.questions import Question, no_more_threads
+from jaxobs.report_files import ReportFiles
+from jaxobs.store import Store
+from jaxobs.wall import Wall
+
+MOST_PROCESSES = 1024
+"""Processes with a higher index neither tell nor are asked."""
+MOST_DETAILS = 16
+"""Processes whose programs are read by name in one tick."""
+WAIT_SECONDS = 0.1
+"""How long a tick waits for the others' digests; what comes later is looked at by the next."""
+LAST_WAIT_SECONDS = 0.5
+SILENT_SECONDS = 60.0
+WITHOUT_USUAL = 10.0
+"""Times `stuck_seconds` where too few steps were made to know how long one takes."""
+MOST_THREADS = 12
+
+_FOLDER = "jaxobs/1"
+_THREAD = "jaxobs-fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What the others told."""
+
+    digests: Mapping[int, Digest]
+    differing: Mapping[int, Listed | None]
+
+
+class FleetSource:
+    """The source: digests out and in, findings across processes into the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._unsubscribe: Callable[[], None] | None = None
+        self._host = socket.gethostname()
+        self.after_fork()
+
+    def start(self) -> None:
+        """Begins to keep the order of the programs. Idempotent."""
+        if self._unsubscribe is None:
+            self._unsubscribe = self._store.subscribe(self._on_event)
+
+    def stop(self) -> None:
+        """Tells and asks no more."""
+        unsubscribe, self._unsubscribe = self._unsubscribe, None
+        if unsubscribe is not None:
+            unsubscribe()
+        self.ending()
+
+    def ending(self) -> None:
+        """The program ends: the others are not asked any more."""
+        self._over = True
+        if self._question is not None:
+            self._question.answered(time.monotonic() + LAST_WAIT_SECONDS)
+
+    def after_fork(self) -> None:
+        """In a forked child, which is no part of the job."""
+        self._programs = Programs()
+        self._pace, self._looks, self._fleet = Pace(), Looks(), Fleet()
+        self._question: Question[_Heard] | None = None
+        self._heard: Mapping[int, Digest] = {}
+        self._last_heard: dict[int, tuple[int, float]] = {}
+        self._differing: dict[int, Listed | None] = {}
+        self._excess = Excess()
+        self._listed = -1
+        """How many programs had been told by name."""
+        self._tick = 0
+        self._told_stuck: str | None = None
+        self._threads: Mapping[str, tuple[str, ...]] = {}
+        self._report: str | None = None
+        self._files = ReportFiles(self._store, "stuck")
+        self._over = False
+
+    @guard("fleet.program")
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, Compilation) and event.spans_processes:
+            self._programs.add(event.function, event.fingerprint or "?")
+
+    def sample(self) -> None:
+        """One view of the job, in one process of it or alone."""
+        if self._over or not internals.backends_awake():
+            return
+        index, count = internals.process_index_and_count()
+        now = time.monotonic()
+        loops = self._store.part(Loops)
+        self._pace.see(now, loops.steps() if loops.any else self._store.calls())
+        self._looks.look()
+        together = count > 1 and index < MOST_PROCESSES and internals.distributed.connected()
+        after = self._stuck_after(now, together)
+        own = self._own(index, now)
+        if together:
+            with no_more_threads():
+                self._ask(own)
+        silent = self._silent(now) if together and index == 0 else {}
+        self._look_where_it_is(own, after)
+        view = View(
+            time=time.time(), own=own, count=count, others=self._heard, silent=silent, programs=self._programs.all(),
+            differing=dict(self._differing), stuck_after=after, threads=self._threads, report=self._report,
+            interval=self._store.settings.sample_interval,
+        )  # fmt: skip
+        for finding, news in self._fleet.see(view):
+            self._tell(finding, news)
+
+    def _tell(self, finding: Finding, news: bool) -> None:
+        if news:
+            self._store.record(finding)
+        else:
+            self._store.refresh_finding(finding)
+
+    def _own(self, index: int, now: float) -> Digest:
+        self._tick += 1
+        count = self._programs.count
+        return Digest(
+            process=index, tick=self._tick, host=self._host, pid=os.getpid(), programs=count,
+            chain=self._programs.chain(count), loop=self._pace.loop, steps=self._pace.steps, usual=self._pace.usual,
+            turns=self._pace.turns, idle=self._pace.idle(now), waiting=self._looks.waiting, line=self._looks.line,
+            inside=self._looks.inside, at=self._looks.at,
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------------------------------- the others
+
+    def _ask(self, own: Digest) -> None:
+        """Tells the others, and takes in what they told. One question at a time."""
+        if self._question is None:
+            self._question = Question(lambda: self._talk(own), _THREAD)
+        if not self._question.answered(time.monotonic() + WAIT_SECONDS):
+            return
+        question, self._question = self._question, None
+        if question.answer is not None:
+            self._heard = {**self._heard, **question.answer.digests}
+            self._differing |= question.answer.differing
+        elif question.error is not None and not self._over:
+            # The service is gone, or does not answer: JAX itself will say so.
+            if isinstance(question.error, RuntimeError):
+                self._store.drop("other_processes")
+            else:
+                internal_error("fleet", question.error)
+
+    def _talk(self, own: Digest) -> _Heard:
+        """On a thread of its own: the network may hang."""
+        distributed = internals.distributed
+        if own.programs != self._listed:
+            distributed.publish(f"{_FOLDER}/programs/{own.process}/now", self._programs.listed().encode())
+            self._listed = own.programs
+        distributed.publish(f"{_FOLDER}/digest/{own.process}/now", own.encode())
+        texts = distributed.read(f"{_FOLDER}/digest" if own.process == 0 else f"{_FOLDER}/digest/0")
+        digests = [found for found in map(decode, texts.values()) if found is not None]
+        others = {each.process: each for each in digests if each.process != own.process}
+        new = [p for p, each in others.items() if self._differing.get(p) is None and self._differs(own, each)]
+        differing = {process: self._listed_by(process) for process in new[:MOST_DETAILS]}
+        return _Heard(others, differing)
+
+    def _differs(self, own: Digest, other: Digest) -> bool:
+        return self._programs.differ(other) or self._excess.see(own, other)
+
+    def _listed_by(self, process: int) -> Listed | None:
+        texts = internals.distributed.read(f"{_FOLDER}/programs/{process}")
+        return next(iter(filter(None, map(decode_listed, texts.values()))), None)
+
+    def _silent(self, now: float) -> dict[int, float]:
+        """Processes that have said nothing new for long, by our own clock."""
+        for process, digest in self._heard.items():
+            known = self._last_heard.get(process)
+            if known is None or known[0] != digest.tick:
+                self._last_heard[process] = digest.tick, now
+        least = SILENT_SECONDS + self._store.settings.stuck_seconds
+        if not self._store.settings.stuck_steps:
+            return {}
+        return {p: now - heard for p, (_, heard) in self._last_heard.items() if now - heard >= least}
+
+    # --------------------------------------------------------------------------------------------- stuck
+
+    def _stuck_after(self, now: float, together: bool) -> float | None:
+        """Seconds without a step after which this process is stuck; None where it may have other things to do."""
+        settings = self._store.settings
+        inside = self._store.part(Loops).any and self._store.part(Wall).category == "step"
+        if not settings.stuck_steps or not self._pace.steps or not (together or inside):
+            return None
+        usual = self._pace.usual
+        if usual is None:
+            least = settings.stuck_seconds * WITHOUT_USUAL
+        else:
+            least = max(settings.stuck_steps * usual, settings.stuck_seconds)
+        if self._pace.idle(now) >= least and self._store.snapshot(fresh=False).in_progress:
+            self._pace.rest(now)
+        return least
+
+    def _look_where_it_is(self, own: Digest, after: float | None) -> None:
+        """The threads of a process that has just become stuck, and the text file with them, once for each time."""
+        if after is None or own.idle < after:
+            self._told_stuck, self._threads, self._report = None, {}, None
+            return
+        stalled = f"{own.loop} {own.steps}"
+        if stalled == self._told_stuck:
+            return
+        self._told_stuck = stalled
+        self._threads = user_errors.thread_lines(MOST_THREADS)
+        with guarded("fleet.report"):
+            self._report = self._write(own)
+
+    def _write(self, own: Digest) -> str | None:
+        now = time.time()
+        what = f"nothing: it is alive, but has made no step for {seconds(own.idle)}"
+        ending = Ending(time=now, what=what, threads=self._threads)
+        snapshot, (events, _, _) = self._store.snapshot(fresh=False), self._store.events()
+        return self._files.write(now, own.process, last_minutes.text(ending, snapshot, events))
+
+
+def source(store: Store) -> FleetSource:
+    """What the folder's discovery asks every source for."""
+    return FleetSource(store)

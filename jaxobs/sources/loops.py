@@ -1,0 +1,123 @@
+"""Loops: the slow tick works out what the steps' marks say, and tells of them as events."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from time import perf_counter
+
+from jaxobs.facts import Compilation, Step
+from jaxobs.found_loops import FoundLoops
+from jaxobs.loops import Loop, Loops, SlowStep
+from jaxobs.store import Store
+
+MOST_NAMED = 3
+
+
+class LoopsSource:
+    """The source: one `step` event for each loop and sample interval, and one for each slow step."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._costs = False
+
+    def start(self) -> None:
+        """On a CPU the cost of a program is read only where it took long to compile: with a peak, all are wanted."""
+        if self._store.settings.peak_flops is not None and not self._costs:
+            self._store.costs_wanted += 1
+            self._costs = True
+
+    def stop(self) -> None:
+        """Wants no costs any more."""
+        if self._costs:
+            self._store.costs_wanted -= 1
+            self._costs = False
+
+    def after_fork(self) -> None:
+        """In a forked child: its loops are its own."""
+
+    def sample(self) -> None:
+        """Takes in the calls of functions, or, where the program tells of its loops, tells what they did."""
+        self._tell(self._store.settings.sample_interval)
+
+    def ending(self) -> None:
+        """Tells of the last steps."""
+        self._tell(0.0)
+
+    def _tell(self, least: float) -> None:
+        loops = self._store.part(Loops)
+        if not loops.any:
+            self._store.part(FoundLoops).count(self._store.calls())
+            return
+        self._store.part(FoundLoops).forget()
+        if loops.dropped:
+            dropped, loops.dropped = loops.dropped, 0
+            self._store.drop("loops", dropped)
+        for loop in loops.all():
+            for slow in loop.slow_steps():
+                self._store.record(self._slow(slow))
+            event = self._together(loop, least)
+            if event is not None:
+                self._store.record(event)
+
+    def _together(self, loop: Loop, least: float) -> Step | None:
+        found = loop.stretch(least)
+        if found is None:
+            return None
+        stretch, last = found
+        return Step(
+            time=time.time(),
+            loop=loop.name,
+            count=len(stretch.seconds),
+            last=last,
+            seconds=sum(stretch.seconds),
+            least_seconds=min(stretch.seconds),
+            most_seconds=max(stretch.seconds),
+            median_seconds=statistics.median(stretch.seconds),
+            items=stretch.items,
+            compilations=len(self._compilations(stretch.began, perf_counter())),
+        )
+
+    def _slow(self, slow: SlowStep) -> Step:
+        compilations = self._compilations(slow.began, slow.ended)
+        return Step(
+            time=time.time() - (perf_counter() - slow.ended),
+            loop=slow.loop,
+            count=1,
+            last=slow.number,
+            seconds=slow.seconds,
+            least_seconds=slow.seconds,
+            most_seconds=slow.seconds,
+            median_seconds=slow.seconds,
+            compilations=len(compilations),
+            slow=True,
+            reason=_reason(slow, compilations),
+        )
+
+    def _compilations(self, began: float, ended: float) -> list[Compilation]:
+        """Those that ended in this time by `perf_counter`."""
+        to_clock = time.time() - perf_counter()
+        found, _, _ = self._store.events(kind="compilation")
+        return [
+            each
+            for each in found
+            if isinstance(each, Compilation) and began + to_clock <= each.time <= ended + to_clock
+        ]
+
+
+def _reason(slow: SlowStep, compilations: list[Compilation]) -> str:
+    told = [f"It took {slow.seconds:.3g} s, where {slow.usual:.3g} s is usual."]
+    outside = slow.entered - slow.began
+    if outside > slow.seconds / 2 and slow.seconds <= slow.ended - slow.began:
+        told.append(f"{outside:.3g} s of it passed before its scope: waiting for input, or work between two steps.")
+    dear = sorted(compilations, key=lambda each: -sum(each.phases.values()))
+    for each in dear[:MOST_NAMED]:
+        told.append(f"`{each.function}` compiled in {sum(each.phases.values()):.3g} s ({each.cause}).")
+    if len(dear) > MOST_NAMED:
+        told.append(f"{len(dear) - MOST_NAMED} more compiled.")
+    return " ".join(told)
+
+
+def source(store: Store) -> LoopsSource:
+    """What the folder's discovery asks every source for."""
+    return LoopsSource(store)

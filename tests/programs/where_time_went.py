@@ -1,0 +1,124 @@
+"""A training program whose time is known: an independent stopwatch beside what jaxobs tells, as one line of JSON.
+
+Arguments: directory of the run's file (or `-`), number of steps, number of steps between checkpoints.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+STARTED = time.time()
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+
+import jaxobs  # noqa: E402
+from jaxobs.facts import TimeState, plain  # noqa: E402
+from jaxobs.store import current  # noqa: E402
+from jaxobs.wall import Wall  # noqa: E402
+
+STEP, WAIT, SAVE, EVALUATION, IDLE = 0.03, 0.04, 0.15, 0.25, 0.3
+
+
+class Stopwatch:
+    """Seconds by category, measured by the program itself."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def time(self, category: str, fun: Callable[..., Any], *arguments: Any) -> Any:
+        began = time.perf_counter()
+        found = fun(*arguments)
+        self.seconds[category] = self.seconds.get(category, 0.0) + time.perf_counter() - began
+        return found
+
+
+def dear(x: jax.Array) -> jax.Array:
+    """Takes long to trace and long to compile."""
+    time.sleep(0.5)
+    for number in range(150):
+        x = jnp.sin(x @ x) + number
+    return x
+
+
+def spent() -> TimeState:
+    found = jaxobs.snapshot().wall
+    assert found is not None
+    return found
+
+
+def scrape(scrapes: list[TimeState], stop: threading.Event) -> None:
+    while not stop.wait(0.02):
+        scrapes.append(spent())
+
+
+def main() -> None:
+    folder, steps, every = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    given: dict[str, Any] = {} if folder == "-" else {"flight_recorder": folder, "run_id": "a run"}
+    jaxobs.install(sample_interval=0.1, **given)
+    x = jnp.ones((64, 64)).block_until_ready()
+    wall = current().part(Wall)
+    scrapes: list[TimeState] = []
+    stop = threading.Event()
+    scraper = threading.Thread(target=scrape, args=(scrapes, stop))
+    scraper.start()
+    watch = Stopwatch()
+    before = spent().seconds
+    began = time.perf_counter()
+    with jaxobs.step("train"):
+        traced = watch.time("trace", jax.jit(dear).trace, x)
+        lowered = watch.time("trace", traced.lower)
+        watch.time("compile", lowered.compile)
+    watch.seconds["step"] = time.perf_counter() - began - watch.seconds["trace"] - watch.seconds["compile"]
+    began, so_far = time.perf_counter(), sum(watch.seconds.values())
+    for number in range(1, steps + 1):
+        waiting = wall.enter("input_wait")
+        watch.time("input_wait", time.sleep, WAIT)
+        wall.leave(waiting)
+        with jaxobs.step("train"):
+            watch.time("step", time.sleep, STEP)
+        if number % every == 0:
+            with jaxobs.phase("checkpoint"):
+                watch.time("checkpoint", time.sleep, SAVE)
+    with jaxobs.phase("eval"):
+        watch.time("eval", time.sleep, EVALUATION)
+    time.sleep(IDLE)
+    stop.set()
+    scraper.join()
+    found = spent()
+    watch.seconds["idle"] = time.perf_counter() - began - (sum(watch.seconds.values()) - so_far)
+    report = {
+        "watch": watch.seconds,
+        "before": before,
+        "seconds": found.seconds,
+        "wall": found.wall_seconds,
+        "since_main": time.time() - STARTED,
+        "scrapes": len(scrapes),
+        "fell": [
+            name
+            for earlier, later in itertools.pairwise(scrapes)
+            for name in later.counted
+            if later.counted[name] < earlier.counted[name]
+        ],
+        "off": max(abs(sum(each.counted.values()) - each.wall_seconds) for each in scrapes),
+        "seen_compiling": sum(each.category == "compile" for each in scrapes),
+        "goodput": found.goodput,
+        "lost": found.lost,
+        "run": None if found.run is None else plain(found.run),
+        "errors": jaxobs.snapshot().observer.internal_errors,
+    }
+    print(json.dumps(report), flush=True)
+    if os.environ.get("KILLED"):
+        time.sleep(0.4)  # a slow tick
+        os.kill(os.getpid(), 9)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,374 @@
+"""Several processes: findings across them, by hand-made views and in real jobs on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from jaxobs import fleet, story
+from jaxobs.facts import Compilation, Finding
+from jaxobs.fleet import Fleet
+from jaxobs.fleet.digest import MOST_LISTED, Digest, Listed, Programs, decode, decode_listed
+from jaxobs.fleet.excess import Excess
+from jaxobs.fleet.pace import Pace
+from jaxobs.fleet.view import View, named
+from jaxobs.sources.fleet import FleetSource
+from jaxobs.store import Store
+
+KINDS = {"diverging_programs", "straggler", "stuck"}
+
+
+def digest(process: int, **given: Any) -> Digest:
+    """A process that makes a step in 0.1 s."""
+    known = {"tick": 1, "host": f"host{process}", "loop": "train.step", "steps": 100, "usual": 0.1, "turns": 20}
+    return Digest(process=process, **(known | given))
+
+
+def view(own: Digest, *others: Digest, **given: Any) -> View:
+    """What `own` knows."""
+    count = 1 + len(others)
+    return View(time=1000.0, own=own, count=count, others={each.process: each for each in others}, **given)
+
+
+def found(*views: View) -> list[tuple[Finding, bool]]:
+    """What stands after these views."""
+    watched, told = Fleet(), []
+    for each in views:
+        told = list(watched.see(each))
+    return told
+
+
+def programs(*names: str) -> Programs:
+    """Programs in this order; a name is its own fingerprint."""
+    made = Programs()
+    for name in names:
+        made.add(f"train.{name.rstrip('2')}", name)
+    return made
+
+
+# ----------------------------------------------------------------------------------------------- what is told
+
+
+def test_every_kind_has_what_the_reference_needs() -> None:
+    """A folder is its own registry."""
+    assert {each.NAME for each in fleet.known()} == KINDS
+    assert all(each.ABOUT.endswith(".") and each.TOLD_WHEN.endswith(".") and each.STEADY >= 1 for each in fleet.known())
+
+
+def test_a_digest_survives_its_way() -> None:
+    """And one of another version, with fields of its own or nonsense, is passed over or cut to what is known."""
+    sent = digest(3, programs=2, chain="ab", waiting=0.5, line="train.py:7")
+    assert decode(sent.encode()) == sent
+    assert decode(json.dumps({**json.loads(sent.encode()), "new": 1})) == sent
+    assert [decode(text) for text in ("", "[]", "{}", '{"process": "x", "tick": 1}')] == [None] * 4
+    assert decode_listed(Listed(2, (("f", "a"),)).encode()) == Listed(2, (("f", "a"),))
+    assert decode_listed("{}") is None
+
+
+def test_a_digest_is_small() -> None:
+    """A thousand of them are read every few seconds."""
+    full = digest(1023, programs=20000, chain="f" * 16, line="/home/somebody/project/train.py:1234", at="x" * 60)
+    assert len(full.encode()) < 600
+
+
+# ---------------------------------------------------------------------------------------- diverging programs
+
+
+def test_programs_differ_by_function_fingerprint_or_order() -> None:
+    """But not where one process is only ahead, and not by one that comes a second time."""
+    here = programs("a", "b", "c")
+
+    def other(*names: str) -> Digest:
+        made = programs(*names)
+        return digest(1, programs=made.count, chain=made.chain(made.count))
+
+    assert not here.differ(other("a", "b", "c"))
+    assert not here.differ(other("a"))
+    assert not here.differ(other("a", "b", "c", "d"))
+    assert not here.differ(other("a", "b", "a", "c"))
+    assert here.differ(other("a", "c"))
+    assert here.differ(other("a", "b2"))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (("a", "b2"), "the 2nd that spans processes is `train.b` in both, but lowered to another program (b2 in the"),
+        (("b", "a"), "the 1st that spans processes is `train.b` there and `train.a` here. The same programs come in"),
+        (("a", "x"), "the 2nd that spans processes is `train.x` there and `train.b` here."),
+        (("a",), "the 2nd that spans processes, `train.b` (b), is one that it has not compiled, although it has made"),
+        (("a", "b", "c"), "the 3rd that spans processes there, `train.c` (c), is one that this process has not"),
+    ],
+)
+def test_the_first_difference_is_told(theirs: tuple[str, ...], said: str) -> None:
+    """With both functions, and what came before."""
+    here, there = programs("a", "b"), programs(*theirs)
+    [(finding, news)] = found(view(digest(0), digest(1), programs=here.all(), differing={1: there.listed()}))
+    assert news
+    assert said in finding.summary
+    assert finding.summary.startswith("Process 1 and process 0 run different programs")
+    assert [each[:10] for each in finding.evidence] == ["Process 0:", "Process 1:"]
+
+
+def test_processes_that_went_the_same_way_are_one_finding() -> None:
+    """A thousand of them are not a thousand findings."""
+    there = programs("b").listed()
+    differing = dict.fromkeys(range(1, 41), there)
+    [(finding, _)] = found(view(digest(0), programs=programs("a").all(), differing=differing))
+    assert finding.count == 40
+    assert named(list(range(1, 41))) == "Processes 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, ... (40)"
+    assert finding.summary.startswith("Processes 1, 2, 3")
+
+
+def test_what_lies_too_far_back_is_told_without_names() -> None:
+    """Only the latest programs are sent by name."""
+    here, there = programs(*(f"p{n}" for n in range(100))), programs("x", *(f"p{n}" for n in range(99)))
+    assert len(there.listed().programs) == MOST_LISTED
+    [(finding, _)] = found(view(digest(0), programs=here.all(), differing={1: there.listed()}))
+    assert "too long ago" in finding.summary
+
+
+def test_one_program_more_is_told_when_the_other_has_gone_on_without_it() -> None:
+    """A process that compiled it first is only ahead until the other makes as many steps."""
+    excess = Excess()
+    ahead, behind = digest(1, programs=3, steps=50), digest(0, programs=2, steps=40)
+    assert not excess.see(behind, ahead)
+    assert not excess.see(dataclasses.replace(behind, steps=51), dataclasses.replace(ahead, steps=60))
+    assert excess.see(dataclasses.replace(behind, steps=52), dataclasses.replace(ahead, steps=61))
+    assert not excess.see(dataclasses.replace(behind, steps=52, programs=3), ahead)
+
+
+# ---------------------------------------------------------------------------------------------- straggler
+
+
+def test_a_slower_process_is_a_straggler_after_three_views() -> None:
+    """Not at once: a pause happens. It is over when it is as fast as the others again."""
+    slow = view(digest(0), digest(1), digest(2, usual=0.2, line="load.py:7"))
+    assert [found(*[slow] * count) for count in (1, 2)] == [[], []]
+    [(finding, news)] = found(slow, slow, slow)
+    assert news
+    assert "Process 2 on host2 takes 200 ms a step; the median of 3 processes is 100 ms: 100% more." in finding.summary
+    assert "load.py:7" in finding.summary
+    assert finding.data["process"] == 2
+    assert [news for _, news in found(*[slow] * 4)] == [False]
+    fine = view(digest(0), digest(1), digest(2))
+    [(over, news)] = found(slow, slow, slow, fine, fine, fine)
+    assert news
+    assert over.ended == 1000.0
+
+
+def test_a_tenth_is_no_straggler() -> None:
+    """Nor are 5 ms of steps of 1 ms, a process that stands still, or what another than process 0 believes."""
+    for own, other in (
+        (digest(0), digest(1, usual=0.11)),
+        (digest(0, usual=0.001), digest(1, usual=0.006)),
+        (digest(0), digest(1, usual=0.2, idle=60.0)),
+        (digest(1), digest(0, usual=0.3)),
+        (digest(0), digest(1, usual=0.3, turns=5)),
+    ):
+        assert found(*[view(own, other)] * 4) == []
+
+
+def test_the_one_that_does_not_wait_is_the_straggler_where_all_keep_step() -> None:
+    """Collectives make all step times alike; the others are found inside JAX."""
+    seen = view(digest(0, waiting=0.95), digest(1, waiting=0.9), digest(2, waiting=0.1, line="load.py:7"))
+    [(finding, _)] = found(seen, seen, seen)
+    assert finding.data["process"] == 2
+    assert finding.summary.startswith("The others wait for process 2 on host2")
+    busy = view(digest(0, waiting=0.5), digest(1, waiting=0.4), digest(2, waiting=0.1))
+    assert found(busy, busy, busy) == []
+
+
+# -------------------------------------------------------------------------------------------------- stuck
+
+
+def test_a_process_without_steps_is_stuck() -> None:
+    """Named with the process that is not in JAX while it waits there; over once it goes on."""
+    stuck = digest(0, idle=61.0, inside=True, at="train.py:9")
+    other = digest(1, at="load.py:3")
+    assert found(view(stuck, other)) == []
+    assert found(view(dataclasses.replace(stuck, idle=59.0), other, stuck_after=60.0)) == []
+    [(finding, _)] = found(view(stuck, other, stuck_after=60.0, threads={"MainThread": ("train.py:9 in <module>",)}))
+    assert "has made no step after its 100th for 61 s; usual are 100 ms" in finding.summary
+    assert "at train.py:9, inside JAX. Process 1 on host1 is elsewhere, at load.py:3: look" in finding.summary
+    assert finding.evidence == ("MainThread: train.py:9 in <module>",)
+    behind = view(stuck, dataclasses.replace(other, steps=99), stuck_after=60.0)
+    assert "Process 1 made fewer steps" in found(behind)[0][0].summary
+
+
+def test_a_process_that_says_nothing_is_told() -> None:
+    """Its interpreter may be held: then it cannot tell itself."""
+    [(finding, _)] = found(view(digest(0), digest(1), silent={1: 130.0}))
+    assert finding.summary.startswith("Process 1 on host1, pid 0, has said nothing for 130 s.")
+
+
+def test_the_usual_step_time_withstands_a_pause_and_rare_looks() -> None:
+    """Looks every 0.2 s at steps of 0.15 s, one of them 30 s late."""
+    pace = Pace()
+    now = 0.0
+    for look in range(24):
+        now += 30.0 if look == 12 else 0.2
+        pace.see(
+            now, {"step": 100 + int(min(look, 11) * 0.2 / 0.15) + max(0, int((look - 11) * 0.2 / 0.15)), "other": 1}
+        )
+    assert pace.loop == "step"
+    assert pace.usual == pytest.approx(0.15, rel=0.1)
+    assert pace.idle(now + 7.0) == pytest.approx(7.0, abs=0.21)
+
+
+def test_alone_and_without_a_declared_step_nobody_is_stuck() -> None:
+    """A notebook may rest for hours, and a server at night."""
+    store = Store()
+    source = FleetSource(store)
+    source._pace.see(0.0, {"f": 100})
+    assert source._stuck_after(1000.0, together=False) is None
+    assert source._stuck_after(1.0, together=True) == 10 * store.settings.stuck_seconds
+
+
+# ------------------------------------------------------------------------------------------ real processes
+
+
+class Job:
+    """Processes of `fleet_program.py`, killed at the end: such a job does not end by SIGTERM."""
+
+    def __init__(self, folder: pathlib.Path, mode: str, count: int) -> None:
+        self.folder, self.count = folder, count
+        self.processes: list[subprocess.Popen[str]] = []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        program = pathlib.Path(__file__).with_name("fleet_program.py")
+        root = str(program.parent.parent)
+        environment = {**os.environ, "PYTHONPATH": root, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+        for index in range(count):
+            command = [sys.executable, str(program), str(index), str(count), str(port), mode, str(folder)]
+            with open(folder / f"{index}.out", "w") as out:
+                self.processes.append(
+                    subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment, text=True)
+                )
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What all of them have told so far."""
+        told = []
+        for path in self.folder.glob("*.jsonl"):
+            told += [json.loads(line) for line in path.read_text().splitlines() if '"event": "finding"' in line]
+        return [each for each in told if each["finding"] in KINDS]
+
+    def until(self, done: Callable[[list[dict[str, Any]]], bool], seconds: float = 60.0) -> list[dict[str, Any]]:
+        """The findings once they are complete."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            told = self.findings()
+            if done(told):
+                return told
+            time.sleep(0.2)
+        outputs = "\n".join((self.folder / f"{index}.out").read_text()[-1500:] for index in range(self.count))
+        raise AssertionError(f"only {self.findings()} after {seconds} s\n{outputs}")
+
+    def kill(self) -> None:
+        for each in self.processes:
+            each.send_signal(signal.SIGKILL)
+        for each in self.processes:
+            each.wait(10)
+
+
+@pytest.fixture
+def job(tmp_path: pathlib.Path) -> Iterator[Callable[[str, int], Job]]:
+    """Starts a job in a mode, with so many processes."""
+    begun: list[Job] = []
+
+    def begin(mode: str, count: int) -> Job:
+        begun.append(Job(tmp_path, mode, count))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.kill()
+
+
+def about(told: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """The findings of a kind."""
+    return [each for each in told if each["finding"] == kind]
+
+
+@pytest.mark.slow
+def test_a_healthy_job_has_no_findings_and_everything_has_its_index(job: Callable[..., Job]) -> None:
+    """Four processes; what was recorded before `jax.distributed.initialize` is labelled too."""
+    running = job("healthy", 4)
+    said = [running.folder / f"{index}.out" for index in range(4)]
+    running.until(lambda _: all("INDEXES" in path.read_text() for path in said))
+    time.sleep(3.0)
+    assert running.findings() == []
+    running.kill()
+    for index, path in enumerate(said):
+        assert f"INDEXES [{index}]" in path.read_text()
+        [process] = story.read_log(str(running.folder / f"{index}.jsonl")).processes
+        assert process.process_index == index
+        assert process.manifest is not None
+        assert process.manifest.process_count == 4
+        assert process.manifest.devices_by_process == {"0": 1, "1": 1, "2": 1, "3": 1}
+        spanning = [each.function for each in process.compilations if each.spans_processes]
+        assert spanning == ["__main__.prepare", "__main__.step"]
+    assert len({_fingerprint(running.folder / f"{index}.jsonl") for index in range(4)}) == 1
+
+
+def _fingerprint(path: pathlib.Path) -> str | None:
+    [process] = story.read_log(str(path)).processes
+    [step] = [each for each in process.compilations if each.function == "__main__.step"]
+    assert isinstance(step, Compilation)
+    return step.fingerprint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mode", "said"), [("other_order", "The same programs come in another order"), ("other_shape", "has not compiled")]
+)
+def test_a_diverging_program_is_named(job: Callable[..., Job], mode: str, said: str) -> None:
+    """By both processes, while JAX itself says nothing and goes on with wrong numbers."""
+    told = job(mode, 2).until(
+        lambda told: {each["process_index"] for each in about(told, "diverging_programs")} == {0, 1}
+    )
+    for each in about(told, "diverging_programs"):
+        assert said in each["summary"]
+        assert {f"Process {n}" for n in (0, 1)} == set(re.findall(r"Process \d", " ".join(each["evidence"])))
+    assert about(told, "stuck") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mode", "count", "said"), [("straggler", 4, "The others wait for process 3"), ("slow", 2, "Process 1")]
+)
+def test_a_straggler_is_named(job: Callable[..., Job], mode: str, count: int, said: str) -> None:
+    """With the line where it spends its time, whether collectives hold the others back or not."""
+    told = job(mode, count).until(lambda told: bool(about(told, "straggler")))
+    [finding] = about(told, "straggler")
+    assert finding["summary"].startswith(said)
+    assert finding["data"]["process"] == count - 1
+    assert re.search(r"mostly at \S*fleet_program\.py:\d+", finding["summary"])
+    assert {each["finding"] for each in told} == {"straggler"}
+
+
+@pytest.mark.slow
+def test_a_stuck_process_is_named_with_its_stacks(job: Callable[..., Job]) -> None:
+    """All of them are stuck; who waits in the collective names the one that is not there."""
+    running = job("stuck", 2)
+    told = running.until(lambda told: {each["process_index"] for each in about(told, "stuck")} == {0, 1})
+    waiting, culprit = sorted(about(told, "stuck"), key=lambda each: each["process_index"])[:2]
+    assert "inside JAX. Process 1 on" in waiting["summary"]
+    assert waiting["data"]["waits_for"] == [1]
+    assert "inside JAX" not in culprit["summary"]
+    text = pathlib.Path(culprit["data"]["report"]).read_text()
+    assert re.search(r"WHERE IT WAS: MainThread\n  \S*fleet_program\.py:\d+ in <module>\n(.*\n)*?.* in wait", text)
+    assert {each["finding"] for each in told} == {"stuck"}

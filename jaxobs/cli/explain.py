@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(as_json(stories), indent=2, allow_nan=False))
     else:
         _print(stories, args.source, notes, all_of=args.function is not None)
-    return FINDINGS if any(each.findings for each in stories) else FINE
+    return FINDINGS if any(finding.ended is None for each in stories for finding in each.findings) else FINE
 
 
 def _read(source: str) -> tuple[Sequence[story.ProcessEvents], list[str]]:

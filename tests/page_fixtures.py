@@ -23,6 +23,9 @@ from jaxobs.page import CONTENT_SECURITY_POLICY, render
 CHROMIUM = "/usr/bin/chromium"
 Opener = Callable[..., Page]
 
+expect.set_options(timeout=20_000)
+"""On a machine that does much else at once; what is there is seen at once."""
+
 
 class PageServer:
     """Serves the page with the snapshot and the events of the moment; can stop and come back on its port."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -332,6 +333,23 @@ def test_what_the_persistent_cache_did_is_told(tmp_path: pathlib.Path, capsys: p
     f = next(each for each in as_object(capsys, log)["functions"] if each["function"] == "f")
     assert f["unsaved"] == [{"reason": "too_fast", "count": 1, "detail": "Compiled in 0.3 s, below 1 s."}]
     assert f["lookups"][0]["differs"] == ["flags"]
+
+
+def test_a_leak_that_stands_is_a_finding_and_one_that_is_over_is_none(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both are shown; only the first is worth an exit code."""
+    leak = Finding(
+        time=2.0, sequence=2, id="array_leak-1", finding="array_leak", function="train.step", subject="float32[8]",
+        summary="412 more arrays.", advice="Look what keeps them.", count=30, since=1.0,
+    )  # fmt: skip
+    code, text = explained(capsys, write(tmp_path / "stands", compilation(sequence=1), leak))
+    assert code == 1
+    assert "412 more arrays." in text
+    over = dataclasses.replace(leak, time=3.0, sequence=3, ended=3.0, summary="412 more arrays. Over.")
+    code, text = explained(capsys, write(tmp_path / "over", compilation(sequence=1), leak, over))
+    assert code == 0
+    assert "Over." in text
 
 
 def test_how_it_ended_is_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,13 +50,18 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(as_json(stories), indent=2, allow_nan=False))
     else:
         _print(stories, args.source, notes, all_of=args.function is not None)
-    return FINDINGS if any(each.findings for each in stories) else FINE
+    return FINDINGS if any(finding.ended is None for each in stories for finding in each.findings) else FINE
 
 
 def _read(source: str) -> tuple[Sequence[story.ProcessEvents], list[str]]:
     """The processes behind an address or in a file, and sentences about what could not be read."""
     if os.path.exists(source) or not _ADDRESS.match(source):
-        log = story.read_log(source)
+        try:
+            log = story.read_log(source)
+        except story.EventLogError as error:
+            if os.path.exists(source):
+                raise
+            raise story.EventLogError(f"{error} Or give the address of a running process, such as 9464.") from None
         return log.processes, _torn(log.torn)
     return [_ask(client.endpoint_url(source))], []
 

@@ -91,10 +91,7 @@ def lines(
                 yield number, process, body
     except OSError as error:
         what = "is a folder" if os.path.isdir(path) else f"cannot be read: {error.strerror or error}"
-        raise EventLogError(
-            f"`{path}` {what}. Give the file that `jaxobs run --event-log FILE` wrote, or the address of a running "
-            f"process, such as 9464."
-        ) from None
+        raise EventLogError(f"`{path}` {what}. Give the file that `jaxobs run --event-log FILE` wrote.") from None
     if not latest:
         raise EventLogError(
             f"`{path}` holds no events. Write one with `jaxobs run --event-log {path} SCRIPT`, or with "

@@ -64,7 +64,11 @@ async function round() {
   try {
     if (page.round % 2 === 0 || page.failures) await snapshotRound(); else await memoryRound();
     first = first && page.snap != null;
-    if (first) draw();
+    if (first) {
+      page.contact = Date.now();
+      draw();
+      drawContact();
+    }
     page.round += 1;
     await eventsRound();
     page.failures = 0;

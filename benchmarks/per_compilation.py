@@ -68,7 +68,7 @@ class Watch:
         self._source = Compilations(store)
         listeners = self._source.listeners
         self._source.listeners = Listeners(
-            *(self._timed(each, "all") for each in (listeners.event, listeners.ended, listeners.started))
+            *(self._timed(each, "all") for each in (listeners.event, listeners.ended, listeners.started) if each)
         )
         self._parts: list[tuple[Any, str, str]] = [
             (signature, "take", "signature"),

@@ -10,13 +10,17 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from jaxobs import internals
 from jaxobs.data_looks import looks
 from jaxobs.facts import DataLeaf, DataReceipt
+from jaxobs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 MOST_BATCHES = 8
 MOST_BYTES = 64 * 1024

@@ -14,12 +14,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from jaxobs import internals, signature
 from jaxobs.facts import OTHER, NonFinite, WatchedState
+from jaxobs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 MOST_NAMES = 100
 MOST_ARRAY_BYTES = 2**20

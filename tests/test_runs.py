@@ -141,7 +141,7 @@ def test_lost_work_is_unknown_where_no_checkpoint_was_seen(tmp_path: Path) -> No
     state = runs.time_state(wall, checkpoints, found).run
     assert state is not None and state.redone_seconds is None and state.redone_steps is None
     assert state.down_seconds == pytest.approx(100.0)
-    assert state.goodput == pytest.approx(0.05 / state.wall_seconds, rel=0.05)
+    assert state.goodput == pytest.approx(0.05 / state.wall_seconds, rel=0.3)
     checkpoints.saved(mark(wall))
     state = runs.time_state(wall, checkpoints, found).run
     assert state is not None and state.redone_steps == 1

@@ -64,11 +64,7 @@ async function round() {
   try {
     if (page.round % 2 === 0 || page.failures) await snapshotRound(); else await memoryRound();
     first = first && page.snap != null;
-    if (first) {
-      page.contact = Date.now();
-      draw();
-      drawContact();
-    }
+    if (first) draw();
     page.round += 1;
     await eventsRound();
     page.failures = 0;

@@ -99,6 +99,8 @@ def test_a_list_that_keeps_every_output(sample: Callable[[], None]) -> None:
     assert set(group.call_sites) == {site}
     history.clear()
     sample()
+    assert standing()[0].ended is None, "the program may have ended"
+    train(sample, 2 * PER_SAMPLE, lambda number, output: None)
     (over,) = standing()
     assert over.id == leak.id
     assert over.ended is not None

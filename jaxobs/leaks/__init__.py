@@ -67,6 +67,8 @@ class Case:
     """By series."""
     told: float = 0.0
     finding: Finding | None = None
+    fell: Point | None = None
+    """When most of it was let go of: over it is when the program goes on without it, and not when the program ends."""
 
     @property
     def run(self) -> Run:
@@ -175,13 +177,16 @@ class _Watched:
     def findings(self, sample: Sample, now: Point, *, at_end: bool = False) -> Iterable[tuple[Finding, bool]]:
         for case in self._cases:
             why = self._over(case, now)
+            case.fell = (case.fell or now) if why == "fell" else None
+            if why == "fell" and not _goes_on(case, now):
+                continue
             if why is not None:
                 self._all.remove(case)
                 if case.finding is not None:
                     yield _ended(case.finding, why, sample.time), True
         standing = {key for case in self._cases for key in case.runs}
         for case in self._cases:
-            for key, run in case.runs.items():
+            for key, run in case.runs.items() if case.fell is None else ():
                 case.runs[key] = self._floors[key].extended(run, now)
         for key in self._there:
             if key not in standing:
@@ -191,6 +196,8 @@ class _Watched:
                 if len(self._floors[key].points) > LEAST_RISES:
                     time.sleep(0)  # a tenth of a millisecond was spent: others may have the interpreter
         for case in self._cases:
+            if case.fell is not None:
+                continue
             due = case.grown >= 2 * case.told
             if due:
                 case.told = case.grown
@@ -234,6 +241,13 @@ class _Watched:
             evidence=telling.evidence,
             data=telling.data,
         )
+
+
+def _goes_on(case: Case, now: Point) -> bool:
+    """Whether the program was seen to go on after a case fell: its function was called, or time has passed."""
+    fell, function = case.fell or now, case.run.function
+    called = function is not None and now.calls.get(function, 0) > fell.calls.get(function, 0)
+    return called or now.sample - fell.sample >= LEAST_RISES
 
 
 def _ended(finding: Finding, why: str, now: float) -> Finding:

@@ -33,17 +33,10 @@ def asgi(app: Application, *, route: Callable[[Scope], str] | None = None) -> An
     return app if requests.off else AsgiMiddleware(app, route)
 
 
-class AsgiMiddleware:
+class AsgiMiddleware(requests.Middleware):
     """An ASGI application around another."""
 
-    def __init__(self, app: Application, route: Callable[[Scope], str] | None = None) -> None:
-        self.app = app
-        self._jaxobs_route = route
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "app":  # not yet there, as while it is copied
-            raise AttributeError(name)
-        return getattr(self.app, name)
+    app: Application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection: what is no HTTP request, or is counted further out, passes by."""

@@ -154,11 +154,11 @@ class Floor:
         return not self.points or self.points[-1].sample != now.sample
 
     def is_over(self, told: Run, now: Point) -> str | None:
-        """Why a run that was told is over: `fell` or `stopped`; None while it goes on."""
-        value = now.value
-        if value < told.since.value + (1 - _LARGE_FALL) * told.grown:
-            return "fell"
+        """Why a run that was told is over as of the sample `now`: `fell` or `stopped`; None while it goes on."""
+        # The last point has the latest value: it was taken in, and undercut by nothing since.
         last = self.points[-1]
+        if last.value < told.since.value + (1 - _LARGE_FALL) * told.grown:
+            return "fell"
         if not self._confirmed(now):
             return None
         if told.function is not None:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from dataclasses import dataclass, field
 
-STRETCH = 0.001
-"""Seconds for which reading keeps the interpreter to itself."""
+from jaxobs import hlo_text
 
 _HEAD = re.compile(r"^(?P<entry>ENTRY )?%?(?P<name>[\w.\-]+) .*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.+?) ([a-z][a-z0-9\-]*)\((?:%?([\w.\-]+))?")
@@ -63,18 +61,7 @@ def left_out(text: str) -> float | None:
     computations: dict[str, _Computation] = {}
     entry: str | None = None
     current = _Computation()
-    since = time.perf_counter()
-    start, left = 0, 64
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        line, start = text[start:end], end + 1
-        left -= 1
-        if left <= 0:
-            left = 64
-            if time.perf_counter() - since > STRETCH:
-                time.sleep(0)
-                since = time.perf_counter()
+    for line in hlo_text.lines(text):
         found = _INSTRUCTION.match(line)
         if found is not None:
             _take(current, line, *found.groups())

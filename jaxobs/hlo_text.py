@@ -10,6 +10,7 @@ import math
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 STRETCH = 0.001
@@ -35,6 +36,26 @@ class _Computation:
     collectives: Counter[str] = field(default_factory=Counter)
 
 
+def lines(text: str) -> Iterator[str]:
+    """The lines of a text, offering the interpreter to other threads every millisecond.
+
+    One after the other where they stand: a list of all lines would take the memory of the text once more.
+    """
+    since = time.perf_counter()
+    start, left = 0, 64
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1
+        left -= 1
+        if left <= 0:
+            left = 64
+            if time.perf_counter() - since > STRETCH:
+                time.sleep(0)
+                since = time.perf_counter()
+
+
 def read(text: str) -> tuple[dict[str, int], dict[str, int]]:
     """Instructions by kind (`facts.INSTRUCTION_KINDS`), and bytes of the results of collectives by operation.
 
@@ -43,19 +64,7 @@ def read(text: str) -> tuple[dict[str, int], dict[str, int]]:
     computations: dict[str, _Computation] = {}
     parts: set[str] = set()
     current = _Computation()
-    since = time.perf_counter()
-    start, left = 0, 64
-    while start < len(text):
-        # Line by line where it stands: a list of all lines would take the memory of the text once more.
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        line, start = text[start:end], end + 1
-        left -= 1
-        if left <= 0:
-            left = 64
-            if time.perf_counter() - since > STRETCH:
-                time.sleep(0)
-                since = time.perf_counter()
+    for line in lines(text):
         found = _INSTRUCTION.match(line)
         if found is not None:
             _take(current, found[1], found[2])

@@ -12,7 +12,7 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from jaxobs import config, store
@@ -195,6 +195,19 @@ class request:  # noqa: N801 - read as a word: `with request("predict"):`
                 return
             yield scope
             scope = scope._parent
+
+
+class Middleware:
+    """An application around another, whose attributes are its own: what ASGI and WSGI have in common."""
+
+    def __init__(self, app: Any, route: Callable[[Any], str] | None = None) -> None:
+        self.app = app
+        self._jaxobs_route = route
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "app":  # not yet there, as while it is copied
+            raise AttributeError(name)
+        return getattr(self.app, name)
 
 
 def _failed(error: Exception) -> None:

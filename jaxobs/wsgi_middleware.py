@@ -29,17 +29,10 @@ def wsgi(app: Application, *, route: Callable[[Environ], str] | None = None) -> 
     return app if requests.off else WsgiMiddleware(app, route)
 
 
-class WsgiMiddleware:
+class WsgiMiddleware(requests.Middleware):
     """A WSGI application around another."""
 
-    def __init__(self, app: Application, route: Callable[[Environ], str] | None = None) -> None:
-        self.app = app
-        self._jaxobs_route = route
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "app":  # not yet there, as while it is copied
-            raise AttributeError(name)
-        return getattr(self.app, name)
+    app: Application
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serves one request, unless it is counted further out."""

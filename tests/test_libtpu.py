@@ -9,16 +9,15 @@ import time
 from typing import Any
 
 import pytest
+from accelerator_watch import Watch
 from run_programs import run
 
 from jaxobs import guard, tpu_monitoring
-from jaxobs.catalogue import METRICS
 from jaxobs.config import Settings
 from jaxobs.facts import AcceleratorState
 from jaxobs.sources import libtpu as libtpu_source
 from jaxobs.sources.libtpu import TpuMonitoring
-from jaxobs.store import Store
-from jaxobs.testing import FakeClient, FakeDevice, FakeLibtpu, backends
+from jaxobs.testing import FakeClient, FakeDevice, FakeLibtpu
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -51,37 +50,12 @@ def _tpus(count: int, cores: int = 1) -> FakeClient:
     return FakeClient(devices, platform="tpu")
 
 
-class Watch:
-    """A source, its store, and what the store knows of each device after a sample."""
-
-    def __init__(self, client: FakeClient) -> None:
-        self.store = Store()
-        self.source = TpuMonitoring(self.store)
-        self._client = client
-
-    def sample(self) -> dict[str, AcceleratorState]:
-        """One tick."""
-        with backends(self._client):
-            self.source.sample()
-        return {state.device: state for state in self.store.snapshot().accelerators}
-
-    def metrics(self) -> dict[tuple[str, ...], Any]:
-        """Samples of `accelerator_*` by name and labels."""
-        snapshot = self.store.snapshot()
-        return {
-            (metric.name, *labels): value
-            for metric in METRICS
-            if metric.name.startswith("accelerator_")
-            for labels, value in metric.read(snapshot)
-        }
-
-
 # ------------------------------------------------------------------------------------------------- figures
 
 
 def test_every_figure_in_base_units() -> None:
     """Percents and scores become ratios; each value goes to the device of its place."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL):
         watch.sample()
     found = watch.metrics()
@@ -108,7 +82,7 @@ def test_every_figure_in_base_units() -> None:
 
 def test_what_is_empty_or_no_number_is_absent() -> None:
     """An idle runtime tells nothing: the devices are up, without a figure; never a zero."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     nonsense = ["", "n/a", "nan", "inf", "-1", "0-", "tray1"]
     for metrics in ({}, {name: each for name in ALL for each in ([text] * 2 for text in nonsense)}):
         with FakeLibtpu(**metrics):
@@ -119,7 +93,7 @@ def test_what_is_empty_or_no_number_is_absent() -> None:
 
 def test_a_chip_with_two_devices() -> None:
     """Each core has its chip's duty cycle and its own matrix units; bytes of the whole chip are told of neither."""
-    watch = Watch(_tpus(4, cores=2))
+    watch = Watch(TpuMonitoring, _tpus(4, cores=2))
     with FakeLibtpu(**(ALL | {"tensorcore_util": ["10.00", "20.00", "30.00", "40.00"]})):
         states = watch.sample()
     assert [states[f"tpu:{id}"].utilization for id in range(10, 14)] == [0.875, 0.875, 0.0, 0.0]
@@ -131,7 +105,7 @@ def test_a_chip_with_two_devices() -> None:
 
 def test_a_device_of_two_cores() -> None:
     """Their mean: the device did half of what it could."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(tensorcore_util=["100.00", "0.00", "20.00", "40.00"]):
         states = watch.sample()
     assert [states[f"tpu:{id}"].tensorcore_utilization for id in (10, 11)] == [0.5, pytest.approx(0.3)]
@@ -139,7 +113,7 @@ def test_a_device_of_two_cores() -> None:
 
 def test_lists_that_do_not_fit_the_devices_are_left_out() -> None:
     """Eight chips of the host, of which JAX has two: nobody can tell which."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     for count in (1, 3, 8):
         metrics = {name: ["1"] * count for name in ALL if name not in ("tensorcore_util", "ici_link_health")}
         links = [f"tray1.chip{chip}.ici0.int: 1" for chip in range(count)]
@@ -159,7 +133,7 @@ def test_links_are_bounded_and_in_the_order_of_their_numbers() -> None:
 
 def test_other_drivers_keep_their_devices() -> None:
     """GPUs and TPUs in one store: neither pushes the other out."""
-    watch = Watch(_tpus(1))
+    watch = Watch(TpuMonitoring, _tpus(1))
     gpu = AcceleratorState(time=1.0, device="gpu:0", uuid="GPU-a", index=0)
     watch.store.set_accelerators((gpu,))
     with FakeLibtpu():
@@ -173,7 +147,7 @@ def test_other_drivers_keep_their_devices() -> None:
 
 def test_a_question_that_fails_takes_only_its_own_figure() -> None:
     """And is asked again."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL) as libtpu:
         libtpu.metrics["duty_cycle_pct"] = RuntimeError("UNAVAILABLE")
         state = watch.sample()["tpu:10"]
@@ -186,7 +160,7 @@ def test_a_question_that_fails_takes_only_its_own_figure() -> None:
 def test_where_every_question_fails_the_devices_are_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the reason; they are asked again, and come back."""
     monkeypatch.setattr(libtpu_source, "HANG_SECONDS", 0.0)
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**dict.fromkeys(ALL, RuntimeError("the driver is gone"))) as libtpu:
         state = watch.sample()["tpu:10"]
         assert (state.up, state.utilization) == (False, None)
@@ -200,7 +174,7 @@ def test_a_call_that_hangs_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None
     """The tick goes on without it, it is asked once and not again, and after a while it is told of as hanging."""
     monkeypatch.setattr(libtpu_source, "WAIT_SECONDS", 0.1)
     monkeypatch.setattr(libtpu_source, "SLOW_SECONDS", 60.0)
-    watch, go_on = Watch(_tpus(2)), threading.Event()
+    watch, go_on = Watch(TpuMonitoring, _tpus(2)), threading.Event()
 
     def hang() -> list[str]:
         go_on.wait(30)
@@ -227,7 +201,7 @@ def test_a_call_that_hangs_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_slow_reading_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """libtpu holds the interpreter while it answers: the program is not stopped a second time."""
     monkeypatch.setattr(libtpu_source, "SLOW_SECONDS", -1.0)
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL) as libtpu:
         for _ in range(3):
             assert watch.sample() == {}
@@ -239,7 +213,7 @@ def test_a_slow_reading_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_reading_is_paid_for_with_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was told last stays meanwhile."""
     monkeypatch.setattr(libtpu_source, "PAUSE", 1e9)
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL) as libtpu:
         watch.sample()
         libtpu.metrics["duty_cycle_pct"] = ["1", "2"]
@@ -259,7 +233,7 @@ def test_a_reading_is_paid_for_with_a_pause(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_what_is_missing_is_said_once(libtpu: FakeLibtpu | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No package, or a release without monitoring: a capability at 0, one note, and no error."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     if libtpu is None:
         monkeypatch.setitem(__import__("sys").modules, "libtpu", None)
         assert [watch.sample() for _ in range(3)] == [{}, {}, {}]
@@ -289,7 +263,7 @@ def test_libtpu_is_not_asked_where_it_would_wait_for_metadata(
 ) -> None:
     """It would try the service again for minutes, with the interpreter to itself. The reason says what to set."""
     monkeypatch.delenv("TPU_SKIP_MDS_QUERY")
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with http.server.HTTPServer(("127.0.0.1", 0), _Metadata) as server, FakeLibtpu(**ALL) as libtpu:
         server.status, server.seen = status, []  # type: ignore[attr-defined]
         port = server.server_port
@@ -307,14 +281,14 @@ def test_libtpu_is_not_asked_where_it_would_wait_for_metadata(
 
 def test_the_older_name_of_the_module() -> None:
     """The first releases called it `monitoring`."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(module="monitoring", **ALL):
         assert watch.sample()["tpu:10"].utilization == 0.875
 
 
 def test_a_setting_turns_it_off() -> None:
     """Nothing is loaded then."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     watch.store.configure(Settings(tpu_monitoring=False))
     with FakeLibtpu(**ALL) as libtpu:
         assert watch.sample() == {}
@@ -323,7 +297,7 @@ def test_a_setting_turns_it_off() -> None:
 
 def test_a_forked_child_does_not_ask() -> None:
     """libtpu's threads are the parent's."""
-    watch = Watch(_tpus(2))
+    watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL) as libtpu:
         watch.source.after_fork()
         assert watch.sample() == {}

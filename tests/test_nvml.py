@@ -13,16 +13,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from accelerator_watch import Watch
 from requirements import program
 
 from jaxobs import guard, internals, nvml
-from jaxobs.catalogue import METRICS
 from jaxobs.cuda_devices import Identity, JaxDevice, match
-from jaxobs.facts import THROTTLE_REASONS, AcceleratorState
+from jaxobs.facts import THROTTLE_REASONS
 from jaxobs.sources import nvml as nvml_source
 from jaxobs.sources.nvml import Accelerators
-from jaxobs.store import Store
-from jaxobs.testing import FakeClient, FakeDevice, FakeNvml, backends
+from jaxobs.testing import FakeClient, FakeDevice, FakeNvml
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -63,31 +62,6 @@ def _gpus(count: int, kind: str = "Fake H100") -> FakeClient:
     return FakeClient([FakeDevice(i, local_hardware_id=i, device_kind=kind) for i in range(count)])
 
 
-class Watch:
-    """A source, its store, and what the store knows of each device after a sample."""
-
-    def __init__(self, client: FakeClient) -> None:
-        self.store = Store()
-        self.source = Accelerators(self.store)
-        self._client = client
-
-    def sample(self) -> dict[str, AcceleratorState]:
-        """One tick."""
-        with backends(self._client):
-            self.source.sample()
-        return {state.device: state for state in self.store.snapshot().accelerators}
-
-    def metrics(self) -> dict[tuple[str, ...], Any]:
-        """Samples of `accelerator_*` by name and labels."""
-        snapshot = self.store.snapshot()
-        return {
-            (metric.name, *labels): value
-            for metric in METRICS
-            if metric.name.startswith("accelerator_")
-            for labels, value in metric.read(snapshot)
-        }
-
-
 # ------------------------------------------------------------------------------------------------- figures
 
 
@@ -99,7 +73,7 @@ def test_every_figure_in_base_units(fake: FakeNvml) -> None:
     for link in (0, 1):
         fake.field(0, NVLINK_TX, 100, scope=link)
         fake.field(0, NVLINK_RX, 10 + link, scope=link)
-    watch = Watch(_gpus(1))
+    watch = Watch(Accelerators, _gpus(1))
     state = watch.sample()["gpu:0"]
     assert (state.utilization, state.memory_controller_utilization) == (0.87, 0.41)
     assert (state.memory_used_bytes, state.memory_total_bytes) == (61 * GIB, 80 * GIB)
@@ -130,7 +104,7 @@ def test_every_figure_in_base_units(fake: FakeNvml) -> None:
 def test_what_is_not_supported_is_absent(fake: FakeNvml) -> None:
     """A device that tells nothing but its UUID: it is up, and has no figure at all; never a zero."""
     fake.device(0, uuid="GPU-a")
-    watch = Watch(_gpus(1))
+    watch = Watch(Accelerators, _gpus(1))
     assert watch.sample()["gpu:0"].up
     assert watch.sample()["gpu:0"].trouble is None
     assert {name[0] for name in watch.metrics()} == {"accelerator_info", "accelerator_up"}
@@ -141,7 +115,7 @@ def test_any_question_may_fail_in_any_way(fake: FakeNvml, code: int) -> None:
     """One answer after the other is an error: nothing is raised, and the other device keeps all its figures."""
     fake.device(0, uuid="GPU-a", **ALL)
     fake.device(1, uuid="GPU-b", **ALL)
-    watch = Watch(_gpus(2))
+    watch = Watch(Accelerators, _gpus(2))
     whole = watch.sample()["gpu:1"]
     for key in ALL:
         fake.device(0, **{key: f"error {code}"})
@@ -157,7 +131,7 @@ def test_any_question_may_fail_in_any_way(fake: FakeNvml, code: int) -> None:
 def test_a_passing_error_costs_one_sample_of_one_figure(fake: FakeNvml) -> None:
     """The others stay, and the figure comes back."""
     fake.device(0, uuid="GPU-a", **ALL)
-    watch = Watch(_gpus(1))
+    watch = Watch(Accelerators, _gpus(1))
     fake.device(0, power="error 999")
     state = watch.sample()["gpu:0"]
     assert (state.power_watts, state.temperature_celsius, state.up) == (None, 64, True)
@@ -169,7 +143,7 @@ def test_an_old_driver_is_asked_by_the_older_names(fake: FakeNvml) -> None:
     """Before 510 there is one memory query, before 535 the reasons have another name."""
     fake.device(0, uuid="GPU-a", **ALL)
     fake.set(memory_v2="error 13", event_reasons="error 13")
-    state = Watch(_gpus(1)).sample()["gpu:0"]
+    state = Watch(Accelerators, _gpus(1)).sample()["gpu:0"]
     assert (state.memory_used_bytes, state.throttle_reasons) == (61 * GIB, ("gpu_idle", "sw_power_cap"))
 
 
@@ -179,7 +153,7 @@ def test_a_count_of_32_bits_is_no_count(fake: FakeNvml) -> None:
     fake.field(0, PCIE_TX, 5)
     fake.device(0, **{f"field.{PCIE_TX}.0.type": 1})
     fake.field(0, PCIE_RX, 6)
-    assert Watch(_gpus(1)).sample()["gpu:0"].pcie_bytes == {"receive": 6}
+    assert Watch(Accelerators, _gpus(1)).sample()["gpu:0"].pcie_bytes == {"receive": 6}
 
 
 def test_a_link_that_stops_counting_takes_the_sum_away(fake: FakeNvml) -> None:
@@ -188,7 +162,7 @@ def test_a_link_that_stops_counting_takes_the_sum_away(fake: FakeNvml) -> None:
     for link in range(4):
         fake.field(0, NVLINK_SENT, 1000, scope=link)
         fake.field(0, NVLINK_RECEIVED, 1, scope=link)
-    watch = Watch(_gpus(1))
+    watch = Watch(Accelerators, _gpus(1))
     watch.sample()
     assert watch.metrics()["accelerator_nvlink_bytes_total", "gpu:0", "transmit"] == 4000
     for field in (NVLINK_SENT, NVLINK_RECEIVED):
@@ -206,7 +180,7 @@ def test_xids_are_counted_by_code(fake: FakeNvml) -> None:
     """Those that came since the last tick; told of in a note, once."""
     fake.device(0, uuid="GPU-a", xid="none")
     fake.device(1, uuid="GPU-b", xid="none")
-    watch = Watch(_gpus(2))
+    watch = Watch(Accelerators, _gpus(2))
     watch.sample()
     fake.device(0, xid="31 31 79")
     fake.device(1, xid="13")
@@ -222,7 +196,7 @@ def test_xids_are_counted_by_code(fake: FakeNvml) -> None:
 def test_processes_of_whom_nobody_knows(fake: FakeNvml) -> None:
     """In a container the numbers are the host's: which one is ours is not told, nor what the others hold."""
     fake.device(0, uuid="GPU-a", processes="4000001:5 4000002:-")
-    watch = Watch(_gpus(1))
+    watch = Watch(Accelerators, _gpus(1))
     processes = watch.sample()["gpu:0"].processes
     assert [(each.pid, each.bytes, each.ours) for each in processes or ()] == [
         (4000001, 5, None), (4000002, None, None),
@@ -238,7 +212,7 @@ def test_a_lost_device_says_so_and_comes_back(fake: FakeNvml) -> None:
     """Its last Xid is counted, its figures are gone, the other's stay; after a reset it is found again."""
     for index, uuid in enumerate(("GPU-a", "GPU-b")):
         fake.device(index, uuid=uuid, **ALL)
-    watch = Watch(_gpus(2))
+    watch = Watch(Accelerators, _gpus(2))
     watch.sample()
     fake.device(0, lost=LOST, xid="79")
     states = watch.sample()
@@ -256,7 +230,7 @@ def test_a_hanging_device_keeps_nobody(fake: FakeNvml, monkeypatch: pytest.Monke
     """The tick goes on without it, it is asked once and not again, and after a while it is told of as hanging."""
     for index, uuid in enumerate(("GPU-a", "GPU-b")):
         fake.device(index, uuid=uuid, **ALL)
-    watch = Watch(_gpus(2))
+    watch = Watch(Accelerators, _gpus(2))
     watch.sample()
     monkeypatch.setattr(nvml_source, "WAIT_SECONDS", 0.2)
     fake.device(0, hang=1)
@@ -282,7 +256,7 @@ def test_a_device_that_cannot_be_named_is_left_out(fake: FakeNvml) -> None:
     """Lost before we came: CUDA does not number it either."""
     fake.device(0, uuid="GPU-a", handle=f"error {LOST}")
     fake.device(1, uuid="GPU-b", **ALL)
-    assert {d: s.uuid for d, s in Watch(_gpus(1)).sample().items()} == {"gpu:0": "GPU-b"}
+    assert {d: s.uuid for d, s in Watch(Accelerators, _gpus(1)).sample().items()} == {"gpu:0": "GPU-b"}
 
 
 # ---------------------------------------------------------------------------------------- nothing to talk to
@@ -295,7 +269,7 @@ def test_nothing_is_loaded_without_a_gpu(fake: FakeNvml) -> None:
         FakeClient([FakeDevice(0, platform="cpu")], platform="cpu"),
         FakeClient([FakeDevice(0)], platform_version="PJRT C API\nrocm 60300"),
     ):
-        watch = Watch(client)
+        watch = Watch(Accelerators, client)
         watch.sample()
         assert watch.source._opening is None
         assert "nvml" not in watch.store.snapshot().observer.capabilities
@@ -314,7 +288,7 @@ def test_what_is_missing_is_said_once(trouble: str, fake: FakeNvml, monkeypatch:
         monkeypatch.setattr(pynvml, "CDLL", lambda name: (_ for _ in ()).throw(OSError(name)))
     elif trouble == "no driver":
         fake.set(init=f"error {DRIVER_NOT_LOADED}")
-    watch = Watch(_gpus(1))
+    watch = Watch(Accelerators, _gpus(1))
     for _ in range(3):
         assert watch.sample() == {}
     monkeypatch.undo()
@@ -399,12 +373,12 @@ def test_mig_through_the_driver(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch)
             f"0/{number}", uuid=f"MIG-{number}", name="Fake MIG", memory__used=number, memory__total=10, power=5
         )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
-    states = Watch(_gpus(1)).sample()
+    states = Watch(Accelerators, _gpus(1)).sample()
     assert set(states) == {"gpu:0", "nvml:0"}
     assert (states["gpu:0"].memory_used_bytes, states["gpu:0"].parent) == (1, "GPU-a")
     assert (states["gpu:0"].power_watts, states["nvml:0"].power_watts) == (None, 312.5)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert set(Watch(_gpus(1)).sample()) == {"nvml:0", "nvml:0/0", "nvml:0/1"}
+    assert set(Watch(Accelerators, _gpus(1)).sample()) == {"nvml:0", "nvml:0/0", "nvml:0/1"}
 
 
 def test_other_processes_devices_are_theirs_to_tell_of(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,7 +386,7 @@ def test_other_processes_devices_are_theirs_to_tell_of(fake: FakeNvml, monkeypat
     for index in range(4):
         fake.device(index, uuid=f"GPU-{index}", power=index * 1000)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
-    states = Watch(_gpus(2)).sample()
+    states = Watch(Accelerators, _gpus(2)).sample()
     assert {device: state.power_watts for device, state in states.items()} == {"gpu:0": 3.0, "gpu:1": 1.0}
     assert [state.index for state in states.values()] == [1, 3]
 
@@ -464,7 +438,7 @@ def test_stopping_gives_the_library_back(fake: FakeNvml) -> None:
 
     fake.device(0, uuid="GPU-a")
     before = pynvml._nvmlLib_refcount
-    watch = Watch(_gpus(1))
+    watch = Watch(Accelerators, _gpus(1))
     watch.sample()
     assert pynvml._nvmlLib_refcount == before + 1
     watch.source.stop()

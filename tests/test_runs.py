@@ -48,7 +48,9 @@ def agrees(found: Any) -> None:
     """Each category is within a tenth of the program's own stopwatch, and all together are its wall time."""
     for category, seconds in found["watch"].items():
         told = found["seconds"][category] - found["before"][category]
-        assert told == pytest.approx(seconds, rel=OF_CATEGORY, abs=0.02), category
+        # What keeps the process from running between the two clocks belongs to the scope, not to the work.
+        around = found["around"].get(category, seconds)
+        assert seconds * (1 - OF_CATEGORY) - 0.02 <= told <= around * (1 + OF_CATEGORY) + 0.02, category
     assert sum(found["seconds"].values()) == pytest.approx(found["wall"], rel=1e-6)
     # Its own clock starts with its first line, after the interpreter's.
     assert found["wall"] == pytest.approx(found["since_main"] + 0.05, rel=0.01, abs=0.1)
@@ -136,12 +138,13 @@ def test_lost_work_is_unknown_where_no_checkpoint_was_seen(tmp_path: Path) -> No
     runs.write(path, "r", attempt_of(wall, checkpoints, found))
     last = runs.read(path)
     assert last is not None and last.unsaved_steps == 1 and last.seconds["init"] > 9.9
+    assert 0.05 <= last.seconds["step"] < 1.0
     found.earlier = last.then(last.updated + 100.0)
     wall, checkpoints = Wall(age=1.0), Checkpoints()
     state = runs.time_state(wall, checkpoints, found).run
     assert state is not None and state.redone_seconds is None and state.redone_steps is None
     assert state.down_seconds == pytest.approx(100.0)
-    assert state.goodput == pytest.approx(0.05 / state.wall_seconds, rel=0.3)
+    assert state.goodput == pytest.approx(last.seconds["step"] / state.wall_seconds, rel=0.01)
     checkpoints.saved(mark(wall))
     state = runs.time_state(wall, checkpoints, found).run
     assert state is not None and state.redone_steps == 1

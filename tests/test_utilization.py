@@ -35,7 +35,12 @@ def test_mfu_is_flops_over_interval_and_peak() -> None:
     import jax
     import jax.numpy as jnp
 
+    from jaxobs import session
+
     jaxobs.install(peak_flops=1e9, sample_interval=60)
+    assert session._session is not None and session._session._sampler is not None
+    session._session._sampler.stop()  # samples are taken below, and at no other time
+    session._session.store.freshen = None
 
     @jaxobs.jit
     def train_step(x: Any) -> Any:
@@ -52,11 +57,7 @@ def test_mfu_is_flops_over_interval_and_peak() -> None:
             time.sleep(0.005)
         evaluate(x)
     (waiting,) = jaxobs.snapshot().loops
-    if waiting.mfu is None:  # else a sample came meanwhile
-        assert waiting.mfu_unknown is not None and "not read yet" in waiting.mfu_unknown
-    from jaxobs import session
-
-    assert session._session is not None
+    assert waiting.mfu is None and waiting.mfu_unknown is not None and "not read yet" in waiting.mfu_unknown
     for _ in range(3):  # programs are read one by one on the slow tick
         session._session.sample()
     (loop,) = jaxobs.snapshot().loops

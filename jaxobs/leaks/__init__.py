@@ -171,8 +171,8 @@ class _Watched:
             if floor is None:
                 floor = self._floors[key] = Floor()
                 if now.sample:
-                    floor.take(dataclasses.replace(now, sample=now.sample - 1))
-            floor.take(dataclasses.replace(now, value=value))
+                    floor.take(Point(now.sample - 1, now.time, 0.0, now.calls))
+            floor.take(Point(now.sample, now.time, value, now.calls))
 
     def findings(self, sample: Sample, now: Point, *, at_end: bool = False) -> Iterable[tuple[Finding, bool]]:
         for case in self._cases:
@@ -216,8 +216,7 @@ class _Watched:
         """Why a case is over; series that are, while others go on, leave it."""
         for key, run in list(case.runs.items()):
             floor = self._floors.get(key)
-            value = now.value if floor is None or not floor.points else floor.points[-1].value
-            over = "fell" if floor is None else floor.is_over(run, dataclasses.replace(now, value=value))
+            over = "fell" if floor is None else floor.is_over(run, now)
             if over is not None and len(case.runs) == 1:
                 return over
             if over is not None:

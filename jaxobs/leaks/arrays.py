@@ -73,7 +73,7 @@ class ArrayLeaks:
         return (
             case.run.function == run.function
             and abs(case.run.since.sample - run.since.sample) <= _SAME_START
-            and set(_top(sample.call_sites(_key(first)))) == set(_top(sample.call_sites(_key(key))))
+            and _top(sample.call_sites(_key(first))) == _top(sample.call_sites(_key(key)))
         )
 
     def subject(self, key: Hashable) -> str:
@@ -93,7 +93,7 @@ class ArrayLeaks:
         for group in (members or sample.groups)[:MOST_MEMBERS]:
             sites.update(sample.call_sites(group.key))
         number = sum(run.grown for key, run in case.runs.items() if key != _TOTAL)
-        where = f", made at {next(iter(_top(sites)))}" if sites else ""
+        where = f", made at {_top(sites)}" if sites else ""
         if members:
             others = f" and {len(members) - 1} other kinds" if len(members) > 1 else ""
             what = f"{number:,.0f} more arrays {self.subject(members[0].key)}{others} are alive"
@@ -106,7 +106,7 @@ class ArrayLeaks:
                 f"{what} than at {clock(run.since.time)}{where}: {speed}, none of it let go of since."
                 + (f" At this pace {full[0]} is full in {_span(full[1])}." if full else "")
             ),
-            advice=_advice(sites, sample, run),
+            advice=_advice(_top(sites)),
             evidence=tuple(
                 f"{human(group.bytes)} in {group.count:,} x {self.subject(group.key)}."
                 for group in (members or sample.groups)[:MOST_MEMBERS]
@@ -124,8 +124,7 @@ class ArrayLeaks:
         )  # fmt: skip
 
 
-def _advice(sites: Counter[str], sample: Sample, run: Run) -> str:
-    place = next(iter(_top(sites)), None)
+def _advice(place: str | None) -> str:
     look = f"Look what keeps the arrays made at {place}" if place else "Find what they are appended to"
     return (
         f"{look}: a list, dictionary, closure or history (losses, metrics, outputs, states). Keep `float(x)` or "
@@ -155,9 +154,9 @@ def grown_bytes(case: Case, sample: Sample) -> float:
     return sum(run.grown * _each(groups[_key(key)]) for key, run in case.runs.items() if key in groups)
 
 
-def _top(sites: Mapping[str, int]) -> list[str]:
-    """The line that most were made at."""
-    return [max(sites, key=lambda site: sites[site])] if sites else []
+def _top(sites: Mapping[str, int]) -> str | None:
+    """The line that most were made at; None where none is known."""
+    return max(sites, key=lambda site: sites[site], default=None)
 
 
 def _full_in(run: Run, grown: float, groups: Sequence[ArrayGroup], sample: Sample) -> tuple[str, float] | None:

@@ -183,7 +183,7 @@ class Devices:
                     ],
                     outputs=lambda: {
                         row.name: row.program.memory["output"]
-                        for row in store.snapshot().functions
+                        for row in store.snapshot(fresh=False).functions
                         if row.program is not None and "output" in row.program.memory
                     },
                 )

@@ -5,13 +5,14 @@ Arguments: directory of the run's file (or `-`), number of steps, number of step
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 STARTED = time.time()
@@ -28,16 +29,23 @@ STEP, WAIT, SAVE, EVALUATION, IDLE = 0.03, 0.04, 0.15, 0.25, 0.3
 
 
 class Stopwatch:
-    """Seconds by category, measured by the program itself."""
+    """Seconds by category, measured by the program itself: of the work alone, and of the scope around it as well."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.around: dict[str, float] = {}
 
     def time(self, category: str, fun: Callable[..., Any], *arguments: Any) -> Any:
         began = time.perf_counter()
         found = fun(*arguments)
         self.seconds[category] = self.seconds.get(category, 0.0) + time.perf_counter() - began
         return found
+
+    @contextlib.contextmanager
+    def time_around(self, category: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.around[category] = self.around.get(category, 0.0) + time.perf_counter() - began
 
 
 def dear(x: jax.Array) -> jax.Array:
@@ -77,17 +85,18 @@ def main() -> None:
         lowered = watch.time("trace", traced.lower)
         watch.time("compile", lowered.compile)
     watch.seconds["step"] = time.perf_counter() - began - watch.seconds["trace"] - watch.seconds["compile"]
+    watch.around["step"] = watch.seconds["step"]
     began, so_far = time.perf_counter(), sum(watch.seconds.values())
     for number in range(1, steps + 1):
         waiting = wall.enter("input_wait")
         watch.time("input_wait", time.sleep, WAIT)
         wall.leave(waiting)
-        with jaxobs.step("train"):
+        with watch.time_around("step"), jaxobs.step("train"):
             watch.time("step", time.sleep, STEP)
         if number % every == 0:
-            with jaxobs.phase("checkpoint"):
+            with watch.time_around("checkpoint"), jaxobs.phase("checkpoint"):
                 watch.time("checkpoint", time.sleep, SAVE)
-    with jaxobs.phase("eval"):
+    with watch.time_around("eval"), jaxobs.phase("eval"):
         watch.time("eval", time.sleep, EVALUATION)
     time.sleep(IDLE)
     stop.set()
@@ -96,6 +105,7 @@ def main() -> None:
     watch.seconds["idle"] = time.perf_counter() - began - (sum(watch.seconds.values()) - so_far)
     report = {
         "watch": watch.seconds,
+        "around": watch.around,
         "before": before,
         "seconds": found.seconds,
         "wall": found.wall_seconds,

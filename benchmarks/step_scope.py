@@ -1,64 +1,117 @@
-"""What `with jaxobs.step(...)` costs, with the watching of a run installed."""
+"""Scopes: what `jaxobs.step`, `steps`, `data`, `phase` and `request` cost around nothing, with jaxobs installed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.harness import Figure, nanoseconds_per_call
 
-CALLS = 1024
+CALLS = 512
 """In one turn: fewer than wait to be worked out, which is left to the slow tick."""
-ROUNDS = 60
-QUICK_ROUNDS = 20
+ROUNDS = 100
+QUICK_ROUNDS = 30
+MOST_NANOSECONDS = 2000.0
+"""What a step may cost where an empty scope takes `EMPTY_NANOSECONDS`: the bounds below are the ratio of the two, so
+that a slower or a faster machine finds the same."""
+EMPTY_NANOSECONDS = 165.0
+
+
+class Empty:
+    """A scope that does nothing, written in Python as ours are."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Empty:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
 
 
 def run(quick: bool) -> list[Figure]:
-    """A scope around nothing, against a scope of `contextlib` around nothing."""
-    import contextlib
-
+    """Each scope against an empty one, and each iterator against the iterator itself."""
     import jaxobs
+    from jaxobs.input_waits import Inputs
     from jaxobs.loops import Loops
     from jaxobs.store import current
 
     jaxobs.install(capture_signal="off")
 
-    def bare(_: Any) -> None:
-        pass
+    def empty(_: Any) -> None:
+        with Empty():
+            pass
 
-    def scope(_: Any) -> None:
+    def step(_: Any) -> None:
         with jaxobs.step("train"):
             pass
 
-    def with_items(_: Any) -> None:
+    def step_with_items(_: Any) -> None:
         with jaxobs.step("train", items=64):
             pass
 
-    def empty(_: Any) -> None:
-        with contextlib.nullcontext():
+    def phase(_: Any) -> None:
+        with jaxobs.phase("eval"):
             pass
 
-    def turns(_: Any) -> None:
-        next(iterator)
+    def request(_: Any) -> None:
+        with jaxobs.request("predict"):
+            pass
 
-    iterator = iter(jaxobs.steps(iter(int, 1), "turns"))
+    def told_request(_: Any) -> None:
+        with jaxobs.request("predict", queue_seconds=0.01, batch=(24, 32)):
+            pass
+
+    def bare(_: Any) -> None:
+        pass
+
+    turns, batches = iter(jaxobs.steps(iter(int, 1), "turns")), iter(jaxobs.data(iter(int, 1), "batches"))
+
+    def turn(_: Any) -> None:
+        next(turns)
+
+    def batch(_: Any) -> None:
+        next(batches)
+
+    scopes: dict[str, Callable[[Any], None]] = {
+        "`jaxobs.step`": step,
+        "`jaxobs.step` with items": step_with_items,
+        "a turn of `jaxobs.steps`, its wait for input told": turn,
+        "a batch of `jaxobs.data`": batch,
+        "`jaxobs.phase`": phase,
+        "`jaxobs.request`": request,
+        "`jaxobs.request` with queue and batch": told_request,
+    }
 
     def prepare(name: str) -> None:
         """Works out what waits, as the slow tick does; steps that are looked at closely are few."""
         for loop in current().part(Loops).all():
             loop.drain()
             loop.looks = 0
+        current().part(Inputs).frozen()
 
-    scope(None)
-    turns(None)
-    functions = {"bare": bare, "scope": scope, "items": with_items, "empty": empty, "turns": turns}
+    for each in scopes.values():
+        for _ in range(16):  # the first batches are sampled
+            each(None)
     rounds = QUICK_ROUNDS if quick else ROUNDS
-    costs = nanoseconds_per_call(functions, None, rounds=rounds, calls=CALLS, prepare=prepare)
-    iterator.close()
-    return [
-        Figure(name="`jaxobs.step`", value=costs["scope"] - costs["bare"], unit="ns", limit=2000.0),
-        Figure(name="`jaxobs.step` with items", value=costs["items"] - costs["bare"], unit="ns", limit=2000.0),
+    costs = nanoseconds_per_call(
+        {"bare": bare, "empty": empty, **scopes}, None, rounds=rounds, calls=CALLS, prepare=prepare
+    )
+    turns.close()
+    nothing = costs["empty"] - costs["bare"]
+    figures = [Figure(name="an empty scope", value=nothing, unit="ns")]
+    figures += [Figure(name=name, value=costs[name] - costs["bare"], unit="ns") for name in scopes]
+    most = MOST_NANOSECONDS / EMPTY_NANOSECONDS
+    limits = dict.fromkeys(scopes, most)
+    limits["`jaxobs.phase`"] = limits["`jaxobs.request` with queue and batch"] = 1.5 * most
+    figures += [
         Figure(
-            name="a turn of `jaxobs.steps`, its wait for input told", value=costs["turns"] - costs["bare"], unit="ns"
-        ),
-        Figure(name="`contextlib.nullcontext`", value=costs["empty"] - costs["bare"], unit="ns"),
+            name=f"{name} against an empty scope",
+            value=(costs[name] - costs["bare"]) / nothing,
+            unit="times",
+            limit=limit,
+            note=f"{limit * EMPTY_NANOSECONDS / 1000:g} µs where the empty scope takes {EMPTY_NANOSECONDS:g} ns",
+        )
+        for name, limit in limits.items()
     ]
+    return figures

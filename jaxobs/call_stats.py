@@ -12,7 +12,7 @@ import sys
 import threading
 from collections import Counter
 
-from jaxobs.catalogue import DISPATCH_BOUNDS
+from jaxobs.catalogue import DEVICE_BOUNDS, DISPATCH_BOUNDS
 from jaxobs.facts import OTHER, Histogram
 
 MOST_ERROR_TYPES = 16
@@ -70,6 +70,8 @@ class CallStats:
 
     __slots__ = (
         "_base",
+        "_device",
+        "_device_skipped",
         "_dispatch",
         "_error_kinds",
         "_errors",
@@ -79,8 +81,11 @@ class CallStats:
         "_reason",
         "_timing",
         "counter",
+        "device_due",
+        "device_expected",
         "durations",
         "looking",
+        "programs",
         "stuck",
         "timed",
         "watched",
@@ -111,6 +116,14 @@ class CallStats:
         self.stuck = False
         """Whether a call was seen that JAX keeps others like it off the fast path for: it raised, or had none."""
         self._dispatch = MutableHistogram(DISPATCH_BOUNDS)
+        self._device = MutableHistogram(DEVICE_BOUNDS)
+        self._device_skipped: Counter[str] = Counter()
+        self.device_due = 0.0
+        """From when on, by `perf_counter`, a call that is timed is shown to `DeviceTimes`."""
+        self.device_expected = 0.0
+        """The latest device time, as far as it is known, in seconds."""
+        self.programs: int | None = None
+        """How many programs the function had when a call of it was last shown."""
         self._lock = threading.RLock()
 
     @property
@@ -155,6 +168,26 @@ class CallStats:
         self.drain()
         self.timed = max(self.timed, _TIMED_EACH_TICK[self._timing])
         self.looking = True
+
+    def see(self, calls: int) -> None:
+        """Has the next calls timed, at least so many, unless none is to be."""
+        if self._timing != "off":
+            self.timed = max(self.timed, calls)
+
+    def device_took(self, seconds: float) -> None:
+        """Takes in the device time of a call."""
+        with self._lock:
+            self._device.observe(seconds)
+
+    def device_skip(self, reason: str) -> None:
+        """Counts a call whose device time was to be told and could not be found out."""
+        with self._lock:
+            self._device_skipped[reason] += 1
+
+    def device(self) -> tuple[Histogram | None, dict[str, int]]:
+        """Device times of some calls, None where there are none; and calls that have none, by reason."""
+        with self._lock:
+            return self._device.frozen() if any(self._device.counts) else None, dict(self._device_skipped)
 
     def spent(self) -> None:
         """All calls that were to be timed have been; where every call is, as many more are to be."""

@@ -15,6 +15,7 @@ from jaxobs.facts import (
     CACHE_RESULTS,
     CAUSES,
     CHECKPOINT_OPERATIONS,
+    DIRECTIONS,
     EAGER,
     INSTRUCTION_KINDS,
     MEMORY_SECTIONS,
@@ -249,6 +250,11 @@ METRICS: tuple[Metric, ...] = (
         help="Time from call to return of those calls of instrumented functions that were timed.",
     ),
     Metric(
+        name="jax_function_device_seconds", kind="histogram", labels=("function",), unit="seconds",
+        read=_per_function(lambda f: [] if f.device is None else [((), f.device)]),
+        help="Time that the device took at most for sampled calls of instrumented functions, found without waiting.",
+    ),
+    Metric(
         name="jax_function_errors_total", kind="counter", labels=("function", "error"),
         read=_per_function(lambda f: [((error,), n) for error, n in f.errors.items()]),
         help="Calls of instrumented functions that raised, by the type of the exception.",
@@ -397,8 +403,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         name="jax_steps_total", kind="counter", labels=("loop",),
-        read=lambda s: [((each.name,), each.steps) for each in s.loops],
-        help="Steps that have ended, by loop.",
+        read=lambda s: [((each.name,), each.steps) for each in s.loops if each.steps_counted],
+        help="Steps that have ended, by loop; absent where only some of them were seen.",
     ),
     Metric(
         name="jax_step_seconds", kind="histogram", labels=("loop",), unit="seconds",
@@ -451,6 +457,18 @@ METRICS: tuple[Metric, ...] = (
         name="jax_nonfinite_total", kind="counter", labels=("name",),
         read=lambda s: [((each.name,), each.nonfinite) for each in s.watched],
         help="Watched values that held a NaN or an infinity.",
+    ),
+    Metric(
+        name="jax_host_transfers_total", kind="counter", labels=("site", "direction"),
+        read=lambda s: [((each.site, each.direction), each.count) for each in s.transfers],
+        values=(("direction", DIRECTIONS),),
+        help="Arrays moved between host and devices, by the line that moves them; where the setting `transfers` is on.",
+    ),
+    Metric(
+        name="jax_host_transfer_bytes_total", kind="counter", labels=("site", "direction"), unit="bytes",
+        read=lambda s: [((each.site, each.direction), each.bytes) for each in s.transfers],
+        values=(("direction", DIRECTIONS),),
+        help="Size of the arrays moved between host and devices, by the line that moves them.",
     ),
     Metric(
         name="accelerator_info", kind="info",
@@ -623,3 +641,8 @@ DISPATCH_BOUNDS = (
     5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 1.0, 10.0,
 )  # fmt: skip
 """Buckets of dispatch times in seconds: 5 µs to 10 s."""
+
+DEVICE_BOUNDS = (
+    1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+)  # fmt: skip
+"""Buckets of device times in seconds: 100 µs to 1 min."""

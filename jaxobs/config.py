@@ -109,6 +109,14 @@ class Settings:
         "`auto` is both where nobody handles the signal, which would end the program; `off` leaves it alone.",
         choices=("auto", "off", "memory", "profile", "both"),
     )  # fmt: skip
+    transfers: bool = _setting(
+        False,
+        "Whether arrays that move between host and devices are counted, by the line that moves them.",
+    )
+    find_loops: bool = _setting(
+        False, "Whether calls of functions that are not instrumented are seen, by a hook of JAX's own, to find the "
+        "loops of a program that tells of none; `jaxobs run` does unless told not to. It takes 0.2 % of the time.",
+    )  # fmt: skip
     peak_flops: float | None = _setting(
         None, "FLOP/s that one device can do at most, for the MFU of steps; by its data sheet (bfloat16, dense) unless "
         "given. Give it for devices that jaxobs does not know, and for other number formats.",

@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 
 from jaxobs import config, fastpath, flight_recorder, internals, naming, store, user_errors
 from jaxobs.call_stats import CallStats
+from jaxobs.device_times import DeviceTimes, Returned
 from jaxobs.guard import guard, guarded
 from jaxobs.internals.fastpath import this_thread
 
@@ -101,6 +102,8 @@ def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callabl
             next(counter)
             took(seconds)
             timed = stats.timed = stats.timed - 1
+            if started >= stats.device_due:
+                _ran(fun, stats, result, started, seconds)
             if timed <= 0:
                 _spent(stats)
         return result
@@ -301,6 +304,15 @@ _traceback_of = vars(BaseException)["__traceback__"].__get__
 @guard("wrapper.spent")
 def _spent(stats: CallStats) -> None:
     stats.spent()
+
+
+@guard("wrapper.ran")
+def _ran(fun: Any, stats: CallStats, result: Any, started: float, seconds: float) -> None:
+    """Shows a call to who finds out how long the device takes for it."""
+    known = store.current()
+    size, compiled = internals.programs_of(fun), known.compilations() if known.installed else None
+    everybody = known.all_call_stats()
+    known.part(DeviceTimes).take(Returned(stats, result, started, started + seconds, everybody, size, compiled))
 
 
 def _is_global(function: CountedFunction) -> bool:

@@ -49,6 +49,10 @@ FASTPATH_CAUSES = (
 )
 """Why JAX dispatched a call from Python although nothing compiled. All but the first go on call after call."""
 
+DEVICE_SKIPPED = ("collected", "deleted", "late", "overlapped", "unready")
+"""Why a sampled call has no device time. Before its output was there, the program let go of it or donated it; it was
+seen too late to tell the time; it ran beside the call before it; its output did not come within ten minutes."""
+
 PHASES = ("trace", "lower", "compile", "cache_load")
 """The phases of a cache miss. A persistent-cache hit has `cache_load` in the place of `compile`."""
 
@@ -109,6 +113,9 @@ TIME_CATEGORIES = (
     "idle",
 )
 """What every second of a process is counted as, exactly one of them."""
+
+DIRECTIONS = ("device_to_host", "host_to_device")
+"""Where a transfer goes."""
 
 REQUEST_COLD = ("true", "false", "unknown")
 """Whether something compiled, or was loaded from the persistent cache, inside a request; unknown where jaxobs was not
@@ -482,6 +489,25 @@ class NonFinite(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer(Event):
+    """What one line has moved between host and devices so far: told of a new line, when it has grown tenfold, and at
+    the end."""
+
+    kind: ClassVar[str] = "transfer"
+
+    site: str
+    """As in `TransferState`, like all that follows."""
+    direction: str
+    count: int
+    bytes: int
+    seconds: float = 0.0
+    waits: int = 0
+    wait_seconds: float = 0.0
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataLeaf:
     """One array of a batch."""
 
@@ -538,6 +564,8 @@ class Step(Event):
     """Whether it is one step that took far longer than its loop's usually do; it is in the others' figures as well."""
     reason: str | None = None
     """Of a slow one: what happened in it, as a sentence for a person."""
+    standing: Standing | None = None
+    """How the whole process stands: in the event log, with the first of these events and then once a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -582,6 +610,8 @@ class Exit(Event):
     """The exit code, where it is known."""
     report: str | None = None
     """The text file with the last minutes; None where none was written, as at a normal end."""
+    standing: Standing | None = None
+    """How the whole process stood at its end: in the event log."""
 
 
 # ------------------------------------------------------------------------------------------------ state
@@ -612,6 +642,11 @@ class FunctionState:
     """Whether such calls are seen: those of `jax.jit` functions are, where JAX and Python allow it."""
     dispatch: Histogram | None = None
     """Seconds from call to return of instrumented calls, of those that were timed."""
+    device: Histogram | None = None
+    """Seconds that the device took for such a call, at most, of some that compiled nothing; None until one is known.
+    The page on how it works tells what it holds beside the program itself."""
+    device_skipped: Mapping[str, int] = field(default_factory=dict)
+    """Calls whose device time could not be found out, by reason, one of `DEVICE_SKIPPED`."""
     last_compiled: float | None = None
     last_reason: str | None = None
     program: ProgramState | None = None
@@ -858,9 +893,11 @@ class LoopState:
 
     name: str
     found: bool = False
-    """Whether it is an instrumented function that is called in a loop, and its calls are the steps."""
+    """Whether it is a function that is called in a loop, and its calls are the steps."""
     steps: int = 0
     """Steps that have ended."""
+    steps_counted: bool = True
+    """Whether all of them were; where not, `steps` are those that were seen, of a loop that was found."""
     failed: int = 0
     """Steps that an exception ended; they are no steps otherwise."""
     slow: int = 0
@@ -872,18 +909,18 @@ class LoopState:
     ended: float | None = None
     """When the last step ended."""
     recent: tuple[float, ...] = ()
-    """Times of the latest steps, the oldest first; where it was found, the mean of each sample interval."""
+    """Times of the latest steps, the oldest first; the mean of each sample interval where calls are only counted."""
     mean_seconds: float | None = None
     """Over the recent steps, as all that follows: the time for which the rates hold, whatever the host runs ahead."""
     least_seconds: float | None = None
     p50_seconds: float | None = None
-    """Percentiles; None where it was found, and below the mean where the host runs ahead and then waits."""
+    """Percentiles; None where calls are only counted, and below the mean where the host runs ahead and then waits."""
     p90_seconds: float | None = None
     p99_seconds: float | None = None
     steps_per_second: float | None = None
     items_per_second: float | None = None
     calls: Mapping[str, float] = field(default_factory=dict)
-    """Calls of instrumented functions in a step, by function; looked at in some of the steps."""
+    """Calls of functions in a step, by function; of instrumented ones, looked at in some of the steps, unless found."""
     flops: float | None = None
     """Floating-point operations of a step on one device: of these calls, by the compiler's own count."""
     peak_flops: float | None = None
@@ -1088,6 +1125,34 @@ class WatchedState:
     """Values not looked at, by reason: `too_large`, `deleted` (donated meanwhile), `tracing`, `too_many`."""
 
 
+# ---- host transfers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferState:
+    """One line of the program that moves arrays between host and devices, in one direction."""
+
+    site: str
+    """`file:line` in the user's code; `<unknown>` where a library does it on a thread of its own."""
+    direction: str
+    """One of `DIRECTIONS`."""
+    since: float
+    """Time of the first."""
+    count: int
+    """Arrays that were moved. One whose values an earlier read left on the host is not moved again."""
+    bytes: int
+    """What they hold; of an array that is put on several devices whole, as many times."""
+    seconds: float = 0.0
+    """Time that the program was held up by them, those that had to be waited for left out."""
+    waits: int = 0
+    """Arrays that were still being computed when they were read."""
+    wait_seconds: float = 0.0
+    """Time that the program was held up by these: for the computation, and for the copy after it."""
+    shape: tuple[int, ...] = ()
+    """Of the latest."""
+    dtype: str = ""
+
+
 # ---- where the time went
 
 
@@ -1144,6 +1209,21 @@ class TimeState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a process stands, as far as nothing but its state tells it: the fields of `Snapshot` of the same names.
+
+    For who has the event log only. Receipts of inputs are in the manifest, and not repeated here.
+    """
+
+    wall: TimeState | None = None
+    loops: tuple[LoopState, ...] = ()
+    inputs: tuple[InputState, ...] = ()
+    watched: tuple[WatchedState, ...] = ()
+    routes: tuple[RouteState, ...] = ()
+    transfers: tuple[TransferState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The whole state at one moment."""
 
@@ -1171,7 +1251,7 @@ class Snapshot:
     executables: int | None = None
     """Compiled programs that are loaded, in all backends; None until one is awake."""
     wall: TimeState | None = None
-    """Every second of this process in one category; None in what is read back from an event log."""
+    """Every second of this process in one category; None in what is read back from an event log that tells of none."""
     loops: tuple[LoopState, ...] = ()
     """Loops of steps, in the order in which they began."""
     routes: tuple[RouteState, ...] = ()
@@ -1182,6 +1262,8 @@ class Snapshot:
     """What goes through `jaxobs.data`, by name."""
     watched: tuple[WatchedState, ...] = ()
     """What goes through `jaxobs.watch`, by name."""
+    transfers: tuple[TransferState, ...] = ()
+    """Lines that move arrays between host and devices, the most bytes first; empty unless `transfers` is set."""
 
 
 def timestamp(seconds: float) -> str:

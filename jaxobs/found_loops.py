@@ -1,25 +1,37 @@
-"""Loops that nobody told of: instrumented functions that are called again and again.
+"""Loops that nobody told of: functions that are called again and again.
 
-Their calls are the steps. Nothing is written for it: the calls are counted anyway, and two counts with the time between
-them tell how long a call's turn takes. There are no percentiles, for single calls are not timed.
+Their calls are the steps. Of instrumented functions the calls are counted anyway, and two counts with the time between
+them tell how long a call's turn takes. Where single calls are seen (see `jaxobs.seen_calls`), of any function, there
+are percentiles, and it is known what is called in turn: that is one loop, with the function that does most of the work
+for its name, and the others in `calls`. A function that is called twenty times in a row has a loop of its own.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 from jaxobs.facts import LoopState
-from jaxobs.loops import MOST_SHOWN
+from jaxobs.loops import MOST_SHOWN, rates
+from jaxobs.seen_calls import FEWEST_CALLS as FEWEST_CALLS
+from jaxobs.seen_calls import SLOW, SLOW_SECONDS, Seen
 
-FEWEST_CALLS = 20
 MOST_FOUND = 5
 LEAST_SECONDS = 0.4
 """Counts that are closer together tell too little."""
+ALIKE = 0.9
+"""Who is called almost as often as another in a sample interval is called in the same turn."""
+CHARGED = 0
+"""The number of the charged thread in marks."""
+
+Work = Callable[[Sequence[str]], Mapping[str, float]]
 
 
 class _Found:
@@ -33,19 +45,47 @@ class _Found:
         self.going = False
 
 
+@dataclass(slots=True)
+class Going:
+    """A loop of which single calls were seen."""
+
+    seen: Seen
+    calls: dict[str, float] = field(default_factory=dict)
+    """Calls of each function in a turn."""
+    seconds: list[float] = field(default_factory=list)
+    """Of the recent turns."""
+    ended: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Seconds of a turn."""
+        return sum(self.seconds) / len(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Calls of a function in all: as far as they are known."""
+
+    calls: int
+    whole: bool
+
+
 class FoundLoops:
-    """The functions that are called in a loop, as far as the counts of their calls tell."""
+    """The functions that are called in a loop, as far as the counts of their calls tell, or single calls were seen."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._found: dict[str, _Found] = {}
         self._counted: float | None = None
+        self._going: dict[str, Going] = {}
+        self._totals: Mapping[str, Total] = {}
 
     def forget(self) -> None:
         """The program tells of its loops itself."""
         with self._lock:
             self._found = {}
             self._counted = None
+            self._going = {}
 
     def count(self, calls: Mapping[str, int]) -> None:
         """Takes in how often each instrumented function has been called."""
@@ -62,14 +102,46 @@ class FoundLoops:
                 elif passed is not None:
                     _turn(found, made, passed)
 
+    def see(self, functions: Sequence[Seen], work: Work, totals: Mapping[str, Total]) -> list[Going]:
+        """Takes in which calls were seen since the last time; returns the loops that went on meanwhile.
+
+        Args:
+          functions: all of which calls were seen.
+          work: FLOPs of one call of each of some functions; 0 where they are not known.
+          totals: calls of each function in all.
+        """
+        with self._lock:
+            threads: dict[int, list[Seen]] = {}
+            for each in functions:
+                if each.window and each.calls >= FEWEST_CALLS:
+                    threads.setdefault(each.window[-1][1], []).append(each)
+            self._totals = totals
+            going = [loop for together in threads.values() for loop in _loops(together, work)]
+            for loop in going:
+                self._going.pop(loop.seen.name, None)
+                self._going[loop.seen.name] = loop
+            while len(self._going) > MOST_FOUND:
+                del self._going[next(iter(self._going))]  # that which went on least lately
+            return going
+
+    def threads(self, name: str) -> int:
+        """How many threads made the recent steps."""
+        with self._lock:
+            loop = self._going.get(name)
+            return 1 if loop is None else max(1, loop.seen.threads())
+
     def frozen(self) -> list[LoopState]:
         """Those that are called most, each as a loop."""
         with self._lock:
+            seen = {name for loop in self._going.values() for name in loop.calls}
+            states = [_seen_state(loop, self._totals) for loop in self._going.values()]
             found = {
-                name: each for name, each in self._found.items() if each.calls >= FEWEST_CALLS and each.turns
-            }  # fmt: skip
-            most = sorted(found, key=lambda name: -found[name].calls)[:MOST_FOUND]
-            return [_state(name, found[name]) for name in most]
+                name: each
+                for name, each in self._found.items()
+                if each.calls >= FEWEST_CALLS and each.turns and name not in seen
+            }
+            states += [_state(name, each) for name, each in found.items()]
+            return sorted(states, key=lambda each: -each.steps)[:MOST_FOUND]
 
 
 def _turn(found: _Found, made: int, passed: float) -> None:
@@ -89,4 +161,73 @@ def _state(name: str, found: _Found) -> LoopState:
     return LoopState(
         name=name, found=True, steps=found.calls, ended=found.ended, mean_seconds=mean, steps_per_second=1 / mean,
         calls={name: 1.0}, **known,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- of single calls
+
+
+def _loops(together: Sequence[Seen], work: Work) -> list[Going]:
+    """The loops among functions that one thread called in the same interval."""
+    each_does = work([each.name for each in together])
+    done = {each.name: len(each.window) * each_does[each.name] for each in together}
+    if not all(done.values()):
+        # Not known: the one that is called most, and of those that are called as often, which was called first.
+        most = max(len(each.window) for each in together)
+        done = {each.name: len(each.window) if len(each.window) < ALIKE * most else most for each in together}
+    ordered = sorted(together, key=lambda each: (-done[each.name], each.met))
+    found: list[Going] = []
+    for each in ordered:
+        if all(_in_a_row(each, loop.seen) >= FEWEST_CALLS for loop in found):
+            found.append(Going(each))
+    for loop in found:
+        own = [each.seen for each in found if each is not loop]
+        loop.seconds = _turns(loop.seen, own)
+        loop.ended = time.time() - (perf_counter() - loop.seen.window[-1][0])
+        loop.calls = {each.name: _calls(each, loop.seen) for each in together if each not in own}
+    return [each for each in found if each.seconds]
+
+
+def _times(seen: Seen) -> list[float]:
+    return [each[0] for each in seen.recent]
+
+
+def _in_a_row(seen: Seen, other: Seen) -> int:
+    """How often it was called at most without a call of the other between."""
+    most, calls = 0, _times(seen)
+    edges = [0, *(bisect_left(calls, each) for each in _times(other)), len(calls)]
+    for begin, end in itertools.pairwise(edges):
+        most = max(most, end - begin)
+    return most
+
+
+def _calls(seen: Seen, main: Seen) -> float:
+    """Its calls for each of the other's, in the time of which both were seen."""
+    mine, others = _times(seen), _times(main)
+    begin = max(mine[0], others[0])
+    return max(1, len(mine) - bisect_left(mine, begin)) / max(1, len(others) - bisect_left(others, begin))
+
+
+def _turns(seen: Seen, others: Sequence[Seen]) -> list[float]:
+    """Seconds of the recent turns, without those in which another loop ran."""
+    times = [_times(each) for each in others]
+    return [
+        seconds
+        for began, ended, seconds in seen.intervals()
+        if all(bisect_left(each, ended) - bisect_left(each, began) < FEWEST_CALLS for each in times)
+    ]
+
+
+def longest(loop: Going) -> float:
+    """Seconds of a turn above which the loop was at rest meanwhile."""
+    return max(SLOW * loop.mean, SLOW_SECONDS)
+
+
+def _seen_state(loop: Going, totals: Mapping[str, Total]) -> LoopState:
+    seen = loop.seen
+    total = totals.get(seen.name)
+    return LoopState(
+        name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
+        steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls,
+        **rates(loop.seconds, max(1, seen.threads())),
     )  # fmt: skip

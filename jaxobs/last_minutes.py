@@ -26,6 +26,7 @@ from jaxobs.facts import (
 )
 from jaxobs.oom_texts import human
 from jaxobs.report_text import accelerator_line, device_line, fact, section, wrapped
+from jaxobs.standing_text import input_lines, loop_lines, time_lines, watched_lines
 
 SECONDS = 300.0
 """How far back it goes."""
@@ -81,6 +82,10 @@ def _lines(ending: Ending, snapshot: Snapshot, events: Sequence[Event]) -> Itera
         yield from section(f"WHERE IT WAS: {name}", lines)
     standing = [each for each in snapshot.findings if each.ended is None][:MOST_FINDINGS]
     yield from section("FINDINGS THAT STAND", [line for each in standing for line in _finding(each)])
+    yield from section("STEPS", list(loop_lines(snapshot.loops, ending.time)))
+    yield from section("WHERE THE TIME WENT", list(time_lines(snapshot.wall)))
+    yield from section("INPUT", list(input_lines(snapshot.inputs)))
+    yield from section("WATCHED VALUES", list(watched_lines(snapshot.watched)))
     recent = [each for each in events if ending.time - each.time <= SECONDS]
     events_told = [line for line in map(_told, _grouped(recent)) if line is not None]
     more = [f"({len(events_told) - MOST_EVENTS:,} earlier ones)"] if len(events_told) > MOST_EVENTS else []

@@ -221,7 +221,7 @@ class Loop:
             now = perf_counter()
             known: dict[str, Any] = {}
             if self._recent:
-                known = _rates([each[0] for each in self._recent], len({each[2] for each in self._recent}))
+                known = rates([each[0] for each in self._recent], len({each[2] for each in self._recent}))
                 if self._items is not None:
                     known["items_per_second"] = (
                         known["steps_per_second"] * sum(each[1] for each in self._recent) / len(self._recent)
@@ -244,7 +244,8 @@ class Loop:
             return len({each[2] for each in self._recent})
 
 
-def _rates(seconds: list[float], threads: int) -> dict[str, Any]:
+def rates(seconds: list[float], threads: int) -> dict[str, Any]:
+    """Times and rates of a `LoopState` by the recent steps, at least one; each thread makes its own."""
     mean = statistics.fmean(seconds)
     ordered = sorted(seconds)
 

@@ -5,13 +5,14 @@ The call keeps a reference. A thread, which lives as long as values come, asks t
 
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
 import time
 from types import FrameType
 from typing import Any
 
-from jaxobs import config, store
+from jaxobs import config, store, threads
 from jaxobs.call_stats import label
 from jaxobs.guard import guard, guarded
 from jaxobs.internals.source_files import is_jax, is_plumbing
@@ -48,7 +49,7 @@ def watch(**values: Any) -> None:
                 row = watched.add(label(name), _call_site())
             watched.take(row, value, steps)
         if not watched.running and watched.pending and watched.begin():
-            threading.Thread(target=_look, args=(known, watched), name="jaxobs-watch", daemon=True).start()
+            _start(known, watched)
     except Exception as error:
         with guarded("watch"):
             raise error
@@ -57,11 +58,33 @@ def watch(**values: Any) -> None:
 _disabled = config.disabled()
 
 
+def _start(known: Store, watched: Watched) -> None:
+    global _thread
+    if _thread is None:
+        atexit.register(_exit)  # runs before JAX's own, which was registered before
+    _thread = threading.Thread(target=_look, args=(known, watched), name="jaxobs-watch", daemon=True)
+    _thread.start()
+
+
+_thread: threading.Thread | None = None
+_exiting = False
+
+
+def _exit() -> None:
+    """At the interpreter's exit: no more looks, for JAX forgets its backends next."""
+    global _exiting
+    _exiting = True
+    if _thread is not None:
+        threads.join(_thread)
+
+
 @guard("watch.thread")
 def _look(known: Store, watched: Watched) -> None:
     idle = 0.0
     while True:
         time.sleep(_LOOK_SECONDS)
+        if _exiting:
+            return
         idle = 0.0 if watched.pending else idle + _LOOK_SECONDS
         look(known, watched)
         if idle >= _REST_SECONDS and watched.rest():

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+from jaxobs import threads
 from jaxobs.config import Settings
 from jaxobs.guard import guarded
 from jaxobs.store import Store
@@ -123,6 +124,8 @@ class Sampler:
         started = time.thread_time()
         try:
             for each in self._sources:
+                if self._stop.is_set() and not self._last:
+                    return
                 with guarded(f"sample {type(each).__name__}"):
                     each.sample()
             self._store.tick()
@@ -134,4 +137,4 @@ class Sampler:
         self._last = last
         self._stop.set()
         if self._thread is not threading.current_thread():
-            self._thread.join(timeout=_PATIENCE)
+            threads.join(self._thread)

@@ -179,9 +179,16 @@ class Session:
             if reason == "signal":
                 recorder.ended(detail or reason)
             _end_captures(self.store, LAST_CAPTURE_SECONDS)
+            standing = None
+            if self.settings.event_log is not None:
+                with guarded("standing"):
+                    standing = self.store.standing()
             self.store.record(
-                Exit(time=time.time(), reason=reason, detail=detail, code=code, report=recorder.last_report)
-            )
+                Exit(
+                    time=time.time(), reason=reason, detail=detail, code=code, report=recorder.last_report,
+                    standing=standing,
+                )
+            )  # fmt: skip
         self._close_exporters()
 
     def stop(self) -> None:

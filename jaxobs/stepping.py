@@ -6,6 +6,7 @@ A scope costs well under two microseconds, waits for nothing, and lets the progr
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Generator, Iterable
 from time import perf_counter
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Any, TypeVar, cast
 from jaxobs import config, store
 from jaxobs.guard import guarded
 from jaxobs.loops import MOST_WAITING, Loop, Loops, Thread, number_of
+from jaxobs.store import Store
 from jaxobs.wall import Scope, Wall
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,6 +23,7 @@ T = TypeVar("T")
 
 _thread = Thread()
 _known: dict[str, Loop] = {}
+_known_to: Store | None = None
 _known_in: Any = None
 """What the store keeps by kind, when these loops were looked up: it forgets them at a reset and in a forked child."""
 _disabled: bool | None = None
@@ -28,7 +31,7 @@ _disabled: bool | None = None
 
 def _loop(name: str) -> Loop | None:
     """The loop of that name; None where the library is turned off."""
-    global _disabled, _known_in
+    global _disabled, _known_in, _known_to
     if _disabled is None:
         _disabled = config.disabled()
     if _disabled:
@@ -37,7 +40,7 @@ def _loop(name: str) -> Loop | None:
         current = store.current()
         if current._parts is not _known_in:
             _known.clear()
-            _known_in = current._parts
+            _known_to, _known_in = current, current._parts
         found = current.part(Loops).loop(name, current.part(Wall), current.calls)
         if found.name == name:
             _known[name] = found
@@ -65,7 +68,7 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
       TypeError: `name` is no text.
     """
 
-    __slots__ = ("_alone", "_apart", "_calls", "_entered", "_loop", "_name", "_open", "_scope", "items")
+    __slots__ = ("_apart", "_calls", "_entered", "_loop", "_name", "_open", "_scope", "items")
 
     def __init__(self, name: str = "train", items: float | None = None) -> None:
         if name.__class__ is not str and not isinstance(name, str):
@@ -76,24 +79,27 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
         self._name = name
         self.items = items
         found = _known.get(name)
-        self._loop = found if found is not None and store.current()._parts is _known_in else _loop(name)
-        self._open = self._alone = False
+        known = found is not None and _known_to is not None and _known_to._parts is _known_in
+        self._loop = found if known else _loop(name)
+        self._scope: Scope | None = None
+        self._open = False
 
-    def __enter__(self) -> step:
+    def __enter__(self, waiting: Scope | None = None) -> step:
+        """It begins; as the wait for what it needs ends, if that is given."""
         loop = self._loop
         if loop is None:
             return self
         try:
-            self._scope = scope = loop.wall.enter("step")
+            wall = loop.wall
+            self._scope = scope = wall.enter("step") if waiting is None else wall.follow(waiting, "step")
             self._calls = loop.calls() if loop.looks > 0 else None
             if scope is None:
                 self._entered, self._apart = perf_counter(), 0.0
             else:
-                self._entered, self._apart = scope.began, loop.wall.apart(scope)
+                self._entered, self._apart = scope.began, wall.apart(scope)
             self._open = True
-        except Exception:
-            with guarded("step"):
-                raise
+        except Exception as failure:
+            _failed(failure)
         return self
 
     def __exit__(
@@ -113,15 +119,15 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
                 mark = (_thread.number, self._entered, perf_counter(), 0.0, 0.0, items, kind is None, looked)
             else:
                 wall = loop.wall
-                wall.leave(scope, alone=self._alone)
+                if scope.ended is None:
+                    wall.leave(scope)
                 ended = scope.ended or perf_counter()
                 mark = (0, self._entered, ended, self._apart, wall.apart(scope), items, kind is None, looked)
             marks.append(mark)
             if len(marks) > MOST_WAITING:
                 loop.drain()
-        except Exception:
-            with guarded("step"):
-                raise
+        except Exception as failure:
+            _failed(failure)
 
     def __call__(self, fun: F) -> F:
         name, items = self._name, self.items
@@ -152,55 +158,59 @@ def steps(
     Raises:
       TypeError: `name` is no text.
     """
-    return _stepping(iter(iterable), step(name), items)  # a wrong name is told here, not when the loop begins
+    turn = step(name, None if callable(items) else items)  # a wrong name is told here, not when the loop begins
+    return _stepping(iter(iterable), turn, items if callable(items) else None)
 
 
-def _stepping(elements: Any, scope: step, items: Any) -> Generator[Any, None, None]:
-    loop = scope._loop
+def _stepping(elements: Any, turn: step, count: Callable[[Any], Any] | None) -> Generator[Any, None, None]:
+    loop = turn._loop
     if loop is None:
         yield from elements
         return
+    wall, follow, ending = loop.wall, loop.wall.follow, sys.is_finalizing
+    waiting: Scope | None = None
     while True:
-        waiting = _wait(loop.wall)
+        # The wait for the next element begins as the step ends.
+        try:
+            waiting = follow(turn._scope, "input_wait")
+        except Exception as failure:
+            _failed(failure)
+        turn.__exit__(None, None, None)
         try:
             element = next(elements)
-        except StopIteration:
-            return
-        finally:
-            if waiting is not None:
-                _waited(loop.wall, waiting)
-        scope.items = _counted(items, element)
-        scope.__enter__()
+        except BaseException as error:
+            try:
+                if waiting is not None:
+                    wall.leave(waiting)
+            except Exception as failure:
+                _failed(failure)
+            if isinstance(error, StopIteration):
+                return
+            raise
+        turn.__enter__(waiting)
+        if count is not None:
+            turn.items = _counted(count, element)
         try:
             yield element
-        except GeneratorExit:
-            scope._alone = True  # it may be collected at any time, with other scopes open
-            scope.__exit__(None, None, None)
-            raise
-        scope.__exit__(None, None, None)
-
-
-def _wait(wall: Wall) -> Scope | None:
-    """This thread begins to wait for what the next step needs."""
-    try:
-        return wall.enter("input_wait")
-    except Exception:
-        with guarded("step"):
-            raise
-        return None
-
-
-def _waited(wall: Wall, scope: Scope) -> None:
-    try:
-        wall.leave(scope)
-    except Exception:
-        with guarded("step"):
+        except BaseException as error:
+            if ending():  # the modules have lost their contents
+                raise
+            try:
+                if turn._scope is not None:
+                    wall.leave(turn._scope, alone=True)  # it may be collected at any time, with other scopes open
+            except Exception as failure:
+                _failed(failure)
+            turn.__exit__(None if isinstance(error, GeneratorExit) else type(error), None, None)
             raise
 
 
-def _counted(items: Any, element: Any) -> float | None:
-    if not callable(items):
-        return cast("float | None", items)
+def _counted(count: Callable[[Any], Any], element: Any) -> float | None:
     with guarded("step.items"):
-        return cast("float | None", items(element))
+        return cast("float | None", count(element))
     return None
+
+
+def _failed(failure: Exception) -> None:
+    """Counts a failure of ours. Out of line: a guard around each scope would cost a fifth of it."""
+    with guarded("step"):
+        raise failure

@@ -12,9 +12,9 @@ import socket
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from jaxobs import config, guard, internals
 from jaxobs.call_stats import CallStats, MutableHistogram, label
@@ -33,6 +33,7 @@ from jaxobs.facts import (
     DeviceMemory,
     DeviceState,
     Event,
+    Exit,
     Finding,
     FunctionState,
     ObserverState,
@@ -41,11 +42,14 @@ from jaxobs.facts import (
     ProcessState,
     ProgramState,
     Snapshot,
+    Standing,
+    Step,
     headroom,
 )
 from jaxobs.input_waits import Inputs
 from jaxobs.routes import Routes
 from jaxobs.runs import Runs, time_state
+from jaxobs.transfers import Transfers
 from jaxobs.utilization import ProgramFlops, loop_states
 from jaxobs.wall import Wall
 from jaxobs.watched import Watched
@@ -77,10 +81,12 @@ class _Function:
     program: ProgramState | None = None
     out_of_memory: Counter[str] = field(default_factory=Counter)
     shows_dispatch: bool = False
+    """Whether its histograms are shown."""
 
     def frozen(self) -> FunctionState:
         stats = self.stats
         falls, why = ({}, None) if stats is None else stats.falls()
+        device, skipped = (None, {}) if stats is None else stats.device()
         return FunctionState(
             name=self.name,
             calls=None if stats is None else stats.calls,
@@ -94,6 +100,8 @@ class _Function:
             fastpath_reason=why,
             fastpath_watched=stats is not None and stats.watched,
             dispatch=stats.dispatch() if stats is not None and self.shows_dispatch else None,
+            device=device if self.shows_dispatch else None,
+            device_skipped=skipped,
             last_compiled=self.last_compiled,
             last_reason=self.last_reason,
             program=self.program,
@@ -138,7 +146,14 @@ def _kept(event: Event) -> Event:
         return dataclasses.replace(event, signature=None)
     if isinstance(event, DeviceMemory) and event.groups:
         return dataclasses.replace(event, groups=())
+    if isinstance(event, Step | Exit) and event.standing is not None:
+        return dataclasses.replace(event, standing=None)
     return event
+
+
+def _rounded(seconds: Iterable[float]) -> tuple[float, ...]:
+    """To four digits, which is more than a picture shows."""
+    return tuple(float(f"{each:.4g}") for each in seconds)
 
 
 def _changes(event: Event) -> int:
@@ -221,11 +236,11 @@ class Store:
 
     def part(self, kind: type[T]) -> T:
         """What keeps one kind of state of this process, made when first asked for and forgotten with the rest."""
-        found = self._parts.get(kind)
+        found: T | None = self._parts.get(kind)
         if found is None:
             with self._lock:
                 found = self._parts.setdefault(kind, kind())
-        return cast(T, found)
+        return found
 
     # ------------------------------------------------------------------------------------------ coming in
 
@@ -393,11 +408,19 @@ class Store:
                     self._dropped["dispatch_histograms"] += 1
             return row.stats
 
+    def all_call_stats(self) -> list[CallStats]:
+        """Where all wrappers count."""
+        with self._lock:
+            return [row.stats for row in self._functions.values() if row.stats is not None]
+
+    def compilations(self) -> int:
+        """How many compilations were recorded."""
+        ring = self._rings.get(Compilation.kind)
+        return 0 if ring is None else ring.lost + len(ring.events)
+
     def tick(self) -> None:
         """Digests what the hot path left, and lets it time a few more calls; for the sampler's thread."""
-        with self._lock:
-            everybody = [row.stats for row in self._functions.values() if row.stats is not None]
-        for stats in everybody:
+        for stats in self.all_call_stats():
             stats.tick()
 
     def begin(self, thread: int, phase: OpenCompilation) -> None:
@@ -523,6 +546,7 @@ class Store:
         routes, in_flight = self.part(Routes).frozen(), self.part(Routes).in_flight()
         wall = time_state(self.part(Wall), self.part(Checkpoints), self.part(Runs))
         inputs, watched = self.part(Inputs).frozen(), self.part(Watched).frozen()
+        transfers = self.part(Transfers).frozen()
         with self._lock:
             return Snapshot(
                 time=time.time(),
@@ -569,8 +593,24 @@ class Store:
                 routes=routes,
                 inputs=inputs,
                 watched=watched,
+                transfers=transfers,
                 requests_in_flight=in_flight,
             )
+
+    def standing(self) -> Standing:
+        """What of this moment only a state tells, as short as can be: for the event log."""
+        with self._lock:
+            functions = tuple(row.frozen() for row in self._functions.values())
+            devices = tuple(self._devices.values())
+        loops = loop_states(self.part, functions, devices, self.settings.peak_flops)
+        return Standing(
+            wall=time_state(self.part(Wall), self.part(Checkpoints), self.part(Runs)),
+            loops=tuple(dataclasses.replace(each, recent=_rounded(each.recent)) for each in loops),
+            inputs=tuple(dataclasses.replace(each, receipt=None) for each in self.part(Inputs).frozen()),
+            watched=self.part(Watched).frozen(),
+            routes=self.part(Routes).frozen(),
+            transfers=self.part(Transfers).frozen(),
+        )
 
     def _in_progress(self) -> tuple[OpenCompilation, ...]:
         """The outermost open phase of each thread; threads change their stacks without our lock."""

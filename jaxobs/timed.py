@@ -19,6 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES = ("checkpoint", "eval", "init")
 
+off = config.disabled()
+"""Whether `JAXOBS_DISABLED` was set when this was imported."""
+
 
 class phase:  # noqa: N801 - read as a word: `with jaxobs.phase("eval"):`
     """Counts the time of a block, or of the calls of a function, as `checkpoint`, `eval` or `init`.
@@ -49,7 +52,7 @@ class phase:  # noqa: N801 - read as a word: `with jaxobs.phase("eval"):`
         self._open: list[_Open] = []
 
     def __enter__(self) -> None:
-        opened = None if config.disabled() else _begin(self._name)
+        opened = None if off else _begin(self._name)
         if opened is not None:
             self._open.append(opened)
 

@@ -13,6 +13,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.call_stats import label
@@ -28,12 +29,21 @@ ALIKE = 1.01
 _RESTING_STEPS = 20.0
 
 
+@dataclass(slots=True)
+class _Made:
+    """The programs of one function."""
+
+    first: float
+    programs: int = 0
+
+
 class ProgramFlops:
     """FLOPs of the programs of each function, as far as the compiler told them."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._known: dict[str, dict[float, float | None]] = {}
+        self._made: dict[str, _Made] = {}
 
     def see(self, event: Compilation) -> None:
         """A program was compiled or loaded; those that a transformation derived are not what a call runs."""
@@ -43,9 +53,26 @@ class ProgramFlops:
             name = label(event.function)
             if name not in self._known and len(self._known) >= MOST_FUNCTIONS:
                 del self._known[next(iter(self._known))]
+            if name not in self._made and len(self._made) >= MOST_FUNCTIONS:
+                del self._made[next(iter(self._made))]
+            made = self._made.setdefault(name, _Made(event.time))
+            made.programs += 1
             programs = self._known.setdefault(name, {})
             if len(programs) <= MOST_PROGRAMS:
                 programs[event.time] = event.flops
+
+    def made(self, name: str) -> tuple[float | None, int]:
+        """When the first program of the function was made, and how many were."""
+        with self._lock:
+            made = self._made.get(name)
+            return (None, 0) if made is None else (made.first, made.programs)
+
+    def work(self, names: Iterable[str]) -> dict[str, float]:
+        """FLOPs of one call of each, to compare them: of its largest program; 0 where they are not known."""
+        with self._lock:
+            return {
+                name: max((each or 0.0 for each in self._known.get(name, {}).values()), default=0.0) for name in names
+            }
 
     def of_call(self, name: str, function: FunctionState | None) -> tuple[float | None, str | None]:
         """FLOPs of one call on one device; or None, and why."""
@@ -88,7 +115,7 @@ def loop_states(
       setting: `peak_flops`, where it is given.
     """
     told = [(each.frozen(), each.threads()) for each in part(Loops).all()]
-    loops = told or [(each, 1) for each in part(FoundLoops).frozen()]
+    loops = told or [(each, part(FoundLoops).threads(each.name)) for each in part(FoundLoops).frozen()]
     if not loops:
         return ()
     by_name, flops, devices = {each.name: each for each in functions}, part(ProgramFlops), list(devices)

@@ -43,7 +43,7 @@ class Scope:
 
     __slots__ = ("began", "category", "ended", "outer", "own", "wall")
 
-    def __init__(self, wall: Wall, category: str, began: float, outer: Scope | None) -> None:
+    def __init__(self, wall: Wall, category: str, began: float, outer: Scope | None = None) -> None:
         self.wall = wall
         self.category = category
         self.began = began
@@ -73,6 +73,8 @@ class Wall:
         self.steps = 0
         """Steps that began on the charged thread, those within a step or an evaluation left out."""
         self._starting = True
+        self._by_turns = False
+        """Whether the preparations are over by a loop that was found: who tells of steps still takes over."""
         self._root = self._top = Scope(self, "init", self.began, None)
         self._closed: deque[tuple[float, float]] = deque(maxlen=_MOST_CLOSED)
         self._phases: list[tuple[str, Scope]] = []
@@ -93,14 +95,14 @@ class Wall:
         if self._top.ended is not None:
             self._drop_ended()
         now = self._clock()
-        scope = Scope(self, category, now, self._top)
+        scope = Scope(self, category, now)
         # From here
-        top = self._top
-        scope.outer = top
+        scope.outer = top = self._top
         self._version += 1
-        if now > self._last:
-            self._seconds[top.category] += now - self._last
-            top.own += now - self._last
+        passed = now - self._last
+        if passed > 0.0:
+            self._seconds[top.category] += passed
+            top.own += passed
             self._last = now
         if category == "step":
             if top.category == "eval":
@@ -139,9 +141,10 @@ class Wall:
         # From here
         top = self._top
         self._version += 1
-        if now > self._last:
-            self._seconds[top.category] += now - self._last
-            top.own += now - self._last
+        passed = now - self._last
+        if passed > 0.0:
+            self._seconds[top.category] += passed
+            top.own += passed
             self._last = now
         if category is not None:
             self._seconds[scope.category] -= scope.own
@@ -155,6 +158,45 @@ class Wall:
         closed.append((began, now))
         if self._top.ended is not None:
             self._drop_ended()
+
+    def follow(self, scope: Scope | None, category: str) -> Scope | None:
+        """A category begins as another ends: `leave(scope)` and `enter(category)`, at one moment and for less."""
+        if (
+            scope is None
+            or scope is not self._top
+            or scope.ended is not None
+            or (outer := scope.outer) is None
+            or outer.ended is not None
+            or get_ident() != self.thread
+        ):
+            if scope is not None:
+                self.leave(scope)
+            return self.enter(category)
+        now = self._clock()
+        following = Scope(self, category, now, outer)
+        # From here
+        top = self._top
+        self._version += 1
+        passed = now - self._last
+        if passed > 0.0:
+            self._seconds[top.category] += passed
+            top.own += passed
+            self._last = now
+        if category == "step":
+            if outer.category == "eval":
+                following.category = "eval"
+            elif outer.category != "step":
+                self.steps += 1
+        self._top = following
+        self._version += 1
+        scope.ended = now
+        closed, began = self._closed, scope.began
+        while closed and closed[-1][0] >= began:
+            closed.pop()
+        closed.append((began, now))
+        if self._starting and category in WORK:
+            self._started()
+        return following
 
     def move(self, category: str, seconds: float) -> float:
         """The last `seconds` on this thread were of another category than was charged; returns what was moved.
@@ -182,6 +224,22 @@ class Wall:
         self._version += 1
         self._closed.append((start, now))
         return moved
+
+    def turned(self, seconds: float) -> bool:
+        """The last `seconds` on this thread were turns of a loop that was found: steps, but for what else was in them.
+
+        Returns whether they could be told: not on a thread that is not charged, nor within any category.
+        """
+        if get_ident() != self.thread or not self.at_rest:
+            return False
+        closed = self._closed
+        if len(closed) == _MOST_CLOSED and closed[0][0] > self._clock() - seconds:
+            return False  # what lay in these turns is not all known any more
+        self.move("step", seconds)
+        if self._starting:
+            self._started()
+            self._by_turns = True
+        return True
 
     def phase_began(self, phase: str) -> None:
         """JAX begins to trace, lower or compile on this thread."""
@@ -215,6 +273,11 @@ class Wall:
     # ------------------------------------------------------------------------------------- what is known
 
     @property
+    def at_rest(self) -> bool:
+        """Whether no category is open on the charged thread."""
+        return self._top is self._root
+
+    @property
     def category(self) -> str:
         """What is charged now."""
         top = self._top
@@ -235,6 +298,11 @@ class Wall:
                 break
         found[category] += max(0.0, self._clock() - last)
         return found
+
+    def elsewhere(self) -> float:
+        """Seconds so far of what is no part of a loop that no scope tells of."""
+        spent = self._seconds
+        return spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"] + spent["eval"]
 
     def apart(self, scope: Scope) -> float:
         """Seconds so far of what is no part of a loop whose step `scope` is, to be asked when that begins or ends."""
@@ -263,7 +331,7 @@ class Wall:
 
     def _started(self) -> None:
         """The preparations are over."""
-        self._starting = False
+        self._starting = self._by_turns = False
         self._root.category, self._root.own = "idle", 0.0
 
     def _takes_over(self, category: str) -> bool:
@@ -271,7 +339,7 @@ class Wall:
         if category != "step":
             return False
         with self._lock:
-            if not self._starting:
+            if not (self._starting or (self._by_turns and not self.steps)):
                 return False
             self._phases = []
             now = self._clock()

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jaxobs import internals, signature
+from jaxobs.arrivals import arrived
 from jaxobs.facts import OTHER, NonFinite, WatchedState
 from jaxobs.lazy import LazyModule
 
@@ -52,6 +53,11 @@ class _Name:
     unseen: bool = False
     """Whether a value was missed since the last one that was looked at and finite."""
     skipped: Counter[str] = field(default_factory=Counter)
+    array: type | None = None
+    """Of the latest value that was a single array of floats small enough, with its abstract value and its bytes: all
+    that a program returns at one place share the one object."""
+    aval: Any = None
+    bytes: int = 0
 
     def frozen(self) -> WatchedState:
         return WatchedState(
@@ -124,14 +130,19 @@ class Watched:
                 row.checked, row.finite, row.last_finite = row.checked + 1, True, step
                 return
             self._put(_Value(row, step, ((0, np.float64(value)),), None, 8, program_step))
+        elif kind is row.array and value.aval is row.aval:
+            self._put(_Value(row, step, ((0, value),), None, row.bytes, program_step))
         elif hasattr(kind, "is_ready") or isinstance(value, np.ndarray | np.generic | complex):
-            self._take(row, step, (value,), None, program_step)
+            kept = self._take(row, step, (value,), None, program_step)
+            if kept and hasattr(kind, "is_ready") and hasattr(value, "aval"):
+                row.array, row.aval, row.bytes = kind, value.aval, value.nbytes
         else:
             tree_util = internals.tree_util()
             leaves, tree = ((value,), None) if tree_util is None else tree_util.tree_flatten(value)
             self._take(row, step, leaves, tree, program_step)
 
-    def _take(self, row: _Name, step: int, leaves: Sequence[Any], tree: Any, program_step: int | None) -> None:
+    def _take(self, row: _Name, step: int, leaves: Sequence[Any], tree: Any, program_step: int | None) -> bool:
+        """Takes in what may turn non-finite of the leaves; whether there is something."""
         kept: list[tuple[int, Any]] = []
         total, missed = 0, len(leaves) > MOST_LEAVES
         if missed:
@@ -158,6 +169,7 @@ class Watched:
             total += size
         if kept or not missed:
             self._put(_Value(row, step, kept, tree, total, program_step))
+        return bool(kept)
 
     def _put(self, value: _Value) -> None:
         if len(self._pending) >= MOST_PENDING or self._bytes + value.bytes > MOST_PENDING_BYTES:
@@ -205,7 +217,7 @@ class Watched:
                 if not self._pending:
                     break
                 value = self._pending[0]
-                if not all(_arrived(leaf) for _, leaf in value.leaves):
+                if not all(arrived(leaf) for _, leaf in value.leaves):
                     break
                 self._pending.popleft()
                 self._bytes -= value.bytes
@@ -243,15 +255,6 @@ class Watched:
     def frozen(self) -> tuple[WatchedState, ...]:
         with self._lock:
             return tuple(each.frozen() for each in self._rows.values())
-
-
-def _arrived(leaf: Any) -> bool:
-    if not hasattr(leaf, "is_ready"):
-        return True
-    try:
-        return bool(leaf.is_deleted() or leaf.is_ready())
-    except RuntimeError:  # deleted in between
-        return True
 
 
 def _bad(number: int, leaf: Any) -> _Bad | None:

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from quick_xla import quick
 
-os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8").strip()
+os.environ["XLA_FLAGS"] = quick(*os.environ.get("XLA_FLAGS", "").split(), "--xla_force_host_platform_device_count=8")
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAXOBS_RAISE_INTERNAL_ERRORS"] = "1"
 

@@ -1,17 +1,20 @@
 """One process of a job on this machine: `fleet_program.py INDEX COUNT PORT MODE FOLDER`; it runs until it is killed.
 
 Its steps need all processes, except in the mode `slow`. What the last process does wrong is told by the mode:
-`other_shape`, `other_order`, `straggler`, `slow` or `stuck`; nothing in `healthy`.
+`other_shape`, `other_order`, `dies`, `straggler`, `slow` or `stuck`; nothing in `healthy`. In `dies` the job ends a
+second after its first program.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 
 import jax
 import numpy as np
+from jax._src import distributed
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxobs
@@ -19,8 +22,9 @@ from jaxobs import store
 
 index, count, port, mode, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
 jaxobs.install(
-    event_log=f"{folder}/{index}.jsonl", flight_recorder=folder, sample_interval=0.2, stuck_seconds=2.0, stuck_steps=5
-)
+    event_log=f"{folder}/{index}.jsonl", flight_recorder=folder, sample_interval=60.0 if mode == "dies" else 0.2,
+    stuck_seconds=2.0, stuck_steps=5,
+)  # fmt: skip
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
 jax.distributed.initialize(f"127.0.0.1:{port}", count, index)
 
@@ -53,6 +57,11 @@ def slow_input() -> None:
     time.sleep(0.15)
 
 
+if mode == "dies":
+    (prepare if last else step)(batch(4))
+    distributed.global_state.client.wait_at_barrier("compiled", 60_000)
+    time.sleep(1.0)
+    os._exit(1)
 if mode == "other_order" and last:
     step(batch(4))
     prepare(batch(4))
@@ -71,7 +80,7 @@ while True:
         slow_input()
     else:
         time.sleep(0.01)
-    if last and mode == "stuck" and number == 150:
+    if last and mode == "stuck" and number == 60:
         threading.Event().wait()
     float(step(own if mode == "slow" else data))
     if number == 20:

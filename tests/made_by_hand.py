@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from typing import Any
 
@@ -19,10 +20,12 @@ from jaxobs.facts import (
     OutOfMemory,
 )
 from jaxobs.input_waits import Inputs
+from jaxobs.internals.transfers import Moved
 from jaxobs.loops import Loops
 from jaxobs.routes import Ended, Routes
 from jaxobs.runs import Earlier, Runs
 from jaxobs.store import Store
+from jaxobs.transfers import Transfers
 from jaxobs.wall import Wall
 from jaxobs.watched import Watched
 
@@ -53,6 +56,7 @@ def full_store() -> Store:
     for _ in range(3):
         next(stats.counter)
     stats.durations.extend((1e-5, 2e-3, 30.0))
+    stats.device_took(2e-3)
     stats.failed(ValueError("no"))
     stats.watched = True
     stats.fell("effects", "It calls back to the host.", keep_on=False)
@@ -89,11 +93,13 @@ def make_requests(store: Store, route: str = "/predict") -> None:
 
 
 def make_input(store: Store, name: str = "train") -> None:
-    """An input that gave two batches, and a watched value that was not finite once."""
+    """An input that gave two batches, a watched value that was not finite once, and a transfer in each direction."""
     meter, watched = store.part(Inputs).meter(name), store.part(Watched)
     meter.waits += [(0.0, 0.5, 0.0, True), (1.0, 1.25, 0.5, True)]
     watched.take(watched.add("loss", "train.py:7"), float("nan"))
     watched.look()
+    for direction in ("device_to_host", "host_to_device"):
+        store.part(Transfers).take(Moved(direction, 4000, (1000,), "float32", 1e-5), sys._getframe(), Wall())
 
 
 def make_time(store: Store) -> None:

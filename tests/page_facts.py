@@ -72,6 +72,7 @@ FUNCTIONS = (
             "'tensor'), is now P('fsdp', None); give both calls the same out_shardings."
         ),
         dispatch=Histogram(_BOUNDS, (0, 812, 201, 8, 2, 1, 0), 4.21),
+        device=Histogram(_BOUNDS, (0, 0, 0, 28, 2, 0, 0), 1.2),
     ),
     function(
         "maxtext.train.eval_step",

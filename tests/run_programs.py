@@ -10,11 +10,13 @@ import sys
 import textwrap
 from typing import Any
 
+from quick_xla import quick
+
 
 def environment(**variables: str) -> dict[str, str]:
-    """As a user has it: none of our test variables, the CPU, and what is given."""
+    """As a user has it: none of our test variables, the CPU, quickly compiled for, and what is given."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAXOBS_", "XLA_FLAGS"))}
-    return kept | {"JAX_PLATFORMS": "cpu"} | variables
+    return kept | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": quick()} | variables
 
 
 def run(program: str, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:

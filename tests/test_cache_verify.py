@@ -191,6 +191,7 @@ def test_an_interruption_ends_the_command_as_well(tmp_path: Path, number: signal
         time.sleep(0.05)
     verify.send_signal(number)
     assert verify.wait(30) == 128 + number
+    until = time.monotonic() + 10
     command_stat = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
     while command_stat.exists() and ") Z " not in command_stat.read_text():  # it may wait to be reaped by another
         assert time.monotonic() < until

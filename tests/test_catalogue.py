@@ -20,6 +20,7 @@ CONTRACT = {
     "jax_function_compile_seconds": ("summary", ("function", "phase")),
     "jax_function_calls_total": ("counter", ("function",)),
     "jax_function_dispatch_seconds": ("histogram", ("function",)),
+    "jax_function_device_seconds": ("histogram", ("function",)),
     "jax_function_errors_total": ("counter", ("function", "error")),
     "jax_fastpath_misses_total": ("counter", ("function",)),
     "jax_persistent_cache_requests_total": ("counter", ("function", "result")),
@@ -59,6 +60,8 @@ CONTRACT = {
     "jax_input_wait_seconds_total": ("counter", ("input",)),
     "jax_input_batches_total": ("counter", ("input",)),
     "jax_nonfinite_total": ("counter", ("name",)),
+    "jax_host_transfers_total": ("counter", ("site", "direction")),
+    "jax_host_transfer_bytes_total": ("counter", ("site", "direction")),
     "accelerator_info": ("info", ("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent")),
     "accelerator_up": ("gauge", ("device",)),
     "accelerator_utilization_ratio": ("gauge", ("device",)),
@@ -122,7 +125,7 @@ def test_no_label_is_a_target_label() -> None:
 def test_only_instrumented_functions_have_histograms_by_function() -> None:
     """Of 200 functions with 20 buckets each, nobody would be left with series."""
     by_function = [m.name for m in METRICS if m.kind == "histogram" and "function" in m.labels]
-    assert by_function == ["jax_function_dispatch_seconds"]
+    assert by_function == ["jax_function_dispatch_seconds", "jax_function_device_seconds"]
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

@@ -10,15 +10,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from made_by_hand import compilation, full_store
+from page_input_facts import SLOW, TRAIN, WALL, WATCHED
 from run_programs import environment, events
 
 import jaxobs
 from jaxobs import flight_recorder, guard, last_minutes, oom_collection, report_files, store
-from jaxobs.facts import CacheLookup, DeviceMemory, DeviceState, Error, Event, Finding, OomCause, OutOfMemory
+from jaxobs.facts import CacheLookup, DeviceMemory, DeviceState, Error, Event, Finding, OomCause, OutOfMemory, RunState
 from jaxobs.last_minutes import Ending, text
 
 GIB = 2**30
@@ -123,6 +125,31 @@ def test_an_uncaught_error(tmp_path: pathlib.Path) -> None:
     assert f" s) at {line(tmp_path, 'kept =')}\n" in ended.text and "compiled __main__.step (shape, 0." in ended.text
     assert "__main__.step: 3 programs (first_call 1, shape 2)" in ended.text
     assert "raise ValueError" not in ended.text and "WHERE IT WAS" not in ended.text
+
+
+def test_how_the_program_stood() -> None:
+    """Steps, time by category, who waited for whom, what the data looked like, and what was not finite."""
+    run = RunState(
+        id="nightly", attempt=2, since=0.0, wall_seconds=200.0, seconds=WALL.seconds, down_seconds=0.0,
+        redone_seconds=0.0, redone_steps=0, unsaved_seconds=12.0, unsaved_steps=40, goodput=0.5,
+    )  # fmt: skip
+    snapshot = replace(
+        full_store().snapshot(), loops=(replace(TRAIN, ended=100.0),), wall=replace(WALL, run=run),
+        inputs=(SLOW,), watched=WATCHED,
+    )  # fmt: skip
+    told = " ".join(text(Ending(time=103.0, what="SIGTERM"), snapshot, []).split())
+    for part in (
+        "STEPS train: 41,233 steps, 0.31 s each, p99 0.95 s, 205 items a second, 3 slow, the last one 3.0 s before",
+        "WHERE THE TIME WENT - goodput 60%: step 60.0 s (60%), input_wait 25.0 s (25%), init 10.0 s (10%), compile",
+        "- run nightly, attempt 2, goodput 50%, 40 steps (12.0 s) since the last checkpoint",
+        "INPUT - train: 300 batches, 1.9 s waited. Of 8 ms the program waits 6.4 ms. Looks like placeholder data: The",
+        "WATCHED VALUES loss: not finite, first at call 202, 98 of 1,290 values",
+        "finite: ratio",
+    ):
+        assert part in told
+    for title in ("STEPS", "WHERE THE TIME WENT", "INPUT", "WATCHED VALUES"):
+        bare = replace(snapshot, loops=(), wall=None, inputs=(), watched=())
+        assert title not in text(Ending(time=103.0, what="SIGTERM"), bare, [])
 
 
 def test_install_alone(tmp_path: pathlib.Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,9 @@ import pytest
 
 import jaxobs
 from jaxobs import guard, stepping
-from jaxobs.facts import OTHER, LoopState, Step
+from jaxobs.facts import OTHER, Event, LoopState, Standing, Step, plain
 from jaxobs.loops import MOST_LOOPS, MOST_RECENT, MOST_WAITING, RHYTHM, Loop, Loops
+from jaxobs.sources import loops as loops_source
 from jaxobs.sources.loops import LoopsSource
 from jaxobs.store import Store, current
 from jaxobs.wall import Wall
@@ -227,6 +231,50 @@ def test_loops_are_bounded_and_later_ones_share_a_name() -> None:
     assert len(loops) == MOST_LOOPS + 1 and loops[OTHER].steps == 6
     LoopsSource(current()).sample()
     assert current().snapshot(fresh=False).observer.dropped["loops"] == 6
+
+
+def test_how_the_process_stands_is_logged_once_a_minute_and_not_kept(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the first steps at once, so that a process killed early leaves it; not where nothing is logged."""
+    store = current()
+    source, told = LoopsSource(store), list[Event]()
+    monkeypatch.setattr(store, "settings", replace(store.settings, event_log=str(tmp_path / "log"), sample_interval=0))
+    store.subscribe(told.append)
+
+    def go_on() -> Standing | None:
+        with jaxobs.step("train"):
+            pass
+        source.sample()
+        assert isinstance(told[-1], Step)
+        return told[-1].standing
+
+    first = go_on()
+    assert first is not None and first.wall is not None and [each.name for each in first.loops] == ["train"]
+    assert go_on() is None
+    monkeypatch.setattr(loops_source, "STANDING_SECONDS", 0.0)
+    again = go_on()
+    assert again is not None and again.loops[0].steps == 3
+    monkeypatch.setattr(store, "settings", replace(store.settings, event_log=None))
+    assert go_on() is None
+    assert all(each.standing is None for each in store.events(kind="step")[0] if isinstance(each, Step))
+
+
+def test_what_is_logged_of_how_a_process_stands_is_bounded() -> None:
+    """With every loop, name and input that there may be, it is not larger than a long sentence for each."""
+    store = current()
+    for loop in range(20):
+        for _ in range(200):
+            with jaxobs.step(f"loop {loop}"):
+                pass
+    for name in range(40):
+        for _ in jaxobs.data([{str(leaf): 1.0 for leaf in range(100)}] * 3, f"input {name}"):
+            pass
+    for name in range(200):
+        jaxobs.watch(**{f"value_{name}": 1.0})
+    standing = store.standing()
+    assert len(standing.inputs) == 21 and all(each.receipt is None for each in standing.inputs)
+    assert len(json.dumps(plain(standing))) < 60_000
 
 
 def test_a_slow_step_is_told_with_what_happened_in_it() -> None:

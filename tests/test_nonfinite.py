@@ -169,6 +169,24 @@ def test_what_is_not_looked_at_is_counted() -> None:
     assert rows["donated"].skipped.get("deleted", 0) + rows["donated"].nonfinite == 1
 
 
+def test_what_a_name_is_given_may_change() -> None:
+    """Arrays of another shape, type or size under one name, and a tracer like the one before: each for what it is."""
+    large = jnp.ones(MOST_ARRAY_BYTES // 4 + 1)
+    for value in (jnp.ones(3), jnp.ones(3), large, jnp.ones(3), jnp.arange(3), np.ones(3), jnp.full(3, jnp.nan)):
+        jaxobs.watch(loss=value)
+
+    @jax.jit
+    def traced(x: Any) -> Any:
+        jaxobs.watch(loss=x)
+        return x
+
+    traced(jnp.full(3, jnp.nan))
+    (event,) = told()
+    assert (event.step, event.nans, event.exact) == (6, 3, True)
+    found = state_of("loss")
+    assert (found.calls, found.checked, found.skipped) == (8, 6, {"too_large": 1, "tracing": 1})
+
+
 def test_a_flood_is_bounded_and_the_first_step_is_then_no_exact_one() -> None:
     """Values beyond the bound are passed over; what is found after that says so."""
     watched = Watched()

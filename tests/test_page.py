@@ -266,6 +266,7 @@ def test_a_row_opens_to_what_is_known_of_the_function(opened: Opener) -> None:
             "P('fsdp', None)",
             "compile 3 min 03 s",
             "mean 4.1 ms, median ≤ 1.0 ms, 99 % ≤ 100 ms, 1,024 calls timed",
+            "On the device, at most mean 40 ms, median ≤ 100 ms",
             "XlaRuntimeError 2",
         ):
             assert part in shown

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quick_xla import quick
 from run_programs import environment
 
 from jaxobs import cache_records
@@ -26,9 +27,7 @@ TESTS = str(Path(__file__).parent)
 def start(program: str, *arguments: object, flags: str = "") -> subprocess.Popen[str]:
     """Starts a program between `begin` and `end` of cache_program.py."""
     whole = "import sys\nfrom cache_program import *\n" + textwrap.dedent(program) + "\nend()\n"
-    variables = environment(
-        PYTHONPATH=TESTS, JAXOBS_RAISE_INTERNAL_ERRORS="1", **({"XLA_FLAGS": flags} if flags else {})
-    )
+    variables = environment(PYTHONPATH=TESTS, JAXOBS_RAISE_INTERNAL_ERRORS="1", XLA_FLAGS=quick(*flags.split()))
     command = [sys.executable, "-c", whole, *map(str, arguments)]
     return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

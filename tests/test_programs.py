@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from quick_xla import quick
 from requirements import missing
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -27,7 +28,7 @@ def start(command: list[str | Path], folder: Path, **more: str) -> subprocess.Po
     with (folder / "stdout").open("w") as output, (folder / "stderr").open("w") as errors:
         return subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=errors, text=True,
-            env={**kept, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", **more},
+            env={**kept, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": quick(), "PYTHONDONTWRITEBYTECODE": "1", **more},
         )  # fmt: skip
 
 

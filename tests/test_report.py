@@ -15,6 +15,7 @@ import time
 import webbrowser
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from made_by_hand import compilation
 from page_facts import events as page_events
 from page_facts import lookups, rich
 from page_fixtures import chrome, in_seconds, serving, text
+from page_input_facts import AHEAD, SLOW, TRAIN, WALL, WATCHED
+from page_request_facts import UNSEEN
 from playwright.sync_api import Browser, Page, expect
 from run_programs import environment, events
 
@@ -39,6 +42,8 @@ from jaxobs.facts import (
     Finding,
     Manifest,
     OutOfMemory,
+    Standing,
+    Step,
     as_event,
 )
 from jaxobs.report import reading
@@ -55,14 +60,15 @@ Looker = Callable[..., Page]
 
 PROGRAM = """
     import time
-    import jax, jax.numpy as jnp, numpy as np
+    import jax, jax.numpy as jnp, jaxobs, numpy as np
     from jax.sharding import NamedSharding, PartitionSpec as P
 
     @jax.jit
     def ragged(batch): return batch["image"].sum()
     mesh = jax.make_mesh((4,), ("data",))
     kept = []
-    for size in [32, 17, 29, 11, 23, 30, 26]:
+    for size in jaxobs.steps(jaxobs.data([32, 17, 29, 11, 23, 30, 26], "sizes"), "train"):
+        jaxobs.watch(rows=float("nan") if size == 23 else float(size))
         ragged({"image": np.ones((size, 4), np.float32)})
         kept.append(jax.device_put(np.ones((1024, 64), np.float32), NamedSharding(mesh, P("data"))))
         time.sleep(0.15)
@@ -185,9 +191,59 @@ def test_a_report_of_a_real_run_tells_what_its_log_tells(
             assert float(shown[1]) * 1024 == pytest.approx(line["live_array_bytes"], rel=0.01)
             assert int(shown[2]) == line["live_arrays"]
         assert "exit code 3" in text(page, "#record")
+        stood = own[-1]["standing"]
+        assert text(page, "#wall-goodput") == f"goodput {stood['wall']['goodput']:.0%}".replace("%", " %")
+        assert in_seconds(text(page, '#wall-legend [data-category="step"] b')) == pytest.approx(
+            stood["wall"]["seconds"]["step"], rel=0.06
+        )
+        assert text(page, '[data-loop="train"] [data-label="steps"]') == "7"
+        assert "7 batches" in text(page, '[data-input="sizes"]') and "int[]" in text(page, '[data-input="sizes"]')
+        assert text(page, '[data-watched="rows"]') == "rows finite 7 1 — —"
         assert text(page, "#program") == "train.py"
         assert page.locator("#versions").inner_text().count("jax") >= 2
     assert page.locator("#findings-list > li").count() == 1, "the lambdas made again"
+
+
+def test_how_a_killed_process_stood_is_what_it_told_last_and_the_steps_since(tmp_path: pathlib.Path) -> None:
+    """Time, inputs and watched values as last told, receipts from the manifest; steps go on, also of new loops."""
+    receipt = SLOW.receipt
+    assert receipt is not None
+    standing = Standing(
+        wall=WALL,
+        loops=(replace(TRAIN, recent=(0.3,)),),
+        inputs=(replace(SLOW, receipt=None), AHEAD),
+        watched=WATCHED,
+        routes=(UNSEEN,),
+    )
+    told: dict[str, Any] = {"pid": 7, "least_seconds": 0.2, "most_seconds": 0.4, "median_seconds": 0.25}
+    log = write(
+        tmp_path / "log",
+        Manifest(time=START, pid=7, sequence=1, versions={}, data=(receipt,)),
+        Step(time=START + 9, loop="train", count=1, last=41_233, seconds=0.3, standing=standing, sequence=2, **told),
+        Step(time=START + 70, loop="train", count=10, last=41_243, seconds=2.5, items=640, sequence=3, **told),
+        Step(time=START + 71, loop="train", count=1, last=41_244, seconds=9.0, slow=True, sequence=4, **told),
+        Step(time=START + 72, loop="eval", count=4, last=4, seconds=2.0, sequence=5, **told),
+    )
+    snapshot = report.read(str(log)).recordings[0].snapshot()
+    assert (snapshot.wall, snapshot.watched, snapshot.routes) == (WALL, WATCHED, (UNSEEN,))
+    assert snapshot.inputs == (SLOW, AHEAD)
+    train, new = snapshot.loops
+    assert (train.steps, train.items, train.slow, train.ended) == (41_243, 2_639_552, 4, START + 70)
+    assert (train.mean_seconds, train.steps_per_second, train.items_per_second) == (0.25, 4.0, 256.0)
+    assert (train.recent, train.p50_seconds, train.mfu) == ((0.3, 0.25), 0.31, 0.486)
+    assert (new.name, new.steps, new.mean_seconds, new.recent, new.p50_seconds) == ("eval", 4, 0.5, (0.5,), None)
+
+
+def test_a_log_of_a_version_that_told_less_has_its_steps_and_no_account(tmp_path: pathlib.Path) -> None:
+    """What a log does not tell is absent, and not zero."""
+    step = Step(
+        time=START, loop="train", count=4, last=4, seconds=2.0, least_seconds=0.2, most_seconds=0.9, median_seconds=0.5,
+    )  # fmt: skip
+    body = {name: value for name, value in as_event(step).items() if name != "standing"}
+    log = write(tmp_path / "log", json.dumps(body) + "\n")
+    snapshot = report.read(str(log)).recordings[0].snapshot()
+    assert (snapshot.wall, snapshot.inputs, snapshot.watched) == (None, (), ())
+    assert [(each.name, each.steps, each.mean_seconds) for each in snapshot.loops] == [("train", 4, 0.5)]
 
 
 def test_a_report_counts_as_the_process_itself_did(tmp_path: pathlib.Path) -> None:

@@ -61,10 +61,14 @@ def agrees(found: Any) -> None:
 
 
 def test_each_category_is_what_a_stopwatch_says() -> None:
-    """Known waits, steps, checkpoints, an evaluation, a dear trace and a dear compile; no counter falls meanwhile."""
+    """A slow loader, steps, checkpoints, an evaluation, a dear trace and a dear compile; no counter falls meanwhile."""
     found = train("-", 20, 5)
     agrees(found)
     assert found["run"] is None
+    (loader,) = found["inputs"]
+    assert loader["batches"] == 20
+    assert loader["wait_seconds"] == pytest.approx(found["around"]["input_wait"], rel=OF_CATEGORY)
+    assert loader["verdict"] == "mixed" and loader["receipt"]["looks"] == "random"
     assert set(found["lost"]) == {name for name in TIME_CATEGORIES if found["seconds"][name] > 0} - {"step"}
 
 

@@ -22,9 +22,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from requirements import package
+from requirements import missing, package
 
-EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))
+
+from tools.environments import RAY, InstallError, NoInterpreterError, environment  # noqa: E402
+
+EXAMPLES = ROOT / "examples"
 THREADS = 8
 PER_THREAD = 50
 
@@ -69,10 +74,12 @@ class Served:
 
 
 @contextlib.contextmanager
-def running(program: str, *arguments: str, ready: int, **environment: str) -> Iterator[None]:
+def running(
+    program: str, *arguments: str, ready: int, python: str | pathlib.Path = sys.executable, **variables: str
+) -> Iterator[None]:
     """An example in a process group of its own, from when its port `ready` answers until it is interrupted."""
-    known = {**os.environ, "JAX_PLATFORMS": "cpu", **environment}
-    command = [sys.executable, str(EXAMPLES / program), *arguments]
+    known = {**os.environ, "JAX_PLATFORMS": "cpu", **variables}
+    command = [str(python), str(EXAMPLES / program), *arguments]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, env=known, stdout=output, stderr=output, start_new_session=True)
         try:
@@ -142,12 +149,22 @@ def test_exactly_the_cold_requests_are_marked_cold(served: Served) -> None:
 
 
 def test_ray_serve(tmp_path: pathlib.Path) -> None:
-    """A replica of Ray Serve tells its requests at an endpoint of its own. Ray is large: it is not in the dev group."""
-    pytest.importorskip("ray")
+    """A replica of Ray Serve, in an environment of its own, tells its requests at an endpoint of its own."""
+    try:
+        python = environment(RAY)
+    except NoInterpreterError as error:
+        pytest.skip(str(error))
+    except InstallError as error:
+        missing(str(error))
     found = Served(free_port(), free_port())
     arguments = ("--port", str(found.port), "--endpoint-port", str(found.metrics_port))
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "HOME": str(tmp_path)}
-    with running("serve_ray.py", *arguments, ready=found.metrics_port, **quiet):
+    quiet = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "disabled",
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+    }
+    with running("serve_ray.py", *arguments, ready=found.metrics_port, python=python, **quiet):
 
         def ask(size: int) -> bool:
             with urllib.request.urlopen(f"http://127.0.0.1:{found.port}/?size={size}", timeout=30) as answer:

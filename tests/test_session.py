@@ -26,7 +26,7 @@ from made_by_hand import compilation
 from run_programs import environment, events, run
 
 import jaxobs
-from jaxobs import config, discovery, guard, sampler, session, store
+from jaxobs import config, discovery, guard, sampler, session, store, threads
 from jaxobs.config import Settings
 from jaxobs.errors import PortTakenError, SettingError
 from jaxobs.facts import Compilation
@@ -527,6 +527,7 @@ def test_a_sample_that_hangs_holds_up_no_scrape_and_no_end(
 ) -> None:
     """A driver may never answer again; only the sampler's own thread waits for it."""
     monkeypatch.setattr(sampler, "_PATIENCE", 0.1)
+    monkeypatch.setattr(threads, "PATIENCE", 0.1)
     hang = threading.Event()
     source = _Source(lambda: hang.wait(20))
     sampler_ = sampling(0.01, source)

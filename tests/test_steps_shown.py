@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from page_facts import NOW, events, rich
 from page_fixtures import Opener, chrome, opened, serving, text
+from page_input_facts import TRAIN
 from playwright.sync_api import expect
 
 from jaxobs.facts import LoopState
@@ -15,11 +16,6 @@ from jaxobs.terminal.lines import as_text, cells
 
 __all__ = ["chrome", "opened"]  # fixtures that the tests take by name
 
-TRAIN = LoopState(
-    name="train", steps=41_233, items=2_638_912, slow=3, ended=NOW, recent=(0.31, 0.3, 0.32, 0.95, 0.31),
-    mean_seconds=0.312, least_seconds=0.3, p50_seconds=0.31, p90_seconds=0.32, p99_seconds=0.95,
-    steps_per_second=3.21, items_per_second=205.1, flops=1.5e14, peak_flops=9.895e14, mfu=0.486,
-)  # fmt: skip
 FOUND = LoopState(
     name="eval.<img src=x onerror=alert(1)>", found=True, steps=200, ended=NOW - 60, recent=(0.002,),
     mean_seconds=0.002, steps_per_second=500.0, mfu_unknown="The peak of `cpu` is not known.",

@@ -52,7 +52,7 @@ class Model:
         for _ in range(self.dice.randint(0, 3)):
             self.passes()
             if depth:
-                self.dice.choice((self.scope, self.scope, self.phase, self.late))(depth - 1)
+                self.dice.choice((self.scope, self.scope, self.follow, self.phase, self.late))(depth - 1)
         self.passes()
 
     def scope(self, depth: int) -> None:
@@ -69,6 +69,20 @@ class Model:
             self.open.pop()
         self.wall.leave(scope)
         self.open.pop()
+
+    def follow(self, depth: int) -> None:
+        """Categories that follow one another without a gap, sometimes with the end of what is within lost."""
+        within_eval = self.wall.category == "eval"
+        scope = None
+        for _ in range(self.dice.randint(1, 4)):
+            category = self.dice.choice(("step", "input_wait", "eval"))
+            scope = self.wall.follow(scope, category)
+            self.open.append("eval" if within_eval and category == "step" else category)
+            self.block(depth)
+            if self.dice.random() < 0.2:
+                self.wall.enter("checkpoint")
+            self.open.pop()
+        self.wall.leave(scope)
 
     def phase(self, depth: int) -> None:
         """A phase of JAX, whose begin is told."""
@@ -153,6 +167,26 @@ def test_preparations_end_with_the_first_work() -> None:
     assert wall.steps == 1
 
 
+def test_steps_that_follow_waits_are_counted_as_if_entered() -> None:
+    """Their number, the end of the preparations, and the evaluation that they are part of; from one moment."""
+    clock = Clock()
+    wall = Wall(clock)
+    scope = None
+    for number in range(6):
+        clock.now += 1.0
+        scope = wall.follow(scope, ("input_wait", "step")[number % 2])
+        assert scope is not None and scope.began == clock.now
+    wall.leave(scope)
+    evaluation = wall.enter("eval")
+    step = wall.follow(wall.enter("input_wait"), "step")
+    clock.now += 1.0
+    wall.leave(step)
+    wall.leave(wall.follow(wall.enter("step"), "step"))
+    wall.leave(evaluation)
+    assert wall.steps == 3
+    assert charged(wall) == {"init": 1.0, "input_wait": 3.0, "step": 2.0, "eval": 1.0}
+
+
 def test_what_was_left_too_late_or_never_does_not_unbalance() -> None:
     """Leaving twice, leaving what another left, and a scope whose end was lost: the account stays right."""
     clock = Clock()
@@ -165,6 +199,12 @@ def test_what_was_left_too_late_or_never_does_not_unbalance() -> None:
     wall.leave()
     wall.leave()
     clock.now += 2.0
+    outer = wall.enter("eval")
+    wall.enter("checkpoint")
+    lost = wall.enter("input_wait")
+    wall.leave(outer)
+    wall.leave(wall.follow(lost, "step"))
+    assert wall.category == "idle"
     stranger = Wall(clock).enter("step")
     assert stranger is not None
     wall.leave(stranger)
@@ -231,7 +271,7 @@ def test_signal_handlers_may_use_it_at_any_moment() -> None:
             step = wall.enter("step")
             wall.leave(wall.enter("input_wait"))
             wall.move("compile", 1e-7)
-            wall.leave(step)
+            wall.leave(wall.follow(step, "input_wait"))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
@@ -276,7 +316,7 @@ def test_other_threads_read_it_whole_and_are_not_charged() -> None:
         while time.perf_counter() < end:
             step = wall.enter("step")
             wall.leave(wall.enter("input_wait"))
-            wall.leave(step)
+            wall.leave(wall.follow(step, "input_wait"))
     finally:
         stop.set()
         sys.setswitchinterval(interval)

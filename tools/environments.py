@@ -30,10 +30,16 @@ class Row:
 
     jax: str
     pythons: tuple[str, ...]
+    packages: tuple[str, ...] = ("flax", "equinox")
+    """What is installed beside JAX and prometheus-client."""
+    name: str = ""
+    """For an environment that is there for its packages."""
 
     @property
     def id(self) -> str:
         """Name of the row in the tests' report."""
+        if self.name:
+            return self.name
         return f"jax-{self.jax}-py{self.pythons[0]}" if self.jax == NEWEST else f"jax-{self.jax}"
 
 
@@ -48,6 +54,8 @@ MATRIX = (
     Row(NEWEST, ("3.12",)),
     Row(NEWEST, ("3.13",)),
 )
+RAY = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("ray[serve]==2.60.0",), name="ray")
+"""Ray is large, and pins packages that others want newer."""
 
 
 class NoInterpreterError(Exception):
@@ -65,10 +73,10 @@ def environment(row: Row) -> Path:
       NoInterpreterError: no Python here will do.
       InstallError: the packages could not be installed and no earlier environment is there.
     """
-    if row.jax == _own_jax() and _own_python() in row.pythons:
+    if _is_ours(row):
         return Path(sys.executable)
     version, base = _interpreter(row)
-    folder = FOLDER / f"{row.jax}-py{version}"
+    folder = _folder(row, version)
     python, stamp = folder / "bin" / "python", folder / "recipe.txt"
     recipe = _recipe(row, base)
     if stamp.exists() and stamp.read_text() == recipe and python.exists():
@@ -85,15 +93,23 @@ def environment(row: Row) -> Path:
 
 def installed(row: Row) -> bool:
     """Whether nothing needs to be fetched for the row."""
-    if row.jax == _own_jax() and _own_python() in row.pythons:
+    if _is_ours(row):
         return True
     version, base = _interpreter(row)
-    stamp = FOLDER / f"{row.jax}-py{version}" / "recipe.txt"
+    stamp = _folder(row, version) / "recipe.txt"
     return stamp.exists() and stamp.read_text() == _recipe(row, base)
 
 
+def _is_ours(row: Row) -> bool:
+    return not row.name and row.jax == _own_jax() and _own_python() in row.pythons
+
+
+def _folder(row: Row, version: str) -> Path:
+    return FOLDER / f"{row.name or row.jax}-py{version}"
+
+
 def _requirements(row: Row) -> list[str]:
-    return ["jax" if row.jax == NEWEST else f"jax=={row.jax}", "prometheus-client", "flax", "equinox"]
+    return ["jax" if row.jax == NEWEST else f"jax=={row.jax}", "prometheus-client", *row.packages]
 
 
 def _recipe(row: Row, base: str) -> str:
@@ -189,7 +205,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.environments", description="Environments of the matrix.")
     parser.add_argument("--list", action="store_true", help="only say what there is")
     only_list, failures = parser.parse_args().list, 0
-    for row in MATRIX:
+    for row in (*MATRIX, RAY):
         try:
             if only_list or installed(row):
                 print(f"{row.id}: {'ready' if installed(row) else 'missing'}", flush=True)

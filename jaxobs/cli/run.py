@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from jaxobs import config, script
 from jaxobs.cli import add_settings, given_settings
@@ -76,11 +77,12 @@ def run(args: argparse.Namespace) -> int | Callable[[], int]:
     """
     if config.disabled():
         return partial(_run_script, args, None)
-    settings = config.resolve(given_settings(args))
+    given = {**_own_defaults(), **given_settings(args)}
+    settings = config.resolve(given)
     usage, compile_main = None, None
     with guarded("run"):
         try:
-            compile_main = _observe(args, settings)
+            compile_main = _observe(args, settings, given)
         except JaxobsError as error:
             usage = error
     if usage is not None:
@@ -88,12 +90,17 @@ def run(args: argparse.Namespace) -> int | Callable[[], int]:
     return partial(_run_observed, args, compile_main)
 
 
-def _observe(args: argparse.Namespace, settings: Settings) -> script.Compile | None:
+def _own_defaults() -> dict[str, Any]:
+    """Defaults that differ here, where the program tells of nothing by itself; variables win over them."""
+    return {} if os.environ.get(f"{config.PREFIX}FIND_LOOPS") else {"find_loops": True}
+
+
+def _observe(args: argparse.Namespace, settings: Settings, given: dict[str, Any]) -> script.Compile | None:
     from jaxobs import instrumentation, session, store
 
     compile_main = instrumentation.main_compiler(settings.instrument, _main_names(args))
     store.current().program = args.module or os.path.basename(os.path.abspath(args.script))
-    session.install(**given_settings(args))
+    session.install(**given)
     if settings.port:
         _serve(settings)
     return compile_main

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -56,28 +57,36 @@ def run(
       JaxobsError: it cannot be started.
     """
     began, clock = time.time(), time.monotonic()
-    try:
-        process = subprocess.Popen(
-            command, env=variables, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+    # On a thread of its own: an interruption while it starts reaches this one, which then still knows what to end.
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(
+            subprocess.Popen, command, env=variables, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
             start_new_session=os.name == "posix",
         )  # fmt: skip
+        timed_out = False
+        try:
+            code = _started(starting, command).wait(timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            code = _end(starting.result(), signal.SIGTERM)
+        except JaxobsError:
+            raise
+        except BaseException:
+            _end(_started(starting, command), signal.SIGINT)
+            raise
+    return Run(
+        started=began, seconds=time.monotonic() - clock, code=code if code >= 0 else 128 - code, timed_out=timed_out
+    )
+
+
+def _started(starting: Future[subprocess.Popen[bytes]], command: Sequence[str]) -> subprocess.Popen[bytes]:
+    try:
+        return starting.result()
     except OSError as error:
         raise JaxobsError(
             f"`{command[0]}` cannot be started: {error.strerror or error}. "
             "Name a program that is on the PATH, or its path."
         ) from None
-    timed_out = False
-    try:
-        code = process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        code = _end(process, signal.SIGTERM)
-    except BaseException:
-        _end(process, signal.SIGINT)
-        raise
-    return Run(
-        started=began, seconds=time.monotonic() - clock, code=code if code >= 0 else 128 - code, timed_out=timed_out
-    )
 
 
 def _end(process: subprocess.Popen[bytes], number: signal.Signals) -> int:

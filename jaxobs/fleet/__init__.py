@@ -46,10 +46,17 @@ class Fleet:
         self._kinds = known()
         self._standing: dict[str, _Standing] = {}
 
-    def see(self, view: View) -> Iterator[tuple[Finding, bool]]:
-        """Takes in a view; the findings that stand or have just ended, and whether each is news."""
+    def see(self, view: View, between: bool = False) -> Iterator[tuple[Finding, bool]]:
+        """Takes in a view; the findings that stand or have just ended, and whether each is news.
+
+        Args:
+          view: what is known now.
+          between: it comes between two ticks: it shows only what need not last, and ends nothing.
+        """
         shown = set()
         for kind in self._kinds:
+            if between and kind.STEADY > 1:
+                continue
             for case in kind.find(view):
                 identity = _identity(kind.NAME, case)
                 shown.add(identity)
@@ -61,7 +68,8 @@ class Fleet:
                     news = standing.finding is None
                     standing.finding = _finding(kind.NAME, identity, case, view.time, standing.since)
                     yield standing.finding, news
-        yield from self._missing(shown, view.time)
+        if not between:
+            yield from self._missing(shown, view.time)
 
     def _missing(self, shown: set[str], now: float) -> Iterator[tuple[Finding, bool]]:
         for identity in [each for each in self._standing if each not in shown]:

@@ -37,8 +37,8 @@ class Digest:
     steps: int = 0
     usual: float | None = None
     """Its usual time from step to step in seconds; None as long as too few were seen."""
-    turns: int = 0
-    """How many looks that rests on."""
+    looks: int = 0
+    """How many looks that spans."""
     idle: float = 0.0
     """Seconds since its step count last grew."""
     waiting: float | None = None

@@ -31,44 +31,51 @@ class Pace:
         self._grew: float | None = None
         """When it was last seen that the count had grown."""
         self._total = 0
-        self._turns: deque[tuple[float, int]] = deque(maxlen=MOST_TURNS)
-        """Seconds between two looks at which the count had grown, and by how much."""
+        self._looks = 0
+        """Since then."""
+        self._turns: deque[tuple[float, int, int]] = deque(maxlen=MOST_TURNS)
+        """Seconds between two looks at which the count had grown, by how much, and looks so far."""
 
     def see(self, now: float, counts: Mapping[str, int]) -> None:
         """Takes in the counts by loop or function, at a time of the monotonic clock."""
         loop = max(counts, key=lambda name: counts[name], default="")
         total = sum(counts.values())
+        self._looks += 1
         if loop != self.loop:
             self.loop, self._turns = loop, deque(maxlen=MOST_TURNS)
-            self.steps, self._grew = counts.get(loop, 0), None
+            self.steps, self._grew, self._looks = counts.get(loop, 0), None, 0
         made = counts.get(loop, 0) - self.steps
         if made > 0:
             if self._grew is not None:
-                self._turns.append((now - self._grew, made))
-            self._grew, self.steps = now, self.steps + made
+                self._turns.append((now - self._grew, made, self._looks))
+            self._grew, self.steps, self._looks = now, self.steps + made, 0
         if total != self._total or self._seen is None:  # of another loop: it is not stuck either
             self._total, self._seen = total, now
 
     def rest(self, now: float) -> None:
         """Something else goes on that explains why no step is made: a compilation."""
         self._seen = self._grew = now
+        self._looks = 0
 
     @property
     def usual(self) -> float | None:
         """Seconds from step to step."""
-        turns = list(self._turns)
-        if len(turns) < FEWEST_TURNS or self.steps < FEWEST_STEPS:
+        kept = self._kept()
+        if len(kept) < FEWEST_TURNS or self.steps < FEWEST_STEPS:
             return None
-        # The looks come at their own pace: only many turns together tell what a step takes. Pauses are left out.
-        longest = PAUSE * statistics.median(seconds for seconds, _ in turns)
-        kept = [turn for turn in turns if turn[0] <= longest]
-        return sum(seconds for seconds, _ in kept) / sum(made for _, made in kept)
+        # The looks come at their own pace: only many turns together tell what a step takes.
+        return sum(seconds for seconds, _, _ in kept) / sum(made for _, made, _ in kept)
 
     @property
-    def turns(self) -> int:
-        """How many looks it rests on: where a step takes as long as the time between two, it is as exact as one in so
-        many."""
-        return len(self._turns)
+    def looks(self) -> int:
+        """How many looks that spans: it is as exact as one in so many."""
+        return sum(looks for _, _, looks in self._kept())
+
+    def _kept(self) -> list[tuple[float, int, int]]:
+        """The turns without pauses."""
+        turns = list(self._turns)
+        longest = PAUSE * statistics.median(seconds for seconds, _, _ in turns) if turns else 0.0
+        return [turn for turn in turns if turn[0] <= longest]
 
     def idle(self, now: float) -> float:
         """Seconds since any count was last seen to have grown."""

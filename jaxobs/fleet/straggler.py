@@ -17,8 +17,8 @@ SLOWER = 1.25
 """Step times of healthy hosts differ by a few percent; a tenth is common with shared networks."""
 LEAST_SECONDS = 0.010
 """Below, the step times of small programs differ by chance."""
-FEWEST_TURNS = 12
-"""Of looks at the counts: with fewer, a step time may be a quarter off by where the looks fell."""
+FEWEST_LOOKS = 12
+"""At the counts: over fewer, a step time may be a quarter off by where the looks fell."""
 LEAST_WAITING = 0.7
 """Where the others are mostly in JAX, they wait: for the device, or in a collective for the last to arrive."""
 STEADY = 3
@@ -48,7 +48,7 @@ def _runs(digest: Digest, view: View) -> bool:
     """Whether it makes steps: one that has stopped is no straggler, nor are those that wait for it."""
     return (
         digest.usual is not None
-        and digest.turns >= FEWEST_TURNS
+        and digest.looks >= FEWEST_LOOKS
         and digest.process not in view.silent
         and digest.idle <= (REST_STEPS * digest.usual + REST_VIEWS * view.interval)
     )

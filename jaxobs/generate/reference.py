@@ -141,6 +141,7 @@ _TYPES = {
     "tuple[float, ...]": "list of numbers",
     "tuple[str, ...]": "list of texts",
     "tuple[int, ...]": "list of integers",
+    "Standing": "`wall`, `loops`, `inputs`, `watched` and `routes` as in the snapshot",
     "Mapping[str, Any]": "object",
     "Mapping[str, float]": "object of numbers",
     "Mapping[str, int]": "object of integers",

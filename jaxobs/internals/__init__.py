@@ -14,6 +14,7 @@ from jaxobs.internals import distributed as distributed
 from jaxobs.internals import executables as executables
 from jaxobs.internals import flax_graphs as flax_graphs
 from jaxobs.internals import orbax_events as orbax_events
+from jaxobs.internals import post_hook as post_hook
 from jaxobs.internals import scopes as scopes
 from jaxobs.internals.backends import UNTOLD as UNTOLD
 from jaxobs.internals.backends import allocator as allocator
@@ -58,5 +59,6 @@ from jaxobs.internals.traces import running_trace as running_trace
 from jaxobs.internals.tracing import TraceState as TraceState
 from jaxobs.internals.tracing import hide_frames as hide_frames
 from jaxobs.internals.tracing import is_jit_function as is_jit_function
+from jaxobs.internals.tracing import programs_of as programs_of
 from jaxobs.internals.tracing import trace_state as trace_state
 from jaxobs.internals.trees import tree_util as tree_util

@@ -9,7 +9,9 @@ from jaxobs.guard import guarded
 from jaxobs.internals.cache_keys import can_tell
 from jaxobs.internals.distributed import can_talk
 from jaxobs.internals.fastpath import sees_falls
+from jaxobs.internals.post_hook import can_hook
 from jaxobs.internals.tracing import trace_state
+from jaxobs.internals.transfers import sees_transfers
 
 _NAMES = (
     "listeners",
@@ -21,6 +23,9 @@ _NAMES = (
     "persistent_cache",
     "cache_keys",
     "other_processes",
+    "call_hook",
+    "transfers_to_host",
+    "transfers_to_device",
 )
 
 
@@ -52,6 +57,10 @@ def probe() -> dict[str, bool]:
         found["cache_keys"] = can_tell()
     with guarded("probe"):
         found["other_processes"] = can_talk()
+    with guarded("probe"):
+        found["call_hook"] = can_hook()
+    with guarded("probe"):
+        found["transfers_to_host"], found["transfers_to_device"] = sees_transfers()
     return found
 
 

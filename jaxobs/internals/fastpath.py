@@ -25,16 +25,15 @@ from types import CodeType, FrameType
 from typing import Any
 
 from jaxobs.guard import guarded
+from jaxobs.internals import code_events
 from jaxobs.internals.tracing import is_jit_function
 
-MONITORS = hasattr(sys, "monitoring")
+MONITORS = code_events.MONITORS
 """Whether every fall is seen; where not, only those of calls that are watched."""
 
 _FRAMES_BETWEEN = range(8)
 _MOST_NESTED = 32
 _MOST_OPEN = 64
-_TOOLS = (3, 4)  # those that Python's documentation assigns to nobody
-_TOOL = "jaxobs"
 _READ = {"args_flat", "executable", "jaxpr", "maybe_fastpath_data", "out_flat", "pgle_profiler"}
 
 
@@ -149,41 +148,32 @@ class Monitor:
     def __init__(self, entry: CodeType, fell: Callable[[Fall], None]) -> None:
         self._entry = entry
         self._fell = fell
-        self._code = miss_code()
-        self._tool: int | None = None
+        self._watching = False
 
     def start(self) -> bool:
-        """Takes a tool number that nobody has; returns whether there was one."""
-        monitoring: Any = getattr(sys, "monitoring", None)
-        if self._tool is not None or monitoring is None or not sees_falls():
-            return self._tool is not None
-        self._tool = _take_tool(monitoring)
-        if self._tool is None:
+        """Watches; returns whether it does: see `code_events.watch`."""
+        if self._watching:
+            return True
+        missed, compiles = miss_code(), compile_code()
+        if missed is None or compiles is None or not sees_falls():
             return False
-        events = monitoring.events
-        monitoring.register_callback(self._tool, events.PY_START, self._began)
-        monitoring.register_callback(self._tool, events.PY_RETURN, self._ended)
-        monitoring.set_local_events(self._tool, miss_code(), events.PY_START | events.PY_RETURN)
-        monitoring.set_local_events(self._tool, compile_code(), events.PY_START)
-        return True
+        self._watching = code_events.watch(missed, self._began, self._ended)
+        if self._watching:
+            code_events.watch(compiles, self._compiles)
+        return self._watching
 
     def stop(self) -> None:
-        """Gives the tool number back."""
-        monitoring: Any = getattr(sys, "monitoring", None)
-        tool, self._tool = self._tool, None
-        if tool is None or monitoring.get_tool(tool) != _TOOL:
-            return
-        for code in (miss_code(), compile_code()):
-            monitoring.set_local_events(tool, code, 0)
-        for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
-            monitoring.register_callback(tool, event, None)
-        monitoring.free_tool_id(tool)
+        """Watches no more."""
+        if self._watching:
+            self._watching = False
+            for code in (miss_code(), compile_code()):
+                assert code is not None
+                code_events.unwatch(code)
 
-    def _began(self, code: CodeType, offset: int) -> None:
-        if code is not self._code:
-            this_thread.made += 1
-            return
-        frame = sys._getframe(1)
+    def _compiles(self, frame: FrameType) -> None:
+        this_thread.made += 1
+
+    def _began(self, frame: FrameType) -> None:
         if _caller(frame, self._entry) is None:
             return
         # Who leaves by an exception is never heard of again. Its number is another's one day.
@@ -191,11 +181,10 @@ class Monitor:
             this_thread.made_before.clear()
         this_thread.made_before[id(frame)] = this_thread.made
 
-    def _ended(self, code: CodeType, offset: int, result: object) -> None:
+    def _ended(self, frame: FrameType, result: object) -> None:
         open_ones = this_thread.made_before
         if not open_ones:
             return
-        frame = sys._getframe(1)
         made = open_ones.pop(id(frame), None)
         if made is None:
             return
@@ -204,17 +193,6 @@ class Monitor:
             fall = None if caller is None else _fall(frame, caller, made)
             if fall is not None:
                 self._fell(fall)
-
-
-def _take_tool(monitoring: Any) -> int | None:
-    for tool in _TOOLS:
-        if monitoring.get_tool(tool) is None:
-            try:
-                monitoring.use_tool_id(tool, _TOOL)
-            except ValueError:  # somebody was faster
-                continue
-            return tool
-    return None
 
 
 # ----------------------------------------------------------------------------------------------------- Python 3.11

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,18 @@ def trace_state() -> TraceState:
 def is_jit_function(fun: Any) -> bool:
     """Whether `fun` is what `jax.jit` itself returns."""
     return type(fun) is type(_probe_jit())
+
+
+def programs_of(fun: Any) -> int | None:
+    """How many signatures JAX's C++ dispatch knows of a `jax.jit` function; 0 for what is compiled for good.
+
+    None for anything else, and where JAX has moved it out of sight.
+    """
+    if is_jit_function(fun):
+        size = getattr(fun, "_cache_size", None)
+        return None if size is None else int(size())
+    stages = sys.modules.get("jax.stages")
+    return 0 if stages is not None and isinstance(fun, stages.Compiled) else None
 
 
 @functools.cache

@@ -37,6 +37,7 @@ from jaxobs.facts import (
 )
 from jaxobs.patterns import Patterns
 from jaxobs.report.kept import Newest, Thinned
+from jaxobs.report.standing import Stood
 from jaxobs.store import Store
 from jaxobs.story import latest_findings
 
@@ -86,6 +87,7 @@ class Recording:
         self._lookups: dict[tuple[str, float], CacheLookup] = {}
         self._newest = 0
         self._cache_used = False
+        self._stood = Stood()
         self._memory: dict[str, DeviceMemory] = {}
         self._with_groups: dict[str, DeviceMemory] = {}
         self._samples: dict[str, Thinned[DeviceMemory]] = {}
@@ -100,6 +102,7 @@ class Recording:
         self.last = max(self.last, event.time)
         self._newest = max(self._newest, event.sequence)
         self._store.replay(event)
+        self._stood.take(event)
         if isinstance(event, Compilation):
             self._take_compilation(event)
         elif isinstance(event, DeviceMemory):
@@ -139,7 +142,7 @@ class Recording:
             if again:  # told again because more is known: the process began once
                 return
         elif isinstance(event, Exit):
-            self.exit = event
+            self.exit = event = dataclasses.replace(event, standing=None)
         whole = brief(event)
         told = {name: whole[name] for name in ("time", "event", "sequence", *MARKS[type(event)]) if name in whole}
         self.marks.add({name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in told.items()})
@@ -180,7 +183,7 @@ class Recording:
             array_groups=self._groups(),
             headroom=headroom(devices),
             last_sequence=self._newest,
-            wall=None,
+            **self._stood.fields(),
         )
 
     @property

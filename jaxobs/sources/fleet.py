@@ -2,13 +2,15 @@
 
 They meet in the key-value store of JAX's own coordination service, which every `jax.distributed` job has. Process 0
 reads what all tell, the others what process 0 tells, so that the traffic grows with the number of processes and not
-with its square. The network is asked on a thread of its own, and nobody waits for it.
+with its square. The network is asked on a thread of its own, and nobody waits for it. Between two ticks the counts are
+looked at on a thread of their own, and a new program that spans processes is told at once: its first run may hang.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from jaxobs.facts import Compilation, Event, Finding
 from jaxobs.fleet import Fleet
 from jaxobs.fleet.digest import Digest, Listed, Programs, decode, decode_listed
 from jaxobs.fleet.excess import Excess
+from jaxobs.fleet.looker import Looker
 from jaxobs.fleet.pace import Looks, Pace
 from jaxobs.fleet.view import View, seconds
 from jaxobs.guard import guard, guarded, internal_error
@@ -34,7 +37,10 @@ MOST_DETAILS = 16
 """Processes whose programs are read by name in one tick."""
 WAIT_SECONDS = 0.1
 """How long a tick waits for the others' digests; what comes later is looked at by the next."""
+PROMPT_WAIT_SECONDS = 1.0
+"""The same on the thread that has nothing else to do."""
 LAST_WAIT_SECONDS = 0.5
+_BUSY_SECONDS = 0.05
 SILENT_SECONDS = 60.0
 WITHOUT_USUAL = 10.0
 """Times `stuck_seconds` where too few steps were made to know how long one takes."""
@@ -58,7 +64,7 @@ class FleetSource:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._unsubscribe: Callable[[], None] | None = None
-        self._host = socket.gethostname()
+        self._host, self._over = socket.gethostname(), False
         self.after_fork()
 
     def start(self) -> None:
@@ -74,13 +80,19 @@ class FleetSource:
         self.ending()
 
     def ending(self) -> None:
-        """The program ends: the others are not asked any more."""
+        """The program ends: what was not told is told now, and the others are not asked any more."""
+        if self._looker is not None and self._listed != self._programs.count:
+            self._see(LAST_WAIT_SECONDS, between=True)
         self._over = True
+        if self._looker is not None:
+            self._looker.stop()
         if self._question is not None:
             self._question.answered(time.monotonic() + LAST_WAIT_SECONDS)
 
     def after_fork(self) -> None:
         """In a forked child, which is no part of the job."""
+        self._lock, self._beginning = threading.Lock(), threading.Lock()
+        self._looker: Looker | None = None
         self._programs = Programs()
         self._pace, self._looks, self._fleet = Pace(), Looks(), Fleet()
         self._question: Question[_Heard] | None = None
@@ -101,22 +113,53 @@ class FleetSource:
     def _on_event(self, event: Event) -> None:
         if isinstance(event, Compilation) and event.spans_processes:
             self._programs.add(event.function, event.fingerprint or "?")
+            index, count = internals.process_index_and_count()
+            if not self._over and self._together(index, count):
+                self._begin_looking(count)
+                if self._looker is not None:
+                    self._looker.wake()
+
+    def _together(self, index: int, count: int) -> bool:
+        return count > 1 and index < MOST_PROCESSES and internals.distributed.connected()
+
+    def _begin_looking(self, count: int) -> None:
+        with self._beginning, no_more_threads():
+            if self._looker is None:
+                interval = self._store.settings.sample_interval
+                self._looker = Looker(interval, count, self._look, lambda: self._see(PROMPT_WAIT_SECONDS, between=True))
+
+    def _look(self) -> None:
+        with self._lock:
+            loops = self._store.part(Loops)
+            self._pace.see(time.monotonic(), loops.steps() if loops.any else self._store.calls())
+            self._looks.look()
 
     def sample(self) -> None:
         """One view of the job, in one process of it or alone."""
+        self._see(WAIT_SECONDS)
+
+    def _see(self, wait: float, between: bool = False) -> None:
         if self._over or not internals.backends_awake():
             return
         index, count = internals.process_index_and_count()
+        together = self._together(index, count)
+        if together:
+            self._begin_looking(count)
+        if self._looker is None:
+            self._look()
+        if self._lock.acquire(timeout=_BUSY_SECONDS):  # else another thread is at it
+            try:
+                self._view(index, count, together, wait, between)
+            finally:
+                self._lock.release()
+
+    def _view(self, index: int, count: int, together: bool, wait: float, between: bool) -> None:
         now = time.monotonic()
-        loops = self._store.part(Loops)
-        self._pace.see(now, loops.steps() if loops.any else self._store.calls())
-        self._looks.look()
-        together = count > 1 and index < MOST_PROCESSES and internals.distributed.connected()
         after = self._stuck_after(now, together)
         own = self._own(index, now)
         if together:
             with no_more_threads():
-                self._ask(own)
+                self._ask(own, wait)
         silent = self._silent(now) if together and index == 0 else {}
         self._look_where_it_is(own, after)
         view = View(
@@ -124,7 +167,7 @@ class FleetSource:
             differing=dict(self._differing), stuck_after=after, threads=self._threads, report=self._report,
             interval=self._store.settings.sample_interval,
         )  # fmt: skip
-        for finding, news in self._fleet.see(view):
+        for finding, news in self._fleet.see(view, between):
             self._tell(finding, news)
 
     def _tell(self, finding: Finding, news: bool) -> None:
@@ -139,17 +182,17 @@ class FleetSource:
         return Digest(
             process=index, tick=self._tick, host=self._host, pid=os.getpid(), programs=count,
             chain=self._programs.chain(count), loop=self._pace.loop, steps=self._pace.steps, usual=self._pace.usual,
-            turns=self._pace.turns, idle=self._pace.idle(now), waiting=self._looks.waiting, line=self._looks.line,
+            looks=self._pace.looks, idle=self._pace.idle(now), waiting=self._looks.waiting, line=self._looks.line,
             inside=self._looks.inside, at=self._looks.at,
         )  # fmt: skip
 
     # ---------------------------------------------------------------------------------------- the others
 
-    def _ask(self, own: Digest) -> None:
+    def _ask(self, own: Digest, wait: float) -> None:
         """Tells the others, and takes in what they told. One question at a time."""
         if self._question is None:
             self._question = Question(lambda: self._talk(own), _THREAD)
-        if not self._question.answered(time.monotonic() + WAIT_SECONDS):
+        if not self._question.answered(time.monotonic() + wait):
             return
         question, self._question = self._question, None
         if question.answer is not None:

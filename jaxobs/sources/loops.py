@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import statistics
 import time
 from time import perf_counter
@@ -12,6 +14,8 @@ from jaxobs.loops import Loop, Loops, SlowStep
 from jaxobs.store import Store
 
 MOST_NAMED = 3
+STANDING_SECONDS = 60.0
+"""Between two tellings of how the whole process stands."""
 
 
 class LoopsSource:
@@ -20,6 +24,7 @@ class LoopsSource:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._costs = False
+        self.after_fork()
 
     def start(self) -> None:
         """On a CPU the cost of a program is read only where it took long to compile: with a peak, all are wanted."""
@@ -34,7 +39,8 @@ class LoopsSource:
             self._costs = False
 
     def after_fork(self) -> None:
-        """In a forked child: its loops are its own."""
+        """In a forked child: its loops are its own, and how they stand is to be told anew."""
+        self._stood = -math.inf
 
     def sample(self) -> None:
         """Takes in the calls of functions, or, where the program tells of its loops, tells what they did."""
@@ -58,7 +64,15 @@ class LoopsSource:
                 self._store.record(self._slow(slow))
             event = self._together(loop, least)
             if event is not None:
-                self._store.record(event)
+                self._store.record(self._with_standing(event))
+
+    def _with_standing(self, event: Step) -> Step:
+        """The event as it is, or, once a minute and if it is logged, with how the process stands."""
+        now = time.monotonic()
+        if self._store.settings.event_log is None or now - self._stood < STANDING_SECONDS:
+            return event
+        self._stood = now
+        return dataclasses.replace(event, standing=self._store.standing())
 
     def _together(self, loop: Loop, least: float) -> Step | None:
         found = loop.stretch(least)

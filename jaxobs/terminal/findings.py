@@ -43,7 +43,7 @@ def _columns(order: Sequence[Finding], surface: Surface) -> list[Column]:
     while fixed and surface.width - 3 - kind - sum(each.width + GAP for each in fixed) - GAP < 12:
         fixed.pop()
     room = surface.width - 3 - kind - sum(each.width + GAP for each in fixed) - GAP
-    longest = max(len(short(each.function)) for each in order)
+    longest = max(len(_about(each)) for each in order)
     return [Column("", kind), Column("", max(min(longest, room), 4)), *fixed]
 
 
@@ -58,13 +58,24 @@ def _when(each: Finding) -> str:
     return "" if not moment else f"since {told}" if each.ended is None else f"over {told}"
 
 
+def _about(each: Finding) -> str:
+    """The function; or, where it is about none, its subject."""
+    return each.subject if each.function == "<unknown>" and each.subject else short(each.function)
+
+
+def _counted(each: Finding) -> str:
+    if "input" in each.data:
+        return f"{number(each.count)} batches"
+    return f"{number(each.count)} compiled" if each.seconds else ""
+
+
 def _block(each: Finding, columns: Sequence[Column], surface: Surface, level: tuple[int, int]) -> list[Line]:
     glyphs = surface.glyphs
     style_of_kind = "dim" if each.ended is not None else "warn"
     values: list[Line] = [
         plain(end(safe(_kind(each), surface.encoding), columns[0].width, glyphs.ellipsis), style_of_kind),
-        plain(middle(safe(short(each.function), surface.encoding), columns[1].width, glyphs.ellipsis), "name"),
-        plain(f"{number(each.count)} compiled" if each.seconds else ""),
+        plain(middle(safe(_about(each), surface.encoding), columns[1].width, glyphs.ellipsis), "name"),
+        plain(_counted(each)),
         plain(duration(each.seconds) if each.seconds else "", "number"),
         plain(_when(each), "dim"),
     ]

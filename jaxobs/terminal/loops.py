@@ -25,7 +25,7 @@ def _line(state: LoopState, surface: Surface) -> Line:
         else "" if state.mean_seconds is None else f"mean {duration(state.mean_seconds)}"
     )  # fmt: skip
     figures = [
-        f"{number(state.steps)} steps",
+        f"{number(state.steps)} steps" if state.steps_counted else "",
         "" if state.steps_per_second is None else f"{state.steps_per_second:.3g} a second",
         times,
         "" if state.items_per_second is None else f"{number(state.items_per_second)} items a second",

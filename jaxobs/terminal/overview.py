@@ -15,11 +15,13 @@ from jaxobs.facts import CacheLookup, Compilation, Snapshot
 from jaxobs.terminal import functions, memory, sections
 from jaxobs.terminal.cache import cache
 from jaxobs.terminal.findings import findings
+from jaxobs.terminal.inputs import inputs, watched
 from jaxobs.terminal.lines import Line, Surface, crop, joined, length, plain, section, wrapped
 from jaxobs.terminal.loops import loops
 from jaxobs.terminal.out_of_memory import out_of_memory
 from jaxobs.terminal.requests import requests
 from jaxobs.terminal.text import Glyphs, duration, end, number, safe, size
+from jaxobs.terminal.wall import goodput, wall
 
 LEAST_WIDTH = 30
 """Columns below which the view is cut rather than laid out anew."""
@@ -149,7 +151,7 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         "findings": findings(snapshot.findings, surface, _part(height, 4)),
         "died": _died(snapshot, surface, height),
         "cache": cache(snapshot.cache, view.compilations, surface) if roomy else [],
-        "loops": loops(snapshot.loops, surface, _part(height, 8)),
+        **_training(snapshot, surface, height, roomy),
         "progress": sections.in_progress(snapshot, now, surface, small),
         "requests": requests(snapshot.routes, surface, _part(height, 6)),
         "memory": memory.devices(snapshot, surface, small),
@@ -167,7 +169,10 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         ("Findings", number(len(snapshot.findings)), built["findings"]),
         ("Compiling now", "", built["progress"]),
         ("Requests", _in_flight(snapshot), built["requests"]),
-        ("Steps", "", built["loops"]),
+        ("Steps", "" if roomy else goodput(snapshot.wall), built["loops"]),
+        ("Where the time went", goodput(snapshot.wall), built["wall"]),
+        ("Input", "", built["inputs"]),
+        ("Watched values", "", built["watched"]),
         ("Functions", _summary(snapshot, surface.glyphs), function_rows),
         ("Recent compilations", "", recent_rows),
         ("Persistent cache", "", built["cache"]),
@@ -175,6 +180,22 @@ def _body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
         ("Notes", "", built["notes"]),
     ]
     return _titled(ordered, surface, roomy)
+
+
+def _training(snapshot: Snapshot, surface: Surface, height: int | None, roomy: bool) -> dict[str, list[Line]]:
+    """Steps, time, input and watched values; in a low terminal a line each below one title, and no good news."""
+    part = _part(height, 8)
+    found = {
+        "loops": loops(snapshot.loops, surface, part),
+        "wall": wall(snapshot.wall, surface, None if roomy else 1),
+        "inputs": inputs(snapshot.inputs, surface, part if roomy else 1),
+        "watched": watched(snapshot.watched, surface, part if roomy else 1),
+    }
+    if not roomy and found["loops"]:
+        bad = found["watched"] if any(each.nonfinite for each in snapshot.watched) else []
+        more = [] if height is not None and height < 18 else [*found["wall"], *found["inputs"]]
+        return {**{name: [] for name in found}, "loops": [*found["loops"], *more, *bad]}
+    return found
 
 
 def _died(snapshot: Snapshot, surface: Surface, height: int | None) -> list[Line]:

@@ -40,6 +40,8 @@ def duration(seconds: float | None) -> str:
     """`840 µs` is `0.84 ms`; then `12.3 ms`, `1.23 s`, `1m15s`, `3h12m`, `2d04h`."""
     if seconds is None or seconds != seconds:
         return ""
+    if 0 < seconds < 0.000005:
+        return "<0.01 ms"
     if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms" if seconds else "0 s"
     if seconds < 99.95:

@@ -13,6 +13,7 @@ import dataclasses
 import importlib.util
 import json
 import os
+import pathlib
 import platform
 import sys
 
@@ -25,7 +26,10 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     os.environ["JAX_PLATFORMS"] = "cpu"
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={args.devices}"
+    sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+    from quick_xla import quick
+
+    os.environ["XLA_FLAGS"] = quick(f"--xla_force_host_platform_device_count={args.devices}")
 
     import jax
 

@@ -19,11 +19,10 @@ STARTED = time.time()
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
 
 import jaxobs  # noqa: E402
 from jaxobs.facts import TimeState, plain  # noqa: E402
-from jaxobs.store import current  # noqa: E402
-from jaxobs.wall import Wall  # noqa: E402
 
 STEP, WAIT, SAVE, EVALUATION, IDLE = 0.03, 0.04, 0.15, 0.25, 0.3
 
@@ -51,9 +50,17 @@ class Stopwatch:
 def dear(x: jax.Array) -> jax.Array:
     """Takes long to trace and long to compile."""
     time.sleep(0.5)
-    for number in range(150):
+    for number in range(50):
         x = jnp.sin(x @ x) + number
     return x
+
+
+def slow_loader(watch: Stopwatch, batches: int) -> Iterator[np.ndarray]:
+    """Batches of 1 MiB."""
+    noise = np.random.default_rng(0)
+    for _ in range(batches):
+        watch.time("input_wait", time.sleep, WAIT)
+        yield noise.random((128, 1024))
 
 
 def spent() -> TimeState:
@@ -72,7 +79,6 @@ def main() -> None:
     given: dict[str, Any] = {} if folder == "-" else {"flight_recorder": folder, "run_id": "a run"}
     jaxobs.install(sample_interval=0.1, **given)
     x = jnp.ones((64, 64)).block_until_ready()
-    wall = current().part(Wall)
     scrapes: list[TimeState] = []
     stop = threading.Event()
     scraper = threading.Thread(target=scrape, args=(scrapes, stop))
@@ -87,10 +93,10 @@ def main() -> None:
     watch.seconds["step"] = time.perf_counter() - began - watch.seconds["trace"] - watch.seconds["compile"]
     watch.around["step"] = watch.seconds["step"]
     began, so_far = time.perf_counter(), sum(watch.seconds.values())
+    batches = iter(jaxobs.data(slow_loader(watch, steps)))
     for number in range(1, steps + 1):
-        waiting = wall.enter("input_wait")
-        watch.time("input_wait", time.sleep, WAIT)
-        wall.leave(waiting)
+        with watch.time_around("input_wait"):
+            next(batches)
         with watch.time_around("step"), jaxobs.step("train"):
             watch.time("step", time.sleep, STEP)
         if number % every == 0:
@@ -122,6 +128,7 @@ def main() -> None:
         "goodput": found.goodput,
         "lost": found.lost,
         "run": None if found.run is None else plain(found.run),
+        "inputs": [plain(each) for each in jaxobs.snapshot().inputs],
         "errors": jaxobs.snapshot().observer.internal_errors,
     }
     print(json.dumps(report), flush=True)

@@ -68,8 +68,9 @@ jitted_and_not_called = jax.jit(before_and_not_called)
 jitted_and_called(ones(3))
 
 import jaxobs  # noqa: E402
-from jaxobs import store  # noqa: E402
+from jaxobs import session, store  # noqa: E402
 from jaxobs.cache_records import KEY_PARTS, read  # noqa: E402
+from jaxobs.internals import post_hook  # noqa: E402
 
 count_truth()
 jaxobs.install()
@@ -90,6 +91,40 @@ def plain_jit() -> None:
         jitted(ones(2))
     check("compiled once", 1, seen()["plain"])
     check("cause", {"first_call": 1}, causes("plain"))
+
+
+@scenario
+def host_transfers() -> None:
+    """Each array that is read or sent is counted, however JAX dispatches it; values that stay on the host are not."""
+    numbers = np.ones(100, np.float32)
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    halves = NamedSharding(mesh, PartitionSpec("data"))
+    jaxobs.install(transfers=True)
+    session._session.sample()
+
+    @jax.jit
+    @user
+    def sent(x):
+        return x.sum()
+
+    for _ in range(3):
+        x = jax.device_put(numbers, halves)
+        np.asarray(x), np.asarray(x)
+        float(sent(numbers))
+        jnp.asarray(numbers)
+    moved: Counter[str] = Counter()
+    for each in jaxobs.snapshot().transfers:
+        moved[each.direction] += each.count
+        moved[f"{each.direction}, bytes"] += each.bytes
+    expected = {
+        "host_to_device": 9, "host_to_device, bytes": 9 * 400,
+        "device_to_host": 6, "device_to_host, bytes": 3 * 404,
+    }  # fmt: skip
+    check("moved", expected, dict(moved))
+    jaxobs.install(transfers=False)
+    session._session.sample()
+    float(sent(numbers))
+    check("off again", 15, sum(each.count for each in jaxobs.snapshot().transfers))
 
 
 @scenario
@@ -599,6 +634,31 @@ def lambda_named(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @scenario
+def loops_found() -> None:
+    """Calls of a bare function in a loop are seen, without a compilation, and by nobody when that is turned off."""
+
+    @user
+    def in_a_loop(x):
+        return x * 7
+
+    jitted, key = jax.jit(in_a_loop), ones(2)
+    session._session.sample()
+    jaxobs.install(find_loops=True)
+    session._session.sample()
+    for _ in range(50):
+        jitted(key)
+    session._session.sample()
+    found = {each.name.rpartition(".")[2]: each for each in jaxobs.snapshot().loops}
+    check("found", ["in_a_loop"], [name for name in found if name == "in_a_loop"])
+    check("compiled", 1, seen()["in_a_loop"])
+    loop = found.get("in_a_loop")
+    check("counted", True, loop is not None and loop.steps_counted and 48 <= loop.steps <= 50)
+    jaxobs.install(find_loops=False)
+    session._session.sample()
+    check("the hook is off", False, post_hook._get() is not None)
+
+
+@scenario
 def caches_cleared() -> None:
     """After `jax.clear_caches()` functions compile again."""
 
@@ -757,6 +817,34 @@ def hashes_that_jax_logs() -> list[str]:
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     return found
+
+
+@scenario
+def device_seconds() -> None:
+    """Of calls that run within the call: a device time for one that compiled nothing, and none for one that did."""
+
+    def wait(x):
+        time.sleep(0.01)
+        return np.asarray(x)
+
+    @user
+    def waits(x):
+        return jax.pure_callback(wait, jax.ShapeDtypeStruct((), np.float32), x)
+
+    def device():
+        [found] = [each for each in jaxobs.snapshot().functions if each.name == "device_seconds"]
+        return found.device
+
+    ours = jaxobs.jit(waits, name="device_seconds")
+    ours(ones()).block_until_ready()
+    check("none of the call that compiled", None, device())
+    for _ in range(2):
+        ours(ones()).block_until_ready()
+    deadline = time.monotonic() + 10
+    while device() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    found = device()
+    check("device time of a call", True, found is not None and 0.01 <= found.sum / sum(found.counts) < 1)
 
 
 def persistent_cache() -> None:

@@ -90,6 +90,8 @@ function draw() {
   drawTiles(page.snap, now());
   drawLoops(page.snap);
   drawWall(page.snap);
+  drawInputs(page.snap);
+  drawWatched(page.snap);
   drawFunctions(page.snap);
   drawTimeline(page.snap);
   drawFeed(page.snap);

@@ -3,9 +3,12 @@ const DRAWN = ["sizes", "buckets", "padding"]; // told by the picture
 const FEW = 3; // findings shown before one asks for the others
 let allFindings = false;
 
-// What is over comes last; what cost no compile time is a leak, and goes on growing: it comes first.
-const aboutMemory = (finding) => finding.seconds === 0 && !finding.sequences.length;
-const byCost = (findings) => [...findings].sort((a, b) => (a.ended != null) - (b.ended != null) || aboutMemory(b) - aboutMemory(a) || b.seconds - a.seconds || b.count - a.count || (a.id < b.id ? -1 : 1));
+// What is over comes last; what cost no compile time (a leak that goes on growing, another process, the data) comes first.
+const uncompiled = (finding) => finding.seconds === 0 && !finding.sequences.length;
+const ofInput = (finding) => finding.data.input != null;
+const counted = (finding) => (finding.finding.endsWith("_leak") ? `grew in ${plural(finding.count, "sample")}` : ofInput(finding) ? plural(finding.count, "batch", "batches")
+  : !uncompiled(finding) && plural(finding.count, "compilation"));
+const byCost = (findings) => [...findings].sort((a, b) => (a.ended != null) - (b.ended != null) || uncompiled(b) - uncompiled(a) || b.seconds - a.seconds || b.count - a.count || (a.id < b.id ? -1 : 1));
 
 function findingsBySequence(snap) {
   const found = new Map();
@@ -34,7 +37,7 @@ function makeFinding(finding) {
     picture: h("div", { class: "picture" }), body: h("div", { class: "evidence" }) };
   row.node = h("li", { "data-finding": finding.id, "data-kind": finding.finding, tabindex: "-1" },
     h("div", { class: "about" },
-      h("h3", {}, h("span", { class: "kind", text: spaced(finding.finding) }), nameNode(finding.function),
+      h("h3", {}, h("span", { class: "kind", text: spaced(finding.finding) }), finding.function === "<unknown>" && finding.subject ? null : nameNode(finding.function),
         finding.subject && finding.subject !== finding.function ? h("span", { class: "subject mono", title: finding.subject, text: finding.subject }) : null),
       row.summary, row.advice, h("details", {}, row.figures, row.body)),
     row.picture);
@@ -44,7 +47,7 @@ function makeFinding(finding) {
 function updateFinding(row, finding) {
   const over = finding.ended != null;
   row.node.classList.toggle("over", over);
-  const told = [over && `over since ${when(finding.ended)}`, finding.count > 0 && (aboutMemory(finding) ? `grew in ${plural(finding.count, "sample")}` : plural(finding.count, "compilation")), finding.seconds > 0 && `${seconds(finding.seconds)} lost`,
+  const told = [over && `over since ${when(finding.ended)}`, finding.count > 0 && counted(finding), finding.seconds > 0 && `${seconds(finding.seconds)} ${ofInput(finding) ? "waited" : "lost"}`,
     finding.since > 0 && `${over ? "from" : "since"} ${when(finding.since)}`, "evidence"].filter(Boolean);
   redraw(row.figures, told, () => told.flatMap((text, n) => [n ? " · " : "", h("span", { text })]));
   setTitle(row.figures, finding.since > 0 ? `${moment(finding.since)} to ${moment(finding.time)}` : "");

@@ -147,6 +147,7 @@ function detailOf(fn, program) {
     ...(fn.last_compiled ? line("Last compiled", moment(fn.last_compiled)) : []),
     ...(rows.length ? line("Phases", ...rows) : []),
     ...(fn.dispatch ? line("Dispatch", dispatchOf(fn.dispatch)) : []),
+    ...(fn.device ? line("On the device, at most", dispatchOf(fn.device)) : []),
     ...(sum(fn.fastpath_misses) ? line("Slow calls", `${plural(sum(fn.fastpath_misses), "call")} fell out of the fast path and compiled nothing: ${missesOf(fn).join(", ")}`) : []),
     ...(program ? programLines(program) : []),
     ...(sum(fn.out_of_memory) ? line("Out of memory", Object.entries(fn.out_of_memory).map(([device, n]) => `${plural(n, "call")}${device ? ` on ${device}` : ""}`).join(", ")) : []),

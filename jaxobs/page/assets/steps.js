@@ -22,11 +22,12 @@ const perSecond = (value) => (value == null ? DASH : value >= 99.5 ? count(Math.
 
 function updateLoop({ cells, marks }, loop) {
   redraw(marks, [loop.found, loop.slow, loop.failed], () => [
-    loop.found ? h("span", { class: "badge", title: "An instrumented function that is called in a loop: its calls are the steps", text: "found" }) : "",
+    loop.found ? h("span", { class: "badge", title: "A function that is called in a loop: its calls are the steps", text: "found" }) : "",
     loop.slow ? h("span", { class: "badge slowed", title: "Steps that took more than three times as long as usual", text: `${count(loop.slow)} slow` }) : "",
     loop.failed ? h("span", { class: "badge lost", title: "Steps that an exception ended", text: `${count(loop.failed)} failed` }) : "",
   ]);
-  setText(cells.steps, count(loop.steps));
+  setText(cells.steps, loop.steps_counted === false ? DASH : count(loop.steps));
+  setTitle(cells.steps, loop.steps_counted === false ? `Not all calls are seen; ${count(loop.steps)} were` : "");
   setText(cells.rate, perSecond(loop.steps_per_second));
   redraw(cells.time, [loop.mean_seconds, loop.p50_seconds, loop.p99_seconds], () => (loop.p50_seconds == null
     ? [seconds(loop.mean_seconds), loop.mean_seconds == null ? "" : h("small", { text: " mean" })]

@@ -24,7 +24,7 @@ function drawWall(snap) {
   setTitle($("wall-goodput"), "Share of the time that went into steps which were not lost");
   const run = time.run && [`run ${time.run.id}`, `attempt ${count(time.run.attempt)}`,
     time.run.redone_seconds == null ? "no checkpoint seen" : time.run.unsaved_steps > 0 && `${plural(time.run.unsaved_steps, "step")} (${seconds(time.run.unsaved_seconds)}) since the last checkpoint`];
-  pieces($("wall-told"), [`${span(whole)} in all`, `now: ${spaced(time.category)}`, ...(run || [])]);
+  pieces($("wall-told"), [`${span(whole)} in all`, `${page.recorded ? "at last" : "now"}: ${spaced(time.category)}`, ...(run || [])]);
   stacked($("wall-bar"), parts.map(([name, value]) => [name, value, wallColour(name)]), total);
   redraw($("wall-legend"), parts.map(([name, value]) => [name, seconds(value)]), () => parts.map(([name, value]) => {
     const item = swatch(WALL_NAMES[name] || spaced(name), wallColour(name));

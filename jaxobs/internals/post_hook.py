@@ -1,0 +1,175 @@
+"""JAX's hook after each call that its C++ dispatch served: the one by which `jax_debug_nans` looks at results.
+
+A Python callable, called on the calling thread with `(fun, args, kwargs, output)` when a program has been handed to the
+device; `fun` is what `jax.jit` returned. Calls that fell to Python (misses, callbacks) have none, nor those that are
+traced. It is in no cache's key: to set it or to take it off compiles nothing. `None` stands for no hook.
+
+There is one place for it in a process. Whatever somebody else puts there stays there; and JAX, which sets its own
+without a look when `jax_debug_nans` is turned on, always wins.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from jaxobs.guard import guarded
+from jaxobs.internals.listeners import Listeners, register, unregister
+
+Hook = Callable[[Any, Any, Any, Any], None]
+
+
+def can_hook() -> bool:
+    """Whether this JAX has the hook where we know it. Changes nothing."""
+    from jax._src import api
+
+    _get()
+    return callable(getattr(api, "_nan_check_posthook", None)) and isinstance(_debugging(), bool)
+
+
+def put(hook: Hook) -> bool:
+    """Sets the hook, beside others of ours, where there is none of anybody else; whether it is set now."""
+    with _Hooks.lock:
+        if _free() and not _debugging() and hook not in _Hooks.ours:
+            _Hooks.ours = (*_Hooks.ours, hook)
+            _place()
+        if _Hooks.ours:
+            register(_LISTENERS)
+        return holds(hook)
+
+
+def holds(hook: Hook) -> bool:
+    """Whether it is set for the process: on all threads that have none of their own (see `repair`)."""
+    placed = _Hooks.placed
+    return placed is not None and hook in _Hooks.ours and _get() is placed
+
+
+def take(hook: Hook) -> None:
+    """Takes the hook off, if it is set."""
+    with _Hooks.lock:
+        if holds(hook):
+            _Hooks.ours = tuple(each for each in _Hooks.ours if each != hook)
+            _place()
+
+
+def caller(above: FrameType) -> FrameType:
+    """The frame that made the call, given the one above a hook's: where several hooks are set, ours lies between."""
+    return above.f_back or above if above.f_code.co_filename == __file__ else above
+
+
+class _Hooks:
+    """Ours that are set. JAX has one place."""
+
+    lock = threading.RLock()
+    ours: tuple[Hook, ...] = ()
+    placed: Hook | None = None
+    """What is in JAX's place for them: the one, or a function that calls all."""
+
+
+def _free() -> bool:
+    """Whether nobody else has the place; of what was ours and was put out of it, nothing is left."""
+    there = _get()
+    if there is None:
+        _Hooks.ours = ()
+    return there is None or there is _Hooks.placed
+
+
+def _place() -> None:
+    ours = _Hooks.ours
+    _Hooks.placed = None if not ours else ours[0] if len(ours) == 1 else _all(ours)
+    if not ours:
+        unregister(_LISTENERS)
+    _set(_Hooks.placed)
+    _settle()
+    repair()
+
+
+def _all(hooks: tuple[Hook, ...]) -> Hook:
+    def call(fun: Any, args: Any, kwargs: Any, output: Any) -> None:
+        for hook in hooks:
+            hook(fun, args, kwargs, output)
+
+    return call
+
+
+def _after_fork() -> None:
+    _Hooks.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def repair() -> None:
+    """Lets the calling thread have the hook again that the process has.
+
+    Since JAX 0.8 a thread that left `with jax.debug_nans(...)` has none of its own, and that hides the one of the
+    process. JAX makes such blocks itself: in `jax.grad`, `shard_map` and some functions of `jnp`.
+    """
+    from jax._src import api, config
+
+    state = getattr(api, "_post_hook_state", None)
+    if state is None or state.get_local() is not None or _debugging():
+        return
+    unset = getattr(getattr(config, "config_ext", None), "unset", None)
+    if unset is not None and state.get_global() is _Hooks.placed:
+        state.set_local(unset)
+
+
+def _ended(event: str, seconds: float, **about: Any) -> None:
+    # Most such blocks are made while something is traced, and it is compiled after that.
+    with guarded("post_hook.repair"):
+        repair()
+
+
+def _ignored(event: str, **about: Any) -> None:
+    """Nothing to do."""
+
+
+_LISTENERS = Listeners(event=_ignored, ended=_ended)
+
+
+def function_of(fun: Any) -> Any:
+    """The Python function behind what the hook is called with; None for a program that was compiled ahead of time."""
+    return getattr(fun, "_fun", None)
+
+
+def _get() -> Any:
+    from jax._src import api
+
+    state = getattr(api, "_post_hook_state", None)
+    if state is not None:
+        return state.get_global()
+    from jax._src.lib import jax_jit
+
+    return jax_jit.global_state().post_hook
+
+
+def _set(hook: Hook | None) -> None:
+    from jax._src import api
+
+    state = getattr(api, "_post_hook_state", None)
+    if state is not None:
+        state.set_global(hook)
+        return
+    from jax._src.lib import jax_jit
+
+    jax_jit.global_state().post_hook = hook
+
+
+def _debugging() -> bool:
+    from jax._src import config
+
+    # Those of the process: what a thread sets for itself has a hook of its own.
+    return bool(config.debug_nans.get_global() or config.debug_infs.get_global())
+
+
+def _settle() -> None:
+    """Another thread may have turned `jax_debug_nans` on while we looked: JAX sets the option first, then its hook."""
+    from jax._src import api
+
+    if _debugging():
+        _set(api._nan_check_posthook)

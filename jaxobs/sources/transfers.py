@@ -1,0 +1,64 @@
+"""Host transfers: where the setting `transfers` is on, what moves between host and devices, by call site."""
+
+from __future__ import annotations
+
+from types import FrameType
+
+from jaxobs.internals.transfers import Moved, Watch
+from jaxobs.store import Store
+from jaxobs.transfers import Transfers
+from jaxobs.wall import Wall
+
+
+class TransfersSource:
+    """The source: arrays that were moved in; figures by site and `transfer` events out."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._watch: Watch | None = None
+
+    def start(self) -> None:
+        """Watches, if it is wanted."""
+        if self._store.settings.transfers and self._watch is None:
+            self._watch = Watch(self._moved)
+            reads, puts = self._watch.start()
+            self._store.describe(capabilities={"transfers_to_host": reads, "transfers_to_device": puts})
+
+    def stop(self) -> None:
+        """Puts back what was there before."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.stop()
+
+    def after_fork(self) -> None:
+        """In a forked child: it is watched as in its parent."""
+
+    def sample(self) -> None:
+        """Follows the setting, and tells what is new."""
+        if not self._store.settings.transfers:
+            self.stop()
+        elif self._watch is None:
+            self.start()
+        if self._watch is not None:
+            self._watch.keep()
+        self._tell()
+
+    def ending(self) -> None:
+        """The program has ended: the figures as they stand."""
+        self._tell(all_of_them=True)
+
+    def _tell(self, *, all_of_them: bool = False) -> None:
+        transfers = self._store.part(Transfers)
+        if transfers.dropped:
+            dropped, transfers.dropped = transfers.dropped, 0
+            self._store.drop("transfer_sites", dropped)
+        for event in transfers.to_tell(all_of_them=all_of_them):
+            self._store.record(event)
+
+    def _moved(self, moved: Moved, frame: FrameType) -> None:
+        self._store.part(Transfers).take(moved, frame, self._store.part(Wall))
+
+
+def source(store: Store) -> TransfersSource:
+    """What the folder's discovery asks every source for."""
+    return TransfersSource(store)

@@ -1,0 +1,17 @@
+"""Flags of XLA for programs that are only there to be seen compiling: half the time, for code that may be slow."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+_LOOP_FUSIONS_AS_BEFORE = (0, 11)
+"""The release of jaxlib that no longer knows the flag, and ends the process at one that it does not know."""
+
+
+def quick(*flags: str) -> str:
+    """Those flags and what makes compiling quick, for `XLA_FLAGS`, in the jaxlib of this interpreter."""
+    chosen = [*flags, "--xla_backend_optimization_level=0"]
+    version = tuple(int(part) for part in importlib.metadata.version("jaxlib").split(".")[:2])
+    if version < _LOOP_FUSIONS_AS_BEFORE:
+        chosen.append("--xla_cpu_use_fusion_emitters=false")
+    return " ".join(chosen)

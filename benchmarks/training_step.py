@@ -16,10 +16,9 @@ from typing import Any
 
 from benchmarks.harness import Figure, interval
 
-BLOCK_SECONDS = 1.0
-"""One scrape in each: Prometheus asks every 15 s by default. The sampler's first sample lies in it as well, where by
-default there is one in 5 s."""
-PAIRS = 40
+BLOCK_SECONDS, QUICK_BLOCK_SECONDS = 5.0, 2.0
+"""One scrape in each: Prometheus asks every 15 s by default. One sample as well: by default there is one in 5 s."""
+PAIRS = 14
 QUICK_PAIRS = 3
 SECONDS, QUICK_SECONDS = 30.0, 3.0
 """Of neighbouring steps."""
@@ -61,7 +60,7 @@ def run(quick: bool) -> list[Figure]:
     demo, transformer = _demo(), _transformer()
     figures = _added(demo, QUICK_SECONDS if quick else SECONDS)
     for training in (demo, transformer):
-        figures += _lost(training, QUICK_PAIRS if quick else PAIRS)
+        figures += _lost(training, *((QUICK_PAIRS, QUICK_BLOCK_SECONDS) if quick else (PAIRS, BLOCK_SECONDS)))
     return figures
 
 
@@ -95,7 +94,7 @@ def _added(training: _Training, seconds: float) -> list[Figure]:
     ]
 
 
-def _lost(training: _Training, pairs: int) -> list[Figure]:
+def _lost(training: _Training, pairs: int, block_seconds: float) -> list[Figure]:
     """Blocks with everything on, and without jaxobs."""
     import jaxobs
 
@@ -103,7 +102,7 @@ def _lost(training: _Training, pairs: int) -> list[Figure]:
     step = jaxobs.instrument(training.step, name=training.name)
     _bare(training, WARM_UP)
     seconds = statistics.median(_bare(training, 1) for _ in range(20))
-    steps = max(1, round(BLOCK_SECONDS / seconds))
+    steps = max(1, round(block_seconds / seconds))
     lost = []
     with tempfile.TemporaryDirectory() as folder, _scraper() as scraper:
 
@@ -113,7 +112,7 @@ def _lost(training: _Training, pairs: int) -> list[Figure]:
                 return _bare(training, steps)
             with _everything_on(folder) as url:
                 _observed(training, step, WARM_UP)
-                with _scraped(scraper, url):
+                with _scraped(scraper, url, block_seconds / 2):
                     return _observed(training, step, steps)
 
         for swapped in itertools.islice(itertools.cycle((False, True)), pairs):
@@ -224,10 +223,10 @@ def _everything_on(folder: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _scraped(scraper: subprocess.Popen[str], url: str) -> Iterator[None]:
+def _scraped(scraper: subprocess.Popen[str], url: str, delay: float) -> Iterator[None]:
     """In the middle of the block another process asks for the metrics."""
     assert scraper.stdin is not None and scraper.stdout is not None
-    print(url, BLOCK_SECONDS / 2, file=scraper.stdin, flush=True)
+    print(url, delay, file=scraper.stdin, flush=True)
     yield
     if int(scraper.stdout.readline() or 0) < 1000:
         raise RuntimeError("The scraper got no metrics.")

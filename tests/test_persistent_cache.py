@@ -20,6 +20,8 @@ from run_programs import environment
 
 from jaxobs import cache_records
 from jaxobs.facts import KEY_PARTS
+from jaxobs.internals import cache_lookups
+from jaxobs.internals.cache_lookups import Lookup
 
 TESTS = str(Path(__file__).parent)
 
@@ -83,6 +85,17 @@ def test_every_compile_that_was_not_stored_has_its_reason(tmp_path: Path) -> Non
     assert report["true_compiles"] == 4
     assert entries(tmp_path) == [report["lookups"][0]["key"]]
     assert all(each["reason"] is None for each in report["lookups"]), "there is no event log"
+
+
+def test_an_entry_that_another_process_stored_meanwhile_is_no_error(tmp_path: Path) -> None:
+    """It is a little larger or smaller than ours would have been; a much smaller one is a part."""
+    file = tmp_path / "jit_f-key-cache"
+    file.write_bytes(b"x" * 10_000)
+    for ours, wanted in ((10_000, None), (10_020, None), (9_980, None), (50_000, "error")):
+        lookup = Lookup()
+        lookup.file, lookup.before, lookup.writing_bytes = str(file), None, ours
+        found = cache_lookups._why_unsaved(lookup, None)
+        assert (found and found[0]) == wanted, ours
 
 
 def test_a_write_that_fails_is_no_write(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from jaxobs.internals import cache_state
 from jaxobs.internals.backends import process_index_and_count
 from jaxobs.internals.cache_keys import Request, read_request
 
+_ALIKE = 0.1
+"""By how much of it the entries of one program, stored by two processes, may differ in size."""
 _NEAR = 1.1
 """A compile that JAX measured may have been this much shorter than what is seen from outside, and 50 ms."""
 
@@ -135,6 +137,8 @@ def _why_not_written(lookup: Lookup, after: tuple[int, int] | None) -> tuple[str
     text = cache_state.warned("compiler", f"Error writing persistent compilation cache entry for {_quoted(lookup)}")
     if lookup.file is None:
         return ("error", f"It could not be written: {text}.") if text else None
+    if after is not None and not text and abs(after[0] - (lookup.writing_bytes or 0)) < _ALIKE * after[0]:
+        return None  # another process came first with its own: no two serialize a program to the same byte
     if after is not None:
         why = f": {text}" if text else ""
         return "error", (

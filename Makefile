@@ -6,7 +6,7 @@
 export PYTHON
 BIN := .venv/bin
 
-.PHONY: help demo test lint bench gpu generate environments setup setup-demo clean
+.PHONY: help demo test lint bench gpu generate environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -16,7 +16,7 @@ demo: setup-demo ## Trains on handwritten digits, to be watched in a browser
 	@$(BIN)/jaxobs demo $(ARGS)
 
 # What is measured is measured alone; the other tests mostly wait for processes of their own: three at a time on two cores.
-test: setup lint environments ## Lints, then runs all tests
+test: setup lint environments linters ## Lints, then runs all tests
 ifdef ARGS
 	@$(BIN)/python -m pytest $(ARGS)
 else
@@ -43,12 +43,15 @@ generate: setup ## Writes anew what is generated
 environments: setup ## Makes an environment for each JAX version of the tests' matrix
 	@$(BIN)/python -m tools.environments
 
+linters: ## Builds the linters of rules and dashboards with Go
+	@tools/linters
+
 setup: ## Makes .venv with all that linting and the tests need
 	@tools/setup test
 
 setup-demo:
 	@tools/setup demo
 
-clean: ## Removes what was built, .venv and .venvs too
-	rm -rf .venv .venvs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+clean: ## Removes what was built, .venv, .venvs and .tools too
+	rm -rf .venv .venvs .tools build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

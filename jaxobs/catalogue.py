@@ -212,6 +212,14 @@ def _run_losses(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
             yield ("at_risk",), run.unsaved_seconds
 
 
+def _findings(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    standing = dict.fromkeys((each.finding for each in snapshot.findings), 0)
+    for each in snapshot.findings:
+        standing[each.finding] += each.ended is None
+    for finding, count in standing.items():
+        yield (finding,), count
+
+
 _VERSIONS = ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")
 
 METRICS: tuple[Metric, ...] = (
@@ -585,6 +593,15 @@ METRICS: tuple[Metric, ...] = (
         help="Links between TPU chips: 0 healthy, 1 to 5 a passing fault, 6 to 9 a lasting one, 10 unusable.",
     ),
     Metric(
+        name="jax_findings", kind="gauge", labels=("finding",), read=_findings,
+        help="Findings that stand now, by type; 0 for those that are over.",
+    ),
+    Metric(
+        name="jax_process_start_timestamp_seconds", kind="gauge", unit="seconds",
+        read=lambda s: [((), s.process.started if s.wall is None else s.wall.started)],
+        help="When the process was started.",
+    ),
+    Metric(
         name="jax_build_info", kind="info", labels=_VERSIONS,
         read=lambda s: [(tuple(s.process.versions.get(name, "") for name in _VERSIONS), 1)],
         help="Versions of what runs here.",
@@ -593,6 +610,10 @@ METRICS: tuple[Metric, ...] = (
         name="jax_process_info", kind="info", labels=("process_index", "process_count"),
         read=lambda s: [((str(s.process.process_index), str(s.process.process_count)), 1)],
         help="Place of this process in its job.",
+    ),
+    Metric(
+        name="jax_processes", kind="gauge", read=lambda s: [((), s.process.process_count)],
+        help="Processes of the job that this one belongs to, as JAX counts them.",
     ),
     Metric(
         name="jaxobs_internal_errors_total", kind="counter", labels=("where",),

@@ -1195,6 +1195,8 @@ class TimeState:
     """What goes on now."""
     wall_seconds: float
     """What `seconds` add up to."""
+    started: float
+    """When the process was started, in seconds since 1970."""
     steps: int
     """Steps of the thread that is charged."""
     goodput: float | None

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 
 from jaxobs.checkpoints import Checkpoints, Mark
 from jaxobs.facts import TIME_CATEGORIES, RunState, TimeState
-from jaxobs.wall import Wall, process_age
+from jaxobs.wall import Wall, process_age, started
 
 VERSION = 1
 MOST_NAME = 120
@@ -164,6 +164,7 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
         counted=wall.counted(seconds),
         category=wall.category,
         wall_seconds=total,
+        started=started(),
         steps=wall.steps,
         goodput=seconds["step"] / total if seconds["step"] > 0.0 and total > 0.0 else None,
         lost={name: value for name, value in sorted(lost.items(), key=lambda each: -each[1]) if value > 0.0},

@@ -25,6 +25,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from jaxobs import discovery
 from jaxobs.capturing import routes as action_routes
 from jaxobs.errors import PortTakenError, SettingError
+from jaxobs.fleet.addresses import Addresses
 from jaxobs.guard import internal_error, logger
 from jaxobs.http_types import BadRequest, Post, Request, Response, Route, accepted, problem
 from jaxobs.store import Store
@@ -229,6 +230,8 @@ class Handle:
         self._server = server
         self.addr = addr
         self.closed = False
+        self.closing: Callable[[], None] = lambda: None
+        """Called when it is closed."""
         shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(addr, addr)
         shown = f"[{shown}]" if ":" in shown else shown
         self.port: int = server.server_port
@@ -241,6 +244,7 @@ class Handle:
         """Stops the endpoint and frees the port; answers that are under way are finished. Idempotent."""
         if not self.closed:
             self.closed = True
+            self.closing()
             self._server.stop()
             self._thread.join(timeout=5)
             self._server.server_close()
@@ -274,7 +278,10 @@ def serve(store: Store, port: int, addr: str) -> Handle:
         logger.warning("%s", unmet)
     server.cut_off = lambda: store.drop("max_connections")
     server.set_app(application(store, _LOOPBACK | {addr.lower()} if loopback else None))
-    return Handle(server, addr)
+    handle, addresses = Handle(server, addr), store.part(Addresses)
+    addresses.opened(addr, handle.port)
+    handle.closing = lambda: addresses.closed(handle.port)
+    return handle
 
 
 def _cannot_listen(error: OSError | TypeError | ValueError, port: int, addr: str) -> Exception:

@@ -7,6 +7,7 @@ So the categories add up to the wall time since the process began, whatever is e
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -36,6 +37,16 @@ def process_age(pid: int | str = "self") -> float | None:
     except (OSError, ValueError, AttributeError, IndexError):
         return None
     return age if ticks > 0 and age >= 0.0 else None
+
+
+def started() -> float:
+    """When this process was started, in seconds since 1970: the same at each call, so that a restart is told by it."""
+    return _started(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _started(pid: int) -> float:
+    return time.time() - (process_age() or 0.0)
 
 
 class Scope:

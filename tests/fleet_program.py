@@ -1,8 +1,8 @@
 """One process of a job on this machine: `fleet_program.py INDEX COUNT PORT MODE FOLDER`; it runs until it is killed.
 
 Its steps need all processes, except in the mode `slow`. What the last process does wrong is told by the mode:
-`other_shape`, `other_order`, `dies`, `straggler`, `slow` or `stuck`; nothing in `healthy`. In `dies` the job ends a
-second after its first program.
+`other_shape`, `other_order`, `dies`, `straggler`, `slow` or `stuck`; nothing in `healthy` and in `serves`, where each
+has an endpoint. In `dies` the job ends a second after its first program.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ jaxobs.install(
     event_log=f"{folder}/{index}.jsonl", flight_recorder=folder, sample_interval=60.0 if mode == "dies" else 0.2,
     stuck_seconds=2.0, stuck_steps=5,
 )  # fmt: skip
+if mode == "serves":
+    handle = jaxobs.serve(port=0)
+    assert handle is not None
+    print("URL", handle.url, flush=True)
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
 jax.distributed.initialize(f"127.0.0.1:{port}", count, index)
 

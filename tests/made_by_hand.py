@@ -16,6 +16,7 @@ from jaxobs.facts import (
     Compilation,
     DeviceMemory,
     DeviceState,
+    Finding,
     OpenCompilation,
     OutOfMemory,
 )
@@ -79,6 +80,9 @@ def full_store() -> Store:
     make_steps(store)
     make_requests(store)
     make_input(store)
+    store.record(
+        Finding(time=3.0, id="1", finding="recompile_storm", function="train.step", summary="It did.", advice="Do not.")
+    )
     return store
 
 

@@ -48,6 +48,6 @@ WATCHED = (
 
 SECONDS = dict.fromkeys(TIME_CATEGORIES, 0.0) | {"init": 10.0, "step": 60.0, "input_wait": 25.0, "compile": 5.0}
 WALL = TimeState(
-    seconds=SECONDS, counted=SECONDS, category="step", wall_seconds=100.0, steps=300, goodput=0.6,
+    seconds=SECONDS, counted=SECONDS, category="step", wall_seconds=100.0, started=0.0, steps=300, goodput=0.6,
     lost={"input_wait": 25.0, "init": 10.0, "compile": 5.0},
 )  # fmt: skip

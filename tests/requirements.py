@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -18,7 +19,9 @@ DEBIAN_PACKAGES = {
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
     "tmux": "tmux",
+    "victoria-metrics": "victoria-metrics",
 }
+BUILT = Path(__file__).parent.parent / ".tools" / "bin"
 
 
 def in_ci() -> bool:
@@ -39,6 +42,14 @@ def program(name: str) -> str:
     if path is None:
         missing(f"`{name}` is not installed. On Debian: apt-get install {DEBIAN_PACKAGES.get(name, name)}")
     return path
+
+
+def built(name: str) -> str:
+    """Path of a program that `make linters` builds with Go."""
+    path = BUILT / name
+    if not path.exists():
+        missing(f"`{name}` is not built: make linters (it needs Go, https://go.dev/doc/install)")
+    return str(path)
 
 
 def package(name: str) -> ModuleType:

@@ -72,7 +72,8 @@ def test_a_digest_survives_its_way() -> None:
     sent = digest(3, programs=2, chain="ab", waiting=0.5, line="train.py:7")
     assert decode(sent.encode()) == sent
     assert decode(json.dumps({**json.loads(sent.encode()), "new": 1})) == sent
-    assert [decode(text) for text in ("", "[]", "{}", '{"process": "x", "tick": 1}')] == [None] * 4
+    wrong = ("", "[]", "{}", '{"process": "x", "tick": 1}', '{"process": 1, "tick": 1, "address": 2}')
+    assert [decode(text) for text in wrong] == [None] * 5
     assert decode_listed(Listed(2, (("f", "a"),)).encode()) == Listed(2, (("f", "a"),))
     assert decode_listed("{}") is None
 
@@ -80,6 +81,7 @@ def test_a_digest_survives_its_way() -> None:
 def test_a_digest_is_small() -> None:
     """A thousand of them are read every few seconds."""
     full = digest(1023, programs=20000, chain="f" * 16, line="/home/somebody/project/train.py:1234", at="x" * 60)
+    full = dataclasses.replace(full, address="[2001:db8:85a3:8d3:1319:8a2e:370:7348]:9464")
     assert len(full.encode()) < 600
 
 

@@ -15,7 +15,8 @@ __all__ = ["chrome", "opened"]  # fixtures that the tests take by name
 
 SECONDS = dict.fromkeys(TIME_CATEGORIES, 0.0) | {"init": 60.0, "step": 600.0, "compile": 300.0, "input_wait": 40.0}
 ALONE = TimeState(
-    seconds=SECONDS, counted=SECONDS, category="input_wait", wall_seconds=1000.0, steps=600, goodput=0.6,
+    seconds=SECONDS, counted=SECONDS, category="input_wait", wall_seconds=1000.0, started=0.0, steps=600,
+    goodput=0.6,
     lost={"compile": 300.0, "init": 60.0, "input_wait": 40.0},
 )  # fmt: skip
 RUN = RunState(

@@ -13,6 +13,7 @@ from types import FrameType
 import pytest
 from run_programs import run
 
+from jaxobs import wall
 from jaxobs.facts import TIME_CATEGORIES
 from jaxobs.wall import Scope, Wall, process_age
 
@@ -374,3 +375,12 @@ def test_the_account_begins_with_the_process() -> None:
     age = process_age()
     assert age is not None and age > 0.3
     assert process_age(2**22 + 1) is None
+
+
+def test_when_a_process_was_started_stays_the_same() -> None:
+    """A restart is told by it: it may not change by a millisecond, whatever is asked and installed meanwhile."""
+    first = wall.started()
+    time.sleep(0.02)
+    assert wall.started() == first
+    age = wall.process_age()
+    assert age is None or first == pytest.approx(time.time() - age, abs=0.1)

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
+from typing import Any
 
-from jaxobs import generate
+from jaxobs import alerting, generate, openslo, site
+from jaxobs.errors import SettingError
+from jaxobs.site import Site
 
-HELP = "write reference pages from the catalogue, or check that they are fresh"
+HELP = "write dashboards, alerts, runbooks, manifests and reference pages, or check that they are fresh"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("kind", choices=["all", *generate.kinds()], help="what to generate")
+    parser.add_argument("--site", type=Path, metavar="FILE", help="TOML or YAML with what is different here")
+    parser.add_argument("--job", metavar="REGEX", help="only targets whose label `job` matches")
+    parser.add_argument(
+        "--matcher", action="append", default=[], metavar="LABEL=VALUE", help="only targets with this label; repeatable"
+    )
+    parser.add_argument("--function", action="append", default=[], metavar="REGEX", help="only these; repeatable")
+    parser.add_argument(
+        "--slos", type=Path, metavar="FILE", help="OpenSLO file with objectives beside the built-in ones"
+    )
+    parser.add_argument("--runbook-url", metavar="URL", help="where the runbooks will be")
+    parser.add_argument("--grafana-url", metavar="URL", help="where Grafana is")
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="write into this folder")
     parser.add_argument("--check", action="store_true", help="write nothing; name what is stale and exit with 1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when `--check` found a stale file."""
-    wanted = generate.files(args.kind)
+    wanted = generate.files(args.kind, _site(args))
     if not args.check:
         changed = generate.write(wanted, args.out)
         print(f"{len(wanted)} files, {len(changed)} changed" + "".join(f"\n  {path}" for path in changed))
@@ -32,3 +47,24 @@ def run(args: argparse.Namespace) -> int:
         return 1
     print(f"{len(wanted)} generated files are fresh")
     return 0
+
+
+def _site(args: argparse.Namespace) -> Site:
+    """The site's file, with what the flags say instead."""
+    found = Site() if args.site is None else site.read(args.site)
+    given: dict[str, Any] = {
+        name: getattr(args, name) for name in ("job", "runbook_url", "grafana_url") if getattr(args, name) is not None
+    }
+    if args.slos is not None:
+        given["slos"] = openslo.read(args.slos)
+    if args.function:
+        given["functions"] = tuple(args.function)
+    if args.matcher:
+        pairs = [each.partition("=") for each in args.matcher]
+        wrong = next((each for each, (_, equals, _) in zip(args.matcher, pairs, strict=True) if not equals), None)
+        if wrong is not None:
+            raise SettingError(f"--matcher {wrong}: write it as LABEL=VALUE.")
+        given["matchers"] = {**found.matchers, **{name: value for name, _, value in pairs}}
+    chosen = dataclasses.replace(found, **given)
+    alerting.check(chosen)
+    return chosen

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MOST_PROCESSES = 1024
+"""Processes with a higher index neither tell nor are asked."""
 MOST_PROGRAMS = 20_000
 """Programs of one process whose order is known; later ones are not compared."""
 MOST_LISTED = 64
@@ -49,6 +51,8 @@ class Digest:
     """Whether the main thread is inside JAX now."""
     at: str = ""
     """`file:line` of the program's own code where it is now, or that has called JAX."""
+    address: str = ""
+    """`host:port` of its endpoint; empty where it serves none."""
 
     def encode(self) -> str:
         """As JSON."""
@@ -62,7 +66,9 @@ def decode(text: str) -> Digest | None:
         known = {each.name for each in dataclasses.fields(Digest)}
         found = Digest(**{name: value for name, value in body.items() if name in known})
         numbers = (found.process, found.tick, found.programs, found.steps, found.idle, found.usual, found.waiting)
-        return found if all(each is None or isinstance(each, int | float) for each in numbers) else None
+        texts: tuple[object, ...] = (found.host, found.address)
+        right = [each is None or isinstance(each, int | float) for each in numbers]
+        return found if all((*right, *(isinstance(each, str) for each in texts))) else None
     except (ValueError, TypeError, AttributeError):
         return None
 

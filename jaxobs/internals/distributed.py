@@ -26,6 +26,13 @@ def connected() -> bool:
     return _client() is not None
 
 
+def coordinator() -> str | None:
+    """`host:port` of the job's coordination service; None where there is none."""
+    distributed = sys.modules.get("jax._src.distributed")
+    address = getattr(getattr(distributed, "global_state", None), "coordinator_address", None)
+    return address if isinstance(address, str) else None
+
+
 def publish(key: str, text: str) -> None:
     """Leaves a text, in the place of an earlier one.
 

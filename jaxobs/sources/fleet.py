@@ -8,6 +8,7 @@ looked at on a thread of their own, and a new program that spans processes is to
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import threading
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from jaxobs import internals, last_minutes, user_errors
 from jaxobs.facts import Compilation, Event, Finding
 from jaxobs.fleet import Fleet
-from jaxobs.fleet.digest import Digest, Listed, Programs, decode, decode_listed
+from jaxobs.fleet.addresses import Address, Addresses
+from jaxobs.fleet.digest import MOST_PROCESSES, Digest, Listed, Programs, decode, decode_listed
 from jaxobs.fleet.excess import Excess
 from jaxobs.fleet.looker import Looker
 from jaxobs.fleet.pace import Looks, Pace
@@ -31,8 +33,6 @@ from jaxobs.report_files import ReportFiles
 from jaxobs.store import Store
 from jaxobs.wall import Wall
 
-MOST_PROCESSES = 1024
-"""Processes with a higher index neither tell nor are asked."""
 MOST_DETAILS = 16
 """Processes whose programs are read by name in one tick."""
 WAIT_SECONDS = 0.1
@@ -197,6 +197,8 @@ class FleetSource:
         question, self._question = self._question, None
         if question.answer is not None:
             self._heard = {**self._heard, **question.answer.digests}
+            told = {process: Address(each.host, each.address) for process, each in question.answer.digests.items()}
+            self._store.part(Addresses).heard(told)
             self._differing |= question.answer.differing
         elif question.error is not None and not self._over:
             # The service is gone, or does not answer: JAX itself will say so.
@@ -211,6 +213,8 @@ class FleetSource:
         if own.programs != self._listed:
             distributed.publish(f"{_FOLDER}/programs/{own.process}/now", self._programs.listed().encode())
             self._listed = own.programs
+        address = self._store.part(Addresses).own(distributed.coordinator()).address
+        own = dataclasses.replace(own, address=address)
         distributed.publish(f"{_FOLDER}/digest/{own.process}/now", own.encode())
         texts = distributed.read(f"{_FOLDER}/digest" if own.process == 0 else f"{_FOLDER}/digest/0")
         digests = [found for found in map(decode, texts.values()) if found is not None]

@@ -1,0 +1,1 @@
+"""What brings the generated files into a cluster or to a Prometheus: plain data, one module for each system."""

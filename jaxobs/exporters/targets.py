@@ -1,0 +1,57 @@
+"""`/api/v1/targets`: on process 0, where all processes of the job are scraped, as Prometheus' `http_sd` wants it.
+
+The answer is the whole list or none: while processes have not told their addresses it is a 503, and Prometheus keeps
+the list that it has. https://prometheus.io/docs/prometheus/latest/http_sd/
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from jaxobs import internals
+from jaxobs.fleet.addresses import Address, Addresses
+from jaxobs.fleet.digest import MOST_PROCESSES
+from jaxobs.http_types import Request, Response, Route, json_response, problem
+from jaxobs.store import Store
+
+WAIT_SECONDS = 60.0
+"""So long after the first request processes are waited for; then the list is of those that have told."""
+PROCESS, HOST = "__meta_jax_process_index", "__meta_jax_host"
+"""Labels that relabelling may use; Prometheus drops them afterwards, so that no series has more labels than before."""
+UNKNOWN = "503 Service Unavailable"
+
+
+def routes(store: Store) -> Mapping[str, Route]:
+    """The paths that this exporter answers."""
+    asked: list[float] = []
+
+    def targets(request: Request) -> Response:
+        if not internals.backends_awake():
+            return problem(UNKNOWN, "JAX has not begun, so nobody knows yet how many processes the job has.")
+        index, count = internals.process_index_and_count()
+        addresses = store.part(Addresses)
+        if index != 0:
+            told = addresses.others.get(0)
+            where = f" at {told.address}" if told is not None and told.address else ""
+            return problem("404 Not Found", f"This is process {index} of the job. Ask process 0{where}.")
+        asked[:] = asked[:1] or [time.monotonic()]
+        own = addresses.own(internals.distributed.coordinator())
+        known = {0: own, **addresses.others}
+        missing = [each for each in range(min(count, MOST_PROCESSES)) if each not in known]
+        if missing and time.monotonic() - asked[0] < WAIT_SECONDS:
+            named = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
+            return problem(UNKNOWN, f"{len(missing)} of {count} processes have not told their addresses yet: {named}.")
+        return json_response([_group(each, known[each]) for each in sorted(known) if _reachable(known[each], own)])
+
+    return {"/api/v1/targets": targets}
+
+
+def _reachable(address: Address, own: Address) -> bool:
+    """Whether it can be scraped by who reached this process: what listens on loopback, from its own machine alone."""
+    return bool(address.address) and (address.host == own.host or not address.for_itself_alone)
+
+
+def _group(index: int, address: Address) -> dict[str, Any]:
+    return {"targets": [address.address], "labels": {PROCESS: str(index), HOST: address.host}}

@@ -1,0 +1,249 @@
+"""What a place that runs jaxobs may change of what is generated: one small TOML or YAML file, checked as it is read.
+
+job = "train-.*"                    # the targets: a regular expression for the label `job`
+matchers = {cluster = "a"}          # further labels of the targets
+functions = ["trainer.*"]           # only these functions
+runbook_url = "https://wiki.example.org/jaxobs"
+slos = "slos.yaml"                  # objectives of your own, beside this file
+
+[prices]
+accelerator_hour = 2.4
+
+[alerts.JaxRecompilationStorm]
+for = "10m"
+thresholds = {compilations = 20}
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_type_hints
+
+from jaxobs import openslo
+from jaxobs.errors import MissingExtraError, SettingError
+from jaxobs.objective_types import Objective
+
+RUNBOOKS = "https://github.com/jaxobs/jaxobs/blob/main/runbooks"
+
+_STRICT: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_DURATION = re.compile(r"(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?")
+_URL = re.compile(r"(https?://\S+|/\S*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertChoice:
+    """What is different about one alert."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    enabled: bool = True
+    """Whether it is generated."""
+    severity: Literal["critical", "warning", "info"] | None = None
+    """In the place of its own."""
+    for_: str | None = None
+    """How long it has to hold, as `10m`; `for` in the file."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Values by name; the alert's page of the runbooks lists them with their bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveChoice:
+    """What is different about one service level objective."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    enabled: bool = True
+    """Whether its rules and alerts are generated."""
+    target: float | None = None
+    """Share that has to be good, as 0.95."""
+    period: Literal["7d", "14d", "28d", "30d"] | None = None
+    """Of its error budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What things cost, for the panels that tell costs; without them these take the dashboard's variable."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    accelerator_hour: float = 1.0
+    """Of one accelerator for an hour, in `currency`."""
+    currency: str = "USD"
+    """As ISO 4217 has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The choices; as they stand here, they are what is committed."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    job: str = ".+"
+    """Regular expression for the targets' label `job`."""
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    """Further labels of the targets and their values."""
+    functions: tuple[str, ...] = ()
+    """Regular expressions for the functions to look at; all, where there is none."""
+    runbook_url: str = RUNBOOKS
+    """Where the runbooks are; `/<AlertName>.md` is added."""
+    grafana_url: str = "http://localhost:3000"
+    """Where Grafana is; `/d/jaxobs-<dashboard>` is added."""
+    scrape_interval: str = "30s"
+    """How often Prometheus scrapes; the dashboards' shortest interval."""
+    dashboards: Literal["v1", "v2"] = "v1"
+    """Grafana's format: the classic one, which 10 to 13 read, or the manifest of 13."""
+    native_histograms: bool = False
+    """Prometheus stores histograms as native ones, so that no series `_bucket` are there."""
+    prices: Prices = Prices()
+    """What things cost."""
+    alerts: Mapping[str, AlertChoice] = field(default_factory=dict)
+    """Changes by the alert's name."""
+    objectives: Mapping[str, ObjectiveChoice] = field(default_factory=dict)
+    """Changes by the objective's name."""
+    slos: tuple[Objective, ...] = ()
+    """Objectives of your own; in the file, the path of an OpenSLO file from the folder that it lies in."""
+
+    def __post_init__(self) -> None:
+        for name in ("job", "functions"):
+            for each in _texts(getattr(self, name)):
+                _regex(name, each)
+        for label in self.matchers:
+            if not _LABEL.fullmatch(label) or label in ("job", "instance"):
+                raise SettingError(f"matchers: {label!r} is no label that can be chosen by; `job` has its own setting.")
+        for name in ("runbook_url", "grafana_url"):
+            if not _URL.fullmatch(getattr(self, name)):
+                raise SettingError(
+                    f"{name}: {getattr(self, name)!r} is no address; it begins with http:// or https://."
+                )
+            object.__setattr__(self, name, getattr(self, name).rstrip("/"))
+        _duration("scrape_interval", self.scrape_interval)
+        for name, objective in self.objectives.items():
+            if objective.target is not None and not 0 < objective.target < 1:
+                raise SettingError(f"objectives.{name}.target is {objective.target:g}: it lies between 0 and 1.")
+        for alert, choice in self.alerts.items():
+            if choice.for_ is not None:
+                _duration(f"alerts.{alert}.for", choice.for_)
+
+    def targets(self) -> str:
+        """The matchers of the targets in a rule."""
+        return ", ".join([f"job=~{quoted(self.job)}", *self.extra_matchers()])
+
+    def extra_matchers(self) -> list[str]:
+        """The matchers beyond the job."""
+        return [f"{name}={quoted(value)}" for name, value in sorted(self.matchers.items())]
+
+    def function(self) -> str:
+        """The matcher of the functions in a rule; empty for all."""
+        return f"function=~{quoted('|'.join(self.functions))}" if self.functions else ""
+
+
+def quoted(text: str) -> str:
+    """A text as PromQL writes it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def read(path: Path) -> Site:
+    """The choices of a file: YAML where its name says so, else TOML.
+
+    Raises:
+      SettingError: it cannot be read, is neither, or holds what nobody knows; with its place and value.
+      MissingExtraError: pydantic, or for YAML PyYAML, is not installed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"Cannot read {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SettingError(f"{path} is no text in UTF-8: {error}.") from error
+    found = _yaml(text, path) if path.suffix in (".yaml", ".yml") else _toml(text, path)
+    return checked(found, str(path))
+
+
+def checked(found: Mapping[str, Any], where: str) -> Site:
+    """The choices from plain data.
+
+    Raises:
+      SettingError: a name is unknown or a value does not fit; with its place and value.
+      MissingExtraError: pydantic is not installed.
+    """
+    try:
+        import pydantic
+    except ImportError as error:
+        raise MissingExtraError("jaxobs generate --site", "pydantic", "grafana") from error
+    slos = found.get("slos")
+    if slos is not None:
+        if not isinstance(slos, str):
+            raise SettingError(f"{where}: `slos` is {slos!r:.80}: it is the path of a file with objectives.")
+        found = {**found, "slos": openslo.read(Path(where).parent / slos)}
+    alerts = found.get("alerts")
+    if isinstance(alerts, Mapping):
+        found = {**found, "alerts": {name: _with_for(each) for name, each in alerts.items()}}
+    try:
+        return pydantic.TypeAdapter(Site).validate_python(found)
+    except pydantic.ValidationError as error:
+        raise SettingError("\n".join(f"{where}: {_told(each)}" for each in error.errors())) from error
+    except SettingError as error:
+        raise SettingError(f"{where}: {error}") from error
+
+
+def _told(error: Any) -> str:
+    place = ".".join("for" if each == "for_" else str(each) for each in error["loc"])
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        owners: dict[str, Any] = {"alerts": AlertChoice, "objectives": ObjectiveChoice, "prices": Prices}
+        owner = owners.get(place.partition(".")[0], Site) if "." in place else Site
+        known = sorted(name.removesuffix("_") for name in get_type_hints(owner) if not name.startswith("__"))
+        return f"`{place}` is unknown. Known here: {', '.join(known)}."
+    return f"`{place}` is {error['input']!r:.80}: {error['msg'][0].lower()}{error['msg'][1:]}."
+
+
+def _with_for(choice: Any) -> Any:
+    if not isinstance(choice, Mapping):
+        return choice
+    return {"for_" if name == "for" else name: each for name, each in choice.items()}
+
+
+def _toml(text: str, path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{path} is no TOML: {error}.") from error
+
+
+def _yaml(text: str, path: Path) -> Mapping[str, Any]:
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingExtraError("jaxobs generate --site", "pyyaml", "grafana") from error
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingError(f"{path} is no YAML: {error}.") from error
+    if not isinstance(found, Mapping | None):
+        raise SettingError(f"{path} holds a {type(found).__name__} where names and values are expected.")
+    return found or {}
+
+
+def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
+
+
+def _regex(name: str, text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise SettingError(f"{name}: {text!r} is no regular expression: {error}.") from error
+    if not text:
+        raise SettingError(f"{name}: an empty regular expression chooses nothing; `.+` chooses all.")
+
+
+def _duration(name: str, text: str) -> None:
+    if not _DURATION.fullmatch(text):
+        raise SettingError(f"{name}: {text!r} is no duration; write it as 90s, 5m, 1h30m or 7d.")

@@ -1,0 +1,140 @@
+"""A site's choices: what is read, and what each mistake is told as."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from jaxobs import alerting, generate, promql, site
+from jaxobs.errors import SettingError
+from jaxobs.site import Site
+
+WHOLE = """
+job = "train-.*"
+matchers = {cluster = 'a"b'}
+functions = ["trainer.*", "evaluate"]
+runbook_url = "https://wiki.example.org/jaxobs/"
+
+[prices]
+accelerator_hour = 2.4
+
+[alerts.JaxRecompilationStorm]
+for = "10m"
+severity = "info"
+thresholds = {compilations = 20}
+"""
+
+MISTAKES = {
+    "job = 3": "`job` is 3: input should be a valid string",
+    'job = "("': "job: '(' is no regular expression",
+    'job = ""': "an empty regular expression chooses nothing",
+    "colour = 1": "`colour` is unknown. Known here: alerts",
+    "[prices]\nhour = 1": "`prices.hour` is unknown. Known here: accelerator_hour",
+    'runbook_url = "wiki"': "runbook_url: 'wiki' is no address",
+    'scrape_interval = "often"': "scrape_interval: 'often' is no duration",
+    "matchers = {job = 'a'}": "'job' is no label that can be chosen by",
+    "[alerts.JaxRecompilationStrm]": "Did you mean JaxRecompilationStorm?",
+    "[alerts.JaxRecompilationStorm.thresholds]\nnumber = 3": "Thresholds of JaxRecompilationStorm: compilations",
+    "[alerts.JaxRecompilationStorm.thresholds]\ncompilations = -3": "compilations is -3: it goes from",
+    "[alerts.JaxRecompilationStorm]\nfor = '5 min'": "alerts.JaxRecompilationStorm.for: '5 min' is no duration",
+    "[alerts.JaxRecompilationStorm]\nseverity = 'page'": "`alerts.JaxRecompilationStorm.severity` is 'page'",
+    "[alerts.JaxRecompilationStorm]\nsilent = true": "`alerts.JaxRecompilationStorm.silent` is unknown",
+    "job =": "is no TOML",
+}
+
+
+def written(folder: Path, text: str, name: str = "site.toml") -> Path:
+    """The file with that text."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_a_site_chooses_is_in_its_rules(tmp_path: Path) -> None:
+    """Targets, functions, thresholds, times, severities and addresses; quotes in a value stay part of it."""
+    chosen = site.read(written(tmp_path, WHOLE))
+    alerting.check(chosen)
+    rules = {rule["alert"]: rule for group in alerting.alert_groups(chosen) for rule in group["rules"]}
+    storm = rules["JaxRecompilationStorm"]
+    assert storm["for"] == "10m" and storm["labels"]["severity"] == "info" and storm["expr"].endswith("> 20")
+    assert storm["annotations"]["runbook_url"] == "https://wiki.example.org/jaxobs/JaxRecompilationStorm.md"
+    for selector in promql.selectors(storm["expr"]):
+        matchers = {(each.name, each.value) for each in selector.matchers.matchers}
+        assert {("job", "train-.*"), ("cluster", 'a"b'), ("function", "trainer.*|evaluate")} <= matchers
+    # The cases are of series without these labels and with the declared values.
+    assert "alerts/jaxobs.tests.yaml" not in generate.files("alerts", chosen)
+    assert "alerts/jaxobs.tests.yaml" in generate.files("alerts", Site(runbook_url="https://wiki.example.org"))
+
+
+def test_what_is_recorded_is_not_asked_for_labels_that_it_lost(tmp_path: Path) -> None:
+    """The targets were chosen where it was recorded; sums over a job have no label of a cluster."""
+    chosen = site.read(written(tmp_path, WHOLE))
+    recorded = {rule["record"] for group in alerting.recording_groups(chosen) for rule in group["rules"]}
+    exprs = [rule["expr"] for group in alerting.recording_groups(chosen) for rule in group["rules"]]
+    exprs += [rule["expr"] for group in alerting.alert_groups(chosen) for rule in group["rules"]]
+    asked = {True: 0, False: 0}
+    for selector in (each for expr in exprs for each in promql.selectors(expr)):
+        labels = {each.name for each in selector.matchers.matchers}
+        assert ("cluster" in labels) != (selector.name in recorded or selector.name == "ALERTS"), selector.prettify()
+        asked["cluster" in labels] += 1
+    assert min(asked.values()) > 50
+
+
+def test_yaml_says_the_same_as_toml(tmp_path: Path) -> None:
+    """By the file's name."""
+    text = "job: train\nalerts: {JaxRecompilationStorm: {for: 10m, enabled: false}}\n"
+    chosen = site.read(written(tmp_path, text, "site.yaml"))
+    assert chosen.job == "train" and chosen.alerts["JaxRecompilationStorm"].for_ == "10m"
+    assert "JaxRecompilationStorm" not in {each.name for each in alerting.enabled(chosen)}
+    assert site.read(written(tmp_path, "", "empty.yml")) == Site()
+    for wrong in ("- a\n", "a: [\n"):
+        with pytest.raises(SettingError, match=r"site\.yaml (holds a list|is no YAML)"):
+            site.read(written(tmp_path, wrong, "site.yaml"))
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_is_told_with_its_place_and_value(tmp_path: Path, text: str) -> None:
+    """Unknown names, wrong types, values out of bounds, no TOML."""
+    with pytest.raises(SettingError) as found:
+        alerting.check(site.read(written(tmp_path, text)))
+    assert MISTAKES[text] in str(found.value)
+
+
+def test_the_command_takes_a_file_and_flags(tmp_path: Path) -> None:
+    """Flags win over the file; a mistake is one line and exit code 2."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "jaxobs", "generate", "alerts", "--out", str(tmp_path), *arguments],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    path = str(written(tmp_path, WHOLE))
+    assert run("--site", path, "--job", "serve", "--matcher", "zone=b").returncode == 0
+    text = (tmp_path / "alerts/jaxobs.rules.yaml").read_text(encoding="utf-8")
+    assert 'job=~"serve", cluster="a\\"b", zone="b"' in text and "train-" not in text
+    for wrong, told in (
+        (("--site", str(tmp_path / "none.toml")), "none.toml: No such file"),
+        (("--matcher", "zone"), "--matcher zone: write it as LABEL=VALUE."),
+        (("--job", "("), "is no regular expression"),
+    ):
+        done = run(*wrong)
+        assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_reference_page_says_something_of_every_setting() -> None:
+    """Each with its values and a sentence; the example above it is one that is taken."""
+    page = generate.files("reference")["docs/reference/site.md"]
+    rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
+    kinds = (Site, site.Prices, site.AlertChoice, site.ObjectiveChoice)
+    wanted = [each.name.removesuffix("_") for kind in kinds for each in dataclasses.fields(kind)]
+    assert [row[0].strip("| `") for row in rows] == wanted
+    assert all(len(row) == 4 and row[3].endswith(". |") for row in rows)
+    example = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
+    assert example.pop("slos") == "slos.yaml"
+    alerting.check(site.checked(example, "the page"))

@@ -1,0 +1,108 @@
+"""A small program that trains and serves on whatever device is there, with typical mistakes: for the dashboards.
+
+python -m tools.board_program 9464 --seconds 300 --pace 0.02
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxobs
+
+
+@jaxobs.jit
+def train_step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """One step of a made-up regression."""
+
+    def loss(w: jax.Array) -> jax.Array:
+        return jnp.mean((jnp.tanh(batch @ w) - 0.5) ** 2)
+
+    value, gradient = jax.value_and_grad(loss)(weights)
+    return weights - 0.1 * gradient, value
+
+
+@jaxobs.jit
+def predict(weights: jax.Array, rows: jax.Array) -> jax.Array:
+    """What is served."""
+    return jnp.tanh(rows @ weights).sum(axis=1)
+
+
+def batches(pace: float, size: int, width: int, stop: threading.Event) -> Iterator[np.ndarray[Any, Any]]:
+    """Batches until it is time to stop, one in 200 of which is short."""
+    random = np.random.default_rng(0)
+    count = 0
+    while not stop.is_set():
+        count += 1
+        time.sleep(pace * (0.2 + 0.2 * random.random()))
+        yield random.normal(size=(size - count % 7 if count % 200 == 0 else size, width)).astype(np.float32)
+
+
+def serve(weights: jax.Array, width: int, stop: threading.Event) -> None:
+    """Requests of a few sizes; one in 150 fails."""
+    random = np.random.default_rng(1)
+    count = 0
+    while not stop.wait(0.03 + 0.05 * random.random()):
+        count += 1
+        rows = 2 ** int(random.integers(0, 4)) if count % 60 else int(random.integers(9, 40))
+        with contextlib.suppress(RuntimeError), jaxobs.request("/predict"):
+            np.asarray(predict(weights, np.ones((rows, width), np.float32)))
+            if count % 150 == 0:
+                raise RuntimeError("made on purpose")
+
+
+def main() -> None:
+    """Trains in this thread and serves in another until the time is over."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--pace", type=float, default=0.02, help="seconds that a batch takes")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--cache", help="folder of the persistent cache; by default one of its own")
+    parser.add_argument("--size", type=int, default=128)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        jax.config.update("jax_compilation_cache_dir", args.cache or folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        handle = jaxobs.start(port=args.port, peak_flops=1e12, transfers=True)
+        stop = threading.Event()
+        threading.Timer(args.seconds, stop.set).start()
+        weights = jnp.zeros((args.width, args.width))
+        server = threading.Thread(target=serve, args=(weights, args.width, stop))
+        server.start()
+        print(f"http://127.0.0.1:{args.port}/metrics", flush=True)
+        train(weights, args, stop)
+        server.join()
+        assert handle is not None
+        handle.close()
+
+
+def train(weights: jax.Array, args: argparse.Namespace, stop: threading.Event) -> None:
+    """Steps, with a checkpoint every 100 and an exception every 250."""
+    source = jaxobs.data(batches(args.pace, args.size, args.width, stop), "train")
+    for number, batch in enumerate(jaxobs.steps(source, "train", items=len)):
+        weights, loss = train_step(weights, batch)
+        jaxobs.watch(loss=loss)
+        float(loss)
+        time.sleep(args.pace / 2)
+        if number % 100 == 50:
+            with jaxobs.phase("checkpoint"):
+                np.asarray(weights)
+                time.sleep(0.1)
+        if number % 250 == 100:
+            with contextlib.suppress(TypeError):
+                train_step(weights, np.ones((2, args.width + 1), np.float32))
+
+
+if __name__ == "__main__":
+    main()

@@ -26,7 +26,7 @@ import numpy as np
 import jaxobs
 
 mode, port = sys.argv[1], int(sys.argv[2])
-WARM = {"memory": 40, "nonfinite": 40, "requests": 100, "stalled": 80}.get(mode, 20)
+WARM = {"memory": 40, "nonfinite": 40, "requests": 100, "stalled": 200}.get(mode, 20)
 """Steps or requests before the fault."""
 
 

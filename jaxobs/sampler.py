@@ -124,7 +124,7 @@ class Sampler:
         started = time.thread_time()
         try:
             for each in self._sources:
-                if self._stop.is_set() and not self._last:
+                if self._stop.is_set() and not self._last and threading.current_thread() is self._thread:
                     return
                 with guarded(f"sample {type(each).__name__}"):
                     each.sample()

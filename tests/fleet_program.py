@@ -2,7 +2,7 @@
 
 Its steps need all processes, except in the mode `slow`. What the last process does wrong is told by the mode:
 `other_shape`, `other_order`, `dies`, `straggler`, `slow` or `stuck`; nothing in `healthy` and in `serves`, where each
-has an endpoint. In `dies` the job ends a second after its first program.
+has an endpoint. In `dies` the job ends three seconds after its first program.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def slow_input() -> None:
 if mode == "dies":
     (prepare if last else step)(batch(4))
     distributed.global_state.client.wait_at_barrier("compiled", 60_000)
-    time.sleep(1.0)
+    time.sleep(3.0)
     os._exit(1)
 if mode == "other_order" and last:
     step(batch(4))

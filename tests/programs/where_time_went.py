@@ -116,6 +116,7 @@ def main() -> None:
         "seconds": found.seconds,
         "wall": found.wall_seconds,
         "since_main": time.time() - STARTED,
+        "since_asked": time.time() - float(os.environ["ASKED"]),
         "scrapes": len(scrapes),
         "fell": [
             name

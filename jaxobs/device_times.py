@@ -39,6 +39,8 @@ WINDOW_SECONDS = 1.0
 """From the beginning of a window to the next."""
 MOST_CALLS = 16
 """Calls taken in by one window; the next does not open before all of them are settled."""
+BUDGET = 0.001
+"""Share of a core that the looks may take: after a window that took more, the next one waits for longer."""
 MOST_HELD_BYTES = 4096
 RESOLUTION_SECONDS = 1e-3
 RESOLUTION_SHARE = 0.1
@@ -49,6 +51,8 @@ _LEAST_PAUSE, _MOST_PAUSE = 2e-4, 0.05
 _LOOKS_PER_CALL = 40
 _PAUSE_SHARE = 0.003
 """Share of the time waited so far at which to look again. JAX queues some tens of programs on a device at most."""
+_WAKING_SECONDS = 1e-5
+"""What it takes to wake the thread for a look, about."""
 _REST_SECONDS = 10.0
 """How long the thread waits for more before it ends."""
 _EXIT_PATIENCE = 0.5
@@ -149,6 +153,9 @@ class DeviceTimes:
         self._countdown = 0
         self._compiled: int | None = None
         self._running = False
+        self._spent = 0.0
+        """Seconds of a core that the looks of this window took."""
+        self._rest_until = 0.0
         # Held while the thread has nothing to do. Unlike an event's, its release can be interrupted by a signal's.
         self._wake = threading.Lock()
         self._wake.acquire()
@@ -185,8 +192,8 @@ class DeviceTimes:
         self._countdown, self._compiled = countdown, returned.compiled
         window = self._window
         if window is None:
-            if call is None or self._pending:
-                returned.stats.device_due = returned.began + WINDOW_SECONDS
+            if call is None or self._pending or returned.began < self._rest_until:
+                returned.stats.device_due = max(returned.began + WINDOW_SECONDS, self._rest_until)
                 return
             window = self._open(returned)
         elif not follows:
@@ -233,11 +240,15 @@ class DeviceTimes:
 
     def look(self) -> None:
         """Asks all outputs that are waited for."""
+        began = time.thread_time()
         with self._lock:
             for call in self._pending:
                 if not call.settled:
                     call.look()
             self._settle()
+            self._spent += time.thread_time() - began + _WAKING_SECONDS
+            if not self._pending:
+                self._rest_until, self._spent = perf_counter() + self._spent / BUDGET, 0.0
 
     def _settle(self) -> None:
         while self._pending and self._pending[0].settled:

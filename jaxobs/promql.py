@@ -130,6 +130,7 @@ def parse(expr: str) -> Any:
 
 def selectors(expr: str) -> Iterator[Any]:
     """The vector selectors of an expression, those in range selectors included."""
+    tree = parse(expr)  # first, for it says what is missing where the parser is
     import promql_parser
 
     found: list[Any] = []
@@ -139,5 +140,5 @@ def selectors(expr: str) -> Iterator[Any]:
             found.append(node)
         return True
 
-    promql_parser.walk(parse(expr), visit)
+    promql_parser.walk(tree, visit)
     yield from found

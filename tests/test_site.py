@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jaxobs import alerting, generate, promql, site
-from jaxobs.errors import SettingError
+from jaxobs.errors import MissingExtraError, SettingError
 from jaxobs.site import Site
 
 WHOLE = """
@@ -138,3 +138,10 @@ def test_the_reference_page_says_something_of_every_setting() -> None:
     example = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
     assert example.pop("slos") == "slos.yaml"
     alerting.check(site.checked(example, "the page"))
+
+
+def test_without_the_parser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runbooks ask which series a rule reads: not a traceback, but what to install."""
+    monkeypatch.setitem(sys.modules, "promql_parser", None)
+    with pytest.raises(MissingExtraError, match=r"needs `promql-parser`.*jaxobs\[grafana\]"):
+        generate.files("runbooks")

@@ -13,24 +13,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxobs.errors import JaxobsError, MissingExtraError, ParameterError, PortTakenError, SettingError
-from jaxobs.version import __version__
+from jaxobs.base.errors import JaxobsError, MissingExtraError, ParameterError, PortTakenError, SettingError
+from jaxobs.base.version import __version__
 
 if TYPE_CHECKING:
-    from jaxobs.asgi_middleware import asgi
-    from jaxobs.capturing import Capture, capture
-    from jaxobs.exposition import SnapshotCollector
-    from jaxobs.facts import Snapshot
-    from jaxobs.inputs import data
-    from jaxobs.nonfinite import watch
-    from jaxobs.requests import request
-    from jaxobs.server import Handle
-    from jaxobs.session import install, serve, snapshot, start, uninstall
-    from jaxobs.stepping import step, steps
-    from jaxobs.timed import phase
-    from jaxobs.warming import Signature, warmup
-    from jaxobs.wrapper import instrument, jit
-    from jaxobs.wsgi_middleware import wsgi
+    from jaxobs.actions.capturing import Capture, capture
+    from jaxobs.compile_cache.warming import Signature, warmup
+    from jaxobs.exporters.forms.exposition import SnapshotCollector
+    from jaxobs.facts.snapshot import Snapshot
+    from jaxobs.instruments.asgi_middleware import asgi
+    from jaxobs.instruments.engines import engine
+    from jaxobs.instruments.inputs import data
+    from jaxobs.instruments.nonfinite import watch
+    from jaxobs.instruments.requests import request
+    from jaxobs.instruments.stepping import step, steps
+    from jaxobs.instruments.timed import phase
+    from jaxobs.instruments.wrapper import instrument, jit
+    from jaxobs.instruments.wsgi_middleware import wsgi
+    from jaxobs.session.lifecycle import install, serve, snapshot, start, uninstall
+    from jaxobs.session.server import Handle
 
 __all__ = [
     "Capture",
@@ -47,6 +48,7 @@ __all__ = [
     "capture",
     "collector",
     "data",
+    "engine",
     "install",
     "instrument",
     "jit",
@@ -70,34 +72,39 @@ def collector() -> SnapshotCollector:
     registry = prometheus_client.CollectorRegistry()
     registry.register(jaxobs.collector())
     """
-    from jaxobs.exposition import SnapshotCollector
-    from jaxobs.store import current
+    from jaxobs.exporters.forms.exposition import SnapshotCollector
+    from jaxobs.state.store import current
 
     return SnapshotCollector(current())
 
 
 _HOMES = {
-    **dict.fromkeys(("Capture", "capture"), "capturing"),
-    "Handle": "server",
-    "Snapshot": "facts",
-    **dict.fromkeys(("install", "serve", "snapshot", "start", "uninstall"), "session"),
-    **dict.fromkeys(("instrument", "jit"), "wrapper"),
-    **dict.fromkeys(("step", "steps"), "stepping"),
-    "data": "inputs",
-    "watch": "nonfinite",
-    "phase": "timed",
-    "request": "requests",
-    "asgi": "asgi_middleware",
-    "wsgi": "wsgi_middleware",
-    **dict.fromkeys(("Signature", "warmup"), "warming"),
+    **dict.fromkeys(("Capture", "capture"), "actions.capturing"),
+    "Handle": "session.server",
+    "Snapshot": "facts.snapshot",
+    **dict.fromkeys(("install", "serve", "snapshot", "start", "uninstall"), "session.lifecycle"),
+    **dict.fromkeys(("instrument", "jit"), "instruments.wrapper"),
+    **dict.fromkeys(("step", "steps"), "instruments.stepping"),
+    "data": "instruments.inputs",
+    "watch": "instruments.nonfinite",
+    "phase": "instruments.timed",
+    "request": "instruments.requests",
+    "engine": "instruments.engines",
+    "asgi": "instruments.asgi_middleware",
+    "wsgi": "instruments.wsgi_middleware",
+    **dict.fromkeys(("Signature", "warmup"), "compile_cache.warming"),
+    # For `%load_ext jaxobs`, which looks for these names; not for anybody else.
+    **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "session.notebook"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'jaxobs' has no attribute {name!r}")
     import importlib
 
+    if name == "testing":  # `import jaxobs` is enough for `jaxobs.testing.max_compiles`
+        return importlib.import_module("jaxobs.testing")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'jaxobs' has no attribute {name!r}")
     found = globals()[name] = getattr(importlib.import_module(f"jaxobs.{_HOMES[name]}"), name)
     return found
 

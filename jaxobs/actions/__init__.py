@@ -1,11 +1,13 @@
-"""What a process can be asked to do: one file for each action, found by the folder (see `jaxobs.action_types`)."""
+"""What a process can be asked to do: one file for each action, found by the folder (see `capturing.action_types`)."""
 
 from __future__ import annotations
 
 import functools
 from types import ModuleType
 
-from jaxobs import discovery
+from jaxobs.base import discovery
+
+EACH_HAS = ("NAME", "ABOUT", "PARAMETERS", "WAITED_FOR", "run")
 
 
 @functools.cache

@@ -7,16 +7,19 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
-from jaxobs import internals, moment, report_text
-from jaxobs.action_types import Job, Outcome, Refused
-from jaxobs.facts import Account, ArrayGroup, DeviceMemory, account, timestamp
-from jaxobs.guard import guarded
-from jaxobs.oom_texts import human
-from jaxobs.store import Store
+from jaxobs import internals
+from jaxobs.actions.capturing.action_types import Job, Outcome, Refused
+from jaxobs.base.guard import guarded
+from jaxobs.facts.events import timestamp
+from jaxobs.facts.memory import Account, ArrayGroup, DeviceMemory, account
+from jaxobs.recorder import moment, report_text
+from jaxobs.recorder.oom_texts import human
+from jaxobs.state.store import Store
 
 NAME = "memory"
 ABOUT = (
-    "What holds the memory of JAX's default backend: each live buffer and program with the Python stack that made it."
+    "A profile of what holds the memory of JAX's default backend: each live buffer and program with "
+    "the Python stack that allocated it."
 )
 PARAMETERS = ()
 WAITED_FOR = True
@@ -38,7 +41,7 @@ def run(job: Job) -> Outcome:
     profile = jax.profiler.device_memory_profile()
     if len(profile) > job.most_bytes:
         raise Refused(
-            f"The profile has {human(len(profile))}, and {human(job.most_bytes)} are left of `capture_max_bytes`. "
+            f"The profile has {human(len(profile))}, but only {human(job.most_bytes)} are left of `capture_max_bytes`. "
             "Remove captures that are no longer needed, or raise the setting."
         )
     with open(os.path.join(job.folder, PROFILE), "xb") as file:
@@ -88,7 +91,7 @@ def _account(device: str, parts: Account) -> str:
 def _group(group: ArrayGroup) -> str:
     where = f"on {len(group.bytes_per_device)} devices" if len(group.bytes_per_device) > 1 else ""
     kind = group.memory_kind if group.memory_kind not in (None, "device") else ""
-    made = f"made at {', '.join(list(group.call_sites)[:MOST_SITES])}" if group.call_sites else ""
+    made = f"created at {', '.join(list(group.call_sites)[:MOST_SITES])}" if group.call_sites else ""
     shape = f"{group.dtype}[{','.join(map(str, group.shape))}]"
     parts = [f"{human(group.bytes):>10} {group.count:>7,} x {shape}", group.sharding, where, kind, made]
     return "  ".join(part for part in parts if part)

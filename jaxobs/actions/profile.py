@@ -13,30 +13,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.action_types import Job, Outcome, Parameter, Refused
-from jaxobs.errors import ParameterError
-from jaxobs.guard import guarded
-from jaxobs.loops import Loops
-from jaxobs.store import Store
+from jaxobs.actions.capturing.action_types import Job, Outcome, Parameter, Refused
+from jaxobs.base.errors import ParameterError
+from jaxobs.base.guard import guarded
+from jaxobs.state.loops import Loops
+from jaxobs.state.store import Store
 
 NAME = "profile"
 ABOUT = "A trace of what host and devices do in the next steps, for XProf, TensorBoard or Perfetto."
 PARAMETERS = (
     Parameter(
-        "steps", int, 5, "Steps to trace: of one loop (`jaxobs.step`), else calls of one instrumented function.",
+        "steps", int, 5, ("Steps to trace: of one loop (`jaxobs.step`), otherwise calls of one "
+                         "instrumented function."),
         least=1, most=1000,
     ),
     Parameter(
         "function", str, None,
-        "Loop whose steps count, where there are any, else the instrumented function whose calls are the steps; unless "
-        "given, the one that goes on most.",
+        "Loop whose steps count, if there are loops, otherwise the instrumented function whose calls "
+        "are the steps; by default the most active one.",
     ),
     Parameter(
         "seconds", float, None,
-        "Seconds after which the trace ends at the latest; unless given, 30, or 5 where no function is instrumented.",
+        "Seconds after which the trace ends at the latest; by default 30, or 5 if no function is instrumented.",
         least=0.01, most=600,
     ),
-    Parameter("python", bool, False, "Whether Python calls are traced as well, which slows the program down."),
+    Parameter("python", bool, False, "Whether Python calls are traced too, which slows the program down."),
 )  # fmt: skip
 WAITED_FOR = False
 
@@ -61,10 +62,14 @@ def check(store: Store, values: Mapping[str, Any]) -> None:
     """
     function, known = values["function"], sorted(steps_made(store))
     if function is not None and function not in known and store.part(Loops).any:
-        raise ParameterError(f"`function` is {function!r:.200}, which is no loop here. Loops: {', '.join(known)}.")
+        raise ParameterError(
+            f"`function` is {function!r:.200}, which is not a known loop. Known loops: {', '.join(known)}."
+        )
     if function is not None and function not in known:
         listed = ", ".join(known[:_MOST_NAMED]) or "none, see `jaxobs.jit`, `jaxobs.instrument` and `--instrument`"
-        raise ParameterError(f"`function` is {function!r:.200}, which is not instrumented. Instrumented: {listed}.")
+        raise ParameterError(
+            f"`function` is {function!r:.200}, which is not instrumented. Instrumented functions: {listed}."
+        )
 
 
 def run(job: Job) -> Outcome:
@@ -99,8 +104,8 @@ def _start(job: Job) -> Any:
         if internals.running_trace() is None:
             raise
         raise Refused(
-            "The program has a trace of its own running (`jax.profiler`), and JAX runs one at a time. "
-            "Ask again when it has ended."
+            "The program's own trace is running (`jax.profiler`), and JAX allows one at a time. Try "
+            "again when it has ended."
         ) from None
     return internals.running_trace()
 
@@ -146,10 +151,12 @@ def _told(job: Job, made: int, function: str | None, seconds: float, ended_here:
     wanted = job.values["steps"]
     steps = f"{made} step{'s' * (made != 1)}" + (f" of `{function}`" if function is not None and made else "")
     if not ended_here:
-        return f"The program ended the trace itself, after {steps} at the most."
+        return f"The program ended the trace itself, after at most {steps}."
     if made >= wanted:
         return f"{steps} in {seconds:.3g} s."
     if function is None:
-        return f"{seconds:.3g} s; no step was counted: no function is instrumented (`jaxobs.jit`, `--instrument`)."
-    why = "it was stopped" if job.stopping.is_set() else "its time was over"
+        return (
+            f"{seconds:.3g} s; no step was counted, because no function is instrumented (`jaxobs.jit`, `--instrument`)."
+        )
+    why = "it was stopped" if job.stopping.is_set() else "its time was up"
     return f"{steps} of {wanted} in {seconds:.3g} s, when {why}."

@@ -2,7 +2,7 @@
 
 A command has `HELP` (one line), `configure(parser)` and `run(args)`, which returns the exit code, or a function that
 is called for it once the command line is out of the way. It may have `parse(parser, arguments)`, in place of
-argparse's own.
+argparse's own, and `SUBCOMMANDS`, the package of its subcommands.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import dataclasses
 import importlib
 import importlib.util
 import os
-import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Never
 
-from jaxobs import config, discovery
-from jaxobs.config import Settings
-from jaxobs.errors import JaxobsError
-from jaxobs.version import __version__
+from jaxobs.base import config, discovery
+from jaxobs.base.config import Settings
+from jaxobs.base.errors import JaxobsError
+from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.version import __version__
+
+EACH_HAS = ("HELP", "configure", "run")
 
 FINE, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -34,7 +36,7 @@ examples:
   jaxobs explain events.jsonl            what compiled and why, with findings and advice
   jaxobs report events.jsonl             the same and memory over time, as one HTML file
 
-`jaxobs COMMAND --help` tells more. Exit codes: 0 fine, 1 findings, 2 usage."""
+Run `jaxobs COMMAND --help` for details. Exit codes: 0 fine, 1 findings, 2 usage."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,28 +72,42 @@ def _run_command(arguments: list[str]) -> int | Callable[[], int]:
     if arguments[0] in ("-V", "--version"):
         print(f"jaxobs {__version__}")
         return FINE
-    command = _command(arguments[0])
-    parser = argparse.ArgumentParser(
-        prog=f"jaxobs {arguments[0]}",
-        description=_sentence(command.HELP),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    command.configure(parser)
-    parse = getattr(command, "parse", argparse.ArgumentParser.parse_args)
-    outcome: int | Callable[[], int] = command.run(parse(parser, arguments[1:]))
+    command, args = parse(arguments)
+    outcome: int | Callable[[], int] = command.run(args)
     return outcome
+
+
+def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
+    """The command that a command line names, and its arguments. Nothing is run.
+
+    Raises:
+      JaxobsError: there is no such command.
+      SystemExit: the arguments do not fit it; argparse has printed why.
+    """
+    command = _command(arguments[0])
+    parser = Parser(f"jaxobs {arguments[0]}", command.HELP)
+    command.configure(parser)
+    own: Callable[[Parser, Sequence[str]], argparse.Namespace] = getattr(command, "parse", Parser.parse_args)
+    return command, own(parser, arguments[1:])
 
 
 def _command(name: str) -> ModuleType:
     """The module of one command; others are not imported, so that none can be in the way of it."""
     if name not in (names := _names()):
-        raise JaxobsError(f"Unknown command `{name}`. Known commands: {', '.join(names)}. Try: jaxobs --help")
+        raise JaxobsError(_no_such_command(name, names))
     return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
+def _no_such_command(name: str, names: Sequence[str]) -> str:
+    if name.startswith("-"):
+        meant = did_you_mean(name, ("--help", "--version"))
+        return f"Unknown option `{name}`. {meant}Options of a command come after it: jaxobs COMMAND [options]"
+    meant = f"Did you mean `jaxobs run {name}`? " if name.endswith(".py") else did_you_mean(name, names)
+    return f"Unknown command `{name}`. {meant}Known commands: {', '.join(names)}. Try: jaxobs --help"
+
+
 def _names() -> list[str]:
-    return sorted(info.name.replace("_", "-") for info in pkgutil.iter_modules(__path__))
+    return [name.replace("_", "-") for name in discovery.names(__name__)]
 
 
 def _overview() -> str:
@@ -105,7 +121,7 @@ def _overview() -> str:
             *(f"  {name:<{width}}  {text}" for name, text in helps.items()),
             "",
             "options:",
-            "  -h, --help     print this",
+            "  -h, --help     print this help",
             "  -V, --version  print the version\n",
             _EXAMPLES,
         )
@@ -116,16 +132,52 @@ def _name(module: ModuleType) -> str:
     return module.__name__.rpartition(".")[2].replace("_", "-")
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+class Parser(argparse.ArgumentParser):
+    """The parser of one command, which says what a misspelt option or choice may have meant."""
+
+    def __init__(self, prog: str, about: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=f"{about[:1].upper()}{about[1:].rstrip('.')}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def parse_args(self, args: Sequence[str], namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse has it, but an option that is unknown is named before anything that is missing."""
+        end = list(args).index("--") if "--" in args else len(args)
+        known = self._option_string_actions
+        unknown = [each for each in args[:end] if each.startswith("--") and each.partition("=")[0] not in known]
+        if unknown:
+            self._refuse(unknown)
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._refuse(unknown)
+        return found
+
+    def _refuse(self, unknown: Sequence[str]) -> Never:
+        known = self._option_string_actions
+        options = (each.partition("=")[0] for each in unknown if each.startswith("-"))
+        meant = "".join(did_you_mean(each, known) for each in options)
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{'. ' if meant else ''}{meant.rstrip()}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            meant = did_you_mean(str(value), map(str, action.choices or ())).rstrip()
+            error.message += f". {meant}" if meant else ""
+            raise
 
 
 # ---------------------------------------------------------------------------------------------- settings as flags
 
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
-    """Adds a flag for each named setting, with the type, the default and the sentence it has in `jaxobs.config`."""
-    group = parser.add_argument_group("settings", "Each has an environment variable too; the flag wins.")
+    """Adds a flag for each named setting, with the type, the default and the sentence it has in `base.config`."""
+    group = parser.add_argument_group(
+        "settings", "Each option has an environment variable too; the option overrides it."
+    )
     fields = {each.name: each for each in dataclasses.fields(Settings)}
     for name in names:
         each = fields[name]
@@ -133,7 +185,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
 
 
 def given_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings among the arguments that were given, as keywords for `jaxobs.session.install`."""
+    """The settings among the arguments that were given, as keywords for `jaxobs.session.lifecycle.install`."""
     named = {name: getattr(args, name, None) for name in config.names()}
     return {name: value for name, value in named.items() if value is not None}
 

@@ -1,20 +1,22 @@
 """`jaxobs cache`: looks at a persistent compilation cache, tries it, fills it.
 
-Each module in `jaxobs.cache_commands` is a subcommand, found by its name, with the `HELP`, `configure` and `run` that
-a command has.
+Each module in `jaxobs.compile_cache.commands` is a subcommand, found by its name, with the `HELP`, `configure` and
+`run` that a command has.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-from jaxobs import cache_commands
+from jaxobs.base import discovery
+from jaxobs.cli import Parser
+from jaxobs.compile_cache import commands as cache_commands
 
-HELP = "inspect, verify or warm a persistent compilation cache"
+SUBCOMMANDS = cache_commands.__name__
+HELP = "inspect, verify or warm a persistent cache"
 
 _EXAMPLES = """\
 examples:
@@ -39,14 +41,9 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
         parser.epilog = "\n".join(("subcommands:", *lines, "", _EXAMPLES))
     chosen = parser.parse_args(list(arguments[:1]))
     command = _module(chosen.subcommand)
-    own = argparse.ArgumentParser(
-        prog=f"{parser.prog} {chosen.subcommand}",
-        description=f"{command.HELP[:1].upper()}{command.HELP[1:].rstrip('.')}.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    own = Parser(f"{parser.prog} {chosen.subcommand}", command.HELP)
     command.configure(own)
-    own_parse = getattr(command, "parse", argparse.ArgumentParser.parse_args)
+    own_parse = getattr(command, "parse", Parser.parse_args)
     args: argparse.Namespace = own_parse(own, list(arguments[1:]))
     args.subcommand = chosen.subcommand
     return args
@@ -59,8 +56,8 @@ def run(args: argparse.Namespace) -> int | Callable[[], int]:
 
 
 def _names() -> list[str]:
-    return sorted(info.name.replace("_", "-") for info in pkgutil.iter_modules(cache_commands.__path__))
+    return [name.replace("_", "-") for name in discovery.names(SUBCOMMANDS)]
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"{cache_commands.__name__}.{name.replace('-', '_')}")
+    return importlib.import_module(f"{SUBCOMMANDS}.{name.replace('-', '_')}")

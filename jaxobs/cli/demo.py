@@ -10,13 +10,15 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jaxobs import config, session, store
+from jaxobs.base import config
+from jaxobs.base.errors import MissingExtraError, PortTakenError, SettingError
 from jaxobs.cli import add_settings, given_settings
-from jaxobs.client import DEFAULT_URL
 from jaxobs.demo import local_prometheus
 from jaxobs.demo.interruption import Interruption
-from jaxobs.errors import MissingExtraError, PortTakenError, SettingError
-from jaxobs.server import Handle
+from jaxobs.session import lifecycle
+from jaxobs.session.server import Handle
+from jaxobs.state import store
+from jaxobs.views.client import DEFAULT_URL
 
 if TYPE_CHECKING:
     from jaxobs.demo.story import Story
@@ -26,6 +28,8 @@ HELP = "train on handwritten digits, with typical mistakes, and watch what jaxob
 
 DEFAULT_MINUTES = 5.0
 GRAPH = "jax_compilations_total"
+SAMPLE_INTERVAL = 1.0
+"""Seconds: more often than by default, so that a run of some minutes shows a leak."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +50,7 @@ def _minutes(text: str) -> float:
     except ValueError:
         minutes = float("nan")
     if not 0 < minutes <= 24 * 60:
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of minutes above 0, up to 1440")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of minutes above 0, up to 1440")
     return minutes
 
 
@@ -82,13 +86,14 @@ def _start(settings: dict[str, Any]) -> Handle:
     if config.disabled():
         raise SettingError("`JAXOBS_DISABLED` is set, so the demo has nothing to show. Unset it and try again.")
     store.current().program = "jaxobs demo"
+    lifecycle.install(**{"sample_interval": SAMPLE_INTERVAL} | settings)
     try:
-        endpoint = session.start(**settings)
+        endpoint = lifecycle.serve(port=settings.get("port"), addr=settings.get("addr"))
     except PortTakenError:
         if settings.get("port") is not None or os.environ.get("JAXOBS_PORT"):
             raise
-        endpoint = session.serve(port=0, addr=settings.get("addr"))
-    assert endpoint is not None, "start() gives an endpoint unless jaxobs is disabled"
+        endpoint = lifecycle.serve(port=0, addr=settings.get("addr"))
+    assert endpoint is not None, "serve() gives an endpoint unless jaxobs is disabled"
     return endpoint
 
 
@@ -109,10 +114,11 @@ def _train(
     interruption.defer = True
     story = Story(teller, None if args.once else args.minutes, lambda: interruption.number is not None)
     _open(teller, args)
+    _give_peak(teller, given_settings(args))
     story.run()
     _close(teller, story, interruption)
     if interruption.number == signal.SIGTERM:
-        session.finish("signal", "SIGTERM")
+        lifecycle.finish("signal", "SIGTERM")
         return 128 + signal.SIGTERM
     return 1 if args.once and not _all_as_expected(story) else 0
 
@@ -134,10 +140,23 @@ def _open(teller: Teller, args: argparse.Namespace) -> None:
     teller.line()
 
 
+def _give_peak(teller: Teller, settings: dict[str, Any]) -> None:
+    """Of a CPU no data sheet tells a peak: for an MFU it is measured."""
+    import jax
+
+    from jaxobs.demo import training
+
+    if jax.default_backend() == "cpu":
+        peak = training.measured_flops()
+        lifecycle.install(**{"sample_interval": SAMPLE_INTERVAL, "peak_flops": peak} | settings)
+        teller.line((f"  MFU is against {peak / 1e9:,.0f} GFLOP/s, measured with a product of matrices.", "dim"))
+        teller.line()
+
+
 def _close(teller: Teller, story: Story, interruption: Interruption) -> None:
     if interruption.number is not None:
         teller.line(("Interrupted.", "warn"))
-    teller.summary(session.snapshot(), story.seen, story.seconds)
+    teller.summary(lifecycle.snapshot(), story.seen, story.seconds)
     teller.paragraph(f"It reads {story.accuracy:.1%} of the digits that it was not trained on.", indent=1)
 
 

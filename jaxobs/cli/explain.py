@@ -10,12 +10,21 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from jaxobs import client, story, terminal
-from jaxobs.errors import JaxobsError, MissingExtraError
-from jaxobs.facts import CacheLookup, Compilation, Error, Manifest, NonFinite, OutOfMemory, as_event, plain
-from jaxobs.story import Story
+from jaxobs.base.errors import JaxobsError, MissingExtraError
+from jaxobs.base.suggestions import did_you_mean
+from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.errors import Error
+from jaxobs.facts.events import as_event, plain
+from jaxobs.facts.numbers import NonFinite
+from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.process import Manifest
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.verdicts import VERDICTS
+from jaxobs.views import client, report, story, terminal
+from jaxobs.views.story import Story
 
-HELP = "say what a process compiled and why, with findings and advice; from its address or its event log"
+HELP = "explain what a process compiled and why, with advice, from its address or event log"
 
 FINE, FINDINGS = 0, 1
 
@@ -32,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "source", metavar="URL|EVENTLOG",
         help="address of the endpoint (9464, localhost:9464, http://host:9464) or a file that --event-log wrote",
     )  # fmt: skip
-    parser.add_argument("--function", metavar="F", help="only this one: its `module.qualname` or the end of it")
+    parser.add_argument("--function", metavar="F", help="only this function: its `module.qualname` or the end of it")
     parser.add_argument("--json", action="store_true", help="print one JSON object: functions and findings")
 
 
@@ -43,17 +52,22 @@ def run(args: argparse.Namespace) -> int:
       JaxobsError: the log cannot be read, nothing answers at the address, or nothing of that name was compiled.
     """
     processes, notes = _read(args.source)
-    stories = [story.tell(each, args.function) for each in processes]
+    stories = [story.tell(each, args.function, snapshot) for each, snapshot in processes]
     if args.function is not None and not any(each.functions for each in stories):
-        raise _unknown(args.function, processes)
+        raise _unknown(args.function, [each for each, _ in processes])
     if args.json:
+        for note in notes:
+            print(f"jaxobs: {note}", file=sys.stderr)
         print(json.dumps(as_json(stories), indent=2, allow_nan=False))
     else:
         _print(stories, args.source, notes, all_of=args.function is not None)
     return FINDINGS if any(finding.ended is None for each in stories for finding in each.findings) else FINE
 
 
-def _read(source: str) -> tuple[Sequence[story.ProcessEvents], list[str]]:
+_Process = tuple[story.ProcessEvents, Snapshot | None]
+
+
+def _read(source: str) -> tuple[Sequence[_Process], list[str]]:
     """The processes behind an address or in a file, and sentences about what could not be read."""
     if os.path.exists(source) or not _ADDRESS.match(source):
         try:
@@ -62,18 +76,23 @@ def _read(source: str) -> tuple[Sequence[story.ProcessEvents], list[str]]:
             if os.path.exists(source):
                 raise
             raise story.EventLogError(f"{error} Or give the address of a running process, such as 9464.") from None
-        return log.processes, _torn(log.torn)
+        return _with_snapshots(source, log), [note] if (note := log.damage.sentence()) else []
     return [_ask(client.endpoint_url(source))], []
 
 
-def _torn(lines: Sequence[int]) -> list[str]:
-    if not lines:
-        return []
-    first = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
-    return [f"Passed over {len(lines)} half-written {'line' if len(lines) == 1 else 'lines'} (line {first})."]
+def _with_snapshots(source: str, log: story.Log) -> list[_Process]:
+    """Each process with how it was at its end; of very many only the first have that."""
+    known: dict[tuple[int, int], list[report.Recording]] = {}
+    for recording in report.read(source).recordings:
+        known.setdefault((recording.process_index, recording.pid), []).append(recording)
+    found: list[_Process] = []
+    for process in log.processes:
+        recordings = known.get((process.process_index, process.pid))
+        found.append((process, recordings.pop(0).snapshot() if recordings else None))
+    return found
 
 
-def _ask(url: str) -> story.ProcessEvents:
+def _ask(url: str) -> _Process:
     """What a running process tells of itself."""
     snapshot = client.fetch_snapshot(url)
     process = story.ProcessEvents(snapshot.process.process_index, snapshot.process.pid)
@@ -92,7 +111,7 @@ def _ask(url: str) -> story.ProcessEvents:
         process.out_of_memory += [each for each in page.events if isinstance(each, OutOfMemory)]
         process.nonfinite += [each for each in page.events if isinstance(each, NonFinite)]
         process.errors += [each for each in page.events if isinstance(each, Error)]
-    return process
+    return process, snapshot
 
 
 def _unknown(function: str, processes: Sequence[story.ProcessEvents]) -> UnknownFunctionError:
@@ -100,9 +119,16 @@ def _unknown(function: str, processes: Sequence[story.ProcessEvents]) -> Unknown
     names = list(dict.fromkeys(row.name for each in stories for row in each.functions))
     some = ", ".join(f"`{name}`" for name in names[:10]) + (", ..." if len(names) > 10 else "")
     return UnknownFunctionError(
-        f"Nothing was compiled for a function `{function}`. Compiled were: {some or 'none at all'}. Give one of these, "
-        f"or the end of its name."
+        f"Nothing was compiled for a function `{function}`. {_meant(function, names)}Compiled functions: "
+        f"{some or 'none'}. Give one of these, or the end of its name."
     )
+
+
+def _meant(function: str, names: Sequence[str]) -> str:
+    """Compared with the end of each name that has as many parts: `trian_step` is nearer to `train_step` than to
+    `__main__.train_step`."""
+    parts = function.count(".") + 1
+    return did_you_mean(function, [".".join(name.split(".")[-parts:]) for name in names])
 
 
 # ------------------------------------------------------------------------------------------------------- output
@@ -132,17 +158,25 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
         for row in each.functions
     ]
     findings = [
-        as_event(finding) | {"process_index": each.process.process_index, "pid": each.process.pid}
+        as_event(finding)
+        | {"process_index": each.process.process_index, "pid": each.process.pid}
+        | (plain(entries[finding.id]) if finding.id in entries else {"caused_by": None})
         for each in stories
+        for entries in [{entry.id: entry for entry in each.verdict.findings}]
         for finding in each.findings
     ]
+    worst = min(stories, key=lambda each: VERDICTS.index(each.verdict.verdict), default=None)
+    judged = (
+        {"verdict": worst.verdict.verdict, "headline": worst.verdict.headline} if worst is not None
+        else {"verdict": "fine", "headline": "Nothing to mend: nothing has compiled."}
+    )  # fmt: skip
     ends = [
         as_event(event)
         for each in stories
         for event in (*each.process.out_of_memory, *each.process.errors, each.process.exit)
         if event is not None
     ]
-    body: dict[str, Any] = plain({"functions": functions, "findings": findings, "ends": ends})
+    body: dict[str, Any] = plain(judged | {"findings": findings, "functions": functions, "ends": ends})
     return body
 
 

@@ -8,29 +8,31 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxobs import alerting, generate, openslo, site
-from jaxobs.errors import SettingError
-from jaxobs.site import Site
+from jaxobs.base.errors import SettingError
+from jaxobs.monitoring import alerting, generate, openslo, site
+from jaxobs.monitoring.site import Site
 
-HELP = "write dashboards, alerts, runbooks, manifests and reference pages, or check that they are fresh"
+HELP = "write dashboards, alerts, runbooks, manifests and reference pages, or check them"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("kind", choices=["all", *generate.kinds()], help="what to generate")
-    parser.add_argument("--site", type=Path, metavar="FILE", help="TOML or YAML with what is different here")
+    parser.add_argument(
+        "--site", type=Path, metavar="FILE", help="site file (TOML or YAML) with your site's differences"
+    )
     parser.add_argument("--job", metavar="REGEX", help="only targets whose label `job` matches")
     parser.add_argument(
         "--matcher", action="append", default=[], metavar="LABEL=VALUE", help="only targets with this label; repeatable"
     )
     parser.add_argument("--function", action="append", default=[], metavar="REGEX", help="only these; repeatable")
     parser.add_argument(
-        "--slos", type=Path, metavar="FILE", help="OpenSLO file with objectives beside the built-in ones"
+        "--slos", type=Path, metavar="FILE", help="OpenSLO file with objectives in addition to the built-in ones"
     )
-    parser.add_argument("--runbook-url", metavar="URL", help="where the runbooks will be")
-    parser.add_argument("--grafana-url", metavar="URL", help="where Grafana is")
-    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="write into this folder")
-    parser.add_argument("--check", action="store_true", help="write nothing; name what is stale and exit with 1")
+    parser.add_argument("--runbook-url", metavar="URL", help="address where the runbooks will be")
+    parser.add_argument("--grafana-url", metavar="URL", help="address of Grafana")
+    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="write into this directory")
+    parser.add_argument("--check", action="store_true", help="write nothing; list what is out of date and exit with 1")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     stale = generate.stale(wanted, args.out)
     if stale:
-        print(f"{len(stale)} of {len(wanted)} generated files are stale:", *stale, sep="\n  ", file=sys.stderr)
-        print(f"Write them anew with: jaxobs generate {args.kind}", file=sys.stderr)
+        print(f"{len(stale)} of {len(wanted)} generated files are out of date:", *stale, sep="\n  ", file=sys.stderr)
+        print(f"Update them with: jaxobs generate {args.kind}", file=sys.stderr)
         return 1
-    print(f"{len(wanted)} generated files are fresh")
+    print(f"{len(wanted)} generated files are up to date")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -10,10 +11,12 @@ import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from jaxobs import report
-from jaxobs.errors import JaxobsError
+from jaxobs.base import private_files
+from jaxobs.base.errors import JaxobsError
+from jaxobs.facts.events import plain
+from jaxobs.views import report
 
 HELP = "make one self-contained HTML file of an event log: compilations, findings, memory over time"
 
@@ -30,15 +33,21 @@ class ReportError(JaxobsError, OSError):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("log", metavar="EVENTLOG", help="a file that --event-log wrote, also of a run that goes on")
+    parser.add_argument(
+        "log", metavar="EVENTLOG", help="a file that --event-log wrote, even of a run that is still going"
+    )
     parser.add_argument(
         "--out", metavar="FILE",
-        help="where to write it, `-` for the standard output (default: beside the log, with the ending .html)",
+        help="where to write it, `-` for standard output (default: next to the log, with the ending .html)",
     )  # fmt: skip
     parser.add_argument(
         "--process", type=int, metavar="N", help="only the process with this JAX process index, or with this pid"
     )
-    parser.add_argument("--open", action="store_true", help="show it in the web browser")
+    parser.add_argument(
+        "--json", action="store_true",
+        help="print one JSON object: where the report is, and each process with its verdict",
+    )  # fmt: skip
+    parser.add_argument("--open", action="store_true", help="open it in the web browser")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,18 +56,27 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       JaxobsError: the log cannot be read, has no such process, or the report cannot be written.
     """
+    if args.json and args.out == STDOUT:
+        raise ReportError(
+            "`--json` and `--out -` would both write to the standard output. Name a file with --out FILE."
+        )
     progress = Progress(args.log)
     made = report.read(args.log, args.process, progress)
     progress.end()
     if args.out == STDOUT:
         report.write(made, sys.stdout.buffer)
+        for note in made.notes:
+            print(f"jaxobs: {note}", file=sys.stderr)
         return FINE
     out = Path(args.out) if args.out else default_path(args.log)
     size = _write(out, args.log, lambda file: report.write(made, file))
-    print(out)
-    print(_summary(made, size))
-    for note in made.notes:
-        print(note)
+    if args.json:
+        print(json.dumps(as_json(made, out, size), indent=2, allow_nan=False))
+    else:
+        print(out)
+        print(_summary(made, size))
+        for note in made.notes:
+            print(note)
     if args.open:
         webbrowser.open(out.absolute().as_uri())
     return FINE
@@ -76,7 +94,7 @@ def _write(out: Path, log: str, write: Callable[[BinaryIO], int]) -> int:
         raise ReportError(f"`--out {out}` is the event log itself. Name another file.")
     if out.exists() and not out.is_file():
         if out.is_dir():
-            raise ReportError(f"`--out {out}` is a folder. Name a file in it: --out {out / 'report.html'}")
+            raise ReportError(f"`--out {out}` is a directory. Name a file in it: --out {out / 'report.html'}")
         with out.open("wb") as stream:
             return write(stream)
     try:
@@ -84,7 +102,7 @@ def _write(out: Path, log: str, write: Callable[[BinaryIO], int]) -> int:
         try:
             with open(handle, "wb") as file:
                 size = write(file)
-            os.chmod(made, 0o666 & ~_umask())
+                private_files.replace_mode(file.fileno(), out)
             os.replace(made, out)
         except BaseException:
             os.unlink(made)
@@ -97,10 +115,22 @@ def _write(out: Path, log: str, write: Callable[[BinaryIO], int]) -> int:
     return size
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def as_json(made: report.Report, out: Path, size: int) -> dict[str, Any]:
+    """Where the report is, and what the event log says of each process."""
+    processes = []
+    for each in made.recordings:
+        verdict = each.snapshot().verdict
+        processes.append({
+            "process_index": each.process_index,
+            "pid": each.pid,
+            "compilations": each.compiled,
+            "seconds": each.seconds,
+            "findings": each.findings,
+            "verdict": None if verdict is None else verdict.verdict,
+            "headline": None if verdict is None else verdict.headline,
+        })  # fmt: skip
+    body: dict[str, Any] = plain({"report": str(out), "bytes": size, "processes": processes, "notes": made.notes})
+    return body
 
 
 def _summary(made: report.Report, size: int) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from jaxobs import config, script
+from jaxobs.base import config
+from jaxobs.base.config import Settings
+from jaxobs.base.errors import JaxobsError, PortTakenError
+from jaxobs.base.guard import guarded
 from jaxobs.cli import add_settings, given_settings
-from jaxobs.config import Settings
-from jaxobs.errors import JaxobsError, PortTakenError
-from jaxobs.guard import guarded
+from jaxobs.session import script
 
 HELP = "run a script or module under observation, unchanged"
 
@@ -22,16 +23,18 @@ _EXAMPLES = """\
 examples:
   jaxobs run train.py --steps 1000
   jaxobs run -m mypackage.train --steps 1000
+  generate_program | jaxobs run - --steps 1000
   jaxobs run --port 0 --event-log events.jsonl --metrics-file metrics.prom train.py
   jaxobs run --instrument train:train_step --instrument model:Model.predict train.py
 
-Options of jaxobs come before SCRIPT or -m MODULE; what follows is the script's.
+Put options of jaxobs before SCRIPT, -m MODULE or -; everything after belongs to the script. With -, the script is read
+from standard input, as with `python -`.
 The exit code is the script's. JAXOBS_DISABLED=1 runs the script and nothing else."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the options; what follows them is taken apart by `parse`."""
-    parser.usage = "jaxobs run [options] SCRIPT [ARGS]\n       jaxobs run [options] -m MODULE [ARGS]"
+    parser.usage = "\n       ".join(f"jaxobs run [options] {what} [ARGS]" for what in ("SCRIPT", "-m MODULE", "-"))
     parser.epilog = _EXAMPLES
     parser.add_argument("-m", metavar="MODULE", dest="module", help="run this module, as `python -m` does")
     parser.set_defaults(script=None, rest=[])
@@ -45,7 +48,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     args.rest = list(arguments[rest:])
     if args.module is None:
         if not args.rest:
-            parser.error("name a SCRIPT, or -m MODULE")
+            parser.error("name a SCRIPT, -m MODULE, or - for standard input")
         args.script = args.rest.pop(0)
     return args
 
@@ -77,7 +80,7 @@ def run(args: argparse.Namespace) -> int | Callable[[], int]:
     """
     if config.disabled():
         return partial(_run_script, args, None)
-    given = {**_own_defaults(), **given_settings(args)}
+    given = given_settings(args)
     settings = config.resolve(given)
     usage, compile_main = None, None
     with guarded("run"):
@@ -90,39 +93,43 @@ def run(args: argparse.Namespace) -> int | Callable[[], int]:
     return partial(_run_observed, args, compile_main)
 
 
-def _own_defaults() -> dict[str, Any]:
-    """Defaults that differ here, where the program tells of nothing by itself; variables win over them."""
-    return {} if os.environ.get(f"{config.PREFIX}FIND_LOOPS") else {"find_loops": True}
-
-
 def _observe(args: argparse.Namespace, settings: Settings, given: dict[str, Any]) -> script.Compile | None:
-    from jaxobs import instrumentation, session, store
+    from jaxobs.instruments import instrumentation
+    from jaxobs.session import children, lifecycle
+    from jaxobs.state import store
 
     compile_main = instrumentation.main_compiler(settings.instrument, _main_names(args))
-    store.current().program = args.module or os.path.basename(os.path.abspath(args.script))
-    session.install(**given)
+    store.current().program = _program(args)
+    lifecycle.install(**given)
+    children.observe({**given, "instrument": settings.instrument}, _program(args), _main_names(args))
     if settings.port:
         _serve(settings)
     return compile_main
+
+
+def _program(args: argparse.Namespace) -> str:
+    if args.module is not None:
+        return str(args.module)
+    return script.STANDARD_INPUT if args.script == "-" else os.path.basename(os.path.abspath(args.script))
 
 
 def _main_names(args: argparse.Namespace) -> list[str]:
     """What the main script is called when somebody imports it."""
     if args.module is not None:
         return [args.module, f"{args.module}.__main__"]
-    return [os.path.splitext(os.path.basename(args.script))[0]]
+    return [] if args.script == "-" else [os.path.splitext(os.path.basename(args.script))[0]]
 
 
 def _serve(settings: Settings) -> None:
-    from jaxobs import session
+    from jaxobs.session import lifecycle
 
     try:
-        handle = session.serve(port=settings.port, addr=settings.addr)
+        handle = lifecycle.serve(port=settings.port, addr=settings.addr)
     except PortTakenError as error:
         print(f"jaxobs: {error} The script runs without the endpoint.", file=sys.stderr)
     else:
         if handle is not None:
-            print(f"jaxobs: {handle.url}", file=sys.stderr)
+            lifecycle.tell(handle)
 
 
 # ------------------------------------------------------------------------------------------------- the script
@@ -142,7 +149,8 @@ def _run_observed(args: argparse.Namespace, compile_main: script.Compile | None)
 
 def _uncaught(error: BaseException) -> None:
     """Tells of it at once: the interpreter may still wait for threads before it comes to the exit handlers."""
-    from jaxobs import flight_recorder, store
+    from jaxobs.recorder import flight_recorder
+    from jaxobs.state import store
 
     with guarded("run.uncaught"):
         flight_recorder.of(store.current()).uncaught(error, ending=True)
@@ -151,6 +159,8 @@ def _uncaught(error: BaseException) -> None:
 def _run_script(args: argparse.Namespace, compile_main: script.Compile | None) -> int:
     if args.module is not None:
         script.run_module(args.module, args.rest, compile_main)
+    elif args.script == "-":
+        script.run_standard_input(args.rest, compile_main)
     else:
         script.run_path(args.script, args.rest, compile_main)
     return 0
@@ -176,12 +186,13 @@ class _End:
 
     def tell(self) -> None:
         """Writes the last state and says what could not be instrumented; silent in a forked child."""
-        from jaxobs import instrumentation, session
+        from jaxobs.instruments import instrumentation
+        from jaxobs.session import lifecycle
 
         if os.getpid() != self._process:
             return
         with guarded("run.end"):
-            session.finish(self._reason, self._detail, self._code)
+            lifecycle.finish(self._reason, self._detail, self._code)
         with guarded("run.unmet"):
             for sentence in instrumentation.unmet():
                 print(f"jaxobs: {sentence}", file=sys.stderr)

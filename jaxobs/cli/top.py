@@ -5,40 +5,50 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import json
 import os
-import select
+import signal
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxobs import client, terminal
-from jaxobs.errors import JaxobsError, MissingExtraError
-from jaxobs.facts import CacheLookup, Compilation, Event, Snapshot
-from jaxobs.termination import ended_by_signals
+from jaxobs.base.errors import JaxobsError, MissingExtraError
+from jaxobs.facts.events import plain
+from jaxobs.session import endpoints
+from jaxobs.session.termination import ended_by_signals
+from jaxobs.views import client, terminal
+from jaxobs.views.top import Browser, Feed, Keys, Page, Process
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 HELP = "watch a running process in the terminal"
 
-KEPT = 300
-"""Recent compilations, and as many cache lookups, that the view holds."""
+_MOST_NAMED = 10
+
+_KEYS = """\
+keys: arrows, PgUp and PgDn move, Tab changes the view, Enter opens details, / filters, s sorts, m shows memory,
+p watches another process of this machine, ? lists all keys, q quits."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of `jaxobs top`."""
+    parser.epilog = _KEYS
     parser.add_argument(
-        "url", nargs="?", default=client.DEFAULT_URL, metavar="URL",
-        help="address of the endpoint: 9464, localhost:9464 or http://host:9464 (default: %(default)s)",
+        "url", nargs="?", metavar="URL",
+        help="address of the endpoint: 9464, localhost:9464 or http://host:9464 (default: the "
+             "process on this machine that serves one; if there are several, it asks)",
     )  # fmt: skip
     parser.add_argument(
         "--interval", type=_interval, default=1.0, metavar="SECONDS",
-        help="seconds between two looks at the process (default: %(default)g)",
+        help="seconds between two updates (default: %(default)g)",
     )  # fmt: skip
-    parser.add_argument("--once", action="store_true", help="print one snapshot and end")
+    parser.add_argument("--once", action="store_true", help="print one snapshot and exit")
+    parser.add_argument(
+        "--json", action="store_true", help="print one snapshot as a JSON object, with its verdict, and exit"
+    )
 
 
 def _interval(text: str) -> float:
@@ -47,7 +57,7 @@ def _interval(text: str) -> float:
     except ValueError:
         seconds = float("nan")
     if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of seconds between 0.1 and 3600")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of seconds between 0.1 and 3600")
     return seconds
 
 
@@ -57,7 +67,21 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       JaxobsError: nothing answers at the address, it is no jaxobs endpoint, or `rich` is missing.
     """
-    feed = Feed(client.endpoint_url(args.url), None if args.once else args.interval)
+    url = _found() if args.url is None else args.url
+    try:
+        return _show(url, args)
+    except client.EndpointUnreachableError as error:
+        others = [f"{each.url} ({each.program}, pid {each.pid})" for each in endpoints.running()[:_MOST_NAMED]]
+        if not others:
+            raise
+        raise JaxobsError(f"{error} Served on this machine: {', '.join(others)}.") from None
+
+
+def _show(url: str, args: argparse.Namespace) -> int:
+    if args.json:
+        print(json.dumps(plain(client.fetch_snapshot(client.endpoint_url(url))), indent=2, allow_nan=False))
+        return 0
+    feed = Feed(client.endpoint_url(url), None if args.once else args.interval)
     live = not args.once and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     console = terminal.make_console("jaxobs top") if live else None
     feed.look(first=True)
@@ -67,114 +91,29 @@ def run(args: argparse.Namespace) -> int:
     return _watch(feed, console)
 
 
-class Feed:
-    """What is known of the process: looks at it again and again, keeps the last values when it is gone."""
+def _found() -> str:
+    """The endpoint of this machine; of several the one that is chosen.
 
-    def __init__(self, url: str, interval: float | None) -> None:
-        self.connection = terminal.Connection(url=url, interval=interval)
-        self.version = 0
-        """Grows with every look."""
-        self._snapshot: Snapshot | None = None
-        self._taken = 0.0
-        self._rates: dict[str, float] = {}
-        self._compilations: deque[Compilation] = deque(maxlen=KEPT)
-        self._lookups: deque[CacheLookup] = deque(maxlen=KEPT)
-        self._next = self._next_lookup = 0
-        self._news_until = 0.0
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
-
-    def look(self, *, first: bool = False) -> None:
-        """Fetches once; the first failure is raised, a later one is kept for the view."""
-        url = self.connection.url
+    Raises:
+      JaxobsError: there are several, and nobody to ask.
+    """
+    found = endpoints.running()
+    if len(found) < 2:
+        return found[0].url if found else client.DEFAULT_URL
+    width = max(len(each.url) for each in found)
+    lines = [f"{each.url:<{width}}  {each.program}, pid {each.pid}" for each in found]
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        listed = "\n".join(f"  {line}" for line in lines)
+        raise JaxobsError(f"There are {len(found)} endpoints on this machine. Name one: jaxobs top URL\n{listed}")
+    for number, line in enumerate(lines, 1):
+        print(f"{number:>3}  {line}")
+    while True:
         try:
-            snapshot = client.fetch_snapshot(url)
-            again = self._snapshot is not None and _other_process(self._snapshot, snapshot)
-            page = client.fetch_events(url, since=0 if again else self._next, kind="compilation")
-            lookups = self._fetch_lookups(snapshot, again)
-        except JaxobsError as error:
-            if first:
-                raise
-            with self._lock:
-                since = self.connection.gone_since or time.time()
-                self.connection = dataclasses.replace(
-                    self.connection, gone_since=since, error=getattr(error, "brief", str(error))
-                )
-                self.version += 1
-            return
-        with self._lock:
-            self._take(snapshot, page, lookups, again)
-
-    def _fetch_lookups(self, snapshot: Snapshot, again: bool) -> Sequence[Event]:
-        """What the persistent cache was asked; after the compilations, for each lookup is told before its own."""
-        if not snapshot.cache.enabled:
-            return ()
-        since = 0 if again else self._next_lookup
-        page = client.fetch_events(self.connection.url, since=since, kind="cache_lookup")
-        self._next_lookup = page.next
-        return page.events
-
-    def _take(self, snapshot: Snapshot, page: client.EventPage, lookups: Sequence[Event], again: bool) -> None:
-        before, taken = self._snapshot, time.monotonic()
-        news = self.connection.news if taken < self._news_until else ""
-        if again:
-            news = f"The process was started again: pid {snapshot.process.pid}."
-            self._news_until = taken + 15
-            self._compilations.clear()
-            self._lookups.clear()
-            before = None
-        self._rates = _rates(before, snapshot)
-        self._compilations.extend(each for each in page.events if isinstance(each, Compilation))
-        self._lookups.extend(each for each in lookups if isinstance(each, CacheLookup))
-        self._snapshot, self._taken, self._next = snapshot, taken, page.next
-        self.connection = dataclasses.replace(self.connection, gone_since=None, error="", news=news)
-        self.version += 1
-
-    def view(self) -> terminal.Overview:
-        """What to show now."""
-        with self._lock:
-            assert self._snapshot is not None, "look() comes first"
-            gone = self.connection.gone_since is not None
-            return terminal.Overview(
-                snapshot=self._snapshot,
-                connection=self.connection,
-                compilations=tuple(self._compilations),
-                lookups=tuple(self._lookups),
-                rates={} if gone else dict(self._rates),
-                age=0.0 if gone else time.monotonic() - self._taken,
-            )
-
-    @contextlib.contextmanager
-    def running(self, interval: float) -> Iterator[None]:
-        """Looks every `interval` seconds in a thread of its own, so that a slow answer never delays a key."""
-
-        def loop() -> None:
-            while not self._stop.wait(interval):
-                self.look()
-
-        threading.Thread(target=loop, name="jaxobs-top", daemon=True).start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-
-
-def _other_process(before: Snapshot, now: Snapshot) -> bool:
-    return (before.process.pid, before.process.started, before.process.hostname) != (
-        now.process.pid, now.process.started, now.process.hostname,
-    )  # fmt: skip
-
-
-def _rates(before: Snapshot | None, now: Snapshot) -> dict[str, float]:
-    """Calls a second of each function between two snapshots of one process."""
-    if before is None or now.time <= before.time:
-        return {}
-    earlier = {each.name: each.calls for each in before.functions}
-    return {
-        each.name: max(each.calls - (earlier.get(each.name) or 0), 0) / (now.time - before.time)
-        for each in now.functions
-        if each.calls is not None
-    }
+            answer = input(f"Which one? [1-{len(found)}] ").strip()
+        except EOFError:
+            raise JaxobsError("None was selected. Name one: jaxobs top URL") from None
+        if answer.isdecimal() and 1 <= int(answer) <= len(found):
+            return found[int(answer) - 1].url
 
 
 def _print_once(feed: Feed) -> None:
@@ -197,54 +136,68 @@ def _watch(feed: Feed, console: Console) -> int:
     from rich.live import Live
 
     interval = feed.connection.interval or 1.0
+    browser = Browser(_processes)
+    feed.start(interval)
     with (
-        feed.running(interval),
         ended_by_signals(),
-        _Keys() as keys,
-        Live(terminal.Screen(feed.view(), fill=True), console=console, screen=True, auto_refresh=False) as live,
+        _suspension() as suspended,
+        Keys() as keys,
+        Live(Page(browser, feed.view()), console=console, screen=True, auto_refresh=False) as live,
     ):
         shown: tuple[Any, ...] = ()
-        memory = False
         try:
-            while (key := keys.pressed(0.1)) not in ("q", "Q", "\x03", "\x04"):
-                memory ^= key in ("m", "M")
-                # Drawn again when there is news, when the window changed, and each second for the clocks.
-                state = (feed.version, console.size, int(time.monotonic()), memory)
+            while not browser.done:
+                # Drawn again when there is news, at a key, when the window changed, and each second for the clocks.
+                state = (feed.version, feed.connection.url, browser.version, console.size, int(time.monotonic()))
                 if state != shown:
-                    view = dataclasses.replace(feed.view(), memory=memory)
-                    live.update(terminal.Screen(view, fill=True), refresh=True)
+                    live.update(Page(browser, feed.view()), refresh=True)
                     shown = state
+                for key in keys.pressed(0.1):
+                    browser.press(key)
+                if browser.wanted is not None:
+                    feed = _switched(feed, browser, interval)
+                if suspended.is_set():
+                    suspended.clear()
+                    live.stop()
+                    with keys.released():
+                        os.kill(os.getpid(), signal.SIGSTOP)
+                    live.start()
+                    shown = ()
         except KeyboardInterrupt:
             pass
+        finally:
+            feed.stop()
     return 0
 
 
-class _Keys:
-    """Single keys from the terminal, without an echo; where that cannot be had, only Ctrl-C ends the view."""
+@contextlib.contextmanager
+def _suspension() -> Iterator[threading.Event]:
+    """Is set by Ctrl-Z: the terminal has to be given back first, and taken again after `fg`."""
+    asked = threading.Event()
+    if not hasattr(signal, "SIGTSTP"):
+        yield asked
+        return
+    before = signal.signal(signal.SIGTSTP, lambda number, frame: asked.set())
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGTSTP, before)
 
-    def __enter__(self) -> _Keys:
-        self._saved: list[Any] | None = None
-        with contextlib.suppress(ImportError, OSError, ValueError):
-            import termios
-            import tty
 
-            self._input = sys.stdin.fileno()
-            self._saved = termios.tcgetattr(self._input)
-            tty.setcbreak(self._input)
-        return self
+def _switched(feed: Feed, browser: Browser, interval: float) -> Feed:
+    """The feed of the process that was chosen; the old one where that does not answer."""
+    url, browser.wanted = client.endpoint_url(browser.wanted or ""), None
+    chosen = Feed(url, interval)
+    try:
+        chosen.look(first=True)
+    except JaxobsError as error:
+        browser.connected(str(error))
+        return feed
+    feed.stop()
+    chosen.start(interval)
+    browser.connected()
+    return chosen
 
-    def __exit__(self, *_: object) -> None:
-        if self._saved is not None:
-            import termios
 
-            termios.tcsetattr(self._input, termios.TCSADRAIN, self._saved)
-
-    def pressed(self, timeout: float) -> str:
-        """The key pressed within `timeout` seconds, or an empty text."""
-        if self._saved is None:
-            time.sleep(timeout)
-            return ""
-        if not select.select([self._input], [], [], timeout)[0]:
-            return ""
-        # End of input (the terminal was closed) counts as Ctrl-D.
-        return os.read(self._input, 1).decode("latin-1") or "\x04"
+def _processes() -> Sequence[Process]:
+    return [Process(each.url, each.pid, each.program) for each in endpoints.running()]

@@ -12,8 +12,8 @@ from jaxobs.compile_cache import verdicts
 from jaxobs.compile_cache.events import Observation
 from jaxobs.compile_cache.trial import Run
 from jaxobs.compile_cache.verdicts import Verdict
-from jaxobs.facts import EAGER
-from jaxobs.terminal.text import duration, middle, safe, short
+from jaxobs.facts.compilations import EAGER
+from jaxobs.views.terminal.text import duration, middle, safe, short
 
 COLD, WARM = "cold", "warm"
 STEP = "time to first step"
@@ -46,8 +46,8 @@ class Comparison:
         foreign = verdicts.foreign_directories(self.seen.values(), cache)
         if foreign:
             self.problems.append(
-                f"The program set jax_compilation_cache_dir itself, to {', '.join(foreign)}: the fresh directory was "
-                "not used, so that this says nothing of a cold start. Let it take the directory from "
+                f"The program set jax_compilation_cache_dir itself, to {', '.join(foreign)}: the empty directory was "
+                "not used, so this says nothing about a cold start. Let the program take the directory from "
                 "JAX_COMPILATION_CACHE_DIR."
             )
             return
@@ -55,7 +55,7 @@ class Comparison:
             if verdict.fails(self.ignored):
                 name = "Single operations (<eager>)" if verdict.function == EAGER else f"`{verdict.function}`"
                 why = "; ".join(str(miss) for miss in verdict.misses)
-                self.problems.append(f"{name} compiled again in the warm run: {why}.")
+                self.problems.append(f"{name} was recompiled in the warm run: {why}.")
 
     # -------------------------------------------------------------------------------------------- as text
 
@@ -75,9 +75,9 @@ class Comparison:
 
     def _praise(self) -> str:
         if any(verdict.fails() for verdict in self.found):
-            return f"What was compiled again is excused by --ignore {' --ignore '.join(dict.fromkeys(self.ignored))}."
+            return f"Recompilations excused by --ignore {' --ignore '.join(dict.fromkeys(self.ignored))}."
         if any(verdict.verdict == verdicts.MISSED for verdict in self.found):
-            return "The warm start hits, but for single operations below the thresholds."
+            return "The warm start hits, except for single operations below the thresholds."
         return "The warm start hits."
 
     def _table(self) -> Iterator[str]:

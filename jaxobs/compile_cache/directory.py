@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxobs.cache_records import FILE as SIDECAR
+from jaxobs.base.errors import JaxobsError
 from jaxobs.compile_cache.entries import Reading, function_name, read
-from jaxobs.errors import JaxobsError
+from jaxobs.reasons.cache_records import FILE as SIDECAR
 
 ENTRY, ATIME, LOCK = "-cache", "-atime", ".lockfile"
 XLA = "xla_"
@@ -91,7 +91,7 @@ def local(given: str) -> Path:
     scheme, separator, rest = given.partition("://")
     if separator and scheme != "file":
         raise JaxobsError(
-            f"`{given}` is no directory of this machine. Copy the cache here first, for example with "
+            f"`{given}` is not a directory on this machine. Copy the cache here first, for example with "
             f"`gsutil -m rsync -r {given} ./cache-copy` or the tool of your storage, and inspect the copy."
         )
     path = Path(rest if separator else given)
@@ -99,7 +99,7 @@ def local(given: str) -> Path:
         path.lstat()
     except FileNotFoundError:
         raise JaxobsError(
-            f"There is no `{given}`. JAX makes the directory when it first compiles; was the program run with "
+            f"There is no `{given}`. JAX creates the directory when it first compiles. Did the program run with "
             "jax_compilation_cache_dir (JAX_COMPILATION_CACHE_DIR) set to it?"
         ) from None
     except OSError:
@@ -190,7 +190,8 @@ def _entry(file: os.DirEntry[str], atimes: set[str]) -> Entry | None:
 
 def _accessed(path: Path) -> float | None:
     try:
-        return int.from_bytes(path.read_bytes()[:8], "little") / 1e9 or None
+        with path.open("rb") as file:
+            return int.from_bytes(file.read(8), "little") / 1e9 or None
     except OSError:
         return None
 

@@ -24,6 +24,8 @@ SOUND, BROKEN, UNREADABLE, UNCHECKED = "sound", "broken", "unreadable", "uncheck
 CHUNK = 256 * 1024
 MOST_OUTPUT = 4 * 2**20
 """Bytes that are decompressed at a time: an entry of gigabytes takes no more memory than a small one."""
+MOST_EXECUTABLE = 16 * 2**30
+"""Bytes that an entry may decompress to: one made to do harm may hold a thousand times more than it takes."""
 TIME_BYTES = 4
 MOST_PATH = 4096
 
@@ -95,16 +97,18 @@ def _read(path: Path) -> Reading:
         try:
             for piece in pieces(file):
                 contents.take(piece)
+                if contents.size > MOST_EXECUTABLE:
+                    raise _GarbageError(f"It decompresses to more than {MOST_EXECUTABLE:,} bytes")
         except _TruncatedError:
             return _broken(codec, contents, f"It is truncated: it ends after {path.stat().st_size:,} bytes.")
         except _GarbageError as error:
             return _broken(codec, contents, f"{error}.")
         if contents.size <= TIME_BYTES:
-            return _broken(codec, contents, f"It holds {contents.size} bytes and no executable.")
+            return _broken(codec, contents, f"It has {contents.size} bytes but no executable.")
         return contents.reading(codec)
 
 
-_NO_ZSTD = "It is compressed by zstd, which this Python cannot read: pip install zstandard"
+_NO_ZSTD = "It is compressed with zstd, which this Python cannot read: pip install zstandard"
 
 
 def _codec(first: bytes) -> str | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxobs.compile_cache.observer import DIRECTORY, MINIMUM, OBSERVED
+from jaxobs.base import json_lines
+from jaxobs.base.json_lines import Damage
+from jaxobs.compile_cache.observer import DIRECTORY, MINIMUM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +62,19 @@ def read(folder: Path) -> Observation:
     for path in files:
         first_step: float | None = None
         lookups: dict[str, list[Mapping[str, Any]]] = {}
-        for body in _lines(path):
-            kind = body.get("event")
-            if kind == OBSERVED:
-                continue
-            if kind == "step":
-                first_step = first_step or _seconds(body)
-            elif kind == "cache_lookup":
-                lookups.setdefault(str(body.get("function")), []).append(body)
-            elif kind == "compilation":
-                programs.append(_program(body, lookups))
-                times.append(_seconds(body))
+        with path.open("rb") as file:
+            for _, body in json_lines.objects(file, Damage()):
+                kind = body.get("event")
+                # A line that is damaged otherwise costs that line as well.
+                with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
+                    if kind == "step":
+                        first_step = first_step or _seconds(body)
+                    elif kind == "cache_lookup":
+                        lookups.setdefault(str(body.get("function")), []).append(body)
+                    elif kind == "compilation":
+                        moment = _seconds(body)
+                        programs.append(_program(body, lookups))
+                        times.append(moment)
         if first_step is not None:
             first_steps.append(first_step)
     return Observation(
@@ -78,7 +82,7 @@ def read(folder: Path) -> Observation:
         processes=len(files),
         first_step=max(first_steps, default=None),
         last_program=max(times, default=None),
-        errors=tuple(sorted({path.read_text(errors="replace")[:300] for path in folder.glob("*.error")})),
+        errors=tuple(sorted({_beginning(path) for path in folder.glob("*.error")})),
     )
 
 
@@ -91,27 +95,29 @@ def _program(body: Mapping[str, Any], lookups: Mapping[str, list[Mapping[str, An
         function=function,
         eager=bool(body.get("eager")),
         cache=cache,
-        seconds=float(body.get("phases", {}).get("cache_load" if cache == "hit" else "compile") or 0.0),
-        key=lookup.get("key"),
-        fingerprint=body.get("fingerprint"),
-        uncached_because=body.get("uncached_because"),
-        uncached_detail=body.get("uncached_detail"),
-        differs=tuple(lookup.get("differs") or ()),
-        reason=lookup.get("reason"),
-        directory=body.get(DIRECTORY),
-        minimum_seconds=body.get(MINIMUM),
+        seconds=_number(body.get("phases", {}).get("cache_load" if cache == "hit" else "compile")) or 0.0,
+        key=_text(lookup.get("key")),
+        fingerprint=_text(body.get("fingerprint")),
+        uncached_because=_text(body.get("uncached_because")),
+        uncached_detail=_text(body.get("uncached_detail")),
+        differs=tuple(map(str, lookup.get("differs") or ())),
+        reason=_text(lookup.get("reason")),
+        directory=_text(body.get(DIRECTORY)),
+        minimum_seconds=_number(body.get(MINIMUM)),
     )
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            try:
-                body = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(body, dict):
-                yield body
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _beginning(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(300)
 
 
 def _seconds(body: Mapping[str, Any]) -> float:

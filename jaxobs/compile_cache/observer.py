@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 
-from jaxobs import internals, session, store
-from jaxobs.facts import Event, as_event
+from jaxobs import internals
+from jaxobs.facts.events import Event, as_event
+from jaxobs.session import lifecycle
+from jaxobs.state import store
 
 KINDS = ("compilation", "cache_lookup", "step")
 OBSERVED = "observed"
@@ -26,10 +28,10 @@ def start(folder: str) -> None:
     writer = _Writer(folder)
     writer.append({"event": OBSERVED, "pid": os.getpid()})
     store.current().subscribe(writer)
-    session.install()
+    lifecycle.install()
     if store.current().settings.event_log is None:
         # Where there is an event log, jaxobs keeps the parts of each cache key beside it, and compares them.
-        session.install(event_log=os.path.join(os.path.dirname(folder), "events.jsonl"))
+        lifecycle.install(event_log=os.path.join(os.path.dirname(folder), "events.jsonl"))
 
 
 class _Writer:

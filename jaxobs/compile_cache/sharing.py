@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jaxobs.compile_cache.complaints import ADVICE, PROBLEM, Check, Complaint, Setting, count, examples, user
 from jaxobs.compile_cache.directory import Contents
-from jaxobs.terminal.text import size
+from jaxobs.views.terminal.text import size
 
 MAX_SIZE = "JAX_COMPILATION_CACHE_MAX_SIZE"
 
@@ -40,8 +40,8 @@ def _writable(contents: Contents, setting: Setting) -> Iterator[Complaint]:
 def _by_others(what: str, command: str, files: tuple[Path, ...]) -> Complaint:
     return Complaint(
         kind="writable_by_others", severity=PROBLEM, files=files,
-        summary=f"{what}. Entries are executed: who can write here can run code as every user of the cache.",
-        advice=f"Let only the owner write: {command}",
+        summary=f"{what}. JAX executes entries: anyone who can write here can run code as every user of the cache.",
+        advice=f"Allow only the owner to write: {command}",
     )  # fmt: skip
 
 
@@ -54,16 +54,17 @@ def _rights(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if owner not in (0, user()):
         yield Complaint(
             kind="foreign_owner", severity=PROBLEM,
-            summary=f"The directory belongs to uid {owner}, and this is uid {user()}. Entries are executed: its owner "
-            "can run code as every user of the cache.",
-            advice="Use a directory of your own, unless you trust that user with your account.",
+            summary=f"The directory belongs to uid {owner}, and you are uid {user()}. JAX executes entries: their "
+            "owner can run code as every user of the cache.",
+            advice="Use your own directory, unless you trust that user with your account.",
         )  # fmt: skip
     if not os.access(contents.path, os.W_OK | os.X_OK):
         yield Complaint(
             kind="not_writable", severity=PROBLEM,
-            summary=f"This user (uid {user()}) may not write to the directory. What the cache lacks is compiled at "
-            "every start, with a warning each time.",
-            advice="Give the job that fills the cache the right to write. For one that shall only read, all is well.",
+            summary=f"This user (uid {user()}) may not write to the directory. Programs missing from the cache are "
+            "recompiled at every start, with a warning each time.",
+            advice=("Give write permission to the job that fills the cache. For a job that should "
+                   "only read, this is fine."),
         )  # fmt: skip
 
 
@@ -78,11 +79,11 @@ def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if not (wanted or timed or contents.lock or contents.orphans):
         return
     if importlib.util.find_spec("filelock") is None:
-        why = f"{MAX_SIZE} is {limit}" if wanted else "Some job bounds its size (jax_compilation_cache_max_size)"
+        why = f"{MAX_SIZE} is {limit}" if wanted else ("Some job limits its size (jax_compilation_cache_max_size)")
         yield Complaint(
             kind="filelock_missing", severity=PROBLEM if wanted else ADVICE,
             summary=f"{why}, and this Python has no `filelock`. JAX then warns once and runs without a cache.",
-            advice="pip install filelock in the environment of the job, or leave the size unbounded.",
+            advice="pip install filelock in the environment of the job, or do not limit the size.",
         )  # fmt: skip
     if contents.missing_atimes:
         yield Complaint(
@@ -90,13 +91,13 @@ def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
             summary=f"{contents.missing_atimes:,} of {count(len(contents.entries), 'entry', 'entries')} have no "
             "`-atime` file. A job that sets jax_compilation_cache_max_size stores nothing here (FileNotFoundError) "
             "until each entry has one.",
-            advice="Bound the size in all jobs or in none, and start with an empty directory when you begin to.",
+            advice="Limit the size in all jobs or in none, and start with an empty directory.",
         )  # fmt: skip
     if wanted and limit.isdigit() and contents.bytes > int(limit):
         yield Complaint(
             kind="over_max_size", severity=PROBLEM,
             summary=f"The entries take {size(contents.bytes)}; {MAX_SIZE} is {size(int(limit))}.",
-            advice="Only jobs that bound the size evict. Set it in all jobs, or delete old entries.",
+            advice="Only jobs that limit the size evict. Set the limit in all jobs, or delete old entries.",
         )  # fmt: skip
 
 
@@ -118,15 +119,15 @@ def _namespace(contents: Contents, setting: Setting) -> Iterator[Complaint]:
         yield Complaint(
             kind="mixed_writers", severity=ADVICE,
             summary=f"Several versions or environments stored entries here: {'; '.join(told)}.",
-            advice="Each hits only its own, which is no fault, but nobody can tell which entries are still of use. "
-            "Give each version a directory: .../jax-0.10.2/",
+            advice="Each hits only its own, which is fine, but it is unclear which entries are "
+                   "still in use. Give each version its own directory: .../jax-0.10.2/",
         )  # fmt: skip
     elif contents.entries and not _names_a_version(setting.given):
         yield Complaint(
             kind="no_namespace", severity=ADVICE,
             summary=f"The directory's name, `{setting.given}`, has no version in it.",
-            advice="A new jaxlib misses all entries, and the old ones stay for good. With a directory for each version "
-            "(.../jax-0.10.2/) old ones can be deleted as a whole.",
+            advice="A new jaxlib misses all entries, and the old ones stay forever. With one "
+                   "directory per version (.../jax-0.10.2/) you can delete old ones as a whole.",
         )  # fmt: skip
 
 
@@ -146,8 +147,8 @@ def _moved(contents: Contents, setting: Setting) -> Iterator[Complaint]:
             kind="stored_under_another_name", severity=ADVICE,
             summary=f"{sum(elsewhere.values()):,} of {count(len(contents.entries), 'entry', 'entries')} were stored "
             f"while jax_compilation_cache_dir was {told}, not `{here}`.",
-            advice="Up to JAX 0.10 that name is part of the key: such entries hit only where the setting is the same, "
-            "letter by letter. Mount or copy the cache under the same path everywhere.",
+            advice="Up to JAX 0.10 that path is part of the key: such entries hit only if the "
+                   "setting is identical. Mount or copy the cache under the same path everywhere.",
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from jaxobs.errors import JaxobsError
+from jaxobs.base.errors import JaxobsError
 
 FOLDER_VARIABLE = "_JAXOBS_VERIFY_FOLDER"
 CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
@@ -84,8 +84,7 @@ def _started(starting: Future[subprocess.Popen[bytes]], command: Sequence[str]) 
         return starting.result()
     except OSError as error:
         raise JaxobsError(
-            f"`{command[0]}` cannot be started: {error.strerror or error}. "
-            "Name a program that is on the PATH, or its path."
+            f"`{command[0]}` cannot be started: {error.strerror or error}. Name a program on the PATH, or its path."
         ) from None
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxobs.compile_cache.events import Observation, Program
-from jaxobs.facts import EAGER, KEY_PARTS, UNSAVED
+from jaxobs.facts.cache import KEY_PARTS, UNSAVED
+from jaxobs.facts.compilations import EAGER
 
 KEY_DIFFERS, GONE, NOT_IN_COLD_RUN = "key_differs", "gone", "not_in_cold_run"
 REASONS = (*UNSAVED, KEY_DIFFERS, GONE, NOT_IN_COLD_RUN)
@@ -26,29 +27,33 @@ NEAR = 1.25
 """A compile that took less than this times the threshold may fall below it on a faster day."""
 
 ADVICE = {
-    "disabled": "Switch the cache on before the first compile, by jax_compilation_cache_dir.",
-    "too_fast": "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 stores fast compiles as well; where they do not matter, "
-    "`--ignore too_fast`.",
-    "too_small": "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=0 stores small programs as well.",
-    "not_writer": "Only process 0 stores. On GPU and TPU the others hit if they share the directory; where the key "
-    "differs by process, as on CPU, fill a cache on each host.",
-    "callbacks": "Take jax.debug.print, pure_callback and checkify out of the function, or switch them by a flag: "
-    "most versions of JAX store no program that calls back to Python.",
-    "error": "`jaxobs cache inspect` tells which entries are broken, and whether the directory can be written.",
+    "disabled": "Turn the cache on before the first compile, with jax_compilation_cache_dir.",
+    "too_fast": "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 also stores fast compiles; if they do "
+    "not matter, use `--ignore too_fast`.",
+    "too_small": "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=0 also stores small programs.",
+    "not_writer": "Only process 0 stores. On GPU and TPU the others hit if they share the directory; "
+    "if the key differs by process, as on CPU, fill a cache on each host.",
+    "callbacks": "Remove jax.debug.print, pure_callback and checkify from the function, or put them "
+    "behind a flag: most versions of JAX do not store programs that call back to Python.",
+    "error": "`jaxobs cache inspect` shows which entries are broken, and whether the directory is writable.",
     "unknown": "JAX_EXPLAIN_CACHE_MISSES=1 makes JAX log what it does not store.",
-    GONE: "Look for what deletes entries: jax_compilation_cache_max_size, a cleaner, the program itself.",
-    NOT_IN_COLD_RUN: "The program does not do the same in each run; seed it, or fill the cache by `jaxobs cache warm`.",
+    GONE: "Look for what deletes entries: jax_compilation_cache_max_size, a cleanup job, the program itself.",
+    NOT_IN_COLD_RUN: (
+        "The program does not do the same in each run; seed it, or fill the cache with `jaxobs cache warm`."
+    ),
 }
 PART_ADVICE = {
-    "program": "Something in the traced code differs from process to process: time, a random number, a pid, an id(), "
-    "the order of a set. Pass it as an argument, or make it the same.",
-    "flags": "XLA_FLAGS, LIBTPU_INIT_ARGS and `--xla...` arguments are part of the key, as text: set them to the same.",
+    "program": "Something in the traced code differs from process to process: time, a random number, "
+    "a pid, an id(), the order of a set. Pass it as an argument, or make it the same.",
+    "flags": (
+        "XLA_FLAGS, LIBTPU_INIT_ARGS and `--xla...` arguments are part of the key, as text: use the same everywhere."
+    ),
     "options": "Compile options differ: compiler_options of jit, or XLA's settings in jax.config. Make them the same.",
-    "devices": "The devices or their topology differ: run on the same, with the same process layout.",
+    "devices": "The devices or their topology differ: run on the same devices, with the same process layout.",
     "jaxlib": "Two versions of jaxlib: fill a cache for each.",
     "backend": "The runtime's version differs (driver, CUDA, libtpu): fill a cache for each.",
     "compression": "`zstandard` is installed in one environment only: install it in both.",
-    "custom_hook": "A hook of the program (cache_key.custom_hook) puts something into the key that differs.",
+    "custom_hook": "A hook of the program (cache_key.custom_hook) adds something to the key that differs.",
 }
 
 

@@ -6,24 +6,27 @@ looked the key up in vain and compiled is the one that stored it, and its `manif
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from jaxobs import cache_records
-from jaxobs.errors import JaxobsError
+from jaxobs.base import json_lines
+from jaxobs.base.errors import JaxobsError
+from jaxobs.base.json_lines import Damage
+from jaxobs.reasons import cache_records
 
 
-def of_keys(log: Path) -> dict[str, str]:
+def of_keys(log: Path, damage: Damage | None = None) -> dict[str, str]:
     """Versions of jaxlib by cache key, from an event log or from the directory that holds it.
+
+    Args:
+      damage: counts the lines of the log that were skipped.
 
     Raises:
       JaxobsError: there is no such file or directory, or it cannot be read.
     """
     try:
         folder = log if log.is_dir() else log.parent
-        found = {} if log.is_dir() else _from_events(log)
+        found = {} if log.is_dir() else _from_events(log, damage or Damage())
         for record in cache_records.read(folder):
             version = record.values.get("jaxlib")
             if version and (record.result == "miss" or record.key not in found):
@@ -33,25 +36,15 @@ def of_keys(log: Path) -> dict[str, str]:
     return found
 
 
-def _from_events(log: Path) -> dict[str, str]:
-    versions: dict[Any, str] = {}
+def _from_events(log: Path, damage: Damage) -> dict[str, str]:
+    """A line that cannot be read is skipped."""
+    versions: dict[str, str] = {}
     found = {}
-    for event in _events(log):
-        process = event.get("pid"), event.get("process_index")
-        if event.get("event") == "manifest" and isinstance(event.get("versions"), Mapping):
-            versions[process] = str(event["versions"].get("jaxlib") or "")
-        elif event.get("event") == "cache_lookup" and event.get("result") == "miss" and versions.get(process):
-            found[str(event.get("key"))] = versions[process]
+    with log.open("rb") as file:
+        for _, event in json_lines.objects(file, damage):
+            process = f"{event.get('pid')} {event.get('process_index')}"
+            if event.get("event") == "manifest" and isinstance(event.get("versions"), Mapping):
+                versions[process] = str(event["versions"].get("jaxlib") or "")
+            elif event.get("event") == "cache_lookup" and event.get("result") == "miss" and versions.get(process):
+                found[str(event.get("key"))] = versions[process]
     return found
-
-
-def _events(log: Path) -> Iterator[dict[str, Any]]:
-    """The events of a log; a line that cannot be read is skipped."""
-    with log.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(event, dict):
-                yield event

@@ -1,1 +1,1 @@
-"""The demo: a real training run with four typical mistakes in it, and what jaxobs says about each of them."""
+"""The demo: a real training run with six typical mistakes in it, and what jaxobs says about each of them."""

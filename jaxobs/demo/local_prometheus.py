@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from types import TracebackType
 
-from jaxobs.errors import JaxobsError
+from jaxobs.base.errors import JaxobsError
 
 PREFERRED_PORT = 9090
 READY_WITHIN = 30.0
@@ -115,7 +115,7 @@ class LocalPrometheus:
                 return
         said = self._log.read_text(errors="replace").strip().splitlines()[-3:]
         raise PrometheusError(
-            f"`{binary}` did not get ready at {self.url}. Its last words: {' | '.join(said) or 'none'}"
+            f"`{binary}` did not become ready at {self.url}. Its last output: {' | '.join(said) or 'none'}"
         )
 
     def graph_url(self, expression: str) -> str:

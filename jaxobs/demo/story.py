@@ -13,14 +13,22 @@ import numpy as np
 from jaxobs.demo import training
 from jaxobs.demo.telling import Teller
 from jaxobs.demo.training import BATCH
-from jaxobs.demo.troubles import EVALUATION, LAMBDA, RAGGED, SCALAR, TROUBLES, Seen, Trouble, watching
+from jaxobs.demo.troubles import COLD, EVALUATION, LAMBDA, RAGGED, SCALAR, TROUBLES, Seen, Trouble, watching
+from jaxobs.instruments.inputs import data
+from jaxobs.instruments.nonfinite import watch
+from jaxobs.instruments.requests import request
+from jaxobs.instruments.stepping import step
+from jaxobs.instruments.timed import phase
 
 EPOCHS_ONCE = 20
 STEP_PAUSE = 0.08
 """Seconds that a paced run rests after each step, so that it can be watched and costs little."""
-MOMENTS = (0.04, 0.2, 0.35, 0.5)
+MOMENTS = (0.04, 0.12, 0.2, 0.28, 0.36)
 """When each mistake is made in a paced run, as parts of its time."""
+LEAK = 0.4
+"""From when on a paced run keeps each batch on the device."""
 LAMBDA_ROUNDS = 3
+REQUEST_SIZES = (5, 9, 14)
 
 
 class _Stopped(Exception):  # noqa: N818
@@ -49,6 +57,7 @@ class Story:
         self._epoch = 0
         self._loss = float("nan")
         self._scores: Any = None
+        self._kept: list[Any] = []
 
     @property
     def seconds(self) -> float:
@@ -62,6 +71,7 @@ class Story:
             EVALUATION.name: self._evaluation_mode_left_on,
             SCALAR.name: self._scalar_that_changes_type,
             LAMBDA.name: self._lambda_in_a_loop,
+            COLD.name: self._requests_of_any_size,
         }
         self._teller.begin(self._seconds or EPOCHS_ONCE)
         try:
@@ -86,17 +96,25 @@ class Story:
 
     def _train_epoch(self) -> None:
         """An epoch as it should be: batches of one size, training mode, then the accuracy."""
-        for images, labels in self._train.batches(self._epoch, keep_rest=False):
+        for images, labels in self._batches(keep_rest=False):
             self._step(images, labels)
         self._finish_epoch()
+
+    def _batches(self, *, keep_rest: bool) -> Iterator[tuple[Any, Any]]:
+        return iter(data(self._train.batches(self._epoch, keep_rest=keep_rest), "digits"))
 
     def _step(self, images: Any, labels: Any) -> None:
         if self._stopped():
             raise _Stopped
-        loss = training.train_step(self._model, self._optimizer, images, labels, self._rate)
-        if self._seconds is not None:
-            time.sleep(STEP_PAUSE)
-        self._loss = float(loss)
+        with step("train", items=len(labels)):
+            loss = training.train_step(self._model, self._optimizer, images, labels, self._rate)
+            if self._seconds is not None:
+                time.sleep(STEP_PAUSE)
+            self._loss = float(loss)
+        watch(loss=loss)
+        if self._seconds is not None and self.seconds / self._seconds >= LEAK:
+            # The last mistake: arrays that are kept on the device for nobody.
+            self._kept.append(jax.device_put(images))
 
     def _finish_epoch(self) -> None:
         self._epoch += 1
@@ -110,13 +128,14 @@ class Story:
     def _evaluate(self) -> None:
         """Measures the accuracy on the held-out digits; the model stays in evaluation mode."""
         self._model.eval()
-        self._scores = training.predict(self._model, self._test.images)
-        self.accuracy = float(np.mean(np.asarray(self._scores).argmax(-1) == self._test.labels))
+        with phase("eval"):
+            self._scores = training.predict(self._model, self._test.images)
+            self.accuracy = float(np.mean(np.asarray(self._scores).argmax(-1) == self._test.labels))
 
     # ------------------------------------------------------------------------------------- the mistakes
 
     def _ragged_last_batch(self) -> None:
-        for images, labels in self._train.batches(self._epoch, keep_rest=True):
+        for images, labels in self._batches(keep_rest=True):
             if len(labels) == BATCH:
                 self._step(images, labels)
                 continue
@@ -125,7 +144,7 @@ class Story:
         self._finish_epoch()
 
     def _evaluation_mode_left_on(self) -> None:
-        batches = list(self._train.batches(self._epoch, keep_rest=False))
+        batches = list(self._batches(keep_rest=False))
         half = len(batches) // 2
         for images, labels in batches[:half]:
             self._step(images, labels)
@@ -138,7 +157,7 @@ class Story:
     def _scalar_that_changes_type(self) -> None:
         self._rate = 0.5
         with self._watched(SCALAR):
-            for images, labels in self._train.batches(self._epoch, keep_rest=False):
+            for images, labels in self._batches(keep_rest=False):
                 self._step(images, labels)
         self._finish_epoch()
 
@@ -147,6 +166,14 @@ class Story:
             for _ in range(LAMBDA_ROUNDS):
                 self._train_epoch()
                 jax.jit(lambda scores: jax.nn.softmax(scores).max(-1).mean())(self._scores).block_until_ready()
+
+    def _requests_of_any_size(self) -> None:
+        self._model.eval()
+        with self._watched(COLD):
+            for size in REQUEST_SIZES * 2:
+                with request("/classify"):
+                    np.asarray(training.predict(self._model, self._test.images[:size]))
+        self._model.train()
 
     @contextmanager
     def _watched(self, trouble: Trouble) -> Iterator[None]:
@@ -157,5 +184,5 @@ class Story:
         self._teller.trouble(seen)
         if len(self.seen) == len(TROUBLES) and self._seconds is not None:
             self._teller.line()
-            self._teller.line(("From here on nothing should compile again. Watch it:", "program"))
+            self._teller.line(("From here on nothing should recompile. Watch it:", "program"))
             self._teller.addresses()

@@ -9,13 +9,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from jaxobs.base.errors import MissingExtraError
 from jaxobs.demo.troubles import Seen
-from jaxobs.errors import MissingExtraError
-from jaxobs.facts import Snapshot
-from jaxobs.terminal import Surface, functions, make_console
-from jaxobs.terminal.lines import Column, Line, heading, length, plain, row, section, wrapped
-from jaxobs.terminal.screen import STYLES, glyphs_for
-from jaxobs.terminal.text import duration, safe, short
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.views.terminal import Surface, functions, make_console
+from jaxobs.views.terminal.lines import Column, Line, heading, length, plain, row, section, wrapped
+from jaxobs.views.terminal.screen import STYLES, glyphs_for
+from jaxobs.views.terminal.text import duration, safe, short
 
 PLAIN_WIDTH = 100
 QUIET_SECONDS = 10.0
@@ -107,7 +107,7 @@ class Teller:
         self.line((f"{glyphs.marker} {trouble.name}", "warn"))
         self.paragraph(trouble.mistake)
         if not seen.compilations:
-            self.paragraph("jaxobs saw no compilation, where one was expected.", "bad")
+            self.paragraph("jaxobs saw no compilation, although one was expected.", "bad")
             return
         newest = seen.compilations[-1]
         told = " ".join(newest.reason.split())
@@ -116,7 +116,7 @@ class Teller:
         causes = ", ".join(f"{cause} {glyphs.count}{n}" if n > 1 else cause for cause, n in seen.causes.items())
         facts = [
             short(newest.function).rpartition(".")[2],
-            "compiled" + (f" {times} times" if times > 1 else " once more"),
+            "recompiled" if times == 1 else f"compiled {times} times",
             f"cause {causes}",
             f"cost {duration(seen.seconds)}",
         ]
@@ -143,7 +143,7 @@ class Teller:
         share = compiling / seconds if seconds else 0.0
         self.paragraph(
             f"{duration(compiling)} of the {duration(seconds)} that the run took went into compiling "
-            f"({share:.0%}); the mistakes made {duration(wasted)} of it ({wasted / (compiling or 1):.0%}).",
+            f"({share:.0%}); the mistakes account for {duration(wasted)} of it ({wasted / (compiling or 1):.0%}).",
             indent=1,
         )
 
@@ -163,7 +163,7 @@ def _with_short_names(snapshot: Snapshot) -> Snapshot:
 
 def _cost_table(seen: Sequence[Seen], surface: Surface) -> list[Line]:
     if not seen:
-        return [plain(" None was made yet.", "dim")]
+        return [plain(" None so far.", "dim")]
     name = max(len(each.trouble.name) for each in seen)
     cause = max((len(_main_cause(each)) for each in seen), default=0)
     columns = [

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from jaxobs import store
-from jaxobs.facts import Compilation
+from jaxobs.facts.compilations import Compilation
+from jaxobs.state import store
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,25 @@ EVALUATION = Trouble(
 SCALAR = Trouble(
     "scalar that changes type",
     "rate = 1 if epoch < n else 0.5: a Python int, and a Python float later.",
-    "one type from the start: 1.0 and 0.5",
+    "the same type from the start: 1.0 and 0.5",
     "train_step",
     ("dtype",),
 )
 LAMBDA = Trouble(
     "lambda jitted in a loop",
     "jax.jit(lambda scores: ...)(scores) after each epoch: a new function each time.",
-    "make the jitted function once, outside the loop",
+    "create the jitted function once, outside the loop",
     "<lambda>",
     ("new_function",),
 )
-TROUBLES = (RAGGED, EVALUATION, SCALAR, LAMBDA)
+COLD = Trouble(
+    "requests of any size",
+    "three requests are served with 5, 9 and 14 images: each size compiles a new program while somebody waits.",
+    "pad requests to a few sizes, and compile these before the first request",
+    "predict",
+    ("shape",),
+)
+TROUBLES = (RAGGED, EVALUATION, SCALAR, LAMBDA, COLD)
 
 
 @dataclass(slots=True)

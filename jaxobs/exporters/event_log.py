@@ -1,137 +1,101 @@
 """The event log: every event as one JSON object a line, appended to a file.
 
-A disk that is full or a directory that is gone costs events, which are counted, and never the program.
+A disk that is full or does not answer, a pipe that nobody reads or a directory that is gone costs events, which are
+counted, and never the program. It is for its owner alone: errors have texts in it, and reasons the values of static
+arguments.
 """
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import json
 import math
 import os
-import threading
-import time
 
-from jaxobs.config import Settings
-from jaxobs.errors import SettingError
-from jaxobs.facts import Event, as_event
-from jaxobs.guard import internal_error
-from jaxobs.store import Store
+from jaxobs.base.config import Settings
+from jaxobs.base.errors import SettingError
+from jaxobs.base.files.appended import AppendedFile, Written
+from jaxobs.base.files.line_queue import LineQueue
+from jaxobs.base.files.patience import Patience
+from jaxobs.base.guard import internal_error, logger
+from jaxobs.facts.events import Event, as_event
+from jaxobs.state.store import Store
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
-SETTLING_SECONDS = 0.005
+OPEN_SECONDS = 2.0
+"""How long `install` waits to learn whether the file can be written."""
 
 
 class EventLog:
-    """Writes each event when it happens, in one `write` of one line, so that processes may share a file."""
+    """Has each event written when it happens, whole lines at a time, so that processes may share a file."""
 
     every = math.inf
 
     def __init__(self, store: Store, settings: Settings, path: str) -> None:
         self._store = store
         self._path = os.path.abspath(path)
-        self._most_bytes = settings.event_log_max_bytes
-        # Reentrant: a signal handler of the program may record an event while this thread writes one.
-        self._lock = threading.RLock()
-        self._file: int | None = None
-        self._closed = False
-        self._torn = False
-        """Whether the file ends inside a line."""
+        self._lines = LineQueue(self._opened(path, settings.event_log_max_bytes), self)
+        self._unsubscribe = store.subscribe(self._write)
+
+    def _opened(self, path: str, most_bytes: int) -> AppendedFile:
+        file = AppendedFile(self._path, most_bytes)
         try:
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            self._open()
+            Patience(OPEN_SECONDS).do(file.open)
+        except TimeoutError as error:
+            self._warn(f"The event log {self._path} is not open yet: {error.strerror}. The program continues.")
+            return AppendedFile(self._path, most_bytes)  # the other one belongs to the thread that hangs
         except OSError as error:
             raise SettingError(
                 f"`event_log` is {path!r}, which cannot be written: {error.strerror or error}. "
                 "Name a file in a directory that this process may write to."
             ) from None
-        self._unsubscribe = store.subscribe(self._write)
-
-    def _open(self) -> int:
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._file, self._torn = file, _ends_inside_a_line(self._path)
         return file
 
     def _write(self, event: Event) -> None:
-        line = (_encode(as_event(event)) + "\n").encode()
-        with self._lock:
-            try:
-                self._append(line)
-            except OSError as error:
-                self._store.drop("event_log_write")
-                internal_error("event_log", error)
-                self._close()
-            if self._closed:
-                self._close()
+        self._lines.put((_encode(as_event(event)) + "\n").encode())
 
-    def _append(self, line: bytes) -> None:
-        if self._file is not None and self._was_replaced(self._file):
-            self._close()
-        file = self._open() if self._file is None else self._file
-        size = os.fstat(file).st_size
-        if size + len(line) > self._most_bytes:
-            self._store.drop("event_log_max_bytes")
-            return
-        if self._torn and _ends_inside_a_line(self._path):
-            line = b"\n" + line
-        written = os.write(file, line)
-        self._torn = written != len(line)
-        if self._torn:
-            if os.fstat(file).st_size == size + written:
-                os.ftruncate(file, size)
-            raise OSError(errno.ENOSPC, "there was room for a part of the line only")
+    def full(self, lines: int) -> None:
+        """Lines found no room in the queue, or nobody took them up to the end."""
+        if lines:
+            self._store.drop("event_log_lines", lines)
+            self._warn(
+                f"The event log {self._path} cannot keep up with the events: a disk does not respond, or "
+                "nobody reads the pipe. Lines are dropped and counted in "
+                'jaxobs_dropped_series_total{reason="event_log_lines"}.'
+            )
 
-    def _was_replaced(self, file: int) -> bool:
-        """Whether somebody moved or removed the file, as those do who rotate logs."""
-        try:
-            return not os.path.samestat(os.stat(self._path), os.fstat(file))
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-        except OSError:  # not ours to look at any more, but still ours to write
-            return False
+    def written(self, written: Written) -> None:
+        """A write left lines out, or failed."""
+        if written.beyond:
+            self._store.drop("event_log_max_bytes", written.beyond)
+        if written.error is not None:
+            self._store.drop("event_log_write", written.lost)
+            internal_error("event_log", written.error)
+        elif written.lost:
+            self.full(written.lost)
 
-    def _close(self) -> None:
-        """Closes the file; the next event opens it anew, in case it can be written again."""
-        if self._file is not None:
-            file, self._file = self._file, None
-            os.close(file)
+    def _warn(self, sentence: str) -> None:
+        # The program's own handlers and filters run here, and they may raise.
+        with contextlib.suppress(Exception):
+            if self._store.note(sentence):
+                logger.warning("%s", sentence)
 
     def sample(self) -> None:
         """Nothing to do between events."""
 
+    def flush(self) -> bool:
+        """Waits a little until what was recorded is in the file; whether it is."""
+        return self._lines.flush()
+
     def after_fork(self) -> None:
         """The child appends to the same file, line by line, under its own pid."""
-        self._lock = threading.RLock()
+        self._lines.after_fork()
 
     def close(self) -> None:
-        """Stops writing. What another thread recorded before is still written."""
+        """Stops writing, once what was recorded is in the file or does not get there in time."""
         self._unsubscribe()
-        with self._lock:
-            self._closed = True
-            self._close()
-
-
-def _ends_inside_a_line(path: str) -> bool:
-    """Whether a file was left with half a line at its end: by a process that was killed, on a disk that was full.
-
-    A line that another process is writing at this moment may be seen half as well: that one is whole a moment later.
-    """
-    if not _lacks_an_end(path):
-        return False
-    time.sleep(SETTLING_SECONDS)
-    return _lacks_an_end(path)
-
-
-def _lacks_an_end(path: str) -> bool:
-    try:
-        if not os.path.isfile(path) or not os.path.getsize(path):
-            return False
-        with open(path, "rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) != b"\n"
-    except OSError:
-        return False
+        self._lines.close()
 
 
 def exporter(store: Store, settings: Settings) -> EventLog | None:

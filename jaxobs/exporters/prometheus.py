@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxobs.exposition import OPENMETRICS, TEXT, Renderer
-from jaxobs.http_types import Request, Response, Route, accepted
-from jaxobs.store import Store
+from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT, Renderer
+from jaxobs.exporters.forms.http_types import Request, Response, Route, accepted
+from jaxobs.state.store import Store
 
 
 def routes(store: Store) -> Mapping[str, Route]:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.fleet.addresses import Address, Addresses
-from jaxobs.fleet.digest import MOST_PROCESSES
-from jaxobs.http_types import Request, Response, Route, json_response, problem
-from jaxobs.store import Store
+from jaxobs.exporters.forms.http_types import Request, Response, Route, json_response, problem
+from jaxobs.findings.fleet.support.addresses import Address, Addresses
+from jaxobs.findings.fleet.support.digest import MOST_PROCESSES
+from jaxobs.state.store import Store
 
 WAIT_SECONDS = 60.0
 """So long after the first request processes are waited for; then the list is of those that have told."""
@@ -29,7 +29,7 @@ def routes(store: Store) -> Mapping[str, Route]:
 
     def targets(request: Request) -> Response:
         if not internals.backends_awake():
-            return problem(UNKNOWN, "JAX has not begun, so nobody knows yet how many processes the job has.")
+            return problem(UNKNOWN, "JAX has not started, so the number of processes in the job is not known yet.")
         index, count = internals.process_index_and_count()
         addresses = store.part(Addresses)
         if index != 0:
@@ -42,7 +42,9 @@ def routes(store: Store) -> Mapping[str, Route]:
         missing = [each for each in range(min(count, MOST_PROCESSES)) if each not in known]
         if missing and time.monotonic() - asked[0] < WAIT_SECONDS:
             named = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
-            return problem(UNKNOWN, f"{len(missing)} of {count} processes have not told their addresses yet: {named}.")
+            return problem(
+                UNKNOWN, f"{len(missing)} of {count} processes have not reported their addresses yet: {named}."
+            )
         return json_response([_group(each, known[each]) for each in sorted(known) if _reachable(known[each], own)])
 
     return {"/api/v1/targets": targets}

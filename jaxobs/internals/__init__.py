@@ -9,6 +9,7 @@ environment before its own import.
 from jaxobs.internals import cache_keys as cache_keys
 from jaxobs.internals import cache_lookups as cache_lookups
 from jaxobs.internals import cache_state as cache_state
+from jaxobs.internals import checkpoint_waits as checkpoint_waits
 from jaxobs.internals import context as context
 from jaxobs.internals import distributed as distributed
 from jaxobs.internals import executables as executables
@@ -59,6 +60,7 @@ from jaxobs.internals.traces import running_trace as running_trace
 from jaxobs.internals.tracing import TraceState as TraceState
 from jaxobs.internals.tracing import hide_frames as hide_frames
 from jaxobs.internals.tracing import is_jit_function as is_jit_function
+from jaxobs.internals.tracing import own_jit as own_jit
 from jaxobs.internals.tracing import programs_of as programs_of
 from jaxobs.internals.tracing import trace_state as trace_state
 from jaxobs.internals.trees import tree_util as tree_util

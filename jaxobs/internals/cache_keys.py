@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from jaxobs.guard import guarded
+from jaxobs.base.guard import guarded
 
 _DIGITS = 12
 _MOST_TEXT = 300

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from jaxobs.guard import guarded
+from jaxobs.base.guard import guarded
 from jaxobs.internals import cache_state
 from jaxobs.internals.backends import process_index_and_count
 from jaxobs.internals.cache_keys import Request, read_request
@@ -124,7 +124,7 @@ def _rejected(lookup: Lookup) -> str:
     why = f": {text}" if text else ""
     return (
         f"Its entry is there but could not be used{why}. JAX never replaces an entry, "
-        f"so that every start compiles again: delete {lookup.file}."
+        f"so every start recompiles: delete {lookup.file}."
     )
 
 
@@ -143,7 +143,7 @@ def _why_not_written(lookup: Lookup, after: tuple[int, int] | None) -> tuple[str
         why = f": {text}" if text else ""
         return "error", (
             f"Only {after[0]:,} of {lookup.writing_bytes:,} bytes of its entry were written{why}. JAX never replaces "
-            f"an entry, so that every start will fail to read it and compile again: delete {lookup.file}."
+            f"an entry, so every start will fail to read it and recompile: delete {lookup.file}."
         )
     most, size = cache_state.most_bytes(), lookup.writing_bytes or 0
     if most is not None and size > most:
@@ -160,14 +160,14 @@ def _why_not_writable(file: str) -> str:
         return f"this process may not write to {directory}"
     if hasattr(os, "statvfs") and os.statvfs(directory).f_bavail == 0:
         return f"the disk of {directory} is full"
-    return "JAX's warning was filtered out, so the error is not known; or the entry was deleted at once"
+    return "JAX's warning was filtered out, so the error is unknown; or the entry was deleted immediately"
 
 
 def _why_not_tried(lookup: Lookup, executable: Any) -> tuple[str, str]:
     """JAX did not come so far as to write."""
     index, count = _writer_of()
     if index != 0:
-        return "not_writer", f"This is process {index} of {count}; JAX lets process 0 alone write."
+        return "not_writer", f"This is process {index} of {count}; in JAX only process 0 writes."
     if lookup.request is not None and lookup.request.callbacks and _refuses_callbacks():
         number = lookup.request.callbacks
         return "callbacks", (
@@ -180,11 +180,11 @@ def _why_not_tried(lookup: Lookup, executable: Any) -> tuple[str, str]:
         return "too_fast", taken
     text = cache_state.warned("compiler", f"Error writing persistent compilation cache entry for {_quoted(lookup)}")
     if text:
-        return "error", f"It could not be made into an entry: {text}."
+        return "error", f"It could not be serialized: {text}."
     return _too_small(lookup, executable) or (
-        ("too_fast", f"{taken} What JAX measures is a little less.")
+        ("too_fast", f"{taken} JAX's own measurement is slightly smaller.")
         if lookup.seconds < least * _NEAR + 0.05 and least > 0
-        else ("unknown", "JAX did not store it and gave no reason; a warning of it may have been filtered out.")
+        else ("unknown", "JAX did not store it and gave no reason; its warning may have been filtered out.")
     )
 
 
@@ -194,7 +194,7 @@ def _too_small(lookup: Lookup, executable: Any) -> tuple[str, str] | None:
         return None
     setting = f"jax_persistent_cache_min_entry_size_bytes is {least:,}"
     if executable is None or lookup.request is None:
-        return "too_small", f"Its entry is smaller than the least size; {setting}."
+        return "too_small", f"Its entry is smaller than the minimum size; {setting}."
     size = _entry_bytes(lookup.request, executable)
     return (
         ("too_small", f"Its entry would have about {size:,} bytes; {setting}.")

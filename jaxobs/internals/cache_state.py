@@ -37,7 +37,7 @@ def why_disabled(asked: bool) -> str:
     """Why a program was not looked up: a sentence. `asked`: JAX had made a key for it."""
     on, directory = _setting("enable_compilation_cache", True), _setting("compilation_cache_dir")
     if not on:
-        return "The persistent cache is switched off: jax_enable_compilation_cache is False."
+        return "The persistent cache is off: jax_enable_compilation_cache is False."
     if not asked and _state("_cache_checked") and not _state("_cache_used"):
         return _why_not_used()
     if not directory:
@@ -45,7 +45,7 @@ def why_disabled(asked: bool) -> str:
     if _failed_to_open():
         return f"The persistent cache in {directory} could not be opened: {_why_not_opened(directory)}."
     if not asked:
-        return "JAX could make no cache key for it; its log says why."
+        return "JAX could not compute a cache key for it; its log says why."
     return "The persistent cache does not support this backend's runtime."
 
 
@@ -58,7 +58,8 @@ def _why_not_used() -> str:
         return f"The persistent cache does not support the backend `{platform}`."
     return (
         "The persistent cache was off when the first program was compiled, and JAX decides once: "
-        "set it up before, or call jax.experimental.compilation_cache.compilation_cache.reset_cache()."
+        "configure it earlier, or call "
+        "jax.experimental.compilation_cache.compilation_cache.reset_cache()."
     )
 
 
@@ -79,7 +80,7 @@ def _why_not_opened(directory: str) -> str:
         return "a directory that is not local needs the package `etils[epath]`"
     if os.path.exists(directory) and not os.path.isdir(directory):
         return "it is a file"
-    return "JAX's warning was filtered out, so the error is not known"
+    return "JAX's warning was filtered out, so the error is unknown"
 
 
 def is_open() -> bool:

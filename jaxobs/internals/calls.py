@@ -37,6 +37,8 @@ class Call:
     kwargs: Mapping[str, Any]
     jit_info: Any = None
     """The options of `jax.jit`; None where they are not the user's."""
+    placed: bool = True
+    """Whether the places of its arguments are part of the key."""
     layouts: Mapping[int, str] | None = None
     """Texts of the layouts that are not the usual, by number of the leaf."""
 
@@ -48,7 +50,7 @@ def called(miss: Miss) -> Call:
     kwargs = miss.kwargs or {}
     if miss.mapped is not None:
         numbers = set(miss.mapped)
-        return Call(miss.fun, miss.fun, _holding(miss.args, numbers), kwargs, layouts=miss.layouts)
+        return Call(miss.fun, miss.fun, _holding(miss.args, numbers), kwargs, placed=miss.placed, layouts=miss.layouts)
     if miss.transform is None and _is_equinox(miss.fun, miss.args):
         return _equinox_call(miss)
     info = miss.jit_info
@@ -56,7 +58,7 @@ def called(miss: Miss) -> Call:
     names = set(getattr(info, "static_argnames", None) or ())
     if numbers or names:
         kwargs = {name: Held(value) if name in names else value for name, value in kwargs.items()}
-    return Call(miss.fun, miss.fun, _holding(miss.args, numbers), kwargs, info, miss.layouts)
+    return Call(miss.fun, miss.fun, _holding(miss.args, numbers), kwargs, info, layouts=miss.layouts)
 
 
 def _holding(args: tuple[Any, ...], numbers: set[int]) -> tuple[Any, ...]:
@@ -82,11 +84,11 @@ def _equinox_call(miss: Miss) -> Call:
     rest, kwargs = _combined(dynamic["rest"], static_rest)
     args = (first, *rest)[:-1]  # Equinox appends a None, so that there is a first one.
     if isinstance(fun, types.FunctionType | types.MethodType) or not callable(fun):
-        return Call(fun, fun, args, kwargs, miss.jit_info, None)
+        return Call(fun, fun, args, kwargs, miss.jit_info)
     # A module that is called: its arrays and its static parts are an argument, too.
     whole = _combined(dynamic["fun"], static_fun)
     call = type(fun).__call__
-    return Call(call, call, (whole, *args), kwargs, miss.jit_info, None)
+    return Call(call, call, (whole, *args), kwargs, miss.jit_info)
 
 
 def _combined(dynamic: Any, static: Any, hold: bool = True) -> Any:

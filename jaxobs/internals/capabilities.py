@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from jaxobs.guard import guarded
+from jaxobs.base.guard import guarded
 from jaxobs.internals.cache_keys import can_tell
 from jaxobs.internals.distributed import can_talk
 from jaxobs.internals.fastpath import sees_falls

@@ -1,7 +1,8 @@
 """Functions of JAX whose runs the interpreter tells of: `sys.monitoring` for single code objects, from Python 3.12 on.
 
 All that jaxobs watches this way shares one tool number, taken while something is watched. Nothing is replaced, and code
-that is not watched runs as ever. Who leaves by an exception is not told of: see `Began` and `Ended`.
+that is not watched runs as ever. Who leaves by an exception is not told of: see `Began` and `Ended`. Of exceptions that
+a handler takes it tells for all code at once, since Python offers no less: calls cost what they did, an exception more.
 """
 
 from __future__ import annotations
@@ -22,23 +23,25 @@ Began = Callable[[FrameType], None]
 Ended = Callable[[FrameType, Any], None]
 """Called with the frame and with what it returns; not where it raises."""
 
+Handled = Callable[[CodeType, int, BaseException], None]
+"""Called with the code that has a handler for an exception, an offset, and the exception; must not raise."""
+
 _lock = threading.RLock()
 _tool: int | None = None
 _watched: dict[int, tuple[CodeType, Began | None, Ended | None]] = {}
 """By the number of the code object, which is kept alive here: to hash code itself is dear."""
 
+_handled: Handled | None = None
+
 
 def watch(code: CodeType, began: Began | None = None, ended: Ended | None = None) -> bool:
     """Tells of every run of `code` from now on; False where this Python cannot, or others have both free numbers."""
-    global _tool
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:
         return False
     with _lock:
-        if _tool is None:
-            _tool = _take_tool(monitoring)
-            if _tool is None:
-                return False
+        if not _has_tool(monitoring):
+            return False
         events = monitoring.events
         _watched[id(code)] = (code, began, ended)
         wanted = (0 if began is None else events.PY_START) | (0 if ended is None else events.PY_RETURN)
@@ -48,17 +51,70 @@ def watch(code: CodeType, began: Began | None = None, ended: Ended | None = None
 
 def unwatch(code: CodeType) -> None:
     """Tells of it no more; with the last one the tool number is given back."""
-    global _tool
     monitoring: Any = getattr(sys, "monitoring", None)
     with _lock:
-        if _watched.pop(id(code), None) is None or _tool is None or monitoring.get_tool(_tool) != TOOL:
+        if _watched.pop(id(code), None) is None or not _is_ours(monitoring):
             return
         monitoring.set_local_events(_tool, code, 0)
-        if not _watched:
-            tool, _tool = _tool, None
-            for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
-                monitoring.register_callback(tool, event, None)
-            monitoring.free_tool_id(tool)
+        _give_back(monitoring)
+
+
+def watch_handled(handled: Handled) -> bool:
+    """Tells of every exception that a handler takes from now on; False as for `watch`, or if somebody watches them."""
+    global _handled
+    monitoring: Any = getattr(sys, "monitoring", None)
+    if monitoring is None:
+        return False
+    with _lock:
+        if _handled not in (None, handled) or not _has_tool(monitoring):
+            return False
+        _handled = handled
+        monitoring.register_callback(_tool, monitoring.events.EXCEPTION_HANDLED, handled)
+        monitoring.set_events(_tool, monitoring.events.EXCEPTION_HANDLED)
+    return True
+
+
+def pause_handled(handled: Handled) -> None:
+    """Tells of none until `watch_handled` is called again; the tool number is kept."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    with _lock:
+        if _handled == handled and _is_ours(monitoring):
+            monitoring.set_events(_tool, 0)
+
+
+def unwatch_handled(handled: Handled) -> None:
+    """Tells of none any more; with the last that is watched the tool number is given back."""
+    global _handled
+    monitoring: Any = getattr(sys, "monitoring", None)
+    with _lock:
+        if _handled != handled:
+            return
+        _handled = None
+        if _is_ours(monitoring):
+            monitoring.set_events(_tool, 0)
+            monitoring.register_callback(_tool, monitoring.events.EXCEPTION_HANDLED, None)
+            _give_back(monitoring)
+
+
+def _is_ours(monitoring: Any) -> bool:
+    return _tool is not None and monitoring.get_tool(_tool) == TOOL
+
+
+def _has_tool(monitoring: Any) -> bool:
+    global _tool
+    if _tool is None:
+        _tool = _take_tool(monitoring)
+    return _tool is not None
+
+
+def _give_back(monitoring: Any) -> None:
+    global _tool
+    if _watched or _handled is not None:
+        return
+    tool, _tool = _tool, None
+    for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
+        monitoring.register_callback(tool, event, None)
+    monitoring.free_tool_id(tool)
 
 
 def reset_lock() -> None:

@@ -7,15 +7,18 @@ Like `internals` it knows names of JAX's insides, those of `jax._src.config` and
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from jaxobs.guard import guarded
+from jaxobs.base.guard import guarded
+from jaxobs.internals import shardings
 
 Context = tuple[tuple[str, str], ...]
 """Names and texts of the values that are not what they were at the first look, in the order of their names."""
 
-MOST_TEXT = 120
+MOST_TEXT = 1000
+"""A longer text ends in a hash of the whole."""
 
 # Names, without `jax_`, that some release includes in the keys of its tracing or dispatch caches: `include_in_jit_key`,
 # `include_in_trace_context` and `trace_context()` in jax/_src/config.py. Where JAX lists them itself, its list is used.
@@ -102,8 +105,10 @@ def usual_text(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
+    text = " ".join(shardings.text(value).split())
+    if len(text) <= MOST_TEXT:
+        return text
+    return f"{text[:MOST_TEXT]}… ({hashlib.sha256(text.encode()).hexdigest()[:12]})"
 
 
 @functools.cache

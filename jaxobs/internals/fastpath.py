@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxobs.guard import guarded
+from jaxobs.base.guard import guarded
 from jaxobs.internals import code_events
 from jaxobs.internals.tracing import is_jit_function
 

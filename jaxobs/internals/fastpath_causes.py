@@ -17,7 +17,7 @@ from jaxobs.internals.fastpath import MONITORS, Fall, executables_made
 from jaxobs.internals.tracing import trace_state
 
 Why = tuple[str, str]
-"""One of `facts.FASTPATH_CAUSES`, and a sentence for a person."""
+"""One of `facts.functions.FASTPATH_CAUSES`, and a sentence for a person."""
 
 _MOST_NAMES = 3
 _MOST_NAME = 80
@@ -125,11 +125,11 @@ def _no_data(local: Mapping[str, Any]) -> Why:
             return _configured("jax_debug_key_reuse")
         if getattr(jaxpr, "is_high", getattr(getattr(jaxpr, "jaxpr", None), "is_high", False)):
             return "arguments", "Its arguments or results are of high-level types, which JAX dispatches from Python."
-        return "unknown", "JAX ran it without an executable of its own."
+        return "unknown", "JAX ran it without its own executable."
     strange = _strange_outputs(local["out_flat"])
     if strange:
-        return "outputs", f"It returns {strange}, and the fast path makes plain arrays only."
-    return "unknown", f"JAX gave its C++ dispatch nothing for the executable ({_name(type(executable))})."
+        return "outputs", f"It returns {strange}, and the fast path only supports plain arrays."
+    return "unknown", f"JAX's C++ dispatch received nothing for the executable ({_name(type(executable))})."
 
 
 def _is_on(config: Any, option: str) -> bool:
@@ -158,24 +158,26 @@ def _not_used(local: Mapping[str, Any], inserted: bool, stuck_before: bool) -> W
     strange = _strange_arguments(local["args_flat"])
     if strange:
         return "arguments", (
-            f"The fast path takes no argument of type {strange}. "
+            f"The fast path accepts no argument of type {strange}. "
             "Pass arrays: convert once with `jnp.asarray`, outside the hot loop."
         )
     full = _full_cache(local.get("jit_info"))
     if full:
         return "cache_full", (
-            f"All {full:,} entries of JAX's dispatch cache are in use, so that entries are dropped and made again. "
+            f"All {full:,} entries of JAX's dispatch cache are in use, so entries are evicted and recreated. "
             "Call fewer functions with fewer kinds of arguments, or `jax.clear_caches()` between parts of a program."
         )
     if inserted:
         return "new_signature", (
-            "Nothing compiled, but such a call was new to the fast path, which tells apart what the compiler does not: "
-            "NumPy arrays, numbers, JAX arrays, committed ones, contexts. The next such call is fast."
+            "Nothing compiled, but the call was new to the fast path, which distinguishes more than "
+            "the compiler: NumPy arrays, numbers, JAX arrays, committed ones, contexts. The next "
+            "such call is fast."
         )
     if stuck_before:
         return "stuck_entry", (
-            "The first call with these arguments raised, or ran where JAX has no fast path, and that keeps all others "
-            "off it. Call the function's `clear_cache()` once, at the price of compiling again."
+            "The first call with these arguments raised, or ran without a fast path, and that keeps "
+            "all others off it. Call the function's `clear_cache()` once, at the price of "
+            "recompiling."
         )
     return "unknown", "JAX has what the fast path needs, but its C++ dispatch did not use it."
 

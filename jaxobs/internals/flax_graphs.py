@@ -7,7 +7,7 @@ the arrays: their names are found by walking again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,11 @@ Path = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Graph:
-    """One module: attribute paths of its arrays in their order, and its other attributes."""
+    """One module: attribute paths of its arrays in their order, its other attributes, and metadata of its variables."""
 
     leaves: list[Path] = field(default_factory=list)
     statics: dict[Path, Any] = field(default_factory=dict)
-    kinds: dict[Path, str] = field(default_factory=dict)
+    kinds: dict[Path, Any] = field(default_factory=dict)
     """Type of each node and variable."""
 
 
@@ -46,9 +46,12 @@ def _walk(path: Path, nodes: Iterator[Any], attributes: Iterator[Any], found: Gr
     kind = type(node).__name__
     if kind == "NodeRef":  # met before, under another name
         return
-    found.kinds[path] = getattr(node.type, "__qualname__", str(node.type))
+    found.kinds[path] = node.type
     if kind == "VariableDef":
         found.leaves.append(path)
+        metadata = getattr(node, "metadata", None)
+        if isinstance(metadata, Mapping):
+            found.statics.update({(*path, name): value for name, value in metadata.items()})
         return
     for _ in range(node.num_attributes):
         name, attribute = next(attributes)

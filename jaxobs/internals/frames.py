@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from jaxobs.internals.source_files import is_jax, is_plumbing
+from jaxobs.internals.source_files import in_library, is_jax, is_plumbing, passes_on, shown
 
 _MOST_FRAMES = 256
 
@@ -66,12 +66,16 @@ class Miss:
     transform: str | None = None
     eager: bool = False
     call_site: str | None = None
+    library_sites: list[str] = field(default_factory=list)
+    """The lines of installed libraries between the user's line and JAX, the innermost first."""
     module: Any = None
     """The lowered program (an MLIR module)."""
     executable: Any = None
     """What the compiler made of it, or the cache gave (a loaded executable of the backend)."""
     mapped: tuple[int, ...] | None = None
     """For `pmap`: the numbers of its static arguments; `fun`, `args` and `kwargs` are the user's."""
+    placed: bool = True
+    """Whether it matters to JAX where the arguments are; not to `pmap` before 0.8, which moves them."""
     layouts: Mapping[int, str] | None = None
     """Layouts of arguments that are not the usual, by number of the leaf."""
 
@@ -113,8 +117,11 @@ def read_miss(frame: FrameType | None) -> Miss:
         code = seen.f_code
         name = code.co_name
         if not is_jax(code.co_filename):
-            if miss.call_site is None and not is_plumbing(code.co_filename):
-                miss.call_site = f"{code.co_filename}:{seen.f_lineno}"
+            if miss.call_site is None:
+                if not is_plumbing(code.co_filename):
+                    miss.call_site = f"{shown(code.co_filename)}:{seen.f_lineno}"
+                elif (path := in_library(code.co_filename)) is not None and not passes_on(path):
+                    miss.library_sites.append(f"{path}:{seen.f_lineno}")
             if miss.call_site is not None and (miss.fun is not None or tracing):
                 break
             continue
@@ -153,7 +160,7 @@ def _read_miss_frame(frame: FrameType, miss: Miss) -> None:
     miss.kwargs = local.get("kwargs")
     prepare = local.get("prepare_pmap_fn")  # `pmap` before 0.8
     if isinstance(prepare, functools.partial) and len(prepare.args) > 3:
-        miss.fun, miss.mapped = prepare.args[0], tuple(prepare.args[3])
+        miss.fun, miss.mapped, miss.placed = prepare.args[0], tuple(prepare.args[3]), False
     miss.eager = miss.eager or bool(getattr(miss.fun, "_apply_primitive", False))
 
 
@@ -182,10 +189,16 @@ def _layouts(local: Mapping[str, Any]) -> dict[int, str] | None:
         return None
     places = sorted(kept) if kept is not None and len(kept) == len(layouts) else range(len(layouts))
     found = {place: each for place, each in zip(places, layouts, strict=True) if each is not None}
-    return {
-        place: f"major_to_minor={each.major_to_minor}" if hasattr(each, "major_to_minor") else str(each)
-        for place, each in found.items()
-    }
+    return {place: _layout_text(each) for place, each in found.items()}
+
+
+def _layout_text(layout: Any) -> str:
+    """The order of the axes, and the tiles that an accelerator cuts them into."""
+    if not hasattr(layout, "major_to_minor"):
+        return str(layout)
+    rest = [(name, getattr(layout, name, None)) for name in ("tiling", "_tiling", "sub_byte_element_size_in_bits")]
+    told = dict.fromkeys(f" {name.lstrip('_')}={value}" for name, value in rest if value)
+    return f"major_to_minor={layout.major_to_minor}{''.join(told)}"
 
 
 def _is_jax_program(jaxpr: Any) -> bool:

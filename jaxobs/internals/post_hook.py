@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from jaxobs.guard import guarded
+from jaxobs.base.guard import guarded
 from jaxobs.internals.listeners import Listeners, register, unregister
 
 Hook = Callable[[Any, Any, Any, Any], None]

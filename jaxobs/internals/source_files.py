@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
+from types import FrameType, ModuleType
 
 
 def _folders(*names: str) -> tuple[str, ...]:
@@ -20,7 +22,11 @@ _jax_folders: tuple[str, ...] = ()
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO_FOLDER = os.path.join(_OWN_FOLDER, "demo", "")
 _INSTALLED = sysconfig.get_paths()
+_MOST_FILES = 8192
 
+_PACKAGE_FOLDERS = tuple({_INSTALLED[name] + os.sep for name in ("purelib", "platlib") if name in _INSTALLED})
+_PACKAGE_NAMES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+"""Of the user's own, the base interpreter's under a virtual environment, and those that an archive was unpacked to."""
 _LIBRARY_FOLDERS = tuple(
     {
         path + os.sep
@@ -28,6 +34,93 @@ _LIBRARY_FOLDERS = tuple(
         if path and path not in (_INSTALLED.get("scripts"), _INSTALLED.get("data"))
     }
 )
+
+_GENERATED = ("<frozen ", "<attrs generated", "<@beartype", "<decorator-gen", "<__array_function__", "<makefun-gen")
+"""Code without a file that a library has made: no line of anybody's. A notebook's cells have no file either."""
+_PASSES_ON = tuple(
+    each.replace("/", os.sep)
+    for each in (
+        "beartype/", "chex/_src/", "decorator.py", "equinox/_compile_utils.py", "equinox/_jit.py", "equinox/_module/",
+        "flax/nnx/transforms/", "jaxtyping/", "numpy/", "wrapt/",
+    )
+)  # fmt: skip
+"""Files of libraries that only hand a call on: the line before is the one that says something."""
+_CALLS_JITTED = ("equinox/_jit.py".replace("/", os.sep), "flax/nnx/transforms/".replace("/", os.sep))
+_LAUNCHERS = frozenset(
+    {
+        "IPython", "accelerate", "celery", "coverage", "debugpy", "flask", "gunicorn", "hypercorn", "ipykernel",
+        "ipykernel_launcher", "jupyter", "jaxobs", "pytest", "ray", "streamlit", "torch", "uvicorn", "xdist",
+    }
+)  # fmt: skip
+"""Installed programs that run the user's code, and are not the user's."""
+
+
+def in_library(filename: str) -> str | None:
+    """The path of an installed library's file, from the library's name on: `flax/nnx/nn/linear.py`.
+
+    None for a user's file, for ours, and for the standard library. A program that is installed itself, and was started
+    as a module or by its command, is the user's.
+    """
+    path = _packaged(filename)
+    if path is None or is_own(filename):
+        return None
+    own = _program()
+    return None if own is not None and (path.startswith(own + os.sep) or path == f"{own}.py") else path
+
+
+@functools.lru_cache(maxsize=_MOST_FILES)
+def _packaged(filename: str) -> str | None:
+    for folder in _PACKAGE_FOLDERS:
+        if filename.startswith(folder):
+            return filename[len(folder) :]
+    for name in _PACKAGE_NAMES:
+        if name in filename:
+            return filename.rpartition(name)[2]
+    return None
+
+
+def _program() -> str | None:
+    """The installed package that is the program: of `python -m package`, or of its command; None for a script."""
+    main = sys.modules.get("__main__")
+    return None if main is None else _program_of(main, getattr(getattr(main, "__spec__", None), "name", None))
+
+
+@functools.lru_cache(maxsize=4)
+def _program_of(main: ModuleType, name: str | None) -> str | None:
+    if name is None:
+        file = getattr(main, "__file__", None)
+        scripts = _INSTALLED.get("scripts")
+        if not isinstance(file, str) or not scripts or os.path.dirname(os.path.abspath(file)) != scripts:
+            return None
+        # The command that an installer made: it imports one function, and calls it.
+        modules = [getattr(each, "__module__", None) for each in list(vars(main).values()) if callable(each)]
+        name = next((each for each in modules if isinstance(each, str) and each in sys.modules), None)
+    if name is None:
+        return None
+    top = name.partition(".")[0]
+    return None if top in _LAUNCHERS or top == "__main__" else top
+
+
+def shown(filename: str) -> str:
+    """The file for a person: of what is installed, from its package's name on."""
+    return _packaged(filename) or filename
+
+
+def passes_on(path: str) -> bool:
+    """Whether a library's file, as `in_library` tells it, only hands calls on to functions that it is given."""
+    return path.startswith(_PASSES_ON)
+
+
+def calls_jitted(path: str) -> bool:
+    """Whether all that a library's file calls in C++ is a compiled function."""
+    return path.startswith(_CALLS_JITTED)
+
+
+def owner(module: str) -> str | None:
+    """The installed library that a module belongs to, by the first part of its name; None for a user's module."""
+    top = module.partition(".")[0]
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return top if file is not None and in_library(file) is not None else None
 
 
 def is_jax(filename: str) -> bool:
@@ -45,4 +138,20 @@ def is_own(filename: str) -> bool:
 
 def is_plumbing(filename: str) -> bool:
     """Installed libraries and ourselves: no place where the user could change anything."""
-    return filename.startswith((_OWN_FOLDER, "<frozen ", *_LIBRARY_FOLDERS)) and not filename.startswith(_DEMO_FOLDER)
+    if filename.startswith(_OWN_FOLDER):
+        return not filename.startswith(_DEMO_FOLDER)
+    if _packaged(filename) is not None:
+        return in_library(filename) is not None
+    return filename.startswith((*_GENERATED, *_LIBRARY_FOLDERS)) or (filename == "<string>" and _has_file())
+
+
+def user_line(frame: FrameType | None) -> str | None:
+    """`file:line` of the innermost frame of the user's, from this one on outwards."""
+    while frame is not None and (is_jax(frame.f_code.co_filename) or is_plumbing(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return None if frame is None else f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _has_file() -> bool:
+    """Whether the program is a file: what has none was generated, by `dataclasses` for one. Else it is `python -c`."""
+    return getattr(sys.modules.get("__main__"), "__file__", None) is not None

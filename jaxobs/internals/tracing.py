@@ -75,12 +75,19 @@ def programs_of(fun: Any) -> int | None:
     return 0 if stages is not None and isinstance(fun, stages.Compiled) else None
 
 
+def own_jit() -> Any:
+    """JAX's own `jit`, whatever a program has put in place of `jax.jit`."""
+    try:
+        from jax._src.api import jit
+    except ImportError:
+        from jax import jit
+    return jit
+
+
 @functools.cache
 def _probe_jit() -> Any:
     """A `jax.jit` function that is never called, to know its type; making one compiles nothing."""
-    import jax
-
-    return jax.jit(_probed)
+    return own_jit()(_probed)
 
 
 def _probed() -> None:

@@ -31,7 +31,7 @@ from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxobs.guard import guarded
+from jaxobs.base.guard import guarded
 from jaxobs.internals import code_events, post_hook
 from jaxobs.internals.backends import default_platform
 

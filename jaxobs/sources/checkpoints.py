@@ -1,40 +1,48 @@
-"""Checkpoints by Orbax's own events: what held the program up, and when a save was complete."""
+"""Checkpoints by Orbax's own events, and waits without any: what blocked the program, and when a save was complete."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import Any
 
-from jaxobs import checkpoints, internals
-from jaxobs.checkpoints import Checkpoints
-from jaxobs.guard import guard
-from jaxobs.internals import Listeners, orbax_events
-from jaxobs.store import Store
-from jaxobs.wall import Wall
+from jaxobs import internals
+from jaxobs.base.guard import guard
+from jaxobs.internals import Listeners, checkpoint_waits, orbax_events
+from jaxobs.sources.support.source import Source
+from jaxobs.state import checkpoints
+from jaxobs.state.checkpoints import Checkpoints
+from jaxobs.state.store import Store
+from jaxobs.state.wall import Scope, Wall
+
+LEAST_WAIT = 0.001
+"""Seconds from which on a wait is one: every save asks for the one before it."""
 
 
-class CheckpointEvents:
+class CheckpointEvents(Source):
     """The source: listeners in, seconds by operation and the state of the latest checkpoint out."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._tells_complete = False
         """Whether this Orbax, on this process, says when a save is complete."""
+        self._counted: Counter[str] = Counter()
+        """Operations so far: one within another, or one that Orbax tells of as well, counts once."""
         self.listeners = Listeners(self._on_event, self._on_ended)
 
     def start(self) -> None:
         """Begins to listen. Idempotent."""
         internals.register(self.listeners)
+        checkpoint_waits.watch(self._wait_began, self._wait_ended)
 
     def stop(self) -> None:
         """Stops listening."""
         internals.unregister(self.listeners)
+        checkpoint_waits.unwatch()
 
     def sample(self) -> None:
         """Puts our listeners back if somebody removed them."""
         internals.register(self.listeners)
-
-    def after_fork(self) -> None:
-        """Nothing to forget."""
 
     @guard("checkpoints.event")
     def _on_event(self, event: str, **kwargs: Any) -> None:
@@ -51,11 +59,28 @@ class CheckpointEvents:
             self._store.part(Wall).move("checkpoint", duration)
         operation = orbax_events.OPERATIONS.get(event)
         if operation is not None:
+            self._counted[operation] += 1
             self._told().observe(operation, duration)
         if event == orbax_events.LETS_CALLER_GO:
             self._told().only_latest()
         elif event == orbax_events.SAVE_THREAD_ENDS and not self._tells_complete:
             self._told().end()
+
+    def _wait_began(self, operation: str) -> tuple[Scope | None, float, int]:
+        scope = self._store.part(Wall).enter("checkpoint")
+        if scope is not None:
+            scope.held = True
+        return scope, time.perf_counter(), self._counted[operation]
+
+    def _wait_ended(self, operation: str, wait: tuple[Scope | None, float, int] | None) -> None:
+        scope, began, counted = (None, 0.0, 0) if wait is None else wait
+        if scope is None:
+            return  # on a thread that holds nobody up
+        scope.wall.leave(scope)
+        seconds = time.perf_counter() - began
+        if self._counted[operation] == counted and (operation != "wait" or seconds >= LEAST_WAIT):
+            self._counted[operation] += 1
+            self._told().observe(operation, seconds)
 
     def _told(self) -> Checkpoints:
         found = self._store.part(Checkpoints)
@@ -63,6 +88,4 @@ class CheckpointEvents:
         return found
 
 
-def source(store: Store) -> CheckpointEvents:
-    """What the folder's discovery asks every source for."""
-    return CheckpointEvents(store)
+source = CheckpointEvents

@@ -14,23 +14,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxobs import explanation, flight_recorder, internals, naming, recorded, user_errors
-from jaxobs import signature as signatures
-from jaxobs.cache_lookups import CacheLookups
-from jaxobs.facts import EAGER, Compilation, OpenCompilation
-from jaxobs.guard import guard, guarded
+from jaxobs import internals
+from jaxobs.base import notebooks
+from jaxobs.base.guard import guard, guarded
+from jaxobs.facts.compilations import EAGER, Compilation, OpenCompilation
 from jaxobs.internals import Call, Listeners, Lookup, Miss, Phase
-from jaxobs.programs import Programs
-from jaxobs.store import Store
-from jaxobs.wall import Wall
+from jaxobs.reasons import explanation, naming, recorded
+from jaxobs.reasons import signature as signatures
+from jaxobs.recorder import flight_recorder, user_errors
+from jaxobs.sources.support.cache_lookups import CacheLookups
+from jaxobs.sources.support.programs import Programs
+from jaxobs.state.routes import Routes
+from jaxobs.state.store import Store
+from jaxobs.state.wall import Wall
 
 MOST_WAITING = 64
 MOST_NAMES = 4096
 DEAR_SECONDS = 1.0
 """Programs that took so long are asked for their cost at once: XLA takes milliseconds to tell."""
 REMOVED = (
-    "Somebody called jax.monitoring.clear_event_listeners(), which removes everyone's listeners; "
-    "jaxobs put its own back. Compilations in between were not seen."
+    "Something called jax.monitoring.clear_event_listeners(), which removes everyone's listeners. "
+    "jaxobs registered its own again. It did not see compilations in between."
 )
 
 
@@ -78,7 +82,7 @@ class Compilations:
         internals.context.generation()
         internals.register(self.listeners)
         for path in internals.other_copies(self.listeners):
-            self._store.note(f"Another copy of jaxobs, {path}, listens in this process too; each counts for itself.")
+            self._store.note(f"Another copy of jaxobs, {path}, also listens in this process; each counts for itself.")
 
     def stop(self) -> None:
         """Stops listening, and leaves everybody else's listeners alone."""
@@ -202,11 +206,23 @@ class Compilations:
     ) -> None:  # fmt: skip
         eager = miss.eager or (call.fun is not None and internals.is_jax_function(call.fun))
         function = self._function_name(end.name, call, eager)
-        with self._lock:
-            given_up = self._explainer.history.given_up
-            why = self._explainer.explain(function, call, signature, miss.transform, phases=frozenset(phases))
-            given_up = self._explainer.history.given_up - given_up
-        if given_up:
+        why = explanation.Explanation("unknown", f"`{function}` compiled; jaxobs failed to find out why.")
+        lines = (*miss.library_sites, miss.call_site or "") if eager else ()
+        given_up = 0
+        with self._lock, guarded("explain"):
+            given_up = -self._explainer.history.given_up
+            why = self._explainer.explain(
+                function,
+                call,
+                signature,
+                miss.transform,
+                phases=frozenset(phases),
+                lines=lines,
+                serving=bool(self._store.part(Routes).in_flight()),
+                cell=notebooks.running_cell(),
+            )
+            given_up += self._explainer.history.given_up
+        if given_up > 0:
             self._store.drop("signatures", given_up)
         digest, in_key = None, False
         with guarded("fingerprint"):
@@ -230,7 +246,8 @@ class Compilations:
             Compilation(
                 time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
                 cache=lookup.result, uncached_because=unsaved, uncached_detail=unsaved_detail,
-                call_site=miss.call_site, fingerprint=digest, spans_processes=spans, eager=eager,
+                call_site=miss.call_site, library_site=next(iter(miss.library_sites), None),
+                fingerprint=digest, spans_processes=spans, eager=eager, by_rerun=why.by_rerun,
                 transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, signature=written,
             )
         )  # fmt: skip
@@ -305,6 +322,4 @@ class Compilations:
         return known
 
 
-def source(store: Store) -> Compilations:
-    """What the folder's discovery asks every source for."""
-    return Compilations(store)
+source = Compilations

@@ -1,7 +1,7 @@
 """Devices: their memory as JAX's allocator tells it, and the live arrays on each. Sampled, never on a scrape.
 
 Only backends that the program has woken are read. A live array counts on every device that holds a shard of it,
-with the bytes of that shard; deleted and donated ones do not count, and a buffer counts once (`jaxobs.array_groups`).
+with the bytes of that shard; deleted and donated ones do not count, and a buffer counts once (`state.array_groups`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jaxobs import array_groups, internals, moment
-from jaxobs.facts import ArrayGroup, Compilation, DeviceMemory, DeviceState, Finding, account
-from jaxobs.guard import guarded
-from jaxobs.leaks import Leaks
-from jaxobs.leaks import Sample as LeakSample
-from jaxobs.store import Store
+from jaxobs import internals
+from jaxobs.base.guard import guarded
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, account
+from jaxobs.findings.leaks import Leaks
+from jaxobs.findings.leaks import Sample as LeakSample
+from jaxobs.recorder import moment
+from jaxobs.sources.support.source import Source, keep
+from jaxobs.state import array_groups
+from jaxobs.state.store import Store
 
 QUIET_SECONDS = 60.0
 """A device whose memory does not change is told of again after this time."""
@@ -58,18 +62,12 @@ class _HighWater:
         return self._marks[0][1] if self._marks else None
 
 
-class Devices:
+class Devices(Source):
     """The source: samples in; device states, and `memory` events where something changed, out."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.after_fork()
-
-    def start(self) -> None:
-        """Nothing to prepare."""
-
-    def stop(self) -> None:
-        """Nothing to undo."""
 
     def after_fork(self) -> None:
         """The child tells of its devices anew."""
@@ -109,7 +107,7 @@ class Devices:
 
     def ending(self) -> None:
         """The program has ended: what there was and grew until the last sample is told before the next: it is gone."""
-        self._record(self._leaks.at_end())
+        keep(self._store, self._leaks.at_end())
         memories, groups = self._latest
         for memory in memories if memories and memories[0].time > self._groups_told else ():
             self._store.record(dataclasses.replace(memory, groups=_on(memory.device, groups)))
@@ -164,7 +162,8 @@ class Devices:
         resident = moment.resident()
         on_host = sum(each.live_array_bytes or 0 for each in memories if each.device.startswith("cpu:"))
 
-        self._record(
+        keep(
+            self._store,
             self._leaks.see(
                 LeakSample(
                     time=now,
@@ -177,7 +176,8 @@ class Devices:
                         if each.limit_bytes is not None and each.in_use_bytes is not None
                     },
                     executables=executables,
-                    resident=None if resident is None else max(0, resident - on_host),
+                    # A compiler takes memory for as long as it works, and gives most of it back.
+                    resident=None if resident is None or store.in_progress() else max(0, resident - on_host),
                     compilations=lambda: [
                         each for each in store.events(kind="compilation")[0] if isinstance(each, Compilation)
                     ],
@@ -187,7 +187,7 @@ class Devices:
                         if row.program is not None and "output" in row.program.memory
                     },
                 )
-            )
+            ),
         )
 
     def _shown(self, groups: list[ArrayGroup], lives: list[array_groups.Live]) -> Iterator[ArrayGroup]:
@@ -196,13 +196,6 @@ class Devices:
             if not group.call_sites and self._leaks.tells(group.key):
                 group = dataclasses.replace(group, call_sites=_call_sites(lives, group.key))
             yield group
-
-    def _record(self, findings: Iterable[tuple[Finding, bool]]) -> None:
-        for finding, news in findings:
-            if news:
-                self._store.record(finding)
-            else:
-                self._store.refresh_finding(finding)
 
 
 def _on(device: str, groups: Iterable[ArrayGroup]) -> tuple[ArrayGroup, ...]:
@@ -246,6 +239,4 @@ def live_arrays(client: Any) -> dict[Any, tuple[int, int]]:
     return {device: shards for device, shards in own.items() if shards is not None}
 
 
-def source(store: Store) -> Devices:
-    """What the folder's discovery asks every source for."""
-    return Devices(store)
+source = Devices

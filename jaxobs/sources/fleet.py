@@ -16,22 +16,27 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from jaxobs import internals, last_minutes, user_errors
-from jaxobs.facts import Compilation, Event, Finding
-from jaxobs.fleet import Fleet
-from jaxobs.fleet.addresses import Address, Addresses
-from jaxobs.fleet.digest import MOST_PROCESSES, Digest, Listed, Programs, decode, decode_listed
-from jaxobs.fleet.excess import Excess
-from jaxobs.fleet.looker import Looker
-from jaxobs.fleet.pace import Looks, Pace
-from jaxobs.fleet.view import View, seconds
-from jaxobs.guard import guard, guarded, internal_error
-from jaxobs.last_minutes import Ending
-from jaxobs.loops import Loops
-from jaxobs.questions import Question, no_more_threads
-from jaxobs.report_files import ReportFiles
-from jaxobs.store import Store
-from jaxobs.wall import Wall
+from jaxobs import internals
+from jaxobs.base.guard import guard, guarded, internal_error
+from jaxobs.base.questions import Question, no_more_threads
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.events import Event
+from jaxobs.findings.fleet import Fleet
+from jaxobs.findings.fleet.support.addresses import Address, Addresses
+from jaxobs.findings.fleet.support.digest import MOST_PROCESSES, Digest, Listed, Programs, decode, decode_listed
+from jaxobs.findings.fleet.support.excess import Excess
+from jaxobs.findings.fleet.support.looker import Looker
+from jaxobs.findings.fleet.support.looks import Looks
+from jaxobs.findings.fleet.support.pace import Pace
+from jaxobs.findings.fleet.support.progress import Progress
+from jaxobs.findings.fleet.support.view import View, seconds
+from jaxobs.recorder import last_minutes, user_errors
+from jaxobs.recorder.last_minutes import Ending
+from jaxobs.recorder.report_files import ReportFiles
+from jaxobs.sources.support.source import keep
+from jaxobs.state.loops import Loops
+from jaxobs.state.store import Store
+from jaxobs.state.wall import Wall
 
 MOST_DETAILS = 16
 """Processes whose programs are read by name in one tick."""
@@ -45,6 +50,11 @@ SILENT_SECONDS = 60.0
 WITHOUT_USUAL = 10.0
 """Times `stuck_seconds` where too few steps were made to know how long one takes."""
 MOST_THREADS = 12
+MOST_SITES = 256
+PAUSES = 2.0
+"""Times as long as a typical step, after which a process that makes none pauses."""
+RESTS = 3.0
+"""Times as long as it has rested before, after which a process whose loop was found is stuck."""
 
 _FOLDER = "jaxobs/1"
 _THREAD = "jaxobs-fleet"
@@ -95,6 +105,9 @@ class FleetSource:
         self._looker: Looker | None = None
         self._programs = Programs()
         self._pace, self._looks, self._fleet = Pace(), Looks(), Fleet()
+        self._progress = Progress()
+        self._sites: dict[str, None] = {}
+        """Lines from which compiled functions are called, the latest last."""
         self._question: Question[_Heard] | None = None
         self._heard: Mapping[int, Digest] = {}
         self._last_heard: dict[int, tuple[int, float]] = {}
@@ -111,13 +124,25 @@ class FleetSource:
 
     @guard("fleet.program")
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, Compilation) and event.spans_processes:
+        if not isinstance(event, Compilation):
+            return
+        if not event.eager:
+            self._called_at(event.library_site or event.call_site)
+        if event.spans_processes:
+            self._progress.compiled()
             self._programs.add(event.function, event.fingerprint or "?")
             index, count = internals.process_index_and_count()
             if not self._over and self._together(index, count):
                 self._begin_looking(count)
                 if self._looker is not None:
                     self._looker.wake()
+
+    def _called_at(self, site: str | None) -> None:
+        if site is not None:
+            self._sites.pop(site, None)
+            if len(self._sites) >= MOST_SITES:
+                self._sites.pop(next(iter(self._sites)), None)
+            self._sites[site] = None
 
     def _together(self, index: int, count: int) -> bool:
         return count > 1 and index < MOST_PROCESSES and internals.distributed.connected()
@@ -130,12 +155,15 @@ class FleetSource:
 
     def _look(self) -> None:
         with self._lock:
-            loops = self._store.part(Loops)
-            self._pace.see(time.monotonic(), loops.steps() if loops.any else self._store.calls())
-            self._looks.look()
+            self._progress.look(self._store)
+            now = time.monotonic()
+            self._pace.see(now, self._progress.steps, self._progress.seconds)
+            typical = self._progress.typical(self._pace.loop)
+            self._looks.look(self._sites, pauses=typical is not None and self._pace.idle(now) > PAUSES * typical)
 
     def sample(self) -> None:
         """One view of the job, in one process of it or alone."""
+        self._progress.tick()
         self._see(WAIT_SECONDS)
 
     def _see(self, wait: float, between: bool = False) -> None:
@@ -167,23 +195,19 @@ class FleetSource:
             differing=dict(self._differing), stuck_after=after, threads=self._threads, report=self._report,
             interval=self._store.settings.sample_interval,
         )  # fmt: skip
-        for finding, news in self._fleet.see(view, between):
-            self._tell(finding, news)
-
-    def _tell(self, finding: Finding, news: bool) -> None:
-        if news:
-            self._store.record(finding)
-        else:
-            self._store.refresh_finding(finding)
+        keep(self._store, self._fleet.see(view, between))
 
     def _own(self, index: int, now: float) -> Digest:
         self._tick += 1
-        count = self._programs.count
+        count, loop = self._programs.count, self._pace.loop
         return Digest(
             process=index, tick=self._tick, host=self._host, pid=os.getpid(), programs=count,
-            chain=self._programs.chain(count), loop=self._pace.loop, steps=self._pace.steps, usual=self._pace.usual,
-            looks=self._pace.looks, idle=self._pace.idle(now), waiting=self._looks.waiting, line=self._looks.line,
-            inside=self._looks.inside, at=self._looks.at,
+            chain=self._programs.chain(count), loop=loop, found=self._progress.found(loop),
+            exact=self._progress.exact(loop), steps=self._pace.steps, usual=self._pace.usual,
+            typical=self._progress.typical(loop),
+            looks=self._pace.looks, idle=self._pace.idle(now), waiting=self._looks.waiting,
+            waiting_in_steps=self._looks.waiting_in_steps, line=self._looks.line, inside=self._looks.inside,
+            at=self._looks.at,
         )  # fmt: skip
 
     # ---------------------------------------------------------------------------------------- the others
@@ -254,7 +278,9 @@ class FleetSource:
             least = settings.stuck_seconds * WITHOUT_USUAL
         else:
             least = max(settings.stuck_steps * usual, settings.stuck_seconds)
-        if self._pace.idle(now) >= least and self._store.snapshot(fresh=False).in_progress:
+        if self._progress.found(self._pace.loop):
+            least = max(least, RESTS * self._pace.longest)
+        if self._pace.idle(now) >= least and self._store.in_progress():
             self._pace.rest(now)
         return least
 
@@ -279,6 +305,4 @@ class FleetSource:
         return self._files.write(now, own.process, last_minutes.text(ending, snapshot, events))
 
 
-def source(store: Store) -> FleetSource:
-    """What the folder's discovery asks every source for."""
-    return FleetSource(store)
+source = FleetSource

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
+from time import perf_counter
 
-from jaxobs.facts import Compilation, Event
-from jaxobs.found_loops import CHARGED, FoundLoops, Total, longest
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
-from jaxobs.loops import Loops
-from jaxobs.seen_calls import Seen, SeenCalls
-from jaxobs.store import Store
-from jaxobs.utilization import ProgramFlops
-from jaxobs.wall import Wall
+from jaxobs.state.call_stats import label
+from jaxobs.state.found_loops import CHARGED, FoundLoops, Going, Total, longest
+from jaxobs.state.loop_outputs import LoopOutputs
+from jaxobs.state.loops import Loops
+from jaxobs.state.seen import Seen
+from jaxobs.state.seen_calls import SeenCalls
+from jaxobs.state.store import Store
+from jaxobs.state.utilization import ProgramFlops
+from jaxobs.state.wall import Wall
+from jaxobs.state.watched import Watched
+
+_WAITING_FRAMES = 4
 
 
 class FoundLoopsSource:
@@ -19,7 +29,7 @@ class FoundLoopsSource:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._calls = SeenCalls(store.name_of)
+        self._calls = SeenCalls(store.name_of, store.part(LoopOutputs), store.part(FoundLoops).host_waits)
         self._can = False
         self._end: Callable[[], None] | None = None
         self._watching = False
@@ -57,13 +67,28 @@ class FoundLoopsSource:
             return
         if self._watching:
             self._take_in(self._calls.fold())
+            self._look()
         self._watching = True
         self._calls.watch(self._store.part(Wall))
+
+    def concluding(self) -> None:
+        """The program has ended, and what it computed has arrived or will not."""
+        self._look()
+
+    def _look(self) -> None:
+        """Reports what turned NaN, unless the program watches its values itself."""
+        found = self._store.part(LoopOutputs).look()
+        if not self._store.part(Watched).frozen():
+            for event in found:
+                self._store.record(event)
 
     def _compiled(self, event: Event) -> None:
         """On the thread that compiled, also between two bursts: what it traced may have taken it out of our sight."""
         if self._watching and isinstance(event, Compilation):
             post_hook.repair()
+            if not event.eager and event.transform is None:
+                alike = event.cause in ("new_function", "static_argument")
+                self._calls.compiled(label(event.function), perf_counter(), alike=alike)
 
     def _take_in(self, functions: list[Seen]) -> None:
         programs, counted = self._store.part(ProgramFlops), self._store.calls()
@@ -76,12 +101,45 @@ class FoundLoopsSource:
             # The call that compiles is none that C++ serves.
             first, made = programs.made(each.name)
             totals[each.name] = Total(each.calls + made, first is not None and first > whole_since)
-        going = self._store.part(FoundLoops).see(functions, programs.work, totals)
-        charged = [each for each in going if each.seen.window[-1][1] == CHARGED]
+        found = self._store.part(FoundLoops)
+        going = found.see(functions, programs.work, totals)
+        charged = found.charged()
+        self._adopt(going, functions, any_charged=bool(charged))
         if charged:
-            self._calls.charge({each.seen.name for each in charged}, max(longest(each) for each in charged))
+            within = {name for each in charged for name in each.within}
+            self._charge(charged, within)
+
+    def _charge(self, loops: list[Going], within: set[str]) -> None:
+        means = {each.seen.name: each.mean for each in loops}
+        median, pace = min(each.median for each in loops), max(each.pace for each in loops)
+        self._calls.charge(means, within, max(map(longest, loops)), median, pace)
+
+    def _adopt(self, going: list[Going], functions: list[Seen], *, any_charged: bool) -> None:
+        """Charges the thread of a loop where the charged one calls nothing: a trainer's thread, and no loader's."""
+        busy = any(each.window and each.window[-1][1] == CHARGED for each in functions)
+        main = threading.main_thread().ident
+        loops = [each for each in going if len({of for _, of, _, _ in each.seen.window}) == 1]
+        if busy or not loops or _waits_for_a_queue(main):
+            return
+        loop = max(loops, key=lambda each: sum(each.seconds))
+        if not self._store.part(ProgramFlops).is_large(loop.seen.name):
+            return
+        thread = loop.seen.recent[-1][1]
+        if not any_charged or thread == main:
+            self._charge([loop], loop.within)
+            self._calls.adopt(thread, next(when for when, of, _, _ in loop.seen.recent if of == thread))
 
 
-def source(store: Store) -> FoundLoopsSource:
-    """What the folder's discovery asks every source for."""
-    return FoundLoopsSource(store)
+def _waits_for_a_queue(thread: int | None) -> bool:
+    """Whether it takes what another thread makes."""
+    frame = None if thread is None else sys._current_frames().get(thread)
+    for _ in range(_WAITING_FRAMES):
+        if frame is None:
+            return False
+        if frame.f_globals.get("__name__") == "queue":
+            return True
+        frame = frame.f_back
+    return False
+
+
+source = FoundLoopsSource

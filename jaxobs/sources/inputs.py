@@ -5,24 +5,20 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from jaxobs.facts import DataReceipt, Manifest
-from jaxobs.input_findings import InputFindings
-from jaxobs.input_waits import Inputs
-from jaxobs.store import Store
+from jaxobs.facts.inputs import DataReceipt
+from jaxobs.facts.process import Manifest
+from jaxobs.findings.input_findings import InputFindings
+from jaxobs.sources.support.source import Source, keep
+from jaxobs.state.input_waits import Inputs
+from jaxobs.state.store import Store
 
 
-class InputsSource:
+class InputsSource(Source):
     """The source: what the meters know in; manifests and findings out."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.after_fork()
-
-    def start(self) -> None:
-        """Nothing to prepare."""
-
-    def stop(self) -> None:
-        """Nothing to undo."""
 
     def after_fork(self) -> None:
         """In a forked child: nothing was taken yet."""
@@ -36,11 +32,7 @@ class InputsSource:
         done = {each.name for each in receipts}
         # A receipt that is not complete may still change its mind.
         states = [each if each.name in done else dataclasses.replace(each, receipt=None) for each in inputs.frozen()]
-        for finding, news in self._findings.see(states, time.time()):
-            if news:
-                self._store.record(finding)
-            else:
-                self._store.refresh_finding(finding)
+        keep(self._store, self._findings.see(states, time.time()))
 
     def ending(self) -> None:
         """The program has ended: what few batches there were is all that there will be."""
@@ -54,6 +46,4 @@ class InputsSource:
             self._store.record(dataclasses.replace(latest, time=time.time(), data=receipts))
 
 
-def source(store: Store) -> InputsSource:
-    """What the folder's discovery asks every source for."""
-    return InputsSource(store)
+source = InputsSource

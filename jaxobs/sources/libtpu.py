@@ -11,11 +11,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from jaxobs import internals, tpu_monitoring
-from jaxobs.guard import internal_error
-from jaxobs.questions import Question, no_more_threads
-from jaxobs.store import Store
-from jaxobs.tpu_monitoring import TpuDevice
+from jaxobs import internals
+from jaxobs.base.guard import internal_error
+from jaxobs.base.questions import Question, no_more_threads
+from jaxobs.drivers import tpu_monitoring
+from jaxobs.drivers.tpu_monitoring import TpuDevice
+from jaxobs.sources.support.source import Source
+from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
 """How long a tick waits; what comes later is told of at the next."""
@@ -29,11 +31,11 @@ PAUSE = 200
 Reading = tuple[dict[str, list[str]], float]
 
 
-class TpuMonitoring:
+class TpuMonitoring(Source):
     """The source: samples in, the states of all TPUs out."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._forget()
 
     def _forget(self) -> None:
@@ -41,12 +43,6 @@ class TpuMonitoring:
         self._question: Question[Reading] | None = None
         self._due = 0.0
         self._over = False
-
-    def start(self) -> None:
-        """Nothing to prepare: the library is loaded once JAX uses a TPU."""
-
-    def stop(self) -> None:
-        """Nothing to give back."""
 
     def after_fork(self) -> None:
         """libtpu's threads are the parent's, and whoever calls it in a child may wait for them for good."""
@@ -89,8 +85,8 @@ class TpuMonitoring:
         if seconds > SLOW_SECONDS:
             self._over = True
             self._store.note(
-                f"libtpu took {seconds:.1f} s to answer, with the interpreter to itself: it is not asked again, and "
-                "there are no `accelerator_*` metrics. Where no metadata service answers, set TPU_SKIP_MDS_QUERY=1."
+                f"libtpu took {seconds:.1f} s to answer while holding the GIL. jaxobs does not query it again, and "
+                "there are no `accelerator_*` metrics. If your host has no metadata service, set TPU_SKIP_MDS_QUERY=1."
             )
             self._tell([])
         else:
@@ -137,6 +133,4 @@ def _described(device: Any) -> TpuDevice:
     )
 
 
-def source(store: Store) -> TpuMonitoring:
-    """What the folder's discovery asks every source for."""
-    return TpuMonitoring(store)
+source = TpuMonitoring

@@ -8,12 +8,14 @@ import statistics
 import time
 from time import perf_counter
 
-from jaxobs.facts import Compilation, Step
-from jaxobs.found_loops import FoundLoops
-from jaxobs.loops import Loop, Loops, SlowStep
-from jaxobs.store import Store
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.steps import Step
+from jaxobs.state.found_loops import FoundLoops
+from jaxobs.state.loops import Loop, Loops, SlowStep
+from jaxobs.state.store import Store
 
 MOST_NAMED = 3
+MOST_FUNCTIONS = 8
 STANDING_SECONDS = 60.0
 """Between two tellings of how the whole process stands."""
 
@@ -93,7 +95,7 @@ class LoopsSource:
         )
 
     def _slow(self, slow: SlowStep) -> Step:
-        compilations = self._compilations(slow.began, slow.ended)
+        compilations = sorted(self._compilations(slow.began, slow.ended), key=lambda each: -sum(each.phases.values()))
         return Step(
             time=time.time() - (perf_counter() - slow.ended),
             loop=slow.loop,
@@ -104,7 +106,10 @@ class LoopsSource:
             most_seconds=slow.seconds,
             median_seconds=slow.seconds,
             compilations=len(compilations),
+            functions=tuple(dict.fromkeys(each.function for each in compilations))[:MOST_FUNCTIONS],
             slow=True,
+            typical_seconds=slow.usual,
+            outside_seconds=max(0.0, slow.entered - slow.began),
             reason=_reason(slow, compilations),
         )
 
@@ -120,18 +125,15 @@ class LoopsSource:
 
 
 def _reason(slow: SlowStep, compilations: list[Compilation]) -> str:
-    told = [f"It took {slow.seconds:.3g} s, where {slow.usual:.3g} s is usual."]
+    told = [f"It took {slow.seconds:.3g} s instead of the typical {slow.usual:.3g} s."]
     outside = slow.entered - slow.began
     if outside > slow.seconds / 2 and slow.seconds <= slow.ended - slow.began:
         told.append(f"{outside:.3g} s of it passed before its scope: waiting for input, or work between two steps.")
-    dear = sorted(compilations, key=lambda each: -sum(each.phases.values()))
-    for each in dear[:MOST_NAMED]:
+    for each in compilations[:MOST_NAMED]:
         told.append(f"`{each.function}` compiled in {sum(each.phases.values()):.3g} s ({each.cause}).")
-    if len(dear) > MOST_NAMED:
-        told.append(f"{len(dear) - MOST_NAMED} more compiled.")
+    if len(compilations) > MOST_NAMED:
+        told.append(f"{len(compilations) - MOST_NAMED} more compiled.")
     return " ".join(told)
 
 
-def source(store: Store) -> LoopsSource:
-    """What the folder's discovery asks every source for."""
-    return LoopsSource(store)
+source = LoopsSource

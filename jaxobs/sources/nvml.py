@@ -12,13 +12,15 @@ import os
 import time
 from typing import Any
 
-from jaxobs import cuda_devices, internals, nvml
-from jaxobs.cuda_devices import JaxDevice
-from jaxobs.errors import MissingExtraError
-from jaxobs.facts import AcceleratorState
-from jaxobs.guard import internal_error
-from jaxobs.questions import Question, no_more_threads
-from jaxobs.store import Store
+from jaxobs import internals
+from jaxobs.base.errors import MissingExtraError
+from jaxobs.base.guard import internal_error
+from jaxobs.base.questions import Question, no_more_threads
+from jaxobs.drivers import cuda_devices, nvml
+from jaxobs.drivers.cuda_devices import JaxDevice
+from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.sources.support.source import Source
+from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
 """How long a tick waits for all devices together; what comes later is told of at the next tick."""
@@ -53,19 +55,16 @@ class _Watched:
             self.state = self.device.silent(f"It has not answered for {HANG_SECONDS:g} seconds.")
 
 
-class Accelerators:
+class Accelerators(Source):
     """The source: samples in, the states of all devices out."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._opening: Question[list[nvml.Device]] | None = None
         self._watched: list[_Watched] = []
         self._names: dict[str, str] = {}
         self._matched: tuple[JaxDevice, ...] = ()
         self._complete = False
-
-    def start(self) -> None:
-        """Nothing to prepare: the library is opened once JAX uses a GPU."""
 
     def stop(self) -> None:
         """Gives the library back, unless a device hangs in it."""
@@ -154,6 +153,4 @@ def _described(device: Any) -> JaxDevice:
     )
 
 
-def source(store: Store) -> Accelerators:
-    """What the folder's discovery asks every source for."""
-    return Accelerators(store)
+source = Accelerators

@@ -1,14 +1,15 @@
-"""Patterns over time: each compilation goes through `jaxobs.patterns`; what these find is recorded as a `Finding`."""
+"""Patterns over time: each compilation goes through `findings.patterns`; what these find is recorded as a `Finding`."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-from jaxobs.facts import Compilation, Event
-from jaxobs.guard import guard
-from jaxobs.patterns import Patterns
-from jaxobs.store import Store
+from jaxobs.base.guard import guard
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.events import Event
+from jaxobs.findings.patterns import Patterns
+from jaxobs.state.store import Store
 
 
 class PatternsSource:
@@ -53,6 +54,4 @@ class PatternsSource:
             self._store.record(finding)
 
 
-def source(store: Store) -> PatternsSource:
-    """What the folder's discovery asks every source for."""
-    return PatternsSource(store)
+source = PatternsSource

@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator
 
 from jaxobs import internals
-from jaxobs.guard import guard
+from jaxobs.base.guard import guard
 from jaxobs.internals import cache_state
-from jaxobs.store import Store
+from jaxobs.sources.support.source import Source
+from jaxobs.state.store import Store
 
 SLICE = 0.005
 """Seconds that one tick may spend."""
@@ -24,11 +25,11 @@ SETTLING = 2.0
 """Seconds after a change in which an entry may still be written, and two changes may bear the same time."""
 
 
-class PersistentCache:
+class PersistentCache(Source):
     """The source: samples the directory that JAX uses now."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._begin_with(None)
 
     def _begin_with(self, directory: str | None) -> None:
@@ -37,9 +38,6 @@ class PersistentCache:
         self._seen: tuple[int, float] | None = None
         """Time of the directory's latest change and of our clock, when the last round began."""
         self._first: int | None = None
-
-    def start(self) -> None:
-        """Nothing to do before the first tick."""
 
     def stop(self) -> None:
         """Ends a round that is under way."""
@@ -84,7 +82,7 @@ class PersistentCache:
     def _tell(self, size: int, entries: int) -> None:
         if entries < 0:
             self._store.set_cache_size(None, None, None)
-            self._store.note(f"The persistent cache holds more than {MOST_FILES:,} files; its size is not measured.")
+            self._store.note(f"The persistent cache has more than {MOST_FILES:,} files; its size is not measured.")
             return
         if self._first is None:
             self._first = size
@@ -110,6 +108,4 @@ def _sizes(directory: str) -> Iterator[tuple[int, int] | None]:
     yield size, entries
 
 
-def source(store: Store) -> PersistentCache:
-    """What the folder's discovery asks every source for."""
-    return PersistentCache(store)
+source = PersistentCache

@@ -10,22 +10,24 @@ import sys
 import time
 from typing import Any
 
-from jaxobs import internals, manifest
-from jaxobs.facts import Manifest
-from jaxobs.guard import guarded
-from jaxobs.input_waits import Inputs
-from jaxobs.store import Store
-from jaxobs.version import __version__
+from jaxobs import internals
+from jaxobs.base.guard import guarded
+from jaxobs.base.version import __version__
+from jaxobs.facts.process import Manifest
+from jaxobs.sources.support import manifest
+from jaxobs.sources.support.source import Source
+from jaxobs.state.input_waits import Inputs
+from jaxobs.state.store import Store
 
 LOOKS_FOR_A_DRIVER = 3
 """Samples after which the manifest is told again although the driver has not told its version."""
 
 
-class Process:
+class Process(Source):
     """The source: looks once at the start, and again until the backends are awake."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._told = False
         self._settled = False
         self._looks = 0
@@ -60,9 +62,6 @@ class Process:
         if event != self._recorded:
             self._recorded = event
             self._store.record(dataclasses.replace(event, time=time.time()))
-
-    def stop(self) -> None:
-        """Nothing to undo."""
 
     def after_fork(self) -> None:
         """The child describes itself when it first uses JAX."""
@@ -107,6 +106,4 @@ def versions() -> dict[str, str]:
     return found
 
 
-def source(store: Store) -> Process:
-    """What the folder's discovery asks every source for."""
-    return Process(store)
+source = Process

@@ -5,33 +5,40 @@ from __future__ import annotations
 import os
 import time
 
-from jaxobs import internals, runs
-from jaxobs.checkpoints import Checkpoints
-from jaxobs.guard import logger
-from jaxobs.report_files import folder_of
-from jaxobs.runs import Earlier, Runs
-from jaxobs.store import Store
-from jaxobs.wall import Wall
+from jaxobs import internals
+from jaxobs.base import private_files
+from jaxobs.base.files.patience import Patience
+from jaxobs.base.guard import logger
+from jaxobs.recorder.report_files import folder_of
+from jaxobs.sources.support.source import Source
+from jaxobs.state import runs
+from jaxobs.state.checkpoints import Checkpoints
+from jaxobs.state.runs import Earlier, Runs
+from jaxobs.state.store import Store
+from jaxobs.state.wall import Wall
 
 NOWHERE = (
-    "The setting `run_id` is given, but neither `event_log` nor a directory as `flight_recorder`: there is no place "
-    "for what the next attempt has to know, so the attempts of the run are not added up."
+    "The setting `run_id` is given, but neither `event_log` nor a directory as `flight_recorder`: "
+    "there is no place for the data that the next attempt needs, so the attempts of the run are not "
+    "added up."
 )
 
 
-class Run:
+DISK_SECONDS = 2.0
+"""How long the slow tick waits for the file."""
+
+
+class Run(Source):
     """The source: nothing in, the file of the run out. Silent where no `run_id` is set."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._given_up = False
+        self._disk = Patience(DISK_SECONDS)
 
     def start(self) -> None:
         """The account of the time begins, if it has not."""
         self._store.part(Wall)
-
-    def stop(self) -> None:
-        """Nothing to undo."""
 
     def after_fork(self) -> None:
         """A forked child is no attempt of its own: the parent is, and goes on."""
@@ -42,16 +49,18 @@ class Run:
         run_id = self._store.settings.run_id
         if run_id is None or self._given_up or not internals.backends_awake():
             return
-        found = self._store.part(Runs)
         try:
-            if found.id != run_id:
-                self._begin(run_id, found)
-            if found.path is not None:
-                wall, checkpoints = self._store.part(Wall), self._store.part(Checkpoints)
-                runs.write(found.path, run_id, runs.this_attempt(wall, checkpoints, found))
+            self._disk.do(lambda: self._keep(run_id, self._store.part(Runs)))
         except OSError as error:
             self._give_up(f"The file of the run {run_id!r} cannot be read or written ({error}): set `event_log` to a "
-                          "directory that can be. Its attempts are not added up.")  # fmt: skip
+                          "directory where it can be. Its attempts are not added up.")  # fmt: skip
+
+    def _keep(self, run_id: str, found: Runs) -> None:
+        if found.id != run_id:
+            self._begin(run_id, found)
+        if found.path is not None:
+            wall, checkpoints = self._store.part(Wall), self._store.part(Checkpoints)
+            runs.write(found.path, run_id, runs.this_attempt(wall, checkpoints, found))
 
     def _begin(self, run_id: str, found: Runs) -> None:
         found.earlier, found.path = Earlier(), None
@@ -59,7 +68,7 @@ class Run:
         if folder is None:
             self._say(NOWHERE)
         else:
-            os.makedirs(folder, exist_ok=True)
+            private_files.make_folders(folder)
             path = os.path.join(folder, runs.file_name(run_id, internals.process_index_and_count()[0]))
             found.path = self._continued(run_id, found, path)
         found.id = run_id
@@ -68,8 +77,8 @@ class Run:
         try:
             last = runs.read(path)
         except ValueError as error:
-            self._say(f"The file {path} is none of a run ({error}): it is left alone, and the attempts of the run "
-                      f"{run_id!r} are not added up. Delete it or choose another `run_id`.")  # fmt: skip
+            self._say(f"The file {path} does not belong to a run ({error}): it is left alone, and the attempts of the "
+                      f"run {run_id!r} are not added up. Delete it or choose another `run_id`.")  # fmt: skip
             return None
         if last is None:
             return path
@@ -79,7 +88,7 @@ class Run:
             return path
         if alive:
             self._say(f"Process {last.pid} is an attempt of the run {run_id!r} too, and is alive: this process does "
-                      "not count as one. Give it a `run_id` of its own.")  # fmt: skip
+                      "not count as one. Give it its own `run_id`.")  # fmt: skip
             return None
         found.earlier = last.then(time.time() - self._store.part(Wall).age())
         return path
@@ -93,6 +102,4 @@ class Run:
             logger.warning("%s", sentence)
 
 
-def source(store: Store) -> Run:
-    """What the folder's discovery asks every source for."""
-    return Run(store)
+source = Run

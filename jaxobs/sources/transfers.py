@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import FrameType
 
 from jaxobs.internals.transfers import Moved, Watch
-from jaxobs.store import Store
-from jaxobs.transfers import Transfers
-from jaxobs.wall import Wall
+from jaxobs.state.store import Store
+from jaxobs.state.transfers import Transfers
+from jaxobs.state.wall import Wall
 
 
 class TransfersSource:
@@ -59,6 +59,4 @@ class TransfersSource:
         self._store.part(Transfers).take(moved, frame, self._store.part(Wall))
 
 
-def source(store: Store) -> TransfersSource:
-    """What the folder's discovery asks every source for."""
-    return TransfersSource(store)
+source = TransfersSource

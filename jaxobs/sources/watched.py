@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from jaxobs.store import Store
-from jaxobs.watched import Watched
+import time
+
+from jaxobs.sources.support.source import Source
+from jaxobs.state.watched import Watched
+
+PATIENCE_SECONDS = 1.0
+"""How long the end waits for a value that is being computed: it may be the one that turned NaN."""
+MOST_SECONDS = 5.0
+"""The same for all of them."""
+LOOK_SECONDS = 0.005
 
 
-class WatchedSource:
+class WatchedSource(Source):
     """The source: what `jaxobs.watch` has taken in; `nonfinite` events out."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def start(self) -> None:
-        """Nothing to prepare."""
-
-    def stop(self) -> None:
-        """Nothing to undo."""
-
-    def after_fork(self) -> None:
-        """In a forked child: nothing is watched yet."""
 
     def sample(self) -> None:
         """Asks what has arrived."""
         for event in self._store.part(Watched).look():
             self._store.record(event)
 
+    def ending(self) -> None:
+        """The program has ended: what it still computes arrives soon, unless a device hangs."""
+        watched, last = self._store.part(Watched), time.monotonic() + MOST_SECONDS
+        self.sample()
+        pending, until = watched.pending, time.monotonic() + PATIENCE_SECONDS
+        while pending and time.monotonic() < min(until, last):
+            time.sleep(LOOK_SECONDS)
+            self.sample()
+            if watched.pending != pending:
+                pending, until = watched.pending, time.monotonic() + PATIENCE_SECONDS
 
-def source(store: Store) -> WatchedSource:
-    """What the folder's discovery asks every source for."""
-    return WatchedSource(store)
+
+source = WatchedSource

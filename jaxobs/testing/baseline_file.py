@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxobs.errors import JaxobsError
+from jaxobs.base import json_lines
+from jaxobs.base.errors import JaxobsError
 from jaxobs.testing.costs import Cost
 
 VERSION = 1
@@ -69,13 +70,15 @@ def read(path: Path) -> dict[str, Entry]:
         raise BaselineError(f"The baseline `{path}` cannot be read: {getattr(error, 'strerror', error)}.") from None
     again = "Restore it, or delete it and run all tests with: pytest --jaxobs-update"
     try:
-        content = json.loads(text)
+        content = json_lines.loads(text)
     except ValueError as error:
-        conflict = " It has marks of a merge conflict." if "<<<<<<<" in text else ""
-        raise BaselineError(f"The baseline `{path}` is not JSON: {error}.{conflict} {again}") from None
+        conflict = " It contains merge conflict markers." if "<<<<<<<" in text else ""
+        raise BaselineError(f"The baseline `{path}` is not valid JSON: {error}.{conflict} {again}") from None
     version = content.get("version") if isinstance(content, dict) else None
     if version != VERSION:
-        raise BaselineError(f"The baseline `{path}` has version {version!r:.50}, this jaxobs reads {VERSION}. {again}")
+        raise BaselineError(
+            f"The baseline `{path}` has version {version!r:.50}, but this jaxobs reads {VERSION}. {again}"
+        )
     name = "?"
     entries: dict[str, Entry] = {}
     try:
@@ -83,17 +86,31 @@ def read(path: Path) -> dict[str, Entry]:
             entries[name] = entry_of(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BaselineError(
-            f"The baseline `{path}` has an entry of `{name}` that it cannot have ({error!r:.100}). {again}"
+            f"The baseline `{path}` has an invalid entry for `{name}` ({error!r:.100}). {again}"
         ) from None
     return entries
 
 
 def entry_of(content: Mapping[str, Any]) -> Entry:
-    """An entry from its plain form."""
-    return Entry(
-        environment=Environment(**content["environment"]),
-        functions={name: Cost(**cost) for name, cost in content["functions"].items()},
-    )
+    """An entry from its plain form.
+
+    Raises:
+      AttributeError, KeyError, TypeError, ValueError: it is none.
+    """
+    functions = {name: Cost(**cost) for name, cost in content["functions"].items()}
+    for cost in functions.values():
+        figures = [cost.compilations, *cost.causes.values(), *cost.memory.values()]
+        seconds = [each for each in (cost.flops, cost.compile_seconds) if each is not None]
+        if not all(type(each) is int for each in figures) or not all(type(each) in (int, float) for each in seconds):
+            raise ValueError("a figure is not a number")
+    environment = Environment(**content["environment"])
+    texts = (environment.jax, environment.jaxlib, environment.platform, environment.device_kind)
+    if not all(each is None or isinstance(each, str) for each in texts) or type(environment.devices) not in (
+        int,
+        type(None),
+    ):
+        raise ValueError("the environment is missing")
+    return Entry(environment=environment, functions=functions)
 
 
 def plain(entry: Entry) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def failure(node: str, path: str, before: Entry, now: Entry, differences: Sequen
         "",
         f"Baseline: {before.environment.versions} on {before.environment.place}.",
         f"Now:      {now.environment.versions} on {now.environment.place}.",
-        f"If this is meant, write the baseline anew and commit it:\n  {next_step}",
+        f"If this is intended, update the baseline and commit it:\n  {next_step}",
     ]
     return "\n".join(lines)
 
@@ -79,8 +79,8 @@ def _elsewhere(before: Entry, now: Entry) -> list[str]:
     if None in (old.platform, new.platform) or old.place == new.place:
         return []
     return [
-        f"The baseline was made on {old.place}, this is {new.place}: their figures cannot be compared. "
-        "Keep a file for each, with --jaxobs-baseline."
+        f"The baseline was made on {old.place}, but this is {new.place}: their figures cannot be compared. "
+        "Keep one file for each, with --jaxobs-baseline."
     ]
 
 
@@ -92,15 +92,17 @@ def written(path: str, before: Mapping[str, Entry], after: Mapping[str, Entry], 
     kept = [node for node in after if node not in ran]
     empty = [node for node in ran if node in after and not after[node].functions]
     counts = f"{len(added)} added, {len(changed)} changed, {len(removed)} removed"
-    lines = [f"{path}: {counts}." if added or changed or removed else f"{path} is as it was."]
+    lines = [f"{path}: {counts}." if added or changed or removed else f"{path} is unchanged."]
     if added:
         lines.append(f"Added: {_names(added)}.")
     if removed:
-        lines.append(f"Removed, for these tests are no more or have no mark: {_names(removed)}.")
+        lines.append(f"Removed, because these tests no longer exist or have no mark: {_names(removed)}.")
     if empty:
-        lines.append(f"Compiled nothing but what JAX dispatches by itself, so nothing is held: {_names(empty)}.")
+        lines.append(
+            f"Only operations that JAX dispatches on its own compiled, so nothing is compared: {_names(empty)}."
+        )
     if kept:
-        lines.append(f"Kept, for these tests did not run or did not pass: {_names(kept)}.")
+        lines.append(f"Kept, because these tests did not run or did not pass: {_names(kept)}.")
     return lines
 
 

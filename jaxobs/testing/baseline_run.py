@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.errors import JaxobsError, MissingExtraError, SettingError
-from jaxobs.facts import Compilation
+from jaxobs.base.errors import JaxobsError, MissingExtraError, SettingError
+from jaxobs.facts.compilations import Compilation
 from jaxobs.sources.process import versions
 from jaxobs.testing import baseline_file, baseline_report, costs
 from jaxobs.testing.baseline_file import BaselineError, Entry, Environment
@@ -62,7 +62,7 @@ class BaselineRun:
     def tolerances(self, mark: pytest.Mark, node: str) -> costs.Tolerances:
         """Those of one test; a wrong mark is the test's failure."""
         source = f"`@pytest.mark.jaxobs_baseline` of {node}"
-        wrong = f"{source} takes keywords only: flops=0.02." if mark.args else None
+        wrong = f"{source} accepts only keywords: flops=0.02." if mark.args else None
         try:
             found = costs.tolerances(mark.kwargs.items(), source, self._tolerances)
         except SettingError as error:

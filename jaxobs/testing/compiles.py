@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from jaxobs import config
-from jaxobs.facts import Compilation
+from jaxobs.base import config
+from jaxobs.facts.compilations import Compilation
 from jaxobs.testing.watching import DISABLED, BlindError, Watch, clear_caches, watching
 
 __all__ = ["BlindError", "TooManyCompilesError", "max_compiles"]
@@ -54,7 +54,7 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
 
     def __init__(self, n: int, function: str | None = None, *, eager: bool = False, fresh: bool = False) -> None:
         if isinstance(n, bool) or not isinstance(n, int):
-            raise TypeError(f"`n` is {n!r:.100}, but must be a whole number: how many compilations are allowed.")
+            raise TypeError(f"`n` is {n!r:.100}, but must be an integer: how many compilations are allowed.")
         if n < 0:
             raise ValueError(f"`n` is {n}, but must be 0 or more: how many compilations are allowed.")
         if function is not None and not isinstance(function, str):

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxobs.errors import SettingError
-from jaxobs.facts import MEMORY_SECTIONS, Compilation
+from jaxobs.base.errors import SettingError
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.functions import MEMORY_SECTIONS
 from jaxobs.testing.compiles import place_and_reason
 
 QUANTITIES = ("compilations", "flops", "memory", "compile_seconds")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxobs import signature
+from jaxobs.reasons import signature
 
 MOST_ELEMENTS = 64
 """Elements of an argument that are differentiated one by one, to name the one that is furthest off."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxobs import signature
+from jaxobs.reasons import signature
 from jaxobs.testing.derivatives import (
     argument_paths,
     compared,
@@ -189,7 +189,7 @@ class _Problem:
             if wrong is not None:
                 raise GradientMismatchError(
                     f"`{self.name}` returns {wrong} for these arguments, so it has no derivative there. "
-                    "Give it arguments from the inside of its domain."
+                    "Give it arguments from inside its domain."
                 )
 
     def check(self, number: int, mode: str, order: int) -> _Failure | None:
@@ -238,7 +238,7 @@ class _Problem:
         if len(failures) > MOST_SHOWN:
             lines.append(f"  and {len(failures) - MOST_SHOWN} more")
         if together is not None:
-            lines += ["  each argument agrees by itself, all together do not: " + in_short(together)]
+            lines += ["  each argument agrees by itself, but all together do not: " + in_short(together)]
         if self.weighted:
             lines.append("The values are of the outputs' sum, weighted at random.")
         wrong = {each.argument for each in failures}
@@ -260,7 +260,7 @@ class _Problem:
                 f"The arguments are {narrow}. In float64 it raises {type(error).__name__}, so rounding may be to blame."
             )
         if agrees is None:
-            return f"The arguments are {narrow}. With float64 the outputs are no float64, so rounding may be to blame."
+            return f"The arguments are {narrow}. With float64 the outputs are not float64, so rounding may be to blame."
         if agrees:
             return (
                 f"The arguments are {narrow}. In float64 all derivatives agree, so rounding is to blame rather than a "

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jaxobs.errors import MissingExtraError
+from jaxobs.base.errors import MissingExtraError
 
 try:
     import pytest
@@ -20,7 +20,7 @@ except ImportError:
     raise MissingExtraError("jaxobs.testing.plugin", "pytest", "pytest") from None
 
 if TYPE_CHECKING:
-    from jaxobs.facts import Compilation
+    from jaxobs.facts.compilations import Compilation
     from jaxobs.testing.baseline_run import BaselineRun
     from jaxobs.testing.compiles import max_compiles
     from jaxobs.testing.watching import Watch
@@ -50,7 +50,7 @@ _RUN = pytest.StashKey["BaselineRun"]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the baseline."""
     group = parser.getgroup("jaxobs", "what tests compile (jaxobs)")
-    group.addoption("--jaxobs-update", action="store_true", help="Write the baseline anew for the tests that run.")
+    group.addoption("--jaxobs-update", action="store_true", help="Update the baseline for the tests that run.")
     group.addoption("--jaxobs-baseline", metavar="FILE", help="The baseline file.")
     group.addoption(
         "--jaxobs-tolerance",
@@ -59,8 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="QUANTITY=VALUE",
         help="How far compilations, flops, memory or compile_seconds may be from the baseline: `flops=2%%`.",
     )
-    parser.addini("jaxobs_baseline", "The baseline file, from the folder of this configuration.", default="")
-    parser.addini("jaxobs_tolerances", "As --jaxobs-tolerance, one a line.", type="linelist", default=[])
+    parser.addini("jaxobs_baseline", "The baseline file, relative to the directory of this configuration.", default="")
+    parser.addini("jaxobs_tolerances", "Like --jaxobs-tolerance, one per line.", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -158,7 +158,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _skip_if_disabled() -> None:
-    from jaxobs import config
+    from jaxobs.base import config
 
     if config.disabled():
         from jaxobs.testing.watching import DISABLED

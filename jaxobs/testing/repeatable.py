@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxobs import signature
+from jaxobs.reasons import signature
 
 
 class NotRepeatableError(AssertionError):
@@ -37,7 +37,7 @@ def assert_repeatable(fun: Callable[..., Any], *args: Any, times: int = 2, **kwa
     """
     __tracebackhide__ = True  # the message is enough for pytest to show
     if times < 2:
-        raise ValueError(f"`times` is {times!r}, but it takes 2 calls or more to compare.")
+        raise ValueError(f"`times` is {times!r}, but must be 2 or more to compare.")
     from jax.tree_util import tree_flatten_with_path, tree_map
 
     def called() -> Any:
@@ -119,7 +119,7 @@ def _text(name: str, number: int, unlike: list[tuple[Any, str]], leaves: int) ->
     return (
         f"`{name}` is not repeatable: call {number} with the same arguments returned another "
         f"{f'`{keystr(path)}`' if path else 'value'}: {told}.{more}\n"
-        "Usual reasons: a random generator or a clock that is no argument, the order of a set or of threads, state "
-        "that the first call left behind; on GPUs, operations that add in no fixed order "
+        "Common causes: a random generator or a clock that is not an argument, the order of a set or of threads, state "
+        "left behind by the first call; on GPUs, operations that add in no fixed order "
         "(--xla_gpu_deterministic_ops=true)."
     )

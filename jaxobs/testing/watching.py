@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jaxobs import guard, session, store
-from jaxobs.facts import Compilation, Event
+from jaxobs.base import guard
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.events import Event
+from jaxobs.session import lifecycle
+from jaxobs.state import store
 
 DISABLED = "`JAXOBS_DISABLED` is set, so jaxobs sees no compilations."
 
@@ -80,7 +83,7 @@ def _begin() -> None:
     global _watchers, _installed_here
     with _lock:
         if not store.current().installed:
-            session.install()
+            lifecycle.install()
             _installed_here = True
         _watchers += 1
         store.current().costs_wanted += 1
@@ -93,7 +96,7 @@ def _end() -> None:
         store.current().costs_wanted -= 1
         if _watchers == 0 and _installed_here:
             _installed_here = False
-            session.uninstall()
+            lifecycle.uninstall()
 
 
 def _failures() -> Counter[str]:

@@ -35,6 +35,7 @@ def build(folder: str | os.PathLike[str]) -> pathlib.Path:
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if compiler is None:
             raise FileNotFoundError("No C compiler: `cc` is not on the path. On Debian: apt-get install gcc")
+        library.parent.mkdir(parents=True, exist_ok=True)
         begun = library.with_suffix(f".{os.getpid()}")
         options = ["-shared", "-fPIC", "-O1", f"-Wl,-soname,{LIBRARY}"]
         subprocess.run([compiler, *options, "-o", str(begun), str(SOURCE)], check=True)

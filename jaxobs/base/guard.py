@@ -1,0 +1,102 @@
+"""The one wall between our failures and the user's program.
+
+Every entry from JAX or user code into jaxobs passes through a guard: what we raise is counted by
+place, logged once for each place, and swallowed. Under our own tests it is raised instead, so
+that a failure is never hidden from those who can mend it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+logger = logging.getLogger("jaxobs")
+
+# Reentrant: a signal handler of the program may call into jaxobs while this thread is in here.
+_lock = threading.RLock()
+_errors: Counter[str] = Counter()
+_raise_errors = bool(os.environ.get("JAXOBS_RAISE_INTERNAL_ERRORS"))
+
+
+def internal_error(where: str, error: BaseException) -> None:
+    """Counts a failure of ours at `where`; logs the first one of each place with its traceback."""
+    with _lock:
+        _errors[where] += 1
+        first = _errors[where] == 1
+    if first:
+        _log(where, error)
+
+
+def _log(where: str, error: BaseException) -> None:
+    # The program's own handlers and filters run here, and they may raise.
+    with contextlib.suppress(Exception):
+        logger.warning(
+            "jaxobs failed in `%s` and continues without it (%s: %s). Your program is not affected; "
+            "further failures there are only counted, in jaxobs_internal_errors_total.",
+            where, type(error).__name__, error, exc_info=error,
+        )  # fmt: skip
+
+
+def internal_errors() -> dict[str, int]:
+    """How often jaxobs itself failed, by place."""
+    with _lock:
+        return dict(_errors)
+
+
+def reset() -> None:
+    """Forgets the counted errors, with a fresh lock: for tests and for a forked child."""
+    global _lock
+    _lock = threading.RLock()
+    _errors.clear()
+
+
+def raise_internal_errors(on: bool) -> None:
+    """Whether a guarded failure is raised as well as counted (our own tests want that)."""
+    global _raise_errors
+    _raise_errors = on
+
+
+class guarded:  # noqa: N801 - read as a word: `with guarded("place"):`
+    """Swallows and counts whatever the block raises."""
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        internal_error(self._where, error)
+        return not _raise_errors
+
+
+def guard(where: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """Decorator: the function returns None instead of raising, and the failure is counted."""
+
+    def decorate(fun: Callable[P, R]) -> Callable[P, R | None]:
+        @functools.wraps(fun)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R | None:
+            try:
+                return fun(*args, **kwargs)
+            except Exception as error:
+                internal_error(where, error)
+                if _raise_errors:
+                    raise
+                return None
+
+        return call
+
+    return decorate

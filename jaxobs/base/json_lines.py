@@ -1,0 +1,146 @@
+"""JSON from outside: event logs and answers, which may be damaged, foreign or made to do harm.
+
+A line that cannot be read costs that line: it is skipped and counted. What is read has bounded depth and numbers that
+arithmetic can take, so that what uses it need not ask again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, NoReturn
+
+MOST_LINE = 16 * 2**20
+"""Bytes of a line; a longer one is damaged."""
+MOST_DEPTH = 64
+MOST_NUMBER = 2**64
+_MOST_NAMED = 5
+_EVERY = 256
+_SHOWN = 60
+
+_SUSPECT = re.compile(rb"\d{19}|[eE]\+?\d\d\d")
+"""Without it, and with few brackets, no number is out of range and nothing is nested deeply."""
+
+
+def loads(text: bytes | str) -> Any:
+    """The value that JSON text stands for.
+
+    Raises:
+      ValueError: it is no JSON, is nested deeper than `MOST_DEPTH`, or has a number that is not finite or not below
+        `MOST_NUMBER`.
+    """
+    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    try:
+        # By ourselves: `json` takes bytes with NULs for UTF-16.
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if data.count(b"[") + data.count(b"{") > MOST_DEPTH or _SUSPECT.search(data):
+        _check(value)
+    return value
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not valid JSON")
+
+
+def _check(value: Any) -> None:
+    level = [value]
+    for _ in range(MOST_DEPTH + 1):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+            elif (isinstance(each, int) and abs(each) >= MOST_NUMBER) or (
+                isinstance(each, float) and not math.isfinite(each)
+            ):
+                raise ValueError("a number is out of range")
+        level = inner
+        if not level:
+            return
+    raise ValueError("it is nested too deeply")
+
+
+def _out_of_range(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and abs(value) >= MOST_NUMBER
+
+
+@dataclass(slots=True)
+class Damage:
+    """The lines of a file that were skipped."""
+
+    count: int = 0
+    lines: list[int] = field(default_factory=list)
+    """Numbers of the first of them."""
+    what: str = ""
+    """What is wrong with the first one."""
+    shown: str = ""
+    """How the first one begins."""
+
+    def add(self, number: int, what: str, line: bytes = b"") -> None:
+        """Counts a line."""
+        if not self.count:
+            self.what, self.shown = what, line[:_SHOWN].decode("utf-8", "backslashreplace").strip()
+        self.count += 1
+        if len(self.lines) < _MOST_NAMED:
+            self.lines.append(number)
+
+    def sentence(self) -> str:
+        """For a person; empty where nothing was skipped."""
+        if not self.count:
+            return ""
+        numbers = ", ".join(map(str, self.lines)) + (", ..." if self.count > len(self.lines) else "")
+        if self.count == 1:
+            return f"Skipped 1 damaged line (line {numbers}): it {self.what}."
+        return f"Skipped {self.count:,} damaged lines (lines {numbers}): the first {self.what}."
+
+
+def objects(
+    file: BinaryIO, damage: Damage, progress: Callable[[int], None] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file of JSON lines, with the numbers of their lines. One line is in memory at a time.
+
+    Args:
+      damage: counts the lines that are no object; empty ones do not count.
+      progress: called with the bytes read so far, now and then.
+    """
+    done = 0
+    for number, line in _lines(file):
+        done += len(line)
+        if progress is not None and number % _EVERY == 0:
+            progress(done)
+        if len(line) >= MOST_LINE:
+            damage.add(number, f"has {MOST_LINE:,} bytes or more", line)
+            continue
+        if not line.strip():
+            continue
+        try:
+            body = loads(line)
+        except ValueError as error:
+            damage.add(number, "is not valid JSON" if isinstance(error, json.JSONDecodeError) else _told(error), line)
+            continue
+        if isinstance(body, dict):
+            yield number, body
+        else:
+            damage.add(number, "is JSON, but not an object", line)
+
+
+def _told(error: ValueError) -> str:
+    return "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error}"
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Lines and their numbers; of one that is too long the beginning."""
+    number = 0
+    while line := file.readline(MOST_LINE):
+        number += 1
+        yield number, line
+        while len(line) == MOST_LINE and not line.endswith(b"\n"):  # the rest of a line that is too long
+            line = file.readline(MOST_LINE)

@@ -1,0 +1,72 @@
+"""Files for their owner alone: what jaxobs writes may hold texts of exceptions, host names and the program's own names.
+
+A new file gets mode 0600 and a new folder 0700, whatever the umask is. What is there already keeps its mode: its owner
+has chosen it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+
+
+def make_folders(path: str | os.PathLike[str]) -> None:
+    """Makes a folder and those above it that are missing.
+
+    Raises:
+      OSError: one cannot be made, or is no folder.
+    """
+    path = os.fspath(path)
+    if not path or os.path.isdir(path):
+        return
+    parent = os.path.dirname(path.rstrip(os.sep))
+    if parent != path:
+        make_folders(parent)
+    try:
+        os.mkdir(path, FOLDER_MODE)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    else:
+        os.chmod(path, FOLDER_MODE)  # a umask may have taken the owner's own rights
+
+
+def open_file(path: str | os.PathLike[str], flags: int, mode: int = FILE_MODE) -> int:
+    """Opens a file by `os.open`, makes it where it is missing, and returns its descriptor.
+
+    Args:
+      flags: those of `os.open`, without those that create.
+
+    Raises:
+      OSError: as `os.open` does.
+    """
+    flags |= getattr(os, "O_CLOEXEC", 0)
+    try:
+        file = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return os.open(path, flags | os.O_CREAT, mode)
+    _set_mode(file, mode)
+    return file
+
+
+def opener(path: str, flags: int) -> int:
+    """For `open(path, "x", opener=opener)`: a new file."""
+    file = os.open(path, flags, FILE_MODE)
+    _set_mode(file, FILE_MODE)
+    return file
+
+
+def replace_mode(file: int, path: str | os.PathLike[str], mode: int = FILE_MODE) -> None:
+    """Gives a draft the mode of the file that it is to replace, or `mode` where there is none."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        mode = os.stat(path).st_mode & 0o777
+    _set_mode(file, mode)
+
+
+def _set_mode(file: int, mode: int) -> None:
+    # Some file systems have no modes; the file is still of use there.
+    if hasattr(os, "fchmod"):
+        with contextlib.suppress(OSError):
+            os.fchmod(file, mode)

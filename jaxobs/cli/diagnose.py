@@ -1,0 +1,108 @@
+"""`jaxobs diagnose`: what happened to a job, from whatever it left."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.operations import diagnosis
+from jaxobs.operations.diagnosis.result import NO_FAULT, REFUTED, SUPPORTED, Diagnosis, Hypothesis, Quote
+from jaxobs.views.terminal.text import safe
+
+HELP = "find the cause of an incident: event logs, metrics, processes, Prometheus and job logs together"
+
+FINE, FINDINGS = 0, 1
+
+_EPILOG = """\
+Each option can be given several times. Give what there is: the logs of all processes above all, for the one that
+reports an error is often a victim.
+Exit codes: 0 no fault, 1 a cause was found or the evidence is inconclusive, 2 usage."""
+_HEADLINES = {
+    "cause": "Cause found.",
+    "inconclusive": "Inconclusive: the evidence does not show what started it.",
+    "no_fault": "No fault: nothing in the evidence shows one.",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _EPILOG
+    for option, word, text in (
+        ("--log", "FILE", "the text of a job's log, of one process or of several"),
+        ("--event-log", "FILE", "a file that --event-log wrote"),
+        ("--metrics-file", "FILE", "metrics in Prometheus' text format, as --metrics-file writes them"),
+        ("--target", "URL", "a running process: 9464, localhost:9464, http://host:9464"),
+        ("--prometheus", "URL", "a Prometheus: http://prometheus:9090"),
+    ):
+        parser.add_argument(option, metavar=word, action="append", default=[], help=text)
+    parser.add_argument(
+        "--window", type=float, default=diagnosis.WINDOW, metavar="SECONDS",
+        help="history that a Prometheus is asked for (default: %(default)g)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the diagnosis; 1 unless there is no fault.
+
+    Raises:
+      JaxobsError: nothing was given to look at.
+    """
+    inputs = diagnosis.Inputs(
+        logs=tuple(args.log), event_logs=tuple(args.event_log), metrics_files=tuple(args.metrics_file),
+        targets=tuple(args.target), prometheus=tuple(args.prometheus),
+    )  # fmt: skip
+    if inputs == diagnosis.Inputs():
+        raise JaxobsError(
+            "Nothing to look at. Give at least one of --log, --event-log, --metrics-file, --target and --prometheus."
+        )
+    if not 1 <= args.window <= 30 * 86_400:
+        raise JaxobsError("--window is a number of seconds from 1 to 2592000.")
+    found = diagnosis.diagnose(diagnosis.gather(inputs, window=args.window))
+    print(json.dumps(found.as_json(), indent=2, allow_nan=False) if args.json else "\n".join(_lines(found)))
+    return FINE if found.verdict == NO_FAULT else FINDINGS
+
+
+def _lines(found: Diagnosis) -> Iterator[str]:
+    yield _HEADLINES[found.verdict]
+    for each in found.causes:
+        yield ""
+        yield f"{safe(each.title)}   [{each.id}]"
+        yield f"  where:     {safe(each.component)}" + (f", since {each.onset}" if each.onset else "")
+        if each.victims:
+            yield f"  victims:   {safe(', '.join(each.victims))}"
+        if each.consequences:
+            yield f"  explains:  {', '.join(each.consequences)}"
+        yield from _quoted("evidence:", each.evidence)
+        yield f"  fix:       {safe(each.fix)}"
+        yield f"  runbook:   {each.runbook}"
+    named = {each.id for each in found.causes}
+    yield from _considered(
+        "Also seen:", [each for each in found.hypotheses if each.status == SUPPORTED and each.id not in named]
+    )
+    yield from _considered(
+        "Ruled out:", [each for each in found.hypotheses if each.status == REFUTED and each.evidence]
+    )
+    if found.missing:
+        yield ""
+        yield "Collect, or note:"
+        yield from (f"  - {safe(each)}" for each in found.missing)
+
+
+def _considered(title: str, hypotheses: list[Hypothesis]) -> Iterator[str]:
+    if hypotheses:
+        yield ""
+        yield title
+    for each in hypotheses:
+        yield f"  {each.id}: {safe(each.because)}" if each.because else f"  {each.id}"
+        yield from _quoted("", each.evidence[:1])
+
+
+def _quoted(label: str, quotes: tuple[Quote, ...]) -> Iterator[str]:
+    for each in quotes:
+        moment = f" {each.time}" if each.time else ""
+        yield f"  {label:<10} {safe(each.source)}:{each.place}{moment} {safe(each.process or '')}".rstrip()
+        yield f"  {'':<10}   | {safe(each.text)}"
+        label = ""

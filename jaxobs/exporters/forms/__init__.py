@@ -1,0 +1,1 @@
+"""The forms in which facts leave: Prometheus text and HTTP answers."""

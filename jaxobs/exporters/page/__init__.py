@@ -1,0 +1,86 @@
+"""The live page: one self-contained HTML document, made from the assets beside this file.
+
+Nothing is built and nothing is fetched from elsewhere: style, scripts and icon are in the document, so it
+works on a machine without a network. Its only requests are to `api/v1/snapshot` and `api/v1/events`,
+relative to its own address, so it also works behind a proxy that adds a path.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import re
+from importlib import resources
+
+from jaxobs.base.symptoms import SECTIONS, symptom_url
+from jaxobs.facts.accelerators import THROTTLE_REASONS
+from jaxobs.facts.compilations import CAUSES, EAGER, OTHER, PHASES
+from jaxobs.facts.functions import MEMORY_SECTIONS
+from jaxobs.facts.wall import TIME_CATEGORIES
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The header that whoever serves the page sends with it; the page keeps to it."""
+
+_RECORDED_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+_SPLIT = "<!-- recorded -->"
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+_FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+", re.MULTILINE)
+"""Lines of comment and indentation: for who reads the asset, not for who opens the page."""
+_PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
+
+
+@functools.cache
+def render() -> bytes:
+    """The complete page as UTF-8, ready to send as `text/html; charset=utf-8`; the same on every call."""
+    return _filled("index.html").encode()
+
+
+@functools.cache
+def recorded_shell() -> tuple[bytes, bytes]:
+    """The page for data that is put into it, as UTF-8: what comes before the data, and what comes after.
+
+    The data are elements `<script type="application/json">` with the ids `recorded` and `recorded-0`, `recorded-1`, ...
+    Its policy lets no other script run than the page's own, known by their hashes, and nothing be fetched.
+    """
+    text = _filled("index.html")
+    hashes = [hashlib.sha256(script.encode()).digest() for script in _SCRIPT.findall(text)]
+    scripts = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_RECORDED_POLICY.format(scripts=scripts)}">'
+    before, after = text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{policy}', 1).split(_SPLIT)
+    return before.encode(), after.encode()
+
+
+def _filled(name: str) -> str:
+    """An asset with each `{{other}}` in it replaced by that asset."""
+    if name == "facts.js":
+        return _vocabulary()
+    text = (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+    if not name.endswith(".html"):
+        return _FOR_READERS.sub("", text).strip()
+    return _PLACEHOLDER.sub(lambda found: _filled(found[1]), text)
+
+
+def _vocabulary() -> str:
+    """The words that the page shares with the facts, so that neither can drift from the other."""
+    words = {
+        "CAUSES": CAUSES,
+        "PHASES": PHASES,
+        "MEMORY_SECTIONS": MEMORY_SECTIONS,
+        "EAGER": EAGER,
+        "OTHER": OTHER,
+        "THROTTLE_REASONS": THROTTLE_REASONS,
+        "TIME_CATEGORIES": TIME_CATEGORIES,
+        "SYMPTOMS": {"": ["", symptom_url()]} | {kind: [title, symptom_url(kind)] for kind, title in SECTIONS.items()},
+    }
+    return "\n".join(
+        f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in words.items()
+    )

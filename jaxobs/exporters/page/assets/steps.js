@@ -1,0 +1,49 @@
+// Loops of steps: how fast they go, and a line of the recent step times.
+const SPARK_WIDTH = 140, SPARK_HEIGHT = 22;
+
+function drawLoops(snap) {
+  const all = snap.loops || []; // a recorded page may be older
+  show($("loops"), all.length > 0);
+  if (!all.length) return;
+  setText($("loops-count"), plural(all.length, "loop"));
+  keyed($("loops-rows"), all, (each) => each.name, makeLoop, updateLoop);
+}
+
+function makeLoop(loop) {
+  const cells = {};
+  const cell = (name, label) => (cells[name] = h("td", { class: "num", "data-label": label }));
+  const marks = h("span", { class: "marks" });
+  const node = h("tr", { "data-loop": loop.name }, h("th", { scope: "row" }, nameNode(loop.name), " ", marks),
+    cell("steps", "steps"), cell("rate", "steps per second"), cell("time", "step time"), cell("items", "items per second"), cell("mfu", "MFU"), h("td", {}, cells.line = h("span")));
+  return { node, cells, marks };
+}
+
+const mfuOf = ({ mfu, mfu_range: range }) => (mfu != null ? `${(100 * mfu).toPrecision(3)} %` : range ? `${range.map((each) => (100 * each).toPrecision(2)).join("–")} %` : "");
+const perSecond = (value) => (value == null ? DASH : value < 0.005 ? "0" : value >= 99.5 ? count(Math.round(value)) : value.toPrecision(3));
+
+function updateLoop({ cells, marks }, loop) {
+  redraw(marks, [loop.found, loop.slow, loop.failed], () => [
+    loop.found ? h("span", { class: "badge", title: "A function that is called in a loop: its calls are the steps", text: "found" }) : "",
+    loop.slow ? h("span", { class: "badge slowed", title: "Steps that took more than three times as long as a typical one", text: `${count(loop.slow)} slow` }) : "",
+    loop.failed ? h("span", { class: "badge lost", title: "Steps that an exception ended", text: `${count(loop.failed)} failed` }) : "",
+  ]);
+  setText(cells.steps, loop.steps_counted === false ? DASH : count(loop.steps));
+  setTitle(cells.steps, loop.steps_counted === false ? `jaxobs saw ${count(loop.steps)} calls, not all` : "");
+  setText(cells.rate, perSecond(loop.steps_per_second));
+  redraw(cells.time, [loop.mean_seconds, loop.p50_seconds, loop.p99_seconds], () => (loop.p50_seconds == null
+    ? [seconds(loop.mean_seconds), loop.mean_seconds == null ? "" : h("small", { text: " mean" })]
+    : [seconds(loop.p50_seconds), h("small", { text: ` p99 ${seconds(loop.p99_seconds)}` })]));
+  setText(cells.items, perSecond(loop.items_per_second));
+  setText(cells.mfu, mfuOf(loop) || DASH);
+  setTitle(cells.mfu, loop.mfu == null ? loop.mfu_unknown || "" : `${flops(loop.flops)} per step of ${flops(loop.peak_flops)}/s on one device`);
+  redraw(cells.line, loop.recent, () => [sparkOf(loop.recent)]);
+}
+
+// The recent step times from 0 up to the longest, the latest on the right.
+function sparkOf(values) {
+  const top = Math.max(...values, 1e-9), step = SPARK_WIDTH / Math.max(1, values.length - 1);
+  const points = values.map((value, n) => `${(n * step).toFixed(1)},${(SPARK_HEIGHT - 1 - (value / top) * (SPARK_HEIGHT - 2)).toFixed(1)}`).join(" ");
+  const text = values.length ? `from ${seconds(Math.min(...values))} to ${seconds(top)}` : "none yet";
+  return s("svg", { class: "spark", viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, width: SPARK_WIDTH, height: SPARK_HEIGHT, role: "img", "aria-label": `Recent step times ${text}` },
+    s("polyline", { points, fill: "none", stroke: "var(--accent)", "stroke-width": 1.5, "stroke-linejoin": "round" }));
+}

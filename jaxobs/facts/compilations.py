@@ -1,0 +1,115 @@
+"""What compiled, how long each phase took, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from jaxobs.facts.events import Event
+
+EAGER = "<eager>"
+
+OTHER = "<other>"
+
+CAUSES = (
+    "first_call",
+    "shape",
+    "dtype",
+    "weak_type",
+    "structure",
+    "static_argument",
+    "sharding",
+    "placement",
+    "layout",
+    "jit_options",
+    "context",
+    "new_function",
+    "cache_cleared",
+    "unknown",
+)
+"""Why something compiled: the values of the label and of the field `cause`."""
+
+PHASES = ("trace", "lower", "compile", "cache_load")
+"""The phases of a cache miss. A persistent-cache hit has `cache_load` instead of `compile`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between a call's signature and the nearest earlier one."""
+
+    path: str
+    """The argument as the user wrote it: `batch['image']`; empty for what is no argument."""
+    what: str
+    """Which property differs: one of the causes."""
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compilation(Event):
+    """An executable produced by a cache miss: compiled, or loaded from the persistent cache."""
+
+    kind: ClassVar[str] = "compilation"
+
+    function: str
+    """`module.qualname`, or JAX's own name if the function object is not accessible."""
+    cause: str
+    """One of `CAUSES`."""
+    reason: str
+    """One sentence for a person: the argument's path, before and after, and what to do."""
+    changes: tuple[Change, ...] = ()
+    """Every difference from the nearest earlier signature."""
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by phase; a phase that did not run is absent."""
+    cache: str = "disabled"
+    """One of `CACHE_RESULTS`."""
+    uncached_because: str | None = None
+    """Why a compiled program was not stored in the persistent cache (`UNSAVED`); None when it was, or was loaded."""
+    uncached_detail: str | None = None
+    """The same as a sentence for a person, with the margin: its seconds and the threshold, the error's text."""
+    call_site: str | None = None
+    """`file:line` of the call in the user's code; of an installed program, from its package's name on."""
+    library_site: str | None = None
+    """`library/file.py:line`: the innermost line of an installed library between that call and JAX, if there is one.
+
+    Not of what only hands calls on: NumPy, type checkers, and the wrappers of `eqx.filter_jit` and `nnx.jit`."""
+    fingerprint: str | None = None
+    """Short hash of the lowered program, equal on every process that compiles the same."""
+    spans_processes: bool = False
+    """Whether it runs on devices of several processes: then each of them must run it, in the same order."""
+    eager: bool = False
+    """Whether it is an operation that JAX dispatched on its own, outside any user function."""
+    by_rerun: bool = False
+    """In a notebook, of the cause `new_function`: whether this is the first such function object in this run of a cell.
+    Rerunning a cell is not a mistake of the program."""
+    transform: str | None = None
+    """The transformation whose derived program this is (`linearize`, `transpose`, `batch`), if any."""
+    flops: float | None = None
+    """Floating-point operations of one execution, according to the compiler; recorded for programs that took a
+    second to     compile, and for all programs of a test with a baseline."""
+    bytes_accessed: float | None = None
+    """Bytes that one execution reads and writes, recorded like `flops`."""
+    memory: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the program on one device by section (`MEMORY_SECTIONS`), recorded like `flops`."""
+    signature: Mapping[str, Any] | None = None
+    """Shapes, types, structure and placement that it was compiled for, to compile it ahead elsewhere; no values.
+
+    Recorded if an event log is written; None if the arguments were not accessible or cannot be recorded.
+    """
+
+    @property
+    def where(self) -> str | None:
+        """Where it was called: `train.py:41, in brax/training/agents/ppo/train.py:512`; None where that is unknown."""
+        inside = f"in {self.library_site}" if self.library_site else None
+        return ", ".join(filter(None, (self.call_site, inside))) or None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCompilation:
+    """A phase that began and has not ended: the only sign of a compile that is stuck."""
+
+    function: str
+    phase: str
+    started: float
+    thread: str

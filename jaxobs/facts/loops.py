@@ -1,0 +1,75 @@
+"""Loops of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxobs.facts.histograms import Histogram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostWait:
+    """How the host waits for its devices in a loop that was found, because it reads arrays."""
+
+    share: float
+    """Of the steps' time, in which it was seen to wait."""
+    idle_share: float
+    """Of the steps' time: so much shorter they are at most if the host does not wait in each."""
+    looks: int
+    """How often it was looked at."""
+    where: str
+    """`file:line` that reads, where most of the waits were seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopState:
+    """A loop of steps, by `jaxobs.step`, `jaxobs.steps`, or found as a function that is called again and again.
+
+    A step's time runs from the end of the step before it on its thread to its own: in a steady loop that is what a step
+    takes, although a device may finish it later. Evaluations, checkpoints and compilations between two steps are
+    neither's; a wait for input is the step's. The first step of a thread has the time of its scope.
+    """
+
+    name: str
+    found: bool = False
+    """Whether it is a function that is called in a loop, and its calls are the steps."""
+    steps: int = 0
+    """Steps that have ended."""
+    steps_counted: bool = True
+    """Whether all of them were; where not, `steps` are those that were seen, of a loop that was found."""
+    failed: int = 0
+    """Steps that an exception ended; they are no steps otherwise."""
+    slow: int = 0
+    """Steps that took more than three times the typical time, and at least 0.1 s."""
+    items: float | None = None
+    """Samples or tokens so far; None if none were reported."""
+    seconds: Histogram | None = None
+    """Times of all steps; None where it was found."""
+    ended: float | None = None
+    """When the last step ended."""
+    recent: tuple[float, ...] = ()
+    """Times of the latest steps, the oldest first; the mean of each sample interval where calls are only counted."""
+    mean_seconds: float | None = None
+    """Over the recent steps, as all that follows: the time for which the rates hold, whatever the host runs ahead."""
+    least_seconds: float | None = None
+    p50_seconds: float | None = None
+    """Percentiles; None where calls are only counted, and below the mean where the host runs ahead and then waits."""
+    p90_seconds: float | None = None
+    p99_seconds: float | None = None
+    steps_per_second: float | None = None
+    items_per_second: float | None = None
+    calls: Mapping[str, float] = field(default_factory=dict)
+    """Calls of functions in a step, by function; of instrumented ones, looked at in some of the steps, unless found."""
+    flops: float | None = None
+    """Floating-point operations of a step on one device: of these calls, by the compiler's own count."""
+    peak_flops: float | None = None
+    """FLOP/s of one device, by its data sheet or the setting `peak_flops`."""
+    mfu: float | None = None
+    """Share of `peak_flops` that the steps use; None if it is unknown, and when the loop is idle."""
+    mfu_range: tuple[float, float] | None = None
+    """The least and the most that it can be, where it is unknown because a function has programs of several sizes."""
+    mfu_unknown: str | None = None
+    """Why not, as a sentence for a person."""
+    host_wait: HostWait | None = None
+    """None where it was not seen to wait, or not looked at often enough."""

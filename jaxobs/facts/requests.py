@@ -1,0 +1,158 @@
+"""Served requests, by route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxobs.facts.histograms import Histogram
+
+REQUEST_COLD = ("true", "false", "unknown")
+"""Whether something compiled, or was loaded from the persistent cache, inside a request; unknown where jaxobs was not
+installed, and so saw no compilations."""
+
+REQUEST_OUTCOMES = ("ok", "client_error", "error", "cancelled")
+"""How a request ended: status below 400, below 500, from 500 on or an exception, abandoned by the client."""
+
+
+FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "abort", "error", "other")
+"""Why a generation ended: at a stop token or sequence, at its limit, to call a tool, filtered, given up, failed."""
+
+TOKEN_DIRECTIONS = ("input", "output")
+"""Tokens of the prompt, and those that were generated."""
+
+ENGINE_STATES = ("running", "waiting")
+"""Requests that are in the engine's batch, and those that wait to be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCompilation:
+    """An executable that was compiled or loaded inside a request: a `Compilation` in short."""
+
+    function: str
+    cause: str
+    reason: str
+    cache: str
+    seconds: float
+    """All phases together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """One request that is reported: a cold one, or one of the slowest."""
+
+    time: float
+    """When it ended."""
+    seconds: float
+    outcome: str
+    """One of `REQUEST_OUTCOMES`."""
+    cold: str
+    """One of `REQUEST_COLD`."""
+    waited: bool = False
+    """As in `RouteState`."""
+    queue_seconds: float | None = None
+    first_token_seconds: float | None = None
+    """From its start to its first output token; None unless that is known."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    """None unless it reported tokens."""
+    finish_reason: str | None = None
+    """One of `FINISH_REASONS`."""
+    compilations: int = 0
+    """Executables that it brought."""
+    compiled: tuple[RequestCompilation, ...] = ()
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long the latest requests of one sort took, in seconds; exact over so many of them."""
+
+    count: int
+    """Requests that the figures rest on."""
+    p50: float
+    p90: float
+    p99: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteState:
+    """The requests of one route that have ended."""
+
+    route: str
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Requests by `cold`, then by outcome: `{"true": {"ok": 2}, "false": {"ok": 998}}`."""
+    seconds: Mapping[str, Histogram] = field(default_factory=dict)
+    """Their seconds by `cold`, without the time in a queue."""
+    waited: int = 0
+    """Requests that compiled nothing, but spent most of their time while something compiled elsewhere in the process,
+    ended after it, and took at least twice their route's median once that is known: they waited for its program, or for
+    the processor."""
+    waited_seconds: float = 0.0
+    per_second: float | None = None
+    """Requests that ended, a second, over the last minute or the latest 512, whichever is shorter."""
+    warm: Latency | None = None
+    """Of the latest that neither compiled nor waited: the steady state."""
+    cold: Latency | None = None
+    """Of the latest cold ones."""
+    queued: int = 0
+    """Requests whose time in a queue was reported."""
+    queue_seconds: float = 0.0
+    queue: Histogram | None = None
+    """The same by duration; None unless one was told."""
+    batches: int = 0
+    """Requests whose batch was reported."""
+    batch_used: int = 0
+    """Rows of these batches that held something."""
+    batch_size: int = 0
+    """Rows of these batches."""
+    batch_sizes: Histogram | None = None
+    """These requests by the rows of their batch that held something."""
+    input_tokens: int = 0
+    """Of prompts, as far as requests report them; those of requests under way included, as in the next."""
+    output_tokens: int = 0
+    output_tokens_per_second: float | None = None
+    """Of requests that ended within the time of `per_second`; None if none reported any."""
+    finish_reasons: Mapping[str, int] = field(default_factory=dict)
+    """Requests by `FINISH_REASONS`, of those that reported one."""
+    first_token_seconds: Histogram | None = None
+    """From the start to the first output token, of requests that did not fail; None unless one is known."""
+    output_token_seconds: Histogram | None = None
+    """For each output token after the first: one value for each request that succeeded and reported its tokens."""
+    inter_token_seconds: Histogram | None = None
+    """Between two reports of output tokens of one request; None unless one reported more than once."""
+    first_token: Latency | None = None
+    """The first of these, of the latest requests that succeeded."""
+    output_token: Latency | None = None
+    """The second, likewise."""
+    latest_cold: tuple[RequestRecord, ...] = ()
+    """With what compiled in them and why, the latest first."""
+    slowest: tuple[RequestRecord, ...] = ()
+    """Of the latest that compiled nothing, the slowest first."""
+
+    @property
+    def total(self) -> int:
+        """Requests in all."""
+        return sum(sum(by_outcome.values()) for by_outcome in self.requests.values())
+
+    def count(self, *, cold: str | None = None, outcome: str | None = None) -> int:
+        """Requests of one sort."""
+        return sum(
+            number
+            for each, by_outcome in self.requests.items() if cold in (None, each)
+            for kind, number in by_outcome.items() if outcome in (None, kind)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineState:
+    """What an inference engine last reported of itself; None is what it never reported."""
+
+    engine: str
+    running: int | None = None
+    """Requests in its batch."""
+    waiting: int | None = None
+    """Requests that wait for a place in it."""
+    kv_cache_ratio: float | None = None
+    """Share of its key-value cache that is in use, from 0 to 1."""

@@ -1,0 +1,60 @@
+"""The verdict on a process: what is wrong, the worst first, what it costs and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+VERDICTS = ("mend", "watch", "fine")
+"""Something is wrong and worth mending; something is worth knowing; neither."""
+
+SEVERITIES = ("critical", "warning", "info")
+"""Results are wrong or the program died; time or memory is lost; little is lost, or nothing yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a finding costs, as far as that is known."""
+
+    seconds: float | None = None
+    """Time lost so far."""
+    share: float | None = None
+    """Part of the time since the process began, from 0 to 1."""
+    bytes: int | None = None
+    """Memory that it holds."""
+    count: int | None = None
+    """How often it happened: compilations, batches, requests, values, steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictFinding:
+    """One entry of the verdict."""
+
+    id: str
+    """As in `Finding`."""
+    title: str
+    """One sentence: what is wrong, with the figures."""
+    severity: str
+    """One of `SEVERITIES`."""
+    cost: Cost = field(default_factory=Cost)
+    function: str | None = None
+    """As in `Compilation`; None where it is about none."""
+    where: str | None = None
+    """`file:line` in the user's code; `file:line, in library/file.py:line` if all of it comes from that line of a
+    library."""
+    do: str = ""
+    """What to do about it."""
+    evidence: tuple[str, ...] = ()
+    caused_by: str | None = None
+    """The `id` of the finding that this one follows from. It comes right behind that one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The whole verdict. The same on the page, in `jaxobs top`, `explain` and `report`, and in the API."""
+
+    verdict: str
+    """One of `VERDICTS`."""
+    headline: str
+    """One or two sentences: the worst finding, or how well it goes."""
+    findings: tuple[VerdictFinding, ...] = ()
+    """The worst first; what follows from another comes behind it."""

@@ -1,0 +1,82 @@
+"""Where the wall time of a process and of a run went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxobs.facts.histograms import Histogram
+
+TIME_CATEGORIES = (
+    "init",
+    "trace",
+    "compile",
+    "cache_load",
+    "input_wait",
+    "step",
+    "checkpoint",
+    "eval",
+    "transfer",
+    "idle",
+    "unattributed",
+)
+"""What every second of a process is counted as, exactly one of them. `unattributed` is what is not known: what is in no
+other category as long as the program has made no step. With the first one it becomes `init`."""
+
+CHECKPOINT_OPERATIONS = ("save", "save_async", "restore", "wait", "phase")
+"""What a checkpoint's time was taken by: what held its caller up; all of an asynchronous save, the part in the
+background included; reading one; waiting for an earlier asynchronous save; a block of `jaxobs.phase("checkpoint")`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """A run over all its attempts: processes that were started with the same `run_id`, one after the other."""
+
+    id: str
+    attempt: int
+    """Number of this process in the run, from 1."""
+    since: float
+    """When the first attempt began."""
+    wall_seconds: float
+    """From then to now, the time in which none of them ran included."""
+    seconds: Mapping[str, float]
+    """By category, over all attempts; with `down_seconds` they add up to `wall_seconds`."""
+    down_seconds: float
+    """Time in which no attempt ran: from the last that is known of one to the start of the next."""
+    redone_seconds: float | None
+    """Time in steps that an attempt made after its last checkpoint, and so were lost when it ended; None where no
+    checkpoint of the run was seen, for then it is not known what was saved."""
+    redone_steps: int | None
+    unsaved_seconds: float
+    """Time in steps since the last checkpoint: what would be lost if it ended now."""
+    unsaved_steps: int
+    goodput: float | None
+    """Share of `wall_seconds` that steps took which were not lost; None before the first step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeState:
+    """Where the time of this process went, since it was started: every second in exactly one category."""
+
+    seconds: Mapping[str, float]
+    """By category, all of `TIME_CATEGORIES`; as known now, so that one can become less: what passed for a step turned
+    out to be a compilation."""
+    counted: Mapping[str, float]
+    """The same as counters show it: none ever goes down, so that a correction takes some time to come through."""
+    category: str
+    """What goes on now."""
+    wall_seconds: float
+    """What `seconds` add up to."""
+    started: float
+    """When the process was started, in seconds since 1970."""
+    steps: int
+    """Steps of the thread that is charged."""
+    goodput: float | None
+    """Share of the time of this process that went into steps; None before the first. See `RunState` for lost work."""
+    lost: Mapping[str, float]
+    """Seconds that went into anything but steps, by cause, the most first: the categories, and of a run with an id,
+    over all attempts, `down` and `redone` as well."""
+    checkpoints: Mapping[str, Histogram] = field(default_factory=dict)
+    """Seconds of checkpoint operations by `CHECKPOINT_OPERATIONS`."""
+    run: RunState | None = None
+    """None if no `run_id` is set, and until the backend is initialized."""

@@ -1,0 +1,1 @@
+"""What is wrong over time: patterns of compilations, leaks, input, several processes."""

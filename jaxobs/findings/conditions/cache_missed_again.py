@@ -1,0 +1,52 @@
+"""`cache_missed_again`: the persistent cache had no entry for what an earlier process had compiled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from jaxobs.facts.cache import CacheLookup
+from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.patterns.support.case import duration, plural
+
+NAME = "cache_missed_again"
+ABOUT = "The persistent cache had no entry for programs that an earlier process had compiled."
+
+LEAST_SECONDS = 1.0
+"""What the compiler took for them. Below, a hit would have saved little."""
+
+TOLD_WHEN = (
+    f"the compiler took {LEAST_SECONDS:g} s for programs that, according to the record next to the event log, an "
+    "earlier process had already compiled"
+)
+
+_MOST_SHOWN = 3
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """One case: what differs is mostly one thing for all programs."""
+    missed: dict[str, CacheLookup] = {}
+    for event in scene.lookups:
+        if event.result == "miss" and event.reason is not None:
+            missed[event.function] = event
+    seconds = sum(scene.compile_seconds.get(function, 0.0) for function in missed)
+    if seconds < LEAST_SECONDS:
+        return
+    differs = Counter(part for event in missed.values() for part in event.differs)
+    costly = sorted(missed, key=lambda function: -scene.compile_seconds.get(function, 0.0))
+    parts = ", ".join(f"{part} ({count:,})" for part, count in differs.most_common(_MOST_SHOWN))
+    first = missed[costly[0]]
+    yield Case(
+        function=costly[0],
+        summary=(
+            f"The persistent cache missed {plural(len(missed), 'program')} that an earlier process had compiled, "
+            "and recompiling took "
+            f"{duration(seconds)}" + (f"; parts of the key that differ: {parts}." if parts else ".")
+        ),
+        advice=f"{first.reason} To check the cache before the next start, run `jaxobs cache verify`.",
+        count=len(missed),
+        seconds=seconds,
+        since=first.time,
+        evidence=[f"`{function}`: {missed[function].reason}" for function in costly[:_MOST_SHOWN]],
+        data={"functions": costly, "differs": dict(differs)},
+    )

@@ -1,0 +1,82 @@
+"""`cold_requests`: requests waited for a compilation inside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from jaxobs.facts.requests import RequestCompilation, RouteState
+from jaxobs.findings.conditions.support.scene import UNKNOWN, Case, Scene
+from jaxobs.findings.patterns.support.case import duration, plural
+
+NAME = "cold_requests"
+ABOUT = "Requests waited for a compilation."
+
+LEAST_SECONDS = 0.5
+"""What they took longer than a warm one, together. Below, nobody noticed."""
+
+TOLD_WHEN = f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones"
+
+FOLLOWS = (
+    "recreated_functions", "unbounded_shapes", "static_values", "identity_hashed_static", "unbounded_structures",
+    "flip_flop", "recompile_storm",
+)  # fmt: skip
+
+_MOST_SHOWN = 3
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """A case for each route."""
+    for route in scene.snapshot.routes:
+        cold = route.count(cold="true")
+        histogram = route.seconds.get("true")
+        if not cold or histogram is None:
+            continue
+        usual = route.warm.p50 if route.warm is not None else None
+        lost = histogram.sum - cold * (usual or 0.0)
+        if lost >= LEAST_SECONDS:
+            yield _case(route, cold, usual, lost)
+
+
+def _case(route: RouteState, cold: int, usual: float | None, lost: float) -> Case:
+    compiled = [each for record in route.latest_cold for each in record.compiled]
+    slowest: dict[str, float] = {}
+    for each in compiled:
+        slowest[each.function] = slowest.get(each.function, 0.0) + each.seconds
+    function = max(slowest, key=lambda name: slowest[name], default=UNKNOWN)
+    than = f", compared with {duration(usual)} for a typical warm one" if usual is not None else ""
+    took = duration((lost + cold * (usual or 0.0)) / cold)
+    each_took = f"{took} on average" if cold > 1 else took
+    return Case(
+        function=function,
+        subject=route.route,
+        summary=(
+            f"{cold:,} of {plural(route.total, 'request')} to `{route.route}` compiled before they were answered: "
+            f"{each_took}{than}."
+        ),
+        advice=_advice(compiled, function),
+        count=cold,
+        seconds=lost,
+        evidence=[f"`{each.function}`, {duration(each.seconds)}: {each.reason}" for each in compiled[:_MOST_SHOWN]],
+        data={
+            "route": route.route,
+            "functions": sorted(slowest),
+            "warm_seconds": usual,
+            "cold_seconds": lost / cold + (usual or 0.0),
+            "causes": dict(Counter(each.cause for each in compiled)),
+        },
+    )
+
+
+def _advice(compiled: list[RequestCompilation], function: str) -> str:
+    causes = Counter(each.cause for each in compiled)
+    name = function.rpartition(".")[2] if function != UNKNOWN else "f"
+    told = [
+        f"Compile before the first request: call `jaxobs.warmup({name}, ...)` with the signatures of your requests. A "
+        "persistent cache (`jax_compilation_cache_dir`) makes that fast from the second start on."
+    ]
+    if causes["shape"]:
+        told.append("Pad requests to a few fixed sizes, so that only these compile.")
+    if causes["new_function"] or causes["static_argument"]:
+        told.append("Use one jitted function for all requests, and pass what varies as an array.")
+    return " ".join(told)

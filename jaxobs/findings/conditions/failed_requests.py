@@ -1,0 +1,44 @@
+"""`failed_requests`: a route answers a good part of its requests with an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.findings.conditions.support.scene import Case, Scene
+
+NAME = "failed_requests"
+ABOUT = "A considerable share of the requests to a route ends with a server error."
+
+FEWEST = 5
+"""One failed request of ten is chance."""
+LEAST_SHARE = 0.05
+CRITICAL_SHARE = 0.5
+
+TOLD_WHEN = (
+    f"{FEWEST} requests to a route, and {LEAST_SHARE:.0%} of all its requests, ended with a status of 500 or above, or "
+    "with an exception"
+)
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """A case for each route."""
+    for route in scene.snapshot.routes:
+        failed, total = route.count(outcome="error"), route.total
+        if failed < FEWEST or failed < LEAST_SHARE * total:
+            continue
+        kinds = [each for each in scene.errors if not each.uncaught]
+        latest = kinds[-1] if kinds else None
+        yield Case(
+            subject=route.route,
+            severity="critical" if failed >= CRITICAL_SHARE * total else "warning",
+            summary=f"{failed:,} of {total:,} requests to `{route.route}` failed ({failed / total:.0%}).",
+            advice=(
+                latest.advice if latest is not None and latest.advice else
+                "Read the exception in the server's own log: jaxobs counts how requests end, but does not keep their "
+                "tracebacks."
+            ),
+            where=latest.call_site if latest is not None else None,
+            count=failed,
+            evidence=(f"{latest.error} at {latest.call_site}: {latest.meaning}",) if latest is not None else (),
+            data={"route": route.route, "share": failed / total},
+        )  # fmt: skip

@@ -1,0 +1,59 @@
+"""`host_sync`: the host reads an array in each step, and the devices are idle until it dispatches the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.facts.loops import LoopState
+from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.patterns.support.case import duration
+
+NAME = "host_sync"
+ABOUT = "The host waits for the devices in each step of a loop, because it reads an array, and the devices wait for it."
+
+LEAST_SHARE = 0.15
+"""Of the steps' time. The looks are a sample, and below it there is little to gain."""
+LEAST_SECONDS = 1.0
+
+TOLD_WHEN = (
+    f"a loop that was found would be {LEAST_SHARE:.0%} shorter, and {LEAST_SECONDS:g} s in all, if the host did not "
+    "wait for an array in each step"
+)
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """A case for each loop."""
+    for loop in scene.snapshot.loops:
+        case = _case(loop)
+        if case is not None:
+            yield case
+
+
+def _case(loop: LoopState) -> Case | None:
+    wait, mean = loop.host_wait, loop.mean_seconds
+    if wait is None or mean is None or wait.idle_share < LEAST_SHARE:
+        return None
+    saves = wait.idle_share * mean * loop.steps
+    if saves < LEAST_SECONDS:
+        return None
+    return Case(
+        function=loop.name,
+        severity="info",
+        summary=(
+            f"The host waits for an array in each step of `{loop.name}`, {wait.share:.0%} of the steps' time. "
+            f"Meanwhile it dispatches nothing, so the devices are idle up to {wait.idle_share:.0%} of the time."
+        ),
+        advice=(
+            "Read the value of the step before, or of every hundredth step: then the host dispatches ahead, and the "
+            "devices go on. If the next step needs the value on the host, move that work into the compiled step."
+        ),
+        where=wait.where,
+        count=loop.steps,
+        seconds=saves,
+        evidence=[
+            f"In {round(wait.share * wait.looks):,} of {wait.looks:,} looks at steps of a usual length the thread "
+            f"waited for an array, most often at {wait.where}.",
+            f"A step takes {duration(mean)}.",
+        ],
+        data={"loop": loop.name, "share": wait.share, "idle_share": wait.idle_share, "looks": wait.looks},
+    )

@@ -1,0 +1,129 @@
+"""`slow_steps`: some steps of a loop take several times as long as the others."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.steps import Step
+from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.patterns.support.case import duration
+
+NAME = "slow_steps"
+ABOUT = "Some steps of a loop take more than three times as long as a typical one, and together they cost time."
+
+FEWEST = 3
+"""One or two are chance: a pause of the host, a page that was not in memory."""
+LEAST_SECONDS = 1.0
+LEAST_SHARE = 0.02
+"""Of the loop's time. Below, mending them would not be noticed."""
+
+TOLD_WHEN = (
+    f"{FEWEST} steps of one loop were slow, and cost {LEAST_SECONDS:g} s and {LEAST_SHARE:.0%} of the loop's time more "
+    "than typical steps"
+)
+
+FOLLOWS = ("input_bound", "straggler")
+FOLLOWS_COMPILING = (
+    "unbounded_shapes", "recreated_functions", "static_values", "identity_hashed_static", "unbounded_structures",
+    "flip_flop", "forgotten_programs", "weak_type_at_start", "two_shardings_at_start", "eager_recompiles",
+    "recompile_storm", "costly_recompilations",
+)  # fmt: skip
+"""Where most of the steps compiled one of the same functions."""
+
+_MAJORITY = 0.6
+_MOST_SHOWN = 3
+_MOST_FUNCTIONS = 16
+
+
+def follows(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds that bring a case with these figures about."""
+    return (*FOLLOWS, *FOLLOWS_COMPILING) if data.get("functions") else FOLLOWS
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """A case for each loop."""
+    by_loop: dict[str, list[Step]] = {}
+    for step in scene.steps:
+        if step.slow and step.typical_seconds is not None:
+            by_loop.setdefault(step.loop, []).append(step)
+    for loop in scene.snapshot.loops:
+        found = by_loop.get(loop.name, [])
+        if len(found) >= FEWEST:
+            case = _case(loop, found)
+            if case is not None:
+                yield case
+
+
+def _case(loop: LoopState, known: Sequence[Step]) -> Case | None:
+    slow = max(loop.slow, len(known))
+    # Of very many only the latest are known.
+    excess = sum(step.seconds - (step.typical_seconds or 0.0) for step in known) * slow / len(known)
+    total = loop.seconds.sum if loop.seconds is not None else 0.0
+    if excess < LEAST_SECONDS or (total and excess < LEAST_SHARE * total):
+        return None
+    usual = sorted(step.typical_seconds or 0.0 for step in known)[len(known) // 2]
+    why, advice = _why(known)
+    worst = sorted(known, key=lambda step: -step.seconds)[:_MOST_SHOWN]
+    return Case(
+        function=loop.name,
+        summary=(
+            f"{slow:,} of {loop.steps:,} steps of `{loop.name}` took more than 3 times the typical {duration(usual)}, "
+            f"{duration(excess)} more in total{why}."
+        ),
+        advice=advice,
+        count=slow,
+        seconds=excess,
+        since=known[0].time,
+        evidence=[f"Step {step.last:,}: {step.reason or duration(step.seconds)}" for step in worst],
+        data={"loop": loop.name, "typical_seconds": usual, "every": _every(known), "functions": _functions(known)},
+    )
+
+
+def _functions(known: Sequence[Step]) -> list[str]:
+    """What compiled in the steps, if most of them compiled something."""
+    if not _compiled(known):
+        return []
+    return list(dict.fromkeys(name for step in known for name in step.functions))[:_MOST_FUNCTIONS]
+
+
+def _compiled(known: Sequence[Step]) -> bool:
+    return sum(step.compilations > 0 for step in known) > _MAJORITY * len(known)
+
+
+def _why(known: Sequence[Step]) -> tuple[str, str]:
+    """What most of them have in common, and what to do about that."""
+    compiled = sum(step.compilations > 0 for step in known)
+    outside = sum((step.outside_seconds or 0.0) > step.seconds / 2 for step in known)
+    every = _every(known)
+    apart = f", every {every:,} steps" if every is not None else ""
+    if _compiled(known):
+        return f"{apart}; {compiled:,} of {len(known):,} compiled something", (
+            "Stop the recompilations in these steps: the evidence and `jaxobs explain` show what compiled, and why."
+        )
+    if outside > _MAJORITY * len(known):
+        return f"{apart}; in {outside:,} of {len(known):,} most of the time passed before the step began", (
+            "Check what runs between two steps: the wait for the next batch, logging, or saving. Wrap the loader in "
+            "`jaxobs.data(loader)` to see how much of it is input."
+        )
+    if every is not None:
+        return apart, (
+            f"Check what the program does every {every:,} steps: logging, an evaluation, a checkpoint, or a transfer "
+            "to the host. Mark it with `jaxobs.phase(...)`, so that it does not count as a step."
+        )
+    return "", (
+        "Capture a profile that contains a slow step (`jaxobs.capture`), and compare it with a typical one. Common "
+        "causes are garbage collection, a busy host, and waiting for another process."
+    )
+
+
+def _every(known: Sequence[Step]) -> int | None:
+    """The distance that most of them have from the one before, if it is one distance."""
+    gaps = Counter(after.last - before.last for before, after in itertools.pairwise(known))
+    if not gaps:
+        return None
+    gap, count = gaps.most_common(1)[0]
+    return gap if gap > 1 and count >= FEWEST - 1 and count > _MAJORITY * sum(gaps.values()) else None

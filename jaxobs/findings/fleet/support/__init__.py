@@ -1,0 +1,1 @@
+"""What processes tell each other, and what findings across them are made of."""

@@ -1,0 +1,104 @@
+"""Where the main thread is at each look: inside JAX, or at a line of the program's own."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Container
+from types import CodeType, FrameType
+
+from jaxobs.internals.source_files import calls_jitted, in_library, is_jax, is_own, is_plumbing, shown
+
+MOST_LOOKS = 20
+FEWEST_LOOKS = 10
+_MOST_FRAMES = 200
+_BLOCKING = frozenset({"block_until_ready"})
+"""Methods of arrays that wait for the device in C++."""
+_LOADS = frozenset({"LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
+
+
+class Looks:
+    """The latest looks."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[bool, str]] = deque(maxlen=MOST_LOOKS)
+        self._in_steps: deque[bool] = deque(maxlen=MOST_LOOKS)
+
+    def look(self, sites: Container[str] = (), *, pauses: bool = False) -> None:
+        """Looks once. Nothing is read but file names, line numbers and the name of what is called.
+
+        Args:
+          sites: lines, `file:line`, from which compiled functions are called. Their fast path has no frame of Python:
+            a thread whose innermost frame is there waits in it.
+          pauses: whether no step has been made for longer than a step takes.
+        """
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        inside, line, count = frame is not None and _calls_jax(frame, sites), "", 0
+        while frame is not None and not line and count < _MOST_FRAMES:
+            name = frame.f_code.co_filename
+            # Called from a wrapper of ours, it is in JAX as well: its fast path has no frame of Python.
+            inside = inside or is_jax(name) or (is_own(name) and count == 0)
+            line = "" if is_plumbing(name) else f"{shown(name)}:{frame.f_lineno}"
+            frame, count = frame.f_back, count + 1
+        self._looks.append((inside, line))
+        if not pauses:
+            self._in_steps.append(inside)
+
+    @property
+    def inside(self) -> bool:
+        """Whether it was inside JAX at the last look."""
+        return bool(self._looks) and self._looks[-1][0]
+
+    @property
+    def at(self) -> str:
+        """`file:line` of the program's own code at the last look; empty where none was in sight."""
+        return self._looks[-1][1] if self._looks else ""
+
+    @property
+    def waiting(self) -> float | None:
+        """Share of the looks at which it was inside JAX; None as long as there were too few."""
+        return _share([inside for inside, _ in list(self._looks)])
+
+    @property
+    def waiting_in_steps(self) -> float | None:
+        """The same without the looks during pauses."""
+        return _share(list(self._in_steps))
+
+    @property
+    def line(self) -> str:
+        """`file:line` where it was most often when it was not inside JAX; empty where none is known."""
+        lines = Counter(line for inside, line in list(self._looks) if line and not inside)
+        return lines.most_common(1)[0][0] if lines else ""
+
+
+def _share(looks: list[bool]) -> float | None:
+    return sum(looks) / len(looks) if len(looks) >= FEWEST_LOOKS else None
+
+
+def _calls_jax(frame: FrameType, sites: Container[str]) -> bool:
+    """Whether the innermost frame is in a call of JAX's C++, for all that can be seen."""
+    name = frame.f_code.co_filename
+    called = _called(frame.f_code, frame.f_lasti)
+    if called is None:
+        return False
+    path = in_library(name)
+    if path is not None and calls_jitted(path):
+        return True
+    return called in _BLOCKING or f"{shown(name)}:{frame.f_lineno}" in sites
+
+
+@functools.lru_cache(maxsize=256)
+def _called(code: CodeType, at: int) -> str | None:
+    """What the instruction there calls, by the latest name that was loaded before it; None where it calls nothing."""
+    latest = ""
+    for each in dis.get_instructions(code):
+        if each.offset > at:
+            break
+        if each.offset == at:
+            return latest if "CALL" in each.opname else None
+        if each.opname in _LOADS:
+            latest = str(each.argval)
+    return None

@@ -1,0 +1,259 @@
+"""Growth that persists, told apart from what fills up, comes and goes, or moves up and down.
+
+What counts is the floor of a series: the value that it has never been below since. What is released later drops out of
+it by itself, so that growth of the floor is what was kept. A run is a stretch of regular rises of the floor up to now.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+MOST_POINTS = 256
+LEAST_RISES = 24
+"""Samples in which the floor rose: two minutes at the default interval."""
+LEAST_RISES_AT_END = 5
+"""The same when the program ends: what has grown until then will not be released any more."""
+WITHOUT_CALLS = 2
+"""So many times as many where no function's calls are counted: neither steps nor phases of the program are known."""
+LEAST_CALLS = 100
+"""Calls of one function in which it grew. Warm-up takes a few; an evaluation or a small cache some tens."""
+LONGEST_PAUSE = 0.25
+"""Part of a run in which there may be no rise: what has filled up rests for longer."""
+LEAST_PACE = 0.85
+"""Growth in the second half of a run against the first: a cache that fills with what is met by chance slows down."""
+BEYOND_CYCLE = 1.25
+"""What once grew and was released, as at the end of an epoch, is reported when it has grown by so much more."""
+_LEAST_REST = 12
+_LEAST_OF_MAIN = 10
+_LARGE_RISE = 4.0
+_AT_START = 3
+_LARGE_FALL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """From this sample on the series was never below `value`."""
+
+    sample: int
+    time: float
+    value: float
+    calls: Mapping[str, int]
+    """Calls of the program's functions until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of regular rises up to now."""
+
+    since: Point
+    last: Point
+    rises: int
+    function: str | None
+    """The function whose calls it goes with best; None where none is known."""
+    calls: int
+    """Its calls in the run."""
+
+    @property
+    def grown(self) -> float:
+        """By how much the floor rose."""
+        return self.last.value - self.since.value
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.last.time - self.since.time
+
+    @property
+    def per_call(self) -> float | None:
+        """Growth with each call of its function."""
+        return self.grown / self.calls if self.calls else None
+
+
+@dataclass(slots=True)
+class Floor:
+    """The floor of one series, from samples in order. Bounded: a long record has fewer points."""
+
+    points: list[Point] = field(default_factory=list)
+    _stride: int = 1
+    """Samples between points: of a record that rises for long not each is kept."""
+    _base: float | None = None
+    _cycle: float = 0.0
+
+    def take(self, now: Point) -> None:
+        """Takes in a sample."""
+        if self._base is None:
+            self._base = now.value
+        place = bisect.bisect_left(self.points, now.value, key=lambda point: point.value)
+        if place < len(self.points):
+            self._let_go(now.value)
+            first = self.points[place]
+            # Never below it since the first of those that it undercuts; at the same value nothing changes.
+            kept = first if first.value == now.value else Point(first.sample, first.time, now.value, first.calls)
+            self.points[place:] = [kept]
+            if len(self.points) <= LEAST_RISES:
+                self._stride = 1
+        elif len(self.points) > 1 and self.points[-1].sample - self.points[-2].sample < self._stride:
+            self.points[-1] = now
+        else:
+            self.points.append(now)
+        if len(self.points) > MOST_POINTS:
+            self.points[1:-1] = self.points[2:-1:2]
+            self._stride *= 2
+        self._base = min(self._base, now.value)
+
+    def _let_go(self, value: float) -> None:
+        """Remembers how high it was, if most of what it had grown by is gone: a cycle."""
+        top, base = self.points[-1].value, self._base or 0.0
+        if top - value >= _LARGE_FALL * (top - base):
+            self._cycle = max(self._cycle, top)
+
+    def run(self, now: Point, *, at_end: bool = False) -> Run | None:
+        """The growth that persists as of the sample `now`, the last one taken in; None where there is none.
+
+        How much growth matters is for the caller to say.
+
+        Args:
+          at_end: whether the program has ended, just after `now`.
+        """
+        least = LEAST_RISES_AT_END if at_end else LEAST_RISES
+        if len(self.points) <= least:
+            return None
+        # The latest may still be released.
+        confirmed = self.points if at_end or self._confirmed(now) else self.points[:-1]
+        start = _start(confirmed, now.sample, least)
+        if start is None:
+            return None
+        points = _without_leap(confirmed[start:])
+        if len(points) <= least or self._in_known_cycle(points[-1].value):
+            return None
+        function = _driver(points)
+        points = _from_first_call(points, function)
+        if len(points) <= least:
+            return None
+        if function is None:
+            if any(now.calls.values()) or len(points) <= least * WITHOUT_CALLS:
+                return None
+        elif _is_phase(points[0], now.calls):
+            return None
+        if not _keeps_pace(points, function):
+            return None
+        return Run(points[0], points[-1], len(points) - 1, function, _made(points[0], points[-1].calls, function))
+
+    def extended(self, run: Run, now: Point) -> Run:
+        """A run that goes on, as of the sample `now`."""
+        last = next((each for each in reversed(self.points) if each.sample != now.sample), run.last)
+        if last.value == run.last.value:
+            return run
+        calls = _made(run.since, last.calls, run.function)
+        return replace(run, last=last, rises=run.rises + (last.value > run.last.value), calls=calls)
+
+    def _confirmed(self, now: Point) -> bool:
+        return not self.points or self.points[-1].sample != now.sample
+
+    def is_over(self, told: Run, now: Point) -> str | None:
+        """Why a run that was reported is over as of the sample `now`: `fell` or `stopped`; None while it goes on."""
+        # The last point has the latest value: it was taken in, and undercut by nothing since.
+        last = self.points[-1]
+        if last.value < told.since.value + (1 - _LARGE_FALL) * told.grown:
+            return "fell"
+        if not self._confirmed(now):
+            return None
+        if told.function is not None:
+            pause, length = _made(last, now.calls, told.function), _made(told.since, now.calls, told.function)
+        else:
+            pause, length = now.sample - last.sample, now.sample - told.since.sample
+        return "stopped" if pause > LONGEST_PAUSE * length and now.sample - last.sample >= _LEAST_REST else None
+
+    def _in_known_cycle(self, value: float) -> bool:
+        base = self._base or 0.0
+        return self._cycle > base and value - base <= BEYOND_CYCLE * (self._cycle - base)
+
+
+def _start(points: list[Point], now: int, least: int) -> int | None:
+    """Where the longest run begins in which no pause is a large part of the whole; None where there is none."""
+    longest, found = 0, None
+    following = now
+    for place in range(len(points) - 1, -1, -1):
+        longest = max(longest, following - points[place].sample)
+        length = now - points[place].sample
+        if len(points) - place > least and longest <= LONGEST_PAUSE * length:
+            found = place
+        following = points[place].sample
+    return found
+
+
+def _without_leap(points: list[Point]) -> list[Point]:
+    """Without large rises at its start, as when parameters are made."""
+    rates = [_rate(before, after) for before, after in itertools.pairwise(points)]
+    usual = statistics.median(rates)
+    start = 0
+    # A small rise may come before a large one: a sample that was long in coming follows one that came at once.
+    while any(rate > _LARGE_RISE * usual for rate in rates[start : start + _AT_START]):
+        start += 1
+    return points[start:]
+
+
+def _rate(before: Point, after: Point) -> float:
+    return (after.value - before.value) / (after.sample - before.sample)
+
+
+def _made(since: Point, calls: Mapping[str, int], function: str | None) -> int:
+    return 0 if function is None else calls.get(function, 0) - since.calls.get(function, 0)
+
+
+def _driver(points: list[Point]) -> str | None:
+    """The function with enough calls whose calls the growth goes with most evenly."""
+    best: tuple[float, int, str] | None = None
+    for function in points[-1].calls:
+        made = _made(points[0], points[-1].calls, function)
+        if made < LEAST_CALLS:
+            continue
+        rates = []
+        for before, after in itertools.pairwise(points):
+            between = _made(before, after.calls, function)
+            rates.append((after.value - before.value) / between if between else float("inf"))
+        middle = statistics.median(rates)
+        if middle == float("inf") or middle <= 0:
+            continue
+        spread = statistics.median(abs(rate - middle) for rate in rates) / middle
+        rank = (round(spread, 2), made, function)
+        if best is None or rank < best:
+            best = rank
+    return None if best is None else best[2]
+
+
+def _from_first_call(points: list[Point], function: str | None) -> list[Point]:
+    """Without the time before its function was called: the program was loading."""
+    if function is None:
+        return points
+    before = points[0].calls.get(function, 0)
+    start = max(place for place, point in enumerate(points) if point.calls.get(function, 0) == before)
+    return points[start:]
+
+
+def _is_phase(since: Point, calls: Mapping[str, int]) -> bool:
+    """Whether the function that the program calls most rests meanwhile: as training does during an evaluation."""
+    main = max(calls, key=lambda name: calls[name], default=None)
+    return main is not None and _made(since, calls, main) < _LEAST_OF_MAIN
+
+
+def _keeps_pace(points: list[Point], function: str | None) -> bool:
+    """Whether it grew about as fast in the second half as in the first, by calls where they are known."""
+
+    def place(point: Point) -> float:
+        return point.calls.get(function, 0) if function is not None else point.sample
+
+    first, last = points[0], points[-1]
+    if place(last) <= place(first):
+        return False
+    half = (place(first) + place(last)) / 2
+    middle = min(points, key=lambda point: abs(place(point) - half))
+    if not place(first) < place(middle) < place(last):
+        return False
+    early = (middle.value - first.value) / (place(middle) - place(first))
+    late = (last.value - middle.value) / (place(last) - place(middle))
+    return late >= LEAST_PACE * early

@@ -1,0 +1,283 @@
+"""Leaks: what grows for as long as the program runs. Samples of memory in, findings out; one file for each kind.
+
+A kind's module has `NAME`, the finding's type; `ABOUT` and `TOLD_WHEN`, for the reference; and `watch()`, which makes a
+`Kind`. What is growth, and what only fills up or comes and goes, is decided by `jaxobs.findings.growth` for all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Protocol
+
+from jaxobs.base import discovery
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.events import timestamp
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.memory import ArrayGroup
+from jaxobs.findings.growth import LEAST_RISES, Floor, Point, Run
+
+EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "watch")
+
+MOST_FLOORS = 1024
+"""Series of one kind that are remembered, with those that are gone for now."""
+MOST_CASES = 20
+UNKNOWN = "<unknown>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """How memory stands: what the kinds of leaks are found in. Sizes in bytes."""
+
+    time: float
+    calls: Mapping[str, int]
+    """Calls of each function that is counted."""
+    groups: Sequence[ArrayGroup] = ()
+    """All live arrays, the largest groups first."""
+    call_sites: Callable[[tuple[Any, ...]], Mapping[str, int]] = lambda key: {}
+    """Lines that made the newest arrays of a group, by its key."""
+    left: Mapping[str, int] = field(default_factory=dict)
+    """What is free on each device, where its allocator tells."""
+    executables: int | None = None
+    resident: int | None = None
+    """The process's memory on the host, without the live arrays of the CPU backend."""
+    compilations: Callable[[], Sequence[Compilation]] = lambda: ()
+    """The latest compilations."""
+    outputs: Callable[[], Mapping[str, int]] = dict
+    """Bytes that one call of each function returns on a device, by its latest program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """What a kind says of a case as it stands."""
+
+    summary: str
+    advice: str
+    where: str | None = None
+    """`file:line` in the user's code."""
+    bytes: int | None = None
+    """By how much memory it grew."""
+    evidence: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Case:
+    """Growth that was reported, or is about to be: one series, or several that grow together."""
+
+    kind: str
+    subject: str
+    runs: dict[Hashable, Run]
+    """By series."""
+    told: float = 0.0
+    finding: Finding | None = None
+    fell: Point | None = None
+    """When most of it was freed: over it is when the program goes on without it, and not when the program ends."""
+
+    @property
+    def run(self) -> Run:
+        """Of the series that it was found by."""
+        return next(iter(self.runs.values()))
+
+    @property
+    def grown(self) -> float:
+        """In all its series."""
+        return sum(run.grown for run in self.runs.values())
+
+
+class Kind(Protocol):
+    """One kind of leak."""
+
+    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
+        """What may grow, and how large it is; of very many the most important first."""
+
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+        """Whether it grew by enough to be reported, besides the active cases of all kinds."""
+
+    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+        """Whether it is part of a case that stands."""
+
+    def subject(self, key: Hashable) -> str:
+        """What it is about."""
+
+    def tell(self, case: Case, sample: Sample) -> Telling:
+        """What to say of a case."""
+
+
+@functools.cache
+def known() -> tuple[ModuleType, ...]:
+    """The modules of all kinds."""
+    return tuple(discovery.modules(__name__))
+
+
+class Leaks:
+    """All kinds of leaks in one process. Not thread-safe: its owner samples on one thread at a time."""
+
+    def __init__(self) -> None:
+        cases: list[Case] = []
+        self._kinds = [_Watched(each.NAME, each.watch(), cases) for each in known()]
+        self._number = 0
+        self._at_end = False
+        self._latest: tuple[Sample, Point] | None = None
+
+    def see(self, sample: Sample) -> Iterable[tuple[Finding, bool]]:
+        """Takes in a sample; the findings that stand or have just ended, and whether each is news."""
+        if self._at_end:
+            return
+        now = Point(self._number, sample.time, 0.0, sample.calls)
+        self._number += 1
+        self._latest = sample, now
+        for each in self._kinds:
+            each.take(sample, now)
+            yield from each.findings(sample, now)
+
+    def tells(self, key: Hashable) -> bool:
+        """Whether a series is part of a finding that stands."""
+        return any(each.tells(key) for each in self._kinds)
+
+    def at_end(self) -> Iterable[tuple[Finding, bool]]:
+        """The program ends: what has grown up to the last sample will not be released any more. It is seen no more."""
+        self._at_end = True
+        if self._latest is not None:
+            for each in self._kinds:
+                yield from each.findings(*self._latest, at_end=True)
+
+
+class _Watched:
+    """One kind, with the floors of its series and the cases that stand."""
+
+    def __init__(self, name: str, kind: Kind, cases: list[Case]) -> None:
+        self._name = name
+        self._kind = kind
+        self._all = cases
+        """Those of the other kinds too."""
+        self._floors: dict[Hashable, Floor] = {}
+        self._there: tuple[Hashable, ...] = ()
+        """The series of the latest sample, in their order."""
+
+    @property
+    def _cases(self) -> list[Case]:
+        return [case for case in self._all if case.kind == self._name]
+
+    def tells(self, key: Hashable) -> bool:
+        return any(key in case.runs for case in self._cases)
+
+    def take(self, sample: Sample, now: Point) -> None:
+        values = dict(self._kind.series(sample))
+        self._there = tuple(values)
+        for key in [key for key in self._floors if key not in values]:
+            # Gone for now: what comes and goes is known by its floor of zero.
+            self._floors[key].take(now)
+            if len(self._floors) > MOST_FLOORS:
+                del self._floors[key]
+        for key, value in values.items():
+            floor = self._floors.get(key)
+            if floor is None:
+                floor = self._floors[key] = Floor()
+                if now.sample:
+                    floor.take(Point(now.sample - 1, now.time, 0.0, now.calls))
+            floor.take(Point(now.sample, now.time, value, now.calls))
+
+    def findings(self, sample: Sample, now: Point, *, at_end: bool = False) -> Iterable[tuple[Finding, bool]]:
+        for case in self._cases:
+            why = self._over(case, now)
+            case.fell = (case.fell or now) if why == "fell" else None
+            if why == "fell" and not _goes_on(case, now):
+                continue
+            if why is not None:
+                self._all.remove(case)
+                if case.finding is not None:
+                    yield _ended(case.finding, why, sample.time), True
+        standing = {key for case in self._cases for key in case.runs}
+        for case in self._cases:
+            for key, run in case.runs.items() if case.fell is None else ():
+                case.runs[key] = self._floors[key].extended(run, now)
+        for key in self._there:
+            if key not in standing:
+                found = self._floors[key].run(now, at_end=at_end)
+                if found is not None:
+                    self._put(key, found, sample)
+                if len(self._floors[key].points) > LEAST_RISES:
+                    time.sleep(0)  # a tenth of a millisecond was spent: others may have the interpreter
+        for case in self._cases:
+            if case.fell is not None:
+                continue
+            due = case.grown >= 2 * case.told
+            if due:
+                case.told = case.grown
+            case.finding = self._finding(case, sample)
+            yield case.finding, due
+
+    def _put(self, key: Hashable, run: Run, sample: Sample) -> None:
+        for case in self._cases:
+            if self._kind.belongs(key, run, case, sample):
+                case.runs[key] = run
+                return
+        if self._kind.matters(key, run, sample, self._all) and len(self._cases) < MOST_CASES:
+            self._all.append(Case(self._name, self._kind.subject(key), {key: run}))
+
+    def _over(self, case: Case, now: Point) -> str | None:
+        """Why a case is over; series that are, while others go on, leave it."""
+        for key, run in list(case.runs.items()):
+            floor = self._floors.get(key)
+            over = "fell" if floor is None else floor.is_over(run, now)
+            if over is not None and len(case.runs) == 1:
+                return over
+            if over is not None:
+                del case.runs[key]
+        return None
+
+    def _finding(self, case: Case, sample: Sample) -> Finding:
+        run, telling = case.run, self._kind.tell(case, sample)
+        function = run.function or UNKNOWN
+        identity = hashlib.sha256("\0".join((self._name, function, case.subject)).encode()).hexdigest()[:12]
+        return Finding(
+            time=sample.time,
+            id=f"{self._name}-{identity}",
+            finding=self._name,
+            function=function,
+            subject=case.subject,
+            summary=telling.summary,
+            advice=telling.advice,
+            where=telling.where,
+            bytes=telling.bytes,
+            count=run.rises,
+            since=run.since.time,
+            evidence=telling.evidence,
+            data=telling.data,
+        )
+
+
+def _goes_on(case: Case, now: Point) -> bool:
+    """Whether the program was seen to go on after a case fell: its function was called, or time has passed."""
+    fell, function = case.fell or now, case.run.function
+    called = function is not None and now.calls.get(function, 0) > fell.calls.get(function, 0)
+    return called or now.sample - fell.sample >= LEAST_RISES
+
+
+def _ended(finding: Finding, why: str, now: float) -> Finding:
+    what = {"fell": "most of it was freed", "stopped": "it stopped growing"}[why]
+    return dataclasses.replace(
+        finding,
+        time=now,
+        ended=now,
+        summary=f"{finding.summary} Over since {clock(now)}: {what}, so it was not a leak.",
+        advice="No action is needed: it ended by itself.",
+    )
+
+
+def clock(seconds: float) -> str:
+    """Time of day in UTC: `09:15:00Z`."""
+    return timestamp(seconds)[11:19] + "Z"
+
+
+def pace(run: Run, grown: float, write: Callable[[float], str]) -> str:
+    """How fast: `3 a call of `train_step``; so much a minute where no calls are known."""
+    if run.function is not None and run.calls:
+        return f"{write(grown / run.calls)} per call of `{run.function}`"
+    return f"{write(grown * 60 / run.seconds if run.seconds else grown)} per minute"

@@ -1,0 +1,79 @@
+"""`executable_leak`: compiled programs pile up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+
+from jaxobs.findings import growth
+from jaxobs.findings.growth import Run
+from jaxobs.findings.leaks import Case, Sample, Telling, clock, pace
+
+NAME = "executable_leak"
+ABOUT = "The number of compiled programs grows for as long as the program runs, and with it the memory of their code."
+
+LEAST_MORE = 2 * growth.LEAST_RISES
+"""Programs more than at its start: warm-up and a second round of evaluation compile fewer in its course."""
+_MOST_FUNCTIONS = 5
+
+TOLD_WHEN = (
+    f"the number of loaded programs rose by {LEAST_MORE}, as steadily as the arrays of an `array_leak`; the finding "
+    "names the functions that have compiled since the growth began"
+)
+FOLLOWS = (
+    "recreated_functions", "unbounded_shapes", "static_values", "identity_hashed_static", "unbounded_structures",
+    "forgotten_programs", "recompile_storm", "eager_recompiles",
+)  # fmt: skip
+"""Each of them leaves programs behind."""
+
+
+class ExecutableLeaks:
+    """The number of executables that are loaded."""
+
+    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
+        """One."""
+        if sample.executables is not None:
+            yield "executables", sample.executables
+
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+        """By its number."""
+        return run.grown >= LEAST_MORE
+
+    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+        """There is only one series."""
+        return True
+
+    def subject(self, key: Hashable) -> str:
+        """Always the same."""
+        return "compiled programs"
+
+    def tell(self, case: Case, sample: Sample) -> Telling:
+        """How many, since when, and which functions compile them."""
+        run = case.run
+        since = [each for each in sample.compilations() if each.time >= run.since.time]
+        functions = Counter("single operations" if each.eager else f"`{each.function}`" for each in since)
+        causes = Counter(each.cause for each in since)
+        most = functions.most_common(_MOST_FUNCTIONS)
+        who = f", most of them for {most[0][0]}" if most else ""
+        return Telling(
+            summary=(
+                f"{run.grown:,.0f} more compiled programs are loaded than at {clock(run.since.time)}{who}: "
+                f"{pace(run, run.grown, lambda number: f'{number:,.3g}')}, and none was freed."
+            ),
+            advice=(
+                "See the reasons of these compilations (`jaxobs explain`): each new shape, static value or function "
+                "object adds a program that stays. Pad to a few shapes, and create jitted functions once, not in a "
+                "loop. `jax.clear_caches()` frees all of them."
+            ),
+            evidence=tuple(f"{count:,} compiled for {name} since." for name, count in most),
+            data={
+                "executables": round(sample.executables or 0),
+                "more": round(run.grown),
+                "calls": run.calls,
+                "functions": {name.strip("`"): count for name, count in most},
+                "causes": dict(causes),
+            },
+        )
+
+
+watch = ExecutableLeaks

@@ -1,0 +1,118 @@
+"""`host_memory_leak`: the process grows on the host, beside what lies on the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from jaxobs.findings import growth
+from jaxobs.findings.growth import Run
+from jaxobs.findings.leaks import Case, Sample, Telling, arrays, clock, executables, pace
+from jaxobs.recorder.oom_texts import human
+
+NAME = "host_memory_leak"
+ABOUT = "The process's host memory grows for as long as it runs, for example because results are fetched and kept."
+
+LEAST_BYTES = 64 * 2**20
+"""Allocators, imports and jaxobs itself stay below that."""
+LEAST_SHARE = 0.05
+"""Of what the process took when it began."""
+LEAST_RISES = growth.LEAST_RISES + 6
+"""Some more than for arrays and programs: where these leak, the process grows as well, and they are to be reported."""
+COMPILED_OFTEN = 2
+"""Where a program is compiled in every other sample it rose in, it is these that the process keeps."""
+_ALIKE = 0.15
+_LEAST_RETURNED = 64 * 2**10
+_STEP = 2**20
+
+TOLD_WHEN = (
+    "resident memory, without the live arrays of the CPU backend, rose by 64 MiB and 5 %, as steadily as the "
+    "arrays of an `array_leak`, and not because of programs compiled meanwhile. The finding names a function if what "
+    "it returns is as large as what a call adds"
+)
+
+
+class HostLeaks:
+    """Resident memory of the process, by the MiB."""
+
+    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
+        """One."""
+        if sample.resident is not None:
+            yield "resident", sample.resident // _STEP * _STEP
+
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+        """By its size, unless arrays of the CPU backend or compiled programs leak, which take host memory too."""
+        if growth.LEAST_RISES <= run.rises < LEAST_RISES or any(_takes_host_memory(each, sample) for each in cases):
+            return False
+        if sum(each.time >= run.since.time for each in sample.compilations()) * COMPILED_OFTEN >= run.rises:
+            return False
+        return run.grown >= max(LEAST_BYTES, LEAST_SHARE * run.since.value)
+
+    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+        """There is only one series."""
+        return True
+
+    def subject(self, key: Hashable) -> str:
+        """Always the same."""
+        return "host memory"
+
+    def tell(self, case: Case, sample: Sample) -> Telling:
+        """How much, since when, and whose results it could be."""
+        run = case.run
+        function, returned = _returned(run, sample)
+        compiled = sum(each.time >= run.since.time for each in sample.compilations())
+        whose = f" A call of `{function}` returns that much: results that were fetched and kept." if function else ""
+        return Telling(
+            summary=(
+                f"The process holds {human(run.grown)} more host memory than at {clock(run.since.time)}: "
+                f"{pace(run, run.grown, human)}, and nothing was freed.{whose}"
+            ),
+            advice=(
+                "Find what is kept on the host from each step: NumPy copies (`jax.device_get`, `np.asarray`), batches, "
+                "logs. A device array that was read keeps its host copy for as long as it lives."
+            ),
+            bytes=round(run.grown),
+            evidence=(
+                f"{human(run.since.value)} at {clock(run.since.time)}, {human(run.last.value)} now.",
+                *(
+                    [(f"Meanwhile, {compiled:,} programs were compiled, which also take host memory.")]
+                    if compiled
+                    else []
+                ),
+            ),
+            data={
+                "bytes": round(run.grown),
+                "resident_bytes": sample.resident,
+                "calls": run.calls,
+                "compilations": compiled,
+                "bytes_per_call": run.per_call,
+                "bytes_per_second": run.grown / run.seconds if run.seconds else None,
+                "returned_bytes": returned,
+            },
+        )
+
+
+def _takes_host_memory(case: Case, sample: Sample) -> bool:
+    """On the CPU backend an array takes more of the process than its size, by the allocator's holes."""
+    if case.kind != arrays.NAME:
+        return case.kind == executables.NAME
+    return any(
+        device.startswith("cpu:")
+        for group in sample.groups
+        if group.key in case.runs or case.subject == arrays.MANY
+        for device in group.bytes_per_device
+    )
+
+
+def _returned(run: Run, sample: Sample) -> tuple[str | None, int | None]:
+    """The function that returns as many bytes a call as the process grew by, and how many; None where there is none."""
+    fits = []
+    for function, size in sample.outputs().items():
+        calls = run.last.calls.get(function, 0) - run.since.calls.get(function, 0)
+        if size >= _LEAST_RETURNED and calls:
+            off = abs(run.grown / calls / size - 1)
+            if off <= _ALIKE:
+                fits.append((off, function, size))
+    return min(fits)[1:] if fits else (None, None)
+
+
+watch = HostLeaks

@@ -1,0 +1,164 @@
+"""Patterns over time: compilations in, findings out. One file for each pattern, found by the folder.
+
+A pattern's module has `NAME`, the finding's type; `ABOUT` and `TOLD_WHEN`, for the reference; its thresholds, each
+with a sentence why; and `watch()`, which makes a watcher for one function (see `support.case.Watcher`). One that says
+that something is wrong, and not what, has `GENERAL`, the higher the less it says: it gives way to the others. A
+pattern knows facts only, so that what was seen live can be found again in an event log. What patterns share lies in
+`support`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+
+from jaxobs.base import discovery
+from jaxobs.facts.compilations import EAGER, Compilation
+from jaxobs.facts.findings import Finding
+from jaxobs.findings.patterns.support.case import Case, Watcher, line_of
+
+EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "watch")
+
+MOST_FUNCTIONS = 48
+"""Functions that compiled twice and are watched; the one that compiled longest ago is forgotten first."""
+
+MOST_ONCE = 1024
+"""Functions that compiled once, which may be all that they do."""
+
+MOST_FINDINGS = 100
+
+EXPLAINED = 0.5
+"""Share of a general pattern's compilations that a specific one explains, from which on it stands for both."""
+
+
+@functools.cache
+def known() -> tuple[ModuleType, ...]:
+    """The modules of all patterns."""
+    return tuple(discovery.modules(__name__))
+
+
+@dataclass(slots=True)
+class _Standing:
+    watcher: Watcher
+    case: Case
+    shown: int = 0
+    """The count when it was last handed out."""
+    gave_way: bool = False
+    """Whether it was reported, and then a specific pattern explained it."""
+
+    def finding(self) -> Finding:
+        self.shown = self.case.count
+        return self.case.finding_of(self.watcher.tell(self.case))
+
+
+class Patterns:
+    """All patterns over the compilations of one process. Not thread-safe: its owner locks."""
+
+    def __init__(self, watch: Iterable[Callable[[], Watcher]] | None = None) -> None:
+        # The specific ones first: a general one is not reported where they explain it by the same compilation.
+        ordered = sorted(known(), key=lambda each: getattr(each, "GENERAL", 0))
+        self._watch = tuple(watch) if watch is not None else tuple(each.watch for each in ordered)
+        self._once: OrderedDict[str, Compilation] = OrderedDict()
+        """The only compilation so far of functions that compiled once."""
+        self._functions: OrderedDict[str, tuple[Watcher, ...]] = OrderedDict()
+        self._standing: OrderedDict[str, _Standing] = OrderedDict()
+
+    def see(self, event: Compilation) -> list[Finding]:
+        """Takes in a compilation; the findings that are new by it, or have doubled since they were reported."""
+        if event.by_rerun:
+            return []
+        due = []
+        for each, watcher in self._to_be_shown(event):
+            for case in watcher.see(each):
+                standing = self._stand(watcher, case)
+                specific = self._explained_by(case)
+                if specific is not None:
+                    if case.told and not standing.gave_way:
+                        standing.gave_way = True
+                        due.append(_given_way(standing.finding(), specific))
+                elif case.due:
+                    case.told = case.count
+                    due.append(standing.finding())
+        # A specific pattern may have come after the general one, by this very compilation.
+        for known in self._standing.values() if due else ():
+            if known.case.told and not known.gave_way and (specific := self._explained_by(known.case)) is not None:
+                known.gave_way = True
+                due.append(_given_way(known.finding(), specific))
+        return due
+
+    def grown(self) -> list[Finding]:
+        """The findings that have grown since they were last handed out, by here or by `see`."""
+        return [each.finding() for each in self._own() if each.shown != each.case.count]
+
+    def standing(self) -> list[Finding]:
+        """All findings as they are now, the latest first; of very many the latest."""
+        return [each.finding() for each in reversed(list(self._own()))]
+
+    def _own(self) -> Iterator[_Standing]:
+        """Those that no other explains."""
+        return (each for each in self._standing.values() if self._explained_by(each.case) is None)
+
+    def _explained_by(self, case: Case) -> Case | None:
+        """The specific case that explains most of a general one."""
+        general = _general()
+        rank = general.get(case.finding, 0)
+        if not rank:
+            return None
+        others = [each.case for each in self._standing.values() if general.get(each.case.finding, 0) < rank]
+        same = [each for each in others if (each.function, each.line) == (case.function, case.line)]
+        return next((each for each in same if each.count >= EXPLAINED * case.count), None)
+
+    def _to_be_shown(self, event: Compilation) -> list[tuple[Compilation, Watcher]]:
+        """Which watchers see which event: nobody watches a function until it compiles a second time."""
+        key = _key(event)
+        first = self._once.pop(key, None)
+        if first is None and key not in self._functions:
+            self._once[key] = event
+            if len(self._once) > MOST_ONCE:
+                self._once.popitem(last=False)
+            return []
+        watchers = self._watchers(key)
+        return [(each, watcher) for each in (first, event) if each is not None for watcher in watchers]
+
+    def _watchers(self, key: str) -> tuple[Watcher, ...]:
+        watchers = self._functions.get(key)
+        if watchers is None:
+            watchers = self._functions[key] = tuple(watch() for watch in self._watch)
+            if len(self._functions) > MOST_FUNCTIONS:
+                self._functions.popitem(last=False)
+        self._functions.move_to_end(key)
+        return watchers
+
+    def _stand(self, watcher: Watcher, case: Case) -> _Standing:
+        standing = self._standing.get(case.id)
+        if standing is None or standing.case is not case:
+            standing = self._standing[case.id] = _Standing(watcher, case)
+            if len(self._standing) > MOST_FINDINGS:
+                self._standing.popitem(last=False)
+        self._standing.move_to_end(case.id)
+        return standing
+
+
+@functools.cache
+def _general() -> dict[str, int]:
+    return {each.NAME: each.GENERAL for each in known() if hasattr(each, "GENERAL")}
+
+
+def _given_way(finding: Finding, specific: Case) -> Finding:
+    """A general finding that was reported before its explanation was known."""
+    what = f"`{specific.finding}`: {specific.subject}" if specific.subject else f"`{specific.finding}`"
+    return dataclasses.replace(
+        finding,
+        ended=finding.time,
+        summary=f"{finding.summary} This is explained by {what}.",
+        advice=f"See `{specific.finding}`.",
+    )
+
+
+def _key(event: Compilation) -> str:
+    """Whose compilations belong together."""
+    return EAGER if event.eager else f"{event.function} {line_of(event)}"

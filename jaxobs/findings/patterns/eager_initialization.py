@@ -1,0 +1,103 @@
+"""`eager_initialization`: most programs are single operations, each compiled by itself, as when a model is built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from jaxobs.facts.compilations import Compilation
+from jaxobs.findings.patterns.support.case import MOST_SITES, Case, Telling, duration, plural
+
+NAME = "eager_initialization"
+ABOUT = "Many single operations compile one by one, for example because a model is built outside any jitted function."
+
+PROGRAMS = 24
+"""So many different programs: a script that prints a few sums stays below, the smallest network of three layers does
+not."""
+
+SECONDS = 1.0
+"""So long they took together: what is faster is not worth a change."""
+
+TOLD_WHEN = f"{PROGRAMS} single operations compiled, each as its own program, and together took {SECONDS:g} s"
+
+_CURES = {
+    "flax/nnx": "build the model under one jit: model = nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()",
+    "flax/": "initialize under one jit: variables = jax.jit(model.init)(key, x)",
+    "haiku/": "initialize under one jit: parameters = jax.jit(transformed.init)(key, x)",
+    "equinox/": "build the model under one jit: model = eqx.filter_jit(Model)(key=key)",
+    "optax/": "initialize under one jit: state = jax.jit(optimizer.init)(parameters)",
+    "penzai/": (
+        "build the model under one jit, which must not return variables: model, variables = jax.jit(lambda key: "
+        "pz.unbind_variables(build(key), freeze=True))(key), then pz.bind_variables(model, variables, "
+        "unfreeze_as_copy=True)"
+    ),
+}
+"""By the library in whose code the operations are, the first that fits."""
+
+_CACHED = (
+    "A persistent cache avoids this at the next start: set jax_compilation_cache_dir, and set "
+    "jax_persistent_cache_min_compile_time_secs to 0, because these programs compile quickly."
+)
+
+
+class EagerInitialization:
+    """Sums the operations that compile for the first time at their line."""
+
+    def __init__(self) -> None:
+        self._case: Case | None = None
+        self._libraries: Counter[str] = Counter()
+
+    def see(self, event: Compilation) -> Iterator[Case]:
+        """The one case that a process may have."""
+        if not event.eager or event.cache == "hit" or not _is_another_program(event):
+            return
+        if self._case is None:
+            self._case = Case.of(NAME, event)
+        self._case.add(event)
+        if event.library_site is not None and (
+            event.library_site in self._libraries or len(self._libraries) < MOST_SITES
+        ):
+            self._libraries[event.library_site] += 1
+        if self._case.count >= PROGRAMS and self._case.seconds >= SECONDS:
+            yield self._case
+
+    def tell(self, case: Case) -> Telling:
+        """How many and how long, at which lines of the user's, and in which library."""
+        places = [f"{_short(site)} ({count:,})" for site, count in case.sites.most_common(3)]
+        inside = [site.rpartition(":")[0] for site, _ in self._libraries.most_common(1)]
+        where = f", most of them called from {', '.join(places)}" if places else ""
+        within = f", in {inside[0]}" if inside else ""
+        return Telling(
+            summary=(
+                f"{plural(case.count, 'single operation')} outside any jitted function compiled one by one, which took "
+                f"{duration(case.seconds)}{where}{within}."
+            ),
+            advice=self._advice(inside[0] if inside else ""),
+            data={
+                "sites": dict(case.sites.most_common(8)),
+                "library_sites": dict(self._libraries.most_common(8)),
+            },
+        )
+
+    def _advice(self, library: str) -> str:
+        cure = next((text for start, text in _CURES.items() if library.startswith(start)), None)
+        if cure is not None:
+            return f"If your code builds a model there, {cure}. {_CACHED}"
+        if library:
+            return f"These are operations of {library.partition('/')[0]}, not of your code. {_CACHED}"
+        return f"Put them into one jitted function. {_CACHED}"
+
+
+def _is_another_program(event: Compilation) -> bool:
+    """Whether it is a program of its own, and not one of ever more because something varies from call to call."""
+    if event.library_site is None:
+        return event.cause == "first_call"
+    return event.cause in ("first_call", "shape", "dtype", "weak_type", "structure", "static_argument")
+
+
+def _short(site: str) -> str:
+    """The file with its folder: three whole paths would fill the sentence."""
+    return "/".join(site.replace("\\", "/").split("/")[-2:])
+
+
+watch = EagerInitialization

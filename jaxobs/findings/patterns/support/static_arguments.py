@@ -1,0 +1,55 @@
+"""The values of a static argument: whether they have an end, and whether they differ as values or only as objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from jaxobs.facts.compilations import Change
+from jaxobs.findings.patterns.support import sizes
+
+NUMBERS = 6
+"""So many different numbers, or tuples of them, that do not look like buckets: what varies belongs into an array."""
+
+OTHERS = 10
+"""So many different values of any other type: a mode or an activation function has a handful."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_PLAIN = frozenset({"int", "float", "complex", "str", "bytes", "bool", "tuple", "frozenset", "range", "slice"})
+"""Types that compare by value: where values are not shown, their names stand for values that differ."""
+
+
+def looks_alike(change: Change) -> str | None:
+    """What both values print as, where nothing tells them apart; None where they differ as values."""
+    before, after = _ADDRESS.sub("", change.before), _ADDRESS.sub("", change.after)
+    # A text that was cut may hide the difference.
+    if not _same_text(before, after) or before in _PLAIN or before.endswith("…"):
+        return None
+    return before
+
+
+def values(change: Change) -> tuple[str, str]:
+    """The value before and after; they are equal where values are not shown."""
+    return change.before, change.before if _same_text(change.before, change.after) else change.after
+
+
+def _same_text(before: str, after: str) -> bool:
+    """Whether both print alike; then words in brackets may say why they differ: `<Config> (another object)`."""
+    return before == after or (after.startswith(f"{before} (") and after.endswith(")"))
+
+
+def unbounded(values: Collection[str]) -> bool:
+    """Whether values with these texts look as if ever new ones come: neither a few nor buckets."""
+    if len(values) < NUMBERS:
+        return False
+    try:
+        numbers = [float(each) for each in values]
+    except ValueError:
+        shapes = [sizes.shape(each) for each in values]
+        known = [each for each in shapes if each]
+        if len(known) < len(values) or len({len(each) for each in known}) > 1:
+            return len(values) >= OTHERS
+        return not all(sizes.bucket_like(set(dimension)) for dimension in zip(*known, strict=True))
+    if all(each.is_integer() for each in numbers):
+        return not sizes.bucket_like({abs(int(each)) for each in numbers})
+    return True

@@ -1,0 +1,122 @@
+"""`unbounded_shapes`: one dimension of one argument takes ever new sizes, and each new one is a new program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jaxobs.facts.compilations import Compilation
+from jaxobs.findings.patterns.support import sizes
+from jaxobs.findings.patterns.support.case import Case, Telling, plural
+
+NAME = "unbounded_shapes"
+ABOUT = "One dimension of an argument keeps taking new sizes."
+TOLD_WHEN = (
+    f"more than {sizes.MOST_CROWDED} sizes are less than {sizes.STEP_UP} times another one, or {sizes.RUN} are "
+    f"consecutive; if all are multiples of {sizes.ALIGNED}, more than {sizes.MOST_ALIGNED} are that close"
+)
+
+MOST_CHANGES = 16
+"""Changes of one compilation that are looked at: a look has a cost, and the leaves of a batch change alike."""
+
+MOST_DIMENSIONS = 4
+MOST_SIZES = 64
+
+_Key = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Dimension:
+    path: str
+    number: int
+    case: Case
+    sizes: dict[int, None] = field(default_factory=dict)
+    unbounded: bool = False
+    followers: dict[_Key, None] = field(default_factory=dict)
+    """Others that change with it, to sizes of their own: one finding stands for all."""
+
+    def take(self, *found: int) -> None:
+        """Takes in the sizes before and after a change; of very many the latest are kept."""
+        known = len(self.sizes)
+        for size in found:
+            self.sizes[size] = None
+        if not self.unbounded and len(self.sizes) > known:
+            self.unbounded = not sizes.bucket_like(self.sizes)
+        while len(self.sizes) > MOST_SIZES:
+            del self.sizes[next(iter(self.sizes))]
+
+
+class UnboundedShapes:
+    """Looks at the dimensions of the arguments whose shapes changed; of very many, at those that changed latest."""
+
+    def __init__(self) -> None:
+        self._dimensions: dict[_Key, _Dimension] = {}
+
+    def see(self, event: Compilation) -> Iterator[Case]:
+        """The first of the unbounded dimensions that changed; the others follow it."""
+        if event.eager or not event.changes:
+            return
+        unbounded = []
+        for each in sizes.dimensions(event.changes[:MOST_CHANGES])[:MOST_DIMENSIONS]:
+            dimension = self._dimension(event, (each.path, each.number))
+            dimension.take(each.before, each.after)
+            dimension.case.add(event, each.change)
+            if dimension.unbounded:
+                unbounded.append(dimension)
+        for leader in unbounded[:1]:
+            for other in unbounded[1:]:
+                leader.followers[other.path, other.number] = None
+            yield leader.case
+
+    def _dimension(self, event: Compilation, key: _Key) -> _Dimension:
+        known = self._dimensions.pop(key, None)
+        if known is None:
+            known = _Dimension(*key, Case.of(NAME, event, f"{key[0]} dimension {key[1]}"))
+            known.case.about = known
+            if len(self._dimensions) >= MOST_DIMENSIONS:
+                del self._dimensions[next(iter(self._dimensions))]
+        self._dimensions[key] = known
+        return known
+
+    def tell(self, case: Case) -> Telling:
+        """The sizes, the buckets, and what these would cost."""
+        told: _Dimension = case.about
+        seen = sorted(told.sizes)
+        buckets = sizes.suggested(told.sizes)
+        also = [f"{path} dimension {number}" for path, number in told.followers]
+        with_it = f", and with it {plural(len(also), 'other dimension')}" if also else ""
+        count = len(seen) if len(seen) < MOST_SIZES else case.count + 1
+        programs = plural(len(buckets.sizes), "program")
+        share = f"{buckets.padding:.0%}"
+        return Telling(
+            summary=(
+                f"Dimension {told.number} of `{told.path}` has taken {count:,} sizes from {seen[0]:,} to {seen[-1]:,}"
+                f"{with_it}; each new one recompiles `{case.function}`."
+            ),
+            advice=(
+                f"Pad it to {buckets.rule}{_listed(buckets.sizes)}, and mask the padding. That leaves at most "
+                f"{programs} instead of {count:,}; with the sizes seen, {share} of the computation would be padding."
+            ),
+            # The first program is none of the case's compilations, and of the buckets' it is one.
+            saves=max(0.0, 1 - max(0, len(buckets.sizes) - 1) / max(case.count, 1)),
+            data={
+                "argument": told.path,
+                "dimension": told.number,
+                "sizes": seen,
+                "buckets": list(buckets.sizes),
+                "rule": buckets.rule,
+                "padding": round(buckets.padding, 4),
+                "programs": len(buckets.sizes),
+                "also": also[:8],
+            },
+        )
+
+
+def _listed(buckets: tuple[int, ...]) -> str:
+    if len(buckets) == 1:
+        return ""
+    shown = ", ".join(f"{each:,}" for each in buckets[:8])
+    return f" ({shown}{', ...' if len(buckets) > 8 else ''})"
+
+
+watch = UnboundedShapes

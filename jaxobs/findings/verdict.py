@@ -1,0 +1,208 @@
+"""The verdict: the findings of a process in the order of what they cost, each cause before what follows from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from jaxobs.facts.compilations import EAGER
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.verdicts import SEVERITIES, Cost, Verdict, VerdictFinding
+from jaxobs.facts.wall import TimeState
+from jaxobs.findings import all_kinds
+from jaxobs.findings.conditions.support.scene import UNKNOWN
+from jaxobs.findings.patterns.support.case import duration, plural
+from jaxobs.recorder.oom_texts import human
+
+SMALL_SECONDS = 1.0
+SMALL_SHARE = 0.01
+"""What is known to cost less than both is worth knowing, and not worth mending first."""
+
+SOON = 3600.0
+"""Seconds until a device is full from which on a leak is what to mend first: the program will die of it."""
+LARGE_BYTES = 2**30
+"""Memory that counts for more than lost time."""
+
+_NAMES = ("functions", "loop", "function")
+"""Figures of a finding that name functions it is about, beside its own."""
+
+
+def verdict(snapshot: Snapshot) -> Verdict:
+    """What is wrong with a process, as its snapshot shows it."""
+    wall = snapshot.wall.wall_seconds if snapshot.wall is not None else snapshot.time - snapshot.process.started
+    return of(snapshot.findings, wall, _well(snapshot))
+
+
+def of(findings: Iterable[Finding], wall_seconds: float, well: str) -> Verdict:
+    """The verdict on findings; those that are over do not count.
+
+    Args:
+      wall_seconds: time since the process began.
+      well: the headline where there are none.
+    """
+    standing = [each for each in findings if each.ended is None]
+    found = _ordered([_entry(each, wall_seconds) for each in standing], _causes(standing))
+    word = "mend" if any(each.severity != "info" for each in found) else "watch" if found else "fine"
+    return Verdict(verdict=word, headline=_headline(found) if found else well, findings=tuple(found))
+
+
+def judged(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot with its verdict."""
+    return dataclasses.replace(snapshot, verdict=verdict(snapshot))
+
+
+def _entry(finding: Finding, wall: float) -> VerdictFinding:
+    seconds = finding.seconds if finding.saves_seconds is None else finding.saves_seconds
+    # What an event log says may be anything.
+    known = seconds if math.isfinite(seconds) and (seconds > 0 or finding.saves_seconds is not None) else None
+    share = known / wall if known is not None and wall > 0 else None
+    return VerdictFinding(
+        id=finding.id,
+        title=finding.summary,
+        severity=_severity(finding, known, share),
+        cost=Cost(
+            seconds=known,
+            share=None if share is None else min(share, 1.0),
+            bytes=finding.bytes,
+            count=finding.count or None,
+        ),
+        function=finding.function if finding.function != UNKNOWN else None,
+        where=finding.where,
+        do=finding.advice,
+        evidence=finding.evidence,
+    )
+
+
+def _severity(finding: Finding, seconds: float | None, share: float | None) -> str:
+    severity = finding.severity if finding.severity in SEVERITIES else "warning"
+    left = finding.data.get("full_in_seconds")
+    if severity == "warning" and isinstance(left, int | float) and left < SOON:
+        return "critical"
+    small = seconds is not None and seconds < SMALL_SECONDS and (share is None or share < SMALL_SHARE)
+    return "info" if severity == "warning" and small and not finding.bytes else severity
+
+
+def _causes(findings: Sequence[Finding]) -> dict[str, str]:
+    """By id of a finding: the id of the one that it follows from."""
+    found: dict[str, str] = {}
+    for each in findings:
+        brought_by = all_kinds.follows(each)
+        related = [other for other in findings if other.finding in brought_by and _related(each, other)]
+        if related:
+            found[each.id] = min(related, key=lambda other: (brought_by.index(other.finding), -other.seconds)).id
+    # Kinds do not follow from each other in circles, but findings of a newer version might.
+    return {one: other for one, other in found.items() if found.get(other) != one}
+
+
+def _related(one: Finding, other: Finding) -> bool:
+    """Whether they are about one function; what is about none may be about any."""
+    names, others = _functions(one), _functions(other)
+    return not names or not others or bool(names & others)
+
+
+def _functions(finding: Finding) -> set[str]:
+    named = {finding.function} - {UNKNOWN, EAGER}
+    for key in _NAMES:
+        value = finding.data.get(key)
+        if isinstance(value, str):
+            named.add(value)
+        elif isinstance(value, list | tuple):
+            named.update(str(each) for each in value)
+    return named
+
+
+def _ordered(entries: Sequence[VerdictFinding], causes: Mapping[str, str]) -> list[VerdictFinding]:
+    """The worst first; right behind each what follows from it."""
+    ids = {each.id for each in entries}
+    followers: dict[str, list[VerdictFinding]] = {}
+    first = []
+    for each in sorted(entries, key=_rank):
+        cause = causes.get(each.id)
+        if cause in ids and cause is not None:
+            followers.setdefault(cause, []).append(dataclasses.replace(each, caused_by=cause))
+        else:
+            first.append(each)
+    found: list[VerdictFinding] = []
+
+    def take(each: VerdictFinding) -> None:
+        found.append(each)
+        for follower in followers.pop(each.id, ()):
+            take(follower)
+
+    # A cause is as bad as the worst that follows from it.
+    for each in sorted(first, key=lambda each: min(_rank(one) for one in _all_of(each, followers))):
+        take(each)
+    return found
+
+
+def _all_of(entry: VerdictFinding, followers: Mapping[str, Sequence[VerdictFinding]]) -> Iterable[VerdictFinding]:
+    yield entry
+    for each in followers.get(entry.id, ()):
+        yield from _all_of(each, followers)
+
+
+def _rank(entry: VerdictFinding) -> tuple[int, int, float, int, int, str]:
+    """Severity, then much memory, then seconds, then memory, then how often."""
+    cost = entry.cost
+    size = cost.bytes or 0
+    return (
+        SEVERITIES.index(entry.severity), -max(0, size - LARGE_BYTES), -(cost.seconds or 0.0), -size,
+        -(cost.count or 0), entry.id,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ headlines
+
+
+def _headline(found: Sequence[VerdictFinding]) -> str:
+    worst = found[0]
+    cost = costs(worst.cost)
+    others = sum(each.caused_by is None for each in found[1:])
+    more = f" {plural(others, 'other finding')} below." if others else ""
+    return f"{worst.title}{f' Cost so far: {cost}.' if cost else ''}{more}"
+
+
+def costs(cost: Cost) -> str:
+    """`49.6 s, 18 % of the time`, `3.8 GiB`; empty where no cost is known."""
+    parts = []
+    if cost.seconds is not None:
+        share = f", {_percent(cost.share)} of the time" if cost.share is not None and cost.share >= 0.005 else ""
+        parts.append(f"{duration(cost.seconds)}{share}")
+    if cost.bytes:
+        parts.append(human(cost.bytes))
+    return ", ".join(parts)
+
+
+def _well(snapshot: Snapshot) -> str:
+    wall = snapshot.wall
+    answered = sum(each.total for each in snapshot.routes)
+    running = [each for each in snapshot.loops if each.steps and not (answered and each.found)]
+    if running and wall is not None and wall.seconds.get("step"):
+        return f"Nothing to mend: {_percent(_since_start(wall))} of the time since the first step went into steps."
+    if running:
+        return f"Nothing to mend: {_steps(running)}."
+    if answered:
+        return f"Nothing to mend: {plural(answered, 'request')} answered."
+    compiled = sum(each.compiled for each in snapshot.functions)
+    if not compiled:
+        return "Nothing to mend: nothing has compiled yet."
+    seconds = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
+    return f"Nothing to mend: {plural(compiled, 'program')} compiled in {duration(seconds)}."
+
+
+def _since_start(wall: TimeState) -> float:
+    """Share of steps in the time without the preparations."""
+    before = wall.seconds.get("init", 0.0) + wall.seconds.get("unattributed", 0.0)
+    return wall.seconds.get("step", 0.0) / max(wall.wall_seconds - before, 1e-9)
+
+
+def _steps(loops: Sequence[LoopState]) -> str:
+    most = max(loops, key=lambda each: each.steps)
+    return f"{plural(most.steps, 'step')} of `{most.name}`"
+
+
+def _percent(share: float | None) -> str:
+    return f"{(share or 0.0) * 100:.0f} %"

@@ -1,0 +1,344 @@
+"""`request`: the scope of one served request, and the context that tells whose compilation it was.
+
+JAX compiles on the thread that calls, and the store hands the `Compilation` on there; so the request that is current in
+the context at that moment is the one that had to wait for it. Contexts follow `await`, `asyncio.to_thread` and the
+thread pools of web frameworks; a thread that a program starts by itself has an empty one, and marks none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Self, TypeVar
+
+from jaxobs.base import config
+from jaxobs.base.guard import guarded
+from jaxobs.facts.compilations import OTHER, Compilation
+from jaxobs.facts.events import Event
+from jaxobs.facts.requests import REQUEST_OUTCOMES
+from jaxobs.instruments import uses
+from jaxobs.instruments.generating import Generating
+from jaxobs.state import store
+from jaxobs.state.routes import MOST_COMPILED, Ended, Routes, open_request
+from jaxobs.state.store import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+off = config.disabled()
+"""Whether `JAXOBS_DISABLED` was set when this was imported: then requests run and are not looked at."""
+
+_current: contextvars.ContextVar[request | None] = open_request
+MOST_NESTED = 16
+
+_connected: Store | None = None
+_connecting = threading.Lock()
+
+NOT_INSTALLED = (
+    "Requests are counted, but whether they are cold is unknown: jaxobs is not installed in this "
+    "process, so it sees no compilations. Call jaxobs.start() or jaxobs.install() before the first "
+    "request."
+)
+
+
+class request(Generating):  # noqa: N801 - read as a word: `with request("predict"):`
+    """One served request: its latency, how it ended, and whether something compiled inside it (`cold`).
+
+        with jaxobs.request("predict"):
+            answer = np.asarray(model(params, batch))
+
+    `async with` does the same. The time ends with the block, so the block has to wait for the device, as `np.asarray`
+    does. As a decorator, `@jaxobs.request("predict")`, each call is a request, that of an `async def` or a generator
+    until it ends. What the block raises is counted as `error`, a cancellation as `cancelled`; both go on unchanged. A
+    request inside another is counted for itself, and what compiles in it makes both cold. One object may be used again
+    and again, also while it is open: each use is a request.
+
+    A request that generates text reports `first_token()`, `tokens(input=..., output=...)` and `finish_reason(...)`,
+    from whichever thread. Where a middleware or a decorator opened it, `jaxobs.request.current()` is the request.
+
+    Args:
+      route: its label in metrics: few different ones, at most 20; later ones share `<other>`.
+      queue_seconds: how long it waited before this; it may as well be set inside, on what `as` gives and for this
+        request alone, as may `batch` and `outcome`.
+      batch: rows that hold something, and rows in all, of the padded batch that it was computed in.
+
+    Raises:
+      TypeError: `route` is a function, as where `@jaxobs.request` lacks its route.
+    """
+
+    __slots__ = (
+        "_began", "_compiled", "_given", "_open", "_origin", "_parent", "_routes",
+        "_store", "_taken", "_token", "batch", "outcome", "route",
+    )  # fmt: skip
+
+    def __init__(self, route: str, *, queue_seconds: float | None = None, batch: tuple[int, int] | None = None) -> None:
+        if route.__class__ is not str and callable(route):
+            raise TypeError(
+                f'`jaxobs.request` needs a route, such as `@jaxobs.request("predict")`, but got '
+                f"{type(route).__qualname__}: {route!r:.80}."
+            )
+        self.route = route
+        self.queue_seconds = queue_seconds
+        self.batch = batch
+        self.outcome: str | None = None
+        """One of `facts.requests.REQUEST_OUTCOMES`; None where the end of the block tells."""
+        self._open = False
+        self._taken: bool | uses.Uses = False
+        self._compiled: tuple[int, tuple[Compilation, ...]] | None = None
+        self._token: contextvars.Token[request | None] | None = None
+
+    def __enter__(self) -> Self:
+        if off:
+            return self
+        # From here nothing is called until the object is taken: no other thread comes in between.
+        if self._taken:
+            return self._again(sys._getframe(1))
+        self._taken = True
+        self._given = self.queue_seconds, self.batch, self.outcome
+        try:
+            self.begin()
+        except Exception as failure:
+            _failed(failure)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if self._taken is not True and not self._one_ended(sys._getframe(1), error):
+            return
+        try:
+            self.finish("ok" if error is None else outcome_of(error))
+            self.leave()
+        except Exception as failure:
+            _failed(failure)
+        self.queue_seconds, self.batch, self.outcome = self._given
+        # While it ended, another use may have begun beside it.
+        if self._taken is True:
+            self._taken = False
+        else:
+            uses.released(self)
+
+    def __call__(self, fun: F) -> F:
+        """The function, each of whose calls is a request."""
+        route, queue_seconds, batch = self.route, self.queue_seconds, self.batch
+        return uses.each_call(fun, lambda: request(route, queue_seconds=queue_seconds, batch=batch))
+
+    def _again(self, frame: FrameType) -> Self:
+        """Another use begins while one is open: one of its own."""
+        queue_seconds, batch, outcome = self._given
+        another = type(self)(self.route, queue_seconds=queue_seconds, batch=batch)
+        another.outcome = outcome
+        another.__enter__()
+        with guarded("request"):
+            uses.began(self, frame, another)
+        return another
+
+    def _one_ended(self, frame: FrameType, error: BaseException | None) -> bool:
+        with guarded("request"):
+            return uses.ended(self, frame, None if error is None else type(error), error)
+        return False
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        self.__exit__(kind, error, traceback)
+
+    @staticmethod
+    def current() -> request:
+        """The innermost request of this context; where there is none, one that counts nothing.
+
+        So a handler reaches the request that a middleware or a decorator opened, and may hand it on to another thread.
+        """
+        found = _current.get()
+        return found if found is not None and found._open else request("")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self._open
+
+    @property
+    def cold(self) -> bool:
+        """Whether something has compiled inside it, so far or until it ended."""
+        return self._compiled is not None
+
+    def begin(self, origin: object = None) -> None:
+        """It begins, and is current in this context. `origin` is what only calls for the same request share."""
+        if self._open:
+            return
+        self._store = known = store.current()
+        if _connected is not known:
+            _connect(known)
+        self._routes = routes = known.part(Routes)
+        parent = _current.get()
+        if parent is None or not parent._open:
+            parent = None
+            routes.begun()
+        self._parent = parent
+        self._compiled = None
+        self._generation = None
+        self._origin: object = origin
+        self._open = True
+        self._token = _current.set(self)
+        self._began = time.perf_counter()
+
+    def finish(self, outcome: str = "ok") -> None:
+        """It ends now: what comes later in its context is no part of it. Once is enough."""
+        ended = time.perf_counter()
+        if not self._open:
+            return
+        self._open = False
+        if self._parent is None:
+            self._routes.ended()
+        if self.outcome is not None and self.outcome in REQUEST_OUTCOMES:
+            outcome = self.outcome
+        cold = "true" if self._compiled else "false"
+        if not self._store.installed:
+            cold = self._unseen()
+        queue_seconds = batch = None
+        if self.queue_seconds is not None or self.batch is not None:
+            queue_seconds, batch = self._told()
+        route = self._routes.route(self.route)
+        if route.name == OTHER and self.route != OTHER:
+            self._store.drop("routes")
+        # By position: that is faster.
+        route.add(
+            Ended(ended, ended - self._began, outcome, cold, queue_seconds, batch, self._compiled, self._generation)
+        )  # fmt: skip
+
+    def _unseen(self) -> str:
+        self._store.note(NOT_INSTALLED)
+        return "true" if self._compiled else "unknown"
+
+    def _told(self) -> tuple[float | None, tuple[int, int] | None]:
+        """Queue time and batch as numbers; None where they were not told, or are no numbers."""
+        try:
+            queue = None if self.queue_seconds is None else float(self.queue_seconds)
+            used, size = (0, 0) if self.batch is None else (int(self.batch[0]), int(self.batch[1]))
+        except (IndexError, KeyError, OverflowError, TypeError, ValueError):
+            queue, used, size = -1.0, 0, 0
+        if not (queue is None or 0 <= queue < math.inf) or not 0 <= used <= size:
+            self._store.note(
+                f"A request of `{self.route!s:.80}` has queue_seconds={self.queue_seconds!r:.40} and "
+                f"batch={self.batch!r:.40}: valid are seconds from 0 on, and (rows used, total rows)."
+            )
+            return None, None
+        return queue, None if self.batch is None else (used, size)
+
+    def leave(self) -> None:
+        """It is current no longer."""
+        token = self._token
+        self._token = None
+        if token is not None:
+            try:
+                _current.reset(token)
+            except ValueError:
+                return  # in another context than it began in, which forgets it when it ends itself
+
+    def enter_again(self) -> None:
+        """It is current in this context as well, until it is left."""
+        if self._open:
+            self._token = _current.set(self)
+
+    def has_compiled(self, event: Compilation) -> None:
+        """Something compiled while it was current: it is cold, and those that it is inside of."""
+        for scope in self._outwards():
+            if scope._open:
+                count, first = scope._compiled or (0, ())
+                scope._compiled = count + 1, (*first, event) if count < MOST_COMPILED else first
+
+    def _outwards(self) -> Iterator[request]:
+        """This one and those that it is inside of; bounded, for one that is used again inside itself makes a ring."""
+        scope: request | None = self
+        for _ in range(MOST_NESTED):
+            if scope is None:
+                return
+            yield scope
+            scope = scope._parent
+
+
+class Served(request):
+    """The request of a middleware, whose route is known when the framework has found it, or at its end.
+
+    Args:
+      path: what it is called until then.
+      name_so_far: gives the route while it is answered; None where that is too early.
+    """
+
+    __slots__ = ("_name_so_far",)
+
+    def __init__(self, path: str, name_so_far: Callable[[], str | None]) -> None:
+        super().__init__(path)
+        self._name_so_far = name_so_far
+
+    def end(self, name: Callable[[], str], outcome: str) -> None:
+        """It ends, under the name that its tokens were counted under if they were."""
+        if self._generation is None or self._generation.counts is None:
+            self.route = name()
+        self.finish(outcome)
+
+    def _route_so_far(self) -> str | None:
+        name = self._name_so_far()
+        if name is not None:
+            self.route = name
+        return name
+
+
+class Middleware:
+    """An application around another, whose attributes are its own: what ASGI and WSGI have in common."""
+
+    def __init__(self, app: Any, route: Callable[[Any], str] | None = None) -> None:
+        self.app = app
+        self._jaxobs_route = route
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "app":  # not yet there, as while it is copied
+            raise AttributeError(name)
+        return getattr(self.app, name)
+
+
+def _failed(error: Exception) -> None:
+    """Counts a failure of ours. Out of line: a guard around each scope would cost a fifth of it."""
+    with guarded("request"):
+        raise error
+
+
+def under_way(origin: object) -> bool:
+    """Whether a middleware further out counts the very same request already."""
+    innermost = _current.get()
+    return innermost is not None and any(each._open and each._origin is origin for each in innermost._outwards())
+
+
+def outcome_of(error: BaseException) -> str:
+    """What an exception that ends a request is counted as."""
+    return "cancelled" if isinstance(error, asyncio.CancelledError | GeneratorExit) else "error"
+
+
+def outcome_of_status(status: Any) -> str:
+    """What an HTTP status is counted as; an answer without one is an error."""
+    if not isinstance(status, int) or status >= 500:
+        return "error"
+    return "client_error" if status >= 400 else "ok"
+
+
+def _connect(known: Store) -> None:
+    """Has the store tell of compilations from now on; a store is told so once, for it keeps its subscribers."""
+    global _connected
+    with _connecting:
+        if _connected is not known:
+            known.subscribe(_on_event)
+            _connected = known
+
+
+def _on_event(event: Event) -> None:
+    if not isinstance(event, Compilation):
+        return
+    now = time.perf_counter()
+    store.current().part(Routes).compiled(now - sum(event.phases.values()), now)
+    scope = _current.get()
+    if scope is not None:
+        scope.has_compiled(event)

@@ -1,0 +1,60 @@
+"""What a metric is.
+
+`read` gives the samples of a snapshot: pairs of label values, in the order of `labels`, and a value. It yields nothing
+for what is not known: absent, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from jaxobs.facts.functions import FunctionState
+from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.snapshot import Snapshot
+
+Labels = tuple[str, ...]
+
+
+Value = float | Histogram | tuple[int, float]
+"""A number; a histogram; or, for a summary without quantiles, count and sum."""
+
+
+KINDS = ("counter", "gauge", "histogram", "summary", "info")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric family. `jax_*` tells of the workload, `accelerator_*` of the devices, `jaxobs_*` of the observer."""
+
+    name: str
+    """As in the exposition: counters end in `_total`, the unit is part of the name."""
+    kind: str
+    help: str
+    read: Callable[[Snapshot], Iterable[tuple[Labels, Value]]]
+    labels: Labels = ()
+    unit: str = ""
+    """`seconds`, `bytes`, `ratio`, `joules`, ...; empty for what is merely counted."""
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Labels whose values are a closed set, with the set."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"Metric `{self.name}` has kind {self.kind!r}. Kinds: {', '.join(KINDS)}.")
+        if (self.kind == "counter") != self.name.endswith("_total"):
+            raise ValueError(f"Metric `{self.name}`: counters, and only counters, end in `_total`.")
+        if not self.help.endswith("."):
+            raise ValueError(f"Metric `{self.name}`: its help is not a sentence.")
+
+
+def per_function(
+    read: Callable[[FunctionState], Iterable[tuple[Labels, Value]]],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    """A `Metric.read` from what is read of each function; its name becomes the first label."""
+
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        for function in snapshot.functions:
+            for labels, value in read(function):
+                yield (function.name, *labels), value
+
+    return samples

@@ -1,0 +1,176 @@
+"""Accelerators, as their driver sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from jaxobs.facts.accelerators import THROTTLE_REASONS, AcceleratorState
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.metrics.metric import Labels, Metric, Value
+
+
+def _accelerators(
+    read: Callable[[AcceleratorState], Iterable[tuple[Labels, float | None]]],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        for state in snapshot.accelerators:
+            for labels, value in read(state):
+                if value is not None:
+                    yield (state.device, *labels), value
+
+    return samples
+
+
+def _throttled(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    if state.throttle_reasons is not None:
+        for reason in THROTTLE_REASONS:
+            yield (reason,), float(reason in state.throttle_reasons)
+
+
+def _clocks(state: AcceleratorState) -> Iterator[tuple[Labels, float | None]]:
+    yield ("sm",), state.sm_clock_hertz
+    yield ("memory",), state.memory_clock_hertz
+
+
+def _ecc_errors(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    for error, by_counter in state.ecc_errors.items():
+        for counter, count in by_counter.items():
+            yield (error, counter), count
+
+
+def _nvlink_bytes(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    for direction in ("transmit", "receive"):
+        counts = [link[direction] for link in state.nvlink_bytes.values() if direction in link]
+        if counts:
+            yield (direction,), sum(counts)
+
+
+def _process_memory(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
+    """Only where each process can be told to be this one or another, and each says what it holds."""
+    processes = state.processes or ()
+    if all(each.ours is not None and each.bytes is not None for each in processes):
+        for label, ours in (("self", True), ("others", False)) if processes else ():
+            yield (label,), sum(each.bytes or 0 for each in processes if each.ours is ours)
+
+
+METRICS = (
+    Metric(
+        name="accelerator_info", kind="info",
+        labels=("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent"),
+        read=_accelerators(
+            lambda a: [((a.uuid, a.model or "", a.pci_bus_id or "", a.driver_version or "", a.parent or ""), 1)]
+        ),
+        help=("Devices as their driver sees them; `mig_parent` is the UUID of the device that an "
+             "instance belongs to."),
+    ),
+    Metric(
+        name="accelerator_up", kind="gauge", labels=("device",), read=_accelerators(lambda a: [((), float(a.up))]),
+        help=("Whether the device responds to its driver: 0 if it is lost or hangs, and then its "
+             "gauges are absent."),
+    ),
+    Metric(
+        name="accelerator_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.utilization)]),
+        help="Share of the driver's sample period in which any program ran on the device.",
+    ),
+    Metric(
+        name="accelerator_tensorcore_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.tensorcore_utilization)]),
+        help="Utilization of a TPU's matrix units, as a share of their capacity.",
+    ),
+    Metric(
+        name="accelerator_memory_controller_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.memory_controller_utilization)]),
+        help="Share of the driver's sample period in which the device's memory was read or written.",
+    ),
+    Metric(
+        name="accelerator_memory_bandwidth_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.memory_bandwidth_utilization)]),
+        help="Share of a TPU's memory bandwidth in use.",
+    ),
+    Metric(
+        name="accelerator_memory_used_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_accelerators(lambda a: [((), a.memory_used_bytes)]),
+        help="Memory in use by all processes together, including unused memory that JAX preallocated.",
+    ),
+    Metric(
+        name="accelerator_memory_total_bytes", kind="gauge", labels=("device",), unit="bytes",
+        read=_accelerators(lambda a: [((), a.memory_total_bytes)]), help="Total memory of the device.",
+    ),
+    Metric(
+        name="accelerator_process_memory_bytes", kind="gauge", labels=("device", "process"), unit="bytes",
+        values=(("process", ("self", "others")),), read=_accelerators(_process_memory),
+        help="Memory in use by this process and by others; absent if they cannot be distinguished.",
+    ),
+    Metric(
+        name="accelerator_processes", kind="gauge", labels=("device",),
+        read=_accelerators(lambda a: [] if a.processes is None else [((), len(a.processes))]),
+        help="Number of processes that compute on the device.",
+    ),
+    Metric(
+        name="accelerator_power_watts", kind="gauge", labels=("device",), unit="watts",
+        read=_accelerators(lambda a: [((), a.power_watts)]), help="Power draw of the whole board.",
+    ),
+    Metric(
+        name="accelerator_power_limit_watts", kind="gauge", labels=("device",), unit="watts",
+        read=_accelerators(lambda a: [((), a.power_limit_watts)]), help=("Power limit that the driver "
+                                                                        "enforces for the board."),
+    ),
+    Metric(
+        name="accelerator_energy_joules_total", kind="counter", labels=("device",), unit="joules",
+        read=_accelerators(lambda a: [((), a.energy_joules)]),
+        help="Energy used by the board since its driver was loaded.",
+    ),
+    Metric(
+        name="accelerator_temperature_celsius", kind="gauge", labels=("device",), unit="celsius",
+        read=_accelerators(lambda a: [((), a.temperature_celsius)]), help="Temperature of the chip.",
+    ),
+    Metric(
+        name="accelerator_clock_hertz", kind="gauge", labels=("device", "clock"), unit="hertz",
+        values=(("clock", ("sm", "memory")),), read=_accelerators(_clocks),
+        help="Clock of the multiprocessors and of the memory.",
+    ),
+    Metric(
+        name="accelerator_throttled", kind="gauge", labels=("device", "reason"),
+        values=(("reason", THROTTLE_REASONS),), read=_accelerators(_throttled),
+        help="Whether the device is throttled now, by reason.",
+    ),
+    Metric(
+        name="accelerator_slowdown_ratio", kind="gauge", labels=("device",), unit="ratio",
+        read=_accelerators(lambda a: [((), a.slowdown)]),
+        help="How much a TPU is throttled: 0 means not at all.",
+    ),
+    Metric(
+        name="accelerator_ecc_errors_total", kind="counter", labels=("device", "error", "counter"),
+        values=(("error", ("corrected", "uncorrected")), ("counter", ("volatile", "aggregate"))),
+        read=_accelerators(_ecc_errors),
+        help="Memory errors: `volatile` since the driver was loaded, `aggregate` over the device's lifetime.",
+    ),
+    Metric(
+        name="accelerator_xid_errors_total", kind="counter", labels=("device", "xid"),
+        read=_accelerators(lambda a: [((xid,), n) for xid, n in (a.xid_errors or {}).items()]),
+        help="Errors that the driver reported while jaxobs was running, by Xid code.",
+    ),
+    Metric(
+        name="accelerator_pcie_bytes_total", kind="counter", labels=("device", "direction"), unit="bytes",
+        values=(("direction", ("transmit", "receive")),),
+        read=_accelerators(lambda a: [((direction,), n) for direction, n in a.pcie_bytes.items()]),
+        help="Bytes over PCI Express according to the device, seen from the device.",
+    ),
+    Metric(
+        name="accelerator_nvlink_bytes_total", kind="counter", labels=("device", "direction"), unit="bytes",
+        values=(("direction", ("transmit", "receive")),), read=_accelerators(_nvlink_bytes),
+        help=("Bytes over all NVLinks of the device, without protocol overhead; absent while one of "
+             "them does not count."),
+    ),
+    Metric(
+        name="accelerator_nvlink_links", kind="gauge", labels=("device",),
+        read=_accelerators(lambda a: [((), a.nvlink_links)]), help="Number of working NVLinks of the device.",
+    ),
+    Metric(
+        name="accelerator_link_fault_level", kind="gauge", labels=("device", "link"),
+        read=_accelerators(lambda a: [((link,), level) for link, level in a.link_faults.items()]),
+        help=("Links between TPU chips: 0 healthy, 1 to 5 a transient fault, 6 to 9 a persistent one, "
+             "10 unusable."),
+    ),
+)  # fmt: skip

@@ -1,0 +1,56 @@
+"""Compilations: what compiled, why, and how long each phase took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.facts.cache import CACHE_RESULTS
+from jaxobs.facts.compilations import CAUSES, PHASES
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.metrics.metric import Labels, Metric, Value
+
+
+def _compilations(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    for function in snapshot.functions:
+        for cause, by_cache in function.compilations.items():
+            for cache, count in by_cache.items():
+                yield (function.name, cause, cache), count
+
+
+def _oldest_start(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    if snapshot.in_progress:
+        yield (), min(each.started for each in snapshot.in_progress)
+
+
+def _compile_seconds(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    for function in snapshot.functions:
+        for phase, seconds in function.phase_seconds.items():
+            yield (function.name, phase), (function.phase_counts[phase], seconds)
+
+
+METRICS = (
+    Metric(
+        name="jax_compilations_total", kind="counter", labels=("function", "cause", "cache"),
+        values=(("cause", CAUSES), ("cache", CACHE_RESULTS)), read=_compilations,
+        help="Executables produced by cache misses, compiled or loaded from the persistent cache.",
+    ),
+    Metric(
+        name="jax_compilations_in_progress", kind="gauge",
+        read=lambda s: [((), len({each.thread for each in s.in_progress}))],
+        help="Number of threads that are tracing, lowering or compiling now.",
+    ),
+    Metric(
+        name="jax_compilation_oldest_start_timestamp_seconds", kind="gauge", unit="seconds", read=_oldest_start,
+        help="Start of the oldest phase in progress; absent if there is none.",
+    ),
+    Metric(
+        name="jax_compile_phase_seconds", kind="histogram", labels=("phase",), unit="seconds",
+        values=(("phase", PHASES),), read=lambda s: [((phase,), h) for phase, h in s.phases.items()],
+        help="Time of each phase of a cache miss, over all functions.",
+    ),
+    Metric(
+        name="jax_function_compile_seconds", kind="summary", labels=("function", "phase"), unit="seconds",
+        values=(("phase", PHASES),), read=_compile_seconds,
+        help="Time of each phase of a cache miss, by function.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,54 @@
+"""Compiled programs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+
+from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS, FunctionState, ProgramState
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.metrics.metric import Labels, Metric, Value
+
+MOST_PROGRAMS = 7
+"""Functions whose program has series, at most ten each: those that take most memory. The snapshot has all."""
+
+
+def _programs(
+    read: Callable[[ProgramState], Iterable[tuple[Labels, Value]]],
+) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
+    def size(function: FunctionState) -> float:
+        memory = {} if function.program is None else function.program.memory
+        return sum(memory.get(section, 0) for section in ("argument", "output", "temp"))
+
+    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+        known = [function for function in snapshot.functions if function.program is not None]
+        for function in heapq.nlargest(MOST_PROGRAMS, known, key=size):
+            assert function.program is not None
+            for labels, value in read(function.program):
+                yield (function.name, *labels), value
+
+    return samples
+
+
+METRICS = (
+    Metric(
+        name="jax_program_memory_bytes", kind="gauge", labels=("function", "section"), unit="bytes",
+        values=(("section", MEMORY_SECTIONS),), read=_programs(lambda p: [((k,), v) for k, v in p.memory.items()]),
+        help="Memory of a function's latest program on one device, according to the compiler.",
+    ),
+    Metric(
+        name="jax_program_flops", kind="gauge", labels=("function",),
+        read=_programs(lambda p: [] if p.flops is None else [((), p.flops)]),
+        help="Floating-point operations of one execution of a function's latest program on one device.",
+    ),
+    Metric(
+        name="jax_program_instructions", kind="gauge", labels=("function", "kind"),
+        values=(("kind", INSTRUCTION_KINDS),),
+        read=_programs(lambda p: [((k,), v) for k, v in (p.instructions or {}).items()]),
+        help="Instructions of a function's latest program after optimization; a fusion's contents belong to it.",
+    ),
+    Metric(
+        name="jax_executables", kind="gauge", read=lambda s: [] if s.executables is None else [((), s.executables)],
+        help="Number of loaded compiled programs.",
+    ),
+)  # fmt: skip

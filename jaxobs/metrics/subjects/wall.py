@@ -1,0 +1,61 @@
+"""Where the wall time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.wall import CHECKPOINT_OPERATIONS, TIME_CATEGORIES
+from jaxobs.metrics.metric import Labels, Metric, Value
+
+RUN_LOSSES = ("down", "redone", "at_risk")
+
+
+def _goodput(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    if snapshot.wall is not None and snapshot.wall.goodput is not None:
+        yield ("process",), snapshot.wall.goodput
+    if snapshot.wall is not None and snapshot.wall.run is not None and snapshot.wall.run.goodput is not None:
+        yield ("run",), snapshot.wall.run.goodput
+
+
+def _run_losses(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    run = None if snapshot.wall is None else snapshot.wall.run
+    if run is not None:
+        yield ("down",), run.down_seconds
+        if run.redone_seconds is not None:
+            yield ("redone",), run.redone_seconds
+            yield ("at_risk",), run.unsaved_seconds
+
+
+def _seconds(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    """All categories, but for `transfer` where nothing counts it: see the setting `transfers`."""
+    for category, seconds in snapshot.wall.counted.items() if snapshot.wall is not None else ():
+        if category != "transfer" or seconds > 0:
+            yield (category,), seconds
+
+
+METRICS = (
+    Metric(
+        name="jax_time_seconds_total", kind="counter", labels=("category",), unit="seconds",
+        values=(("category", TIME_CATEGORIES),), read=_seconds,
+        help="Time since the process was started, each second in exactly one category.",
+    ),
+    Metric(
+        name="jax_goodput_ratio", kind="gauge", labels=("scope",), unit="ratio",
+        values=(("scope", ("process", "run")),), read=_goodput,
+        help="Share of the time that went into steps: of this process, and of its run without lost work.",
+    ),
+    Metric(
+        name="jax_run_lost_seconds", kind="gauge", labels=("cause",), unit="seconds",
+        values=(("cause", RUN_LOSSES),), read=_run_losses,
+        help=("Time of the run with a run_id in which no process ran, and of repeated steps; at_risk "
+             "is unsaved now."),
+    ),
+    Metric(
+        name="jax_checkpoint_seconds", kind="histogram", labels=("operation",), unit="seconds",
+        values=(("operation", CHECKPOINT_OPERATIONS),),
+        read=lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoints.items()],
+        help=("Time of checkpoints: save is the time a save blocked the program, save_async the whole "
+             "time of one in the background."),
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Dashboards, alerts, objectives, runbooks and deployment: the declarations, and what draws them."""

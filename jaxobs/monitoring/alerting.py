@@ -1,0 +1,271 @@
+"""Rules as Prometheus takes them, and their promtool tests, from the declarations and a site's choices."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote_plus
+
+from jaxobs.base.errors import SettingError
+from jaxobs.base.suggestions import did_you_mean
+from jaxobs.monitoring import burn_rates, latency_objectives, objectives, recordings, rules
+from jaxobs.monitoring.objective_types import Objective
+from jaxobs.monitoring.rule_types import ORDER, SEVERITIES, Alert, Case, Fired
+from jaxobs.monitoring.site import AlertChoice, ObjectiveChoice, Site
+
+Rule = dict[str, Any]
+
+_TEMPLATE = re.compile(r"\{\{(.+?)\}\}")
+_LABEL = re.compile(r"\$labels\.(\w+)\s*(\| urlquery)?")
+
+
+def declared(site: Site) -> list[Alert]:
+    """All alerts, those of the objectives included: by concern, then by severity, then by name."""
+    found = [*rules.alerts(), *(alert for each in wanted_objectives(site) for alert in burn_rates.alerts(each))]
+    return sorted(found, key=lambda each: (ORDER.index(each.concern), SEVERITIES.index(each.severity), each.name))
+
+
+def enabled(site: Site) -> list[Alert]:
+    """The alerts that the site wants."""
+    return [alert for alert in declared(site) if site.alerts.get(alert.name, AlertChoice()).enabled]
+
+
+def wanted_objectives(site: Site) -> list[Objective]:
+    """The objectives that the site wants, its own included, with its targets: by name."""
+    found = []
+    for each in known_objectives(site):
+        choice = site.objectives.get(each.name, ObjectiveChoice())
+        if choice.enabled:
+            target = each.target if choice.target is None else Decimal(repr(choice.target))
+            found.append(dataclasses.replace(each, target=target, period=choice.period or each.period))
+    return found
+
+
+def known_objectives(site: Site) -> list[Objective]:
+    """The built-in objectives and the site's own: one of its own takes the place of a built-in one with its name.
+
+    It keeps that one's page of the runbooks, which is about the same thing.
+    """
+    brought_in = [*objectives.objectives(), *latency_objectives.objectives(site.latency)]
+    found = {each.name: each for each in brought_in}
+    for own in site.slos:
+        brought = found.get(own.name)
+        if brought is not None:
+            same = (own.bad, own.total) == (brought.bad, brought.total)
+            example = brought.example if same else None
+            if own.description == brought.text():
+                told = {name: getattr(brought, name) for name in ("description", "denominator", "absent")}
+                own = dataclasses.replace(own, **told)
+            own = dataclasses.replace(own, guide=brought.guide, needs=brought.needs, example=example)
+        found[own.name] = own
+    return sorted(found.values(), key=lambda each: each.name)
+
+
+def thresholds(alert: Alert, site: Site) -> dict[str, float]:
+    """The values of an alert's thresholds, by name."""
+    chosen = site.alerts.get(alert.name, AlertChoice()).thresholds
+    return {name: chosen.get(name, each.value) for name, each in alert.thresholds.items()}
+
+
+def expression(alert: Alert, site: Site) -> str:
+    """An alert's expression as Prometheus takes it."""
+    return site.filled(alert.expr, thresholds(alert, site))
+
+
+def recording_groups(site: Site) -> list[Rule]:
+    """The groups of recording rules."""
+    return [
+        {
+            "name": f"jaxobs-{group.name}",
+            "interval": group.interval,
+            "rules": [
+                {
+                    "record": rule.name,
+                    "expr": site.filled(rule.expr),
+                    **({"labels": dict(rule.labels)} if rule.labels else {}),
+                }
+                for rule in group.rules
+            ],
+        }
+        for group in [*recordings.groups(), burn_rates.group(wanted_objectives(site))]
+    ]
+
+
+def alert_groups(site: Site) -> list[Rule]:
+    """The groups of alerts: one for each concern, in the order of `ORDER`."""
+    groups: dict[str, list[Rule]] = {}
+    for alert in enabled(site):
+        groups.setdefault(alert.concern, []).append(rule(alert, site))
+    return [{"name": f"jaxobs-{concern}", "interval": "1m", "rules": found} for concern, found in groups.items()]
+
+
+def rule(alert: Alert, site: Site) -> Rule:
+    """One alert as Prometheus takes it."""
+    chosen = site.alerts.get(alert.name, AlertChoice())
+    board, key = alert.panel
+    return {
+        "alert": alert.name,
+        "expr": expression(alert, site),
+        "for": chosen.for_ or alert.for_,
+        **({"keep_firing_for": alert.keep_firing_for} if alert.keep_firing_for else {}),
+        "labels": labels(alert, site),
+        "annotations": {
+            "summary": alert.summary,
+            "description": alert.description,
+            "runbook_url": f"{site.runbook_url}/{alert.name}.md",
+            "dashboard_url": dashboard_url(board, key, site) + _chosen(alert, site),
+        },
+    }
+
+
+def dashboard_url(board: str, key: str, site: Site) -> str:
+    """The address of one panel."""
+    return f"{site.grafana_url}/d/jaxobs-{board}?viewPanel={panel_id(key)}"
+
+
+BEFORE = 10_800
+"""Seconds before an alert that its link shows."""
+_TIME = 'query "time() - {}" | first | value | printf "%.0f"'
+
+
+def _chosen(alert: Alert, site: Site) -> str:
+    """The job, the process and the time of an alert, for the address of its panel."""
+    named = [*site.grouping, *(["instance"] if "$labels.instance" in alert.description else [])]
+    chosen = [f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in named]
+    times = [f"{name}={{{{ {_TIME.format(ago)} }}}}000" for name, ago in (("from", BEFORE), ("to", 0))]
+    return "".join(f"&{each}" for each in (*chosen, *times))
+
+
+def panel_id(key: str) -> int:
+    """The number of a panel: it stays the same from release to release, whatever is added beside it.
+
+    FNV-1a of the key, folded to 31 bits less the sign (http://www.isthe.com/chongo/tech/comp/fnv/).
+    """
+    value = 0x811C9DC5
+    for byte in key.encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value % 999_983 + 1
+
+
+def intervals(site: Site) -> list[str]:
+    """The intervals of the cases of the alerts that the site took as they are; promtool has one in a file."""
+    return sorted({case.interval for alert in enabled(site) if alert.name not in site.alerts for case in alert.cases})
+
+
+def tests(site: Site, wanted: Mapping[str, Alert] | None = None, *, interval: str = "1m") -> dict[str, Any]:
+    """The promtool tests of the alerts that the site took as they are.
+
+    Args:
+      wanted: only these, by name.
+      interval: only cases with samples this far apart; rules are evaluated as often.
+    """
+    alerts = [alert for alert in enabled(site) if alert.name not in site.alerts]
+    return {
+        "rule_files": ["jaxobs.rules.yaml"],
+        "evaluation_interval": interval,
+        # What is recorded comes before what reads it: promtool has no order of its own.
+        "group_eval_order": [group["name"] for group in (*recording_groups(site), *alert_groups(site))],
+        "tests": [
+            test(alert, list(cases), site)
+            for alert in alerts
+            if wanted is None or alert.name in wanted
+            for (_, apart), cases in itertools.groupby(alert.cases, key=lambda case: (case.series, case.interval))
+            if apart == interval
+        ],
+    }
+
+
+ON_THE_WAY = {"pending": "pending", "recovering": "firing", "target_gone": "firing"}
+"""What an alert was on the way to what a case expects."""
+
+
+def test(alert: Alert, cases: list[Case], site: Site) -> Rule:
+    """A promtool test of cases that look at the same series: what fires at the time of each.
+
+    Where something is to fire no more, or not yet, it is also tested that it did, or that it is on its way there.
+    """
+    seen = 'count(last_over_time(ALERTS{{alertname="{}", alertstate="{}"}}[1d])) > bool 0'
+    ways = [(case.at, seen.format(alert.name, ON_THE_WAY[case.kind])) for case in cases if case.kind in ON_THE_WAY]
+    found: Rule = {
+        "name": f"{alert.name}: {', '.join(dict.fromkeys(case.kind for case in cases))}",
+        "interval": cases[0].interval,
+        "input_series": [{"series": name, "values": values} for name, values in cases[0].series.items()],
+        "alert_rule_test": [
+            {
+                "eval_time": case.at,
+                "alertname": alert.name,
+                "exp_alerts": [
+                    {
+                        "exp_labels": {**labels(alert, site), **fired.labels},
+                        "exp_annotations": dict(_annotations(alert, fired, site, fired.told_at or case.at)),
+                    }
+                    for fired in case.fires
+                ],
+            }
+            for case in cases
+        ],
+    }
+    if ways:
+        one = [{"labels": "{}", "value": 1}]
+        found["promql_expr_test"] = [{"expr": expr, "eval_time": at, "exp_samples": one} for at, expr in ways]
+    return found
+
+
+def labels(alert: Alert, site: Site) -> dict[str, str]:
+    """The static labels of an alert."""
+    chosen = site.alerts.get(alert.name, AlertChoice())
+    return {"severity": chosen.severity or alert.severity, **alert.labels}
+
+
+def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tuple[str, str]]:
+    values = iter(fired.values)
+
+    def told(template: re.Match[str]) -> str:
+        text = template[1].strip()
+        label, ago = _LABEL.fullmatch(text), re.match(r'query "time\(\) - (\d+)"', text)
+        if ago:
+            return str(int(at[:-1]) * {"m": 60, "h": 3600}[at[-1]] - int(ago[1]))
+        if not label:
+            return next(values)
+        value = fired.labels.get(label[1], "")
+        return quote_plus(value) if label[2] else value
+
+    for name, text in rule(alert, site)["annotations"].items():
+        yield name, _TEMPLATE.sub(told, text)
+
+
+def check(site: Site) -> None:
+    """Whether the site's choices are about alerts and thresholds that there are.
+
+    Raises:
+      SettingError: an alert or a threshold is unknown, or a value lies outside its bounds; with the next step.
+    """
+    names = [each.name for each in known_objectives(site)]
+    for name in site.objectives:
+        if name not in names:
+            meant = did_you_mean(name, names)
+            raise SettingError(f"objectives.{name}: there is no such objective. {meant}Known: {', '.join(names)}.")
+    burning = {each.alert: each.name for each in wanted_objectives(site)}
+    known = {alert.name: alert for alert in declared(site)}
+    for name, choice in site.alerts.items():
+        if name not in known:
+            raise SettingError(f"alerts.{name}: there is no such alert. {did_you_mean(name, known)}".rstrip())
+        if name in burning and (choice.thresholds or choice.for_ or choice.severity):
+            raise SettingError(
+                f"alerts.{name}: its values follow from its objective; change objectives.{burning[name]} instead."
+            )
+        for threshold, value in choice.thresholds.items():
+            place, found = f"alerts.{name}.thresholds.{threshold}", known[name].thresholds.get(threshold)
+            if found is None:
+                meant = did_you_mean(threshold, known[name].thresholds)
+                raise SettingError(
+                    f"{place}: unknown. {meant}Thresholds of {name}: {', '.join(known[name].thresholds)}."
+                )
+            if not found.least <= value <= found.most:
+                raise SettingError(
+                    f"{place} is {value:g}: it must be between {found.least:g} and {found.most:g} ({found.unit})."
+                )

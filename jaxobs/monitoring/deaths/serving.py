@@ -1,0 +1,48 @@
+"""How services die or decay."""
+
+from __future__ import annotations
+
+from jaxobs.monitoring.deaths import Death
+from jaxobs.monitoring.lives.support.scenes import Part, Process, init, serves
+
+_BEGIN = [init(1), serves(99)]
+
+
+def _replicas(name: str, count: int, *parts: Part) -> list[Process]:
+    return [Process(job=name, instance=f"{index}:9464", parts=[*_BEGIN, *parts]) for index in range(count)]
+
+
+_QUEUES = Part(
+    minutes=200, gauges={"jax_requests_in_flight": 40},
+    counts={
+        'jax_requests_total{route="/predict", cold="false", outcome="ok"}': 60,
+        'jax_request_seconds_count{route="/predict", cold="false"}': 60,
+        'jax_request_seconds_sum{route="/predict", cold="false"}': 3,
+        'jax_request_queue_seconds_count{route="/predict"}': 60,
+        'jax_request_queue_seconds_sum{route="/predict"}': 120,
+    },
+)  # fmt: skip
+
+DEATHS = (
+    Death(name="only-errors", what="a fleet answers only 5xx", alert="JaxSloRequestAvailabilityBurn",
+          severity="critical", at=100, within=20, processes=lambda: _replicas("only-errors", 4, serves(60, errors=60))),
+    Death(name="some-errors", what="a tenth of the requests fail for an hour", alert="JaxRequestErrorsHigh",
+          severity="warning", at=100, within=20, live="requests",
+          processes=lambda: _replicas("some-errors", 2, serves(60, errors=6))),
+    Death(name="service-gone", what="all replicas are gone", alert="JaxJobAbsent", severity="critical", at=100,
+          within=17, processes=lambda: _replicas("service-gone", 3), live="gone"),
+    Death(name="hangs-in-requests", what="all replicas take requests and finish none", alert="JaxRequestsStalled",
+          severity="critical", at=100, within=20,
+          processes=lambda: _replicas("hangs-in-requests", 3, serves(100, requests=0, in_flight=30))),
+    Death(name="half-gone", what="half of 40 busy replicas vanish at once", alert="JaxReplicasLost",
+          severity="warning", at=100, within=8,
+          processes=lambda: [*_replicas("half-gone", 40)[:20], *_replicas("half-gone", 40, serves(60))[20:]]),
+    Death(name="never-warm", what="a fifth of the requests compile, hours after the start", alert="JaxColdRequestsHigh",
+          severity="warning", at=100, within=20, live="requests",
+          processes=lambda: _replicas("never-warm", 2, serves(100, cold=12))),
+    Death(name="cold-burn", what="the same, as an objective that is missed", alert="JaxSloColdRequestsBurn",
+          severity="critical", at=100, within=60, live="requests",
+          processes=lambda: _replicas("cold-burn", 2, serves(100, cold=12))),
+    Death(name="queues", what="requests wait longer than they take", alert="JaxRequestQueueing", severity="warning",
+          at=100, within=15, live="requests", processes=lambda: _replicas("queues", 1, _QUEUES)),
+)  # fmt: skip

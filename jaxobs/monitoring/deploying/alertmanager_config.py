@@ -1,0 +1,62 @@
+"""Alertmanager's routes and inhibitions as an object of prometheus-operator: AlertmanagerConfig (v1alpha1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from jaxobs.monitoring.deploying import prometheus
+from jaxobs.monitoring.deploying.kubernetes import LABELS, Object
+from jaxobs.monitoring.site import Site
+
+_MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)(".*")')
+
+
+def alertmanager_config(site: Site) -> Object:
+    """The same routes, inhibitions and receivers as `prometheus.alertmanager`."""
+    plain = prometheus.alertmanager(site)
+    return {
+        "apiVersion": "monitoring.coreos.com/v1alpha1",
+        "kind": "AlertmanagerConfig",
+        "metadata": {"name": "jaxobs", "labels": LABELS},
+        "spec": {
+            "route": _route(plain["route"]),
+            "inhibitRules": [
+                {
+                    "sourceMatch": _matchers(each["source_matchers"]),
+                    "targetMatch": _matchers(each["target_matchers"]),
+                    "equal": each["equal"],
+                }
+                for each in plain["inhibit_rules"]
+            ],
+            "receivers": plain["receivers"],
+        },
+    }
+
+
+def _route(plain: dict[str, Any]) -> Object:
+    found: Object = {}
+    for name, value in plain.items():
+        if name == "matchers":
+            found[name] = _matchers(value)
+        elif name == "routes":
+            found[name] = [_route(each) for each in value]
+        else:
+            found[_camel(name)] = value
+    return found
+
+
+def _matchers(texts: list[str]) -> list[Object]:
+    found = []
+    for text in texts:
+        match = _MATCHER.fullmatch(text)
+        if match is None:
+            raise ValueError(f"not a matcher: {text}")
+        found.append({"name": match[1], "matchType": match[2], "value": json.loads(match[3])})
+    return found
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(each.capitalize() for each in others)

@@ -1,0 +1,239 @@
+"""The templates of the Helm chart: an object as it is generated, its values, and when it is created.
+
+What is in capitals is replaced: OBJECT by the object, INDENT by an indentation.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from jaxobs.monitoring.deploying import alertmanager_config, gke, kubernetes
+from jaxobs.monitoring.deploying.chart_values import Value
+from jaxobs.monitoring.deploying.kubernetes import NAME_LABEL, Object
+from jaxobs.monitoring.site import Site
+
+OPERATOR, MANAGED = "prometheus-operator", "gke"
+RULES, MANAGED_RULES = "files/jaxobs.rules.yaml", "files/gke.rules.yaml"
+DASHBOARDS = "files/dashboards"
+
+MONITORING = Value(
+    name="monitoring",
+    default=OPERATOR,
+    choices=(OPERATOR, MANAGED),
+    help="Whose objects are created: prometheus-operator's, or those of Google Cloud's managed Prometheus.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """One file of `templates/`."""
+
+    name: str
+    document: Object
+    around: str
+    """With OBJECT once."""
+    values: tuple[Value, ...]
+    """Those with a path replace what is there."""
+    fixed: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    """Places that are replaced by something else than a value."""
+
+
+def templates(site: Site, dashboard: Object) -> list[Template]:
+    """All of them.
+
+    Args:
+      dashboard: the ConfigMap of one dashboard.
+    """
+    scraped = (_ENABLED, _LABELS, _INTERVAL, _NAMESPACES, _SAMPLES)
+    return [
+        Template(
+            name="podmonitor",
+            document=kubernetes.pod_monitor(site),
+            around=_when(f'and .Values.podMonitor.enabled (eq .Values.monitoring "{OPERATOR}")'),
+            values=scraped,
+        ),
+        Template(
+            name="clusterpodmonitoring",
+            document=gke.pod_monitoring("", site),
+            around=_EACH_WORKLOAD,
+            values=(
+                replace(_INTERVAL, path=("spec", "endpoints", 0, "interval")),
+                replace(_SAMPLES, path=("spec", "limits", "samples")),
+                _WORKLOADS,
+            ),
+            fixed=(
+                (("metadata", "name"), " {{ . | quote }}"),
+                (("spec", "selector", "matchLabels", NAME_LABEL), " {{ . | quote }}"),
+            ),
+        ),
+        Template(
+            name="prometheusrule",
+            document=kubernetes.prometheus_rule([]),
+            around=_when(f'and .Values.prometheusRule.enabled (eq .Values.monitoring "{OPERATOR}")'),
+            values=_PROMETHEUS_RULE,
+            fixed=((("spec",), f'\n{{{{ .Files.Get "{RULES}" | indent INDENT }}}}'),),
+        ),
+        Template(
+            name="clusterrules",
+            document=gke.rules([]),
+            around=_when(f'and .Values.prometheusRule.enabled (eq .Values.monitoring "{MANAGED}")'),
+            values=(),
+            fixed=((("spec",), f'\n{{{{ .Files.Get "{MANAGED_RULES}" | indent INDENT }}}}'),),
+        ),
+        Template(
+            name="dashboards",
+            document={**dashboard, "data": {"FILE": ""}},
+            around=_EACH_DASHBOARD,
+            values=_DASHBOARDS,
+            fixed=(
+                (("metadata", "name"), ' {{ base $path | trimSuffix ".json" }}-dashboard'),
+                (("data",), "\n  {{ base $path }}: |\n{{ $.Files.Get $path | indent 4 }}"),
+            ),
+        ),
+        Template(
+            name="alertmanagerconfig",
+            document=alertmanager_config.alertmanager_config(site),
+            around=_when(".Values.alertmanagerConfig.enabled", _FILLED),
+            values=_ALERTMANAGER_CONFIG,
+        ),
+        Template(
+            name="scaledobject",
+            document=kubernetes.scaled_object(site),
+            around=_when(".Values.scaledObject.enabled"),
+            values=_scaled(site),
+            fixed=((("metadata", "name"), " {{ .Values.scaledObject.deployment | quote }}"),),
+        ),
+    ]
+
+
+def _when(condition: str, before: str = "") -> str:
+    return f"{{{{- if {condition} }}}}\n{before}OBJECT{{{{- end }}}}\n"
+
+
+_ENABLED = Value(name="podMonitor.enabled", default=True, help="Whether pods are scraped.")
+_LABELS = Value(
+    name="podMonitor.labels",
+    path=("metadata", "labels"),
+    help="Labels of the PodMonitor; your Prometheus' podMonitorSelector must match them.",
+)
+_INTERVAL = Value(
+    name="podMonitor.interval", path=("spec", "podMetricsEndpoints", 0, "interval"), help="How often pods are scraped."
+)
+_NAMESPACES = Value(
+    name="podMonitor.namespaces",
+    path=("spec", "namespaceSelector"),
+    default=[],
+    help="Namespaces of the pods; empty for all. prometheus-operator only.",
+    template="""
+    {{- with .Values.podMonitor.namespaces }}
+    matchNames: {{- toYaml . | nindent 6 }}
+    {{- else }}
+    any: true
+    {{- end }}""",
+)
+_SAMPLES = Value(
+    name="podMonitor.sampleLimit", path=("spec", "sampleLimit"), help="A scrape with more samples than this fails."
+)
+_WORKLOADS = Value(
+    name="gke.workloads",
+    default=[],
+    help=f"With `monitoring: {MANAGED}`: values of the pods' label {NAME_LABEL}; each is a `job` of its own.",
+)
+_PROMETHEUS_RULE = (
+    Value(name="prometheusRule.enabled", default=True, help="Whether there are recording and alerting rules."),
+    Value(
+        name="prometheusRule.labels",
+        path=("metadata", "labels"),
+        help="Labels of the PrometheusRule; your Prometheus' ruleSelector must match them.",
+    ),
+)
+_DASHBOARDS = (
+    Value(name="dashboards.enabled", default=True, help="Whether there are ConfigMaps with the Grafana dashboards."),
+    Value(
+        name="dashboards.labels",
+        path=("metadata", "labels"),
+        help="Labels of the ConfigMaps; Grafana's sidecar looks for one of them.",
+    ),
+    Value(
+        name="dashboards.annotations",
+        path=("metadata", "annotations"),
+        help="Annotations of the ConfigMaps; the sidecar reads Grafana's folder from one of them.",
+    ),
+)
+_ALERTMANAGER_CONFIG = (
+    Value(
+        name="alertmanagerConfig.enabled",
+        default=False,
+        help="Whether Alertmanager gets routes and inhibitions for these alerts.",
+    ),
+    Value(
+        name="alertmanagerConfig.labels",
+        path=("metadata", "labels"),
+        help="Labels of the AlertmanagerConfig; your Alertmanager's alertmanagerConfigSelector must match them.",
+    ),
+    Value(
+        name="alertmanagerConfig.receivers",
+        path=("spec", "receivers"),
+        help="Receivers of an AlertmanagerConfig: `pager` for critical alerts, `tickets` for warnings.",
+    ),
+)
+_FILLED = """\
+{{- range .Values.alertmanagerConfig.receivers }}
+{{- if and (ne .name "nowhere") (lt (len .) 2) }}
+{{- fail (printf "alertmanagerConfig.receivers: `%s` has no destination, so its alerts would reach nobody" .name) }}
+{{- end }}
+{{- end }}
+"""
+_EACH_WORKLOAD = f"""\
+{{{{- if and .Values.podMonitor.enabled (eq .Values.monitoring "{MANAGED}") }}}}
+{{{{- if not .Values.gke.workloads }}}}
+{{{{- fail "gke.workloads: name the workloads to scrape" }}}}
+{{{{- end }}}}
+{{{{- range .Values.gke.workloads }}}}
+---
+OBJECT{{{{- end }}}}
+{{{{- end }}}}
+"""
+_EACH_DASHBOARD = f"""\
+{{{{- if .Values.dashboards.enabled }}}}
+{{{{- range $path, $_ := .Files.Glob "{DASHBOARDS}/*.json" }}}}
+---
+OBJECT{{{{- end }}}}
+{{{{- end }}}}
+"""
+
+
+def _scaled(site: Site) -> tuple[Value, ...]:
+    query = kubernetes.scaling_query(site, job="@JOB", namespace="@NAMESPACE").replace("%", "%%")
+    for token in ("@JOB", "@NAMESPACE"):
+        query = query.replace(token, "%s")
+    first = ("spec", "triggers", 0, "metadata")
+    return (
+        Value(
+            name="scaledObject.enabled",
+            default=False,
+            help="Whether KEDA scales a Deployment of the release's namespace by its requests in flight.",
+        ),
+        Value(
+            name="scaledObject.deployment",
+            path=("spec", "scaleTargetRef", "name"),
+            help="Name of the Deployment.",
+        ),
+        Value(
+            name="scaledObject.job",
+            path=(*first, "query"),
+            default=kubernetes.SCALED,
+            template=f" {{{{ printf {json.dumps(query)} .Values.scaledObject.job .Release.Namespace | quote }}}}",
+            help=f"The label `job` of its pods: their label {NAME_LABEL}.",
+        ),
+        Value(name="scaledObject.serverAddress", path=(*first, "serverAddress"), help="Address of Prometheus."),
+        Value(name="scaledObject.threshold", path=(*first, "threshold"), help="Requests in flight for each replica."),
+        Value(name="scaledObject.minReplicaCount", path=("spec", "minReplicaCount"), help="Fewest replicas."),
+        Value(name="scaledObject.maxReplicaCount", path=("spec", "maxReplicaCount"), help="Most replicas."),
+        Value(
+            name="scaledObject.cooldownPeriod",
+            path=("spec", "cooldownPeriod"),
+            help="Seconds without requests before the last replica goes, with `minReplicaCount: 0`.",
+        ),
+    )

@@ -1,0 +1,73 @@
+"""Objects of Google Cloud's managed Prometheus (monitoring.googleapis.com/v1), which has its own operator.
+
+It differs from prometheus-operator in what matters here: `job` is the name of the object that selects the pods and
+cannot be relabelled, so each workload has an object of its own; pods that have ended are no targets; and rules know no
+`keep_firing_for`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxobs.monitoring.deploying.kubernetes import (
+    LABELS,
+    MOST_LABELS,
+    MOST_SAMPLES,
+    NAME_LABEL,
+    POD_LABELS,
+    PORT,
+    SCRAPED,
+    Object,
+)
+from jaxobs.monitoring.site import Site
+
+API = "monitoring.googleapis.com/v1"
+EXAMPLES = ("serve", "train")
+"""Workloads for which an object is written; replace them by those of the site."""
+_TAKEN = ("record", "alert", "expr", "for", "labels", "annotations")
+"""Fields of a rule."""
+
+
+def pod_monitoring(workload: str, site: Site) -> Object:
+    """Scrapes the pods of one workload, in all namespaces.
+
+    Args:
+      workload: the value of the pods' label `app.kubernetes.io/name`; it becomes `job`.
+    """
+    return {
+        "apiVersion": API,
+        "kind": "ClusterPodMonitoring",
+        "metadata": {"name": workload, "labels": LABELS},
+        "spec": {
+            "selector": {"matchLabels": {**SCRAPED, NAME_LABEL: workload}},
+            "endpoints": [{"port": PORT, "path": "/metrics", "interval": site.scrape_interval}],
+            "targetLabels": {
+                "metadata": ["namespace", "pod", "container", "node"],
+                "fromPod": [{"from": name, "to": _label(name)} for name in POD_LABELS],
+            },
+            "limits": {"samples": MOST_SAMPLES, "labels": MOST_LABELS},
+        },
+    }
+
+
+def rules(groups: list[Object]) -> Object:
+    """The rules for the jobs of a whole cluster."""
+    return {
+        "apiVersion": API,
+        "kind": "ClusterRules",
+        "metadata": {"name": "jaxobs", "labels": LABELS},
+        "spec": rule_groups(groups),
+    }
+
+
+def rule_groups(groups: list[Object]) -> Object:
+    """The groups without what this operator does not know."""
+    return {"groups": [{**each, "rules": [_rule(rule) for rule in each["rules"]]} for each in groups]}
+
+
+def _rule(rule: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in rule.items() if name in _TAKEN}
+
+
+def _label(name: str) -> str:
+    return "".join(each if each.isalnum() else "_" for each in name)

@@ -1,0 +1,91 @@
+"""Prometheus' and Alertmanager's own configurations: for those who run them without Kubernetes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxobs.monitoring.site import Site
+
+Config = dict[str, Any]
+
+STORES = {
+    "mimir": "http://mimir:9009/api/v1/push",
+    "thanos": "http://thanos-receive:19291/api/v1/receive",
+    "victoriametrics": "http://victoria-metrics:8428/api/v1/write",
+}
+"""Where long-term stores take what Prometheus writes."""
+
+TARGETS = [
+    {"targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:9464"], "labels": {"job": "train"}},
+]
+"""An example of what file_sd reads: the processes of one job. Replace the file in one step, as `mv` does."""
+
+
+def prometheus(site: Site, store: str | None = None) -> Config:
+    """A whole configuration: it finds the processes of jobs, evaluates the rules and tells Alertmanager.
+
+    Args:
+      store: one of `STORES`, to write everything there as well.
+    """
+    config: Config = {
+        "global": {"scrape_interval": site.scrape_interval, "evaluation_interval": "1m"},
+        "rule_files": ["jaxobs.rules.yaml"],
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["localhost:9093"]}]}]},
+        "scrape_configs": [
+            # From files that the launcher of a job writes: one entry a process.
+            {
+                "job_name": "jax-files",
+                "sample_limit": 3000,
+                "file_sd_configs": [{"files": ["targets/*.json"], "refresh_interval": "1m"}],
+            },
+            # From process 0 of a job, which knows the others.
+            {
+                "job_name": "jax-http",
+                "sample_limit": 3000,
+                "http_sd_configs": [{"url": "http://host-0:9464/api/v1/targets", "refresh_interval": "1m"}],
+            },
+        ],
+    }
+    if store is not None:
+        config["global"]["external_labels"] = {"prometheus": "jax-0"}
+        queue = {"capacity": 20_000, "max_shards": 10, "max_samples_per_send": 5_000}
+        config["remote_write"] = [{"url": STORES[store], "queue_config": queue}]
+    return config
+
+
+def alertmanager(site: Site) -> Config:
+    """Routes by severity; what has a known reason is kept quiet.
+
+    `critical` pages, `warning` makes a ticket, `info` goes nowhere. Names of receivers are yours to fill.
+    """
+    job = list(site.grouping)
+    return {
+        "route": {
+            "receiver": "tickets",
+            "group_by": ["alertname", *site.grouping],
+            "group_wait": "30s",
+            "group_interval": "5m",
+            "repeat_interval": "12h",
+            "routes": [
+                {"matchers": ['severity="info"'], "receiver": "nowhere"},
+                {"matchers": ['severity="critical"'], "receiver": "pager", "repeat_interval": "1h"},
+            ],
+        },
+        "inhibit_rules": [
+            # While a deployment is under way, compilations are what one expects.
+            _inhibit('alertname="JaxDeploymentUnderWay"', 'phase="compile"', job),
+            # A process that is gone explains what is missing of it.
+            _inhibit('alertname="JaxTargetDown"', 'alertname=~"Jax.+"', [*job, "instance"], but="JaxTargetDown"),
+            _inhibit('alertname="JaxJobAbsent"', 'alertname="JaxTargetDown"', job),
+            # A job that makes no steps has more than one process that makes none.
+            _inhibit('alertname="JaxStepsStalled"', 'alertname="JaxProcessStuck"', job),
+            # A page makes the ticket of the same thing unnecessary.
+            _inhibit('severity="critical"', 'severity="warning"', ["alertname", *job, "instance", "slo"]),
+        ],
+        "receivers": [{"name": "pager"}, {"name": "tickets"}, {"name": "nowhere"}],
+    }
+
+
+def _inhibit(source: str, target: str, equal: list[str], but: str = "") -> Config:
+    targets = [target, *([f'alertname!="{but}"'] if but else [])]
+    return {"source_matchers": [source], "target_matchers": targets, "equal": equal}

@@ -1,0 +1,147 @@
+"""What a dashboard's queries, variables and links are once a site's choices are put in; the same for each format."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxobs.monitoring import alerting, promql
+from jaxobs.monitoring.panel_types import Board, Column, Panel, Target
+from jaxobs.monitoring.promql import quoted
+from jaxobs.monitoring.rule_types import SEVERITIES, Alert
+from jaxobs.monitoring.site import Site
+
+TAG = "jaxobs"
+ALL = ".+"
+ANY = ".*"
+"""Of a label that targets need not have."""
+UNITS = {"seconds": "s", "bytes": "bytes", "ratio": "percentunit", "factor": "none", "celsius": "celsius"}
+"""Grafana's units by those of thresholds; what is counted has `short`."""
+COLORS = {"critical": "red", "warning": "orange", "info": "yellow"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Content:
+    """A board as a site wants it."""
+
+    board: Board
+    site: Site
+    prices_in: bool
+    """The price is written into the queries, for no variable can stand for it."""
+
+    def uid(self, board: str = "") -> str:
+        """The address of a dashboard, by default of this one."""
+        return f"jaxobs-{board or self.board.name}"
+
+    def panel_id(self, key: str) -> int:
+        """The number of a panel."""
+        return alerting.panel_id(key)
+
+    def expr(self, expr: str) -> str:
+        """PromQL as it stands in the dashboard."""
+        chosen = any(each.name == "function" for each in self.board.variables)
+        function = 'function=~"$function"' if chosen else self.site.function()
+        found = promql.filled(
+            expr, self._matchers("instance"), function=function, native=self.site.native_histograms,
+            grouping=self.site.grouping,
+        )  # fmt: skip
+        price = promql.number(self.site.prices.accelerator_hour)
+        return found.replace("$price", price) if self.prices_in else found
+
+    def legend(self, legend: str) -> str:
+        """The name of a series: all labels that tell jobs apart name a job; Grafana omits those that are absent."""
+        return legend.replace("{{job}}", " ".join(f"{{{{{name}}}}}" for name in self.site.grouping))
+
+    def columns(self, panel: Panel) -> tuple[Column, ...]:
+        """The columns of a table: that of the job follows those of the other labels that tell jobs apart."""
+        others = [Column(source=name, title=_title(name)) for name in self.site.grouping if name != "job"]
+        if not any(column.source == "job" for column in panel.columns):
+            return panel.columns
+        return tuple(
+            each for column in panel.columns for each in ([*others, column] if column.source == "job" else [column])
+        )
+
+    def variable_query(self, query: str) -> str:
+        """The query of a variable: within the chosen processes, or of those of the site."""
+        return promql.filled(query, self._matchers("instance"), function=self.site.function())
+
+    def _matchers(self, *more: str) -> str:
+        """The matchers of the dashboard's variables: all labels that tell jobs apart, and more."""
+        chosen = (f'{name}=~"${name}"' for name in (*self.site.grouping, *more))
+        return ", ".join([*chosen, *self.site.extra_matchers()])
+
+    def targets(self) -> list[tuple[str, str, str]]:
+        """The variables that every dashboard has: name, label, query."""
+        found, chosen = [], self.site.extra_matchers()
+        for name in (*self.site.grouping, "instance"):
+            own = [f"job=~{quoted(self.site.job)}"] if 'job=~"$job"' not in chosen else []
+            query = f"label_values(jax_build_info{{{', '.join([*chosen, *own])}}}, {name})"
+            found.append((name, _title(name), query))
+            chosen = [*chosen, f'{name}=~"${name}"']
+        return found
+
+    def all_value(self, variable: str) -> str:
+        """What `All` stands for."""
+        if variable in self.site.grouping and variable != "job":
+            return ANY
+        return "|".join(self.site.functions) if variable == "function" and self.site.functions else ALL
+
+    def default(self, variable: str) -> str:
+        """The first value of a number that the user may type."""
+        return promql.number(getattr(self.site.prices, variable))
+
+    def unit(self, unit: str, known: frozenset[str]) -> str:
+        """Grafana's id of a unit; `currency` is that of the site."""
+        if unit != "currency":
+            return unit
+        currency = f"currency{self.site.prices.currency}"
+        return currency if currency in known else "none"
+
+    def alerts(self, panel: Panel) -> list[Alert]:
+        """The alerts that a panel shows, worst first; of several of one name, as burn rates have, the worst."""
+        shown = {
+            alert.name: alert
+            for alert in reversed(alerting.enabled(self.site))
+            if alert.panel == (self.board.name, panel.key) or alert.name == panel.alert
+        }
+        return sorted(shown.values(), key=lambda alert: SEVERITIES.index(alert.severity))
+
+    def threshold(self, panel: Panel) -> tuple[float, str] | None:
+        """Value and colour of a panel's alert: of the one that it names, else of the worst that a number stands for.
+
+        A number of things is bad from 1 on where the alert has no number for it.
+        """
+        for alert in self.alerts(panel):
+            if alert.name == panel.alert or (not panel.alert and panel.kind == "stat"):
+                value = self._value(alert, panel)
+                return (value, COLORS[alert.severity]) if value is not None else None
+        return None
+
+    def _value(self, alert: Alert, panel: Panel) -> float | None:
+        """The first threshold, if it is of what the panel shows; of a number of things, else, a single one."""
+        name, threshold = next(iter(alert.thresholds.items()), ("", None))
+        found = None
+        if threshold is not None and UNITS.get(threshold.unit, "short") == panel.unit:
+            found = alerting.thresholds(alert, self.site)[name]
+        return 1.0 if panel.unit == "short" and not found else found
+
+    def runbook(self, alert: str) -> str:
+        """The address of an alert's runbook."""
+        return f"{self.site.runbook_url}/{alert}.md"
+
+    def board_link(self, board: str, instance: str) -> str:
+        """The address of another dashboard for one process, with this one's time and choices."""
+        chosen = "&".join(f"${{{name}:queryparam}}" for name in self.site.grouping)
+        carried = f"${{__url_time_range}}&${{datasource:queryparam}}&{chosen}"
+        return f"/d/{self.uid(board)}?{carried}&var-instance={instance}"
+
+    def drill_down(self, target: Target) -> str:
+        """The dashboard that tells more of the process in a series; empty where it names none."""
+        if "{{instance}}" not in target.legend:
+            return ""
+        if self.board.name == "debug":
+            return "devices"
+        return "devices" if "{{device}}" in target.legend and self.board.name != "devices" else "debug"
+
+
+def _title(label: str) -> str:
+    return label.replace("_", " ").capitalize()

@@ -1,0 +1,17 @@
+"""The dashboards for Grafana."""
+
+from __future__ import annotations
+
+from jaxobs.monitoring import boards
+from jaxobs.monitoring.site import Site
+
+
+def files(site: Site) -> dict[str, str]:
+    """Contents by path.
+
+    Raises:
+      MissingExtraError: Grafana's models are not installed.
+    """
+    from jaxobs.monitoring import drawing
+
+    return {f"dashboards/jaxobs-{board.name}.json": drawing.draw(board, site) for board in boards.boards()}

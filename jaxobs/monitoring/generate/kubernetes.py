@@ -1,0 +1,46 @@
+"""What brings rules and dashboards into a cluster, or to a Prometheus and an Alertmanager without one."""
+
+from __future__ import annotations
+
+import json
+
+from jaxobs.monitoring import alerting, yaml_text
+from jaxobs.monitoring.deploying import alertmanager_config, chart, gke, kubernetes, kustomize, prometheus
+from jaxobs.monitoring.generate import dashboards
+from jaxobs.monitoring.site import Site
+
+
+def files(site: Site) -> dict[str, str]:
+    """Contents by path."""
+    groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
+    drawn = dashboards.files(site)
+    maps = {f"{each['metadata']['name']}.yaml": each for each in kubernetes.dashboards(drawn)}
+    found = {
+        "kubernetes/kustomization.yaml": kustomize.base(["podmonitor.yaml", "prometheusrule.yaml", "dashboards"]),
+        "kubernetes/podmonitor.yaml": kubernetes.pod_monitor(site),
+        "kubernetes/prometheusrule.yaml": kubernetes.prometheus_rule(groups),
+        "kubernetes/alertmanagerconfig.yaml": alertmanager_config.alertmanager_config(site),
+        "kubernetes/autoscaler.yaml": kubernetes.autoscaler(),
+        "kubernetes/prometheus-adapter.values.yaml": kubernetes.adapter_rules(site),
+        "kubernetes/keda.yaml": kubernetes.scaled_object(site),
+        "kubernetes/dashboards/kustomization.yaml": kustomize.base(maps),
+        **{f"kubernetes/dashboards/{name}": each for name, each in maps.items()},
+        "gke/kustomization.yaml": kustomize.base(
+            [*(f"{name}-podmonitoring.yaml" for name in gke.EXAMPLES), "rules.yaml", "../kubernetes/dashboards"]
+        ),
+        **{f"gke/{name}-podmonitoring.yaml": gke.pod_monitoring(name, site) for name in gke.EXAMPLES},
+        "gke/rules.yaml": gke.rules(groups),
+        "prometheus/prometheus.yaml": prometheus.prometheus(site),
+        "prometheus/alertmanager.yaml": prometheus.alertmanager(site),
+        **{f"prometheus/prometheus.{store}.yaml": prometheus.prometheus(site, store) for store in prometheus.STORES},
+    }
+    texts = {path: _yaml(each) for path, each in found.items()}
+    texts["prometheus/targets/train.json"] = json.dumps(prometheus.TARGETS, indent=2) + "\n"
+    rules = (_yaml({"groups": groups}), _yaml(gke.rule_groups(groups)))
+    for path, text in chart.files(site, *rules, drawn, next(iter(maps.values()))).items():
+        texts[f"helm/jaxobs/{path}"] = text
+    return {f"deploy/{path}": text for path, text in texts.items()}
+
+
+def _yaml(document: object) -> str:
+    return yaml_text.dump(document, what="kubernetes")

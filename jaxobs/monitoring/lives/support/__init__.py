@@ -1,0 +1,1 @@
+"""What lives and deaths are made of."""

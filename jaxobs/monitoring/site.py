@@ -1,0 +1,268 @@
+"""What a place that runs jaxobs may change of what is generated: one small TOML or YAML file, checked as it is read.
+
+job = "train-.*"                    # the targets: a regular expression for the label `job`
+matchers = {cluster = "a"}          # further labels of the targets
+functions = ["trainer.*"]           # only these functions
+runbook_url = "https://wiki.example.org/jaxobs"
+slos = "slos.yaml"                  # objectives of your own, beside this file
+
+[prices]
+accelerator_hour = 2.4
+
+[alerts.JaxRecompilationStorm]
+for = "10m"
+thresholds = {compilations = 20}
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_type_hints
+
+from jaxobs.base.errors import MissingExtraError, SettingError
+from jaxobs.base.links import page_url
+from jaxobs.base.suggestions import did_you_mean
+from jaxobs.monitoring import latency_objectives, openslo, promql, yaml_text
+from jaxobs.monitoring.objective_types import Objective
+from jaxobs.monitoring.promql import quoted
+
+RUNBOOKS = page_url("runbooks")
+
+_STRICT: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_DURATION = re.compile(r"(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?")
+_URL = re.compile(r"(https?://\S+|/\S*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertChoice:
+    """What is different about one alert."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    enabled: bool = True
+    """Whether it is generated."""
+    severity: Literal["critical", "warning", "info"] | None = None
+    """Overrides the alert's own severity."""
+    for_: str | None = None
+    """How long the condition must hold, such as `10m`; `for` in the file."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Values by name; the alert's runbook lists them with their bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveChoice:
+    """What is different about one service level objective."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    enabled: bool = True
+    """Whether its rules and alerts are generated."""
+    target: float | None = None
+    """Share that must be good, such as 0.95."""
+    period: Literal["7d", "14d", "28d", "30d"] | None = None
+    """Period of its error budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Prices, for the panels about costs; without them, these use the dashboard's variable."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    accelerator_hour: float = 1.0
+    """Price of one accelerator for an hour, in `currency`."""
+    currency: str = "USD"
+    """Currency code according to ISO 4217."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The settings; the defaults are what is committed."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    job: str = ".+"
+    """Regular expression for the targets' label `job`."""
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    """Additional labels of the targets and their values."""
+    grouping: tuple[str, ...] = promql.GROUPING
+    """Labels that distinguish jobs; a label that your targets don't have changes nothing."""
+    functions: tuple[str, ...] = ()
+    """Regular expressions for the functions to look at; without any, all functions."""
+    runbook_url: str = RUNBOOKS
+    """Address of the runbooks; `/<AlertName>.md` is appended."""
+    grafana_url: str = "http://localhost:3000"
+    """Address of Grafana; `/d/jaxobs-<dashboard>` is appended."""
+    scrape_interval: str = "30s"
+    """How often Prometheus scrapes; the dashboards' shortest interval."""
+    dashboards: Literal["v1", "v2"] = "v1"
+    """Grafana's format: the classic one, which 10 to 13 read, or the manifest of 13."""
+    native_histograms: bool = False
+    """Whether Prometheus stores histograms as native ones, so that there are no `_bucket` series."""
+    prices: Prices = Prices()
+    """What things cost."""
+    alerts: Mapping[str, AlertChoice] = field(default_factory=dict)
+    """Changes to alerts, by name."""
+    objectives: Mapping[str, ObjectiveChoice] = field(default_factory=dict)
+    """Changes to objectives, by name."""
+    latency: Mapping[str, float] = field(default_factory=dict)
+    """Seconds within which requests are answered, by route; must be bounds of buckets of `jax_request_seconds`. Each
+    route gets an objective; without any there is none."""
+    slos: tuple[Objective, ...] = ()
+    """Your own objectives; in the file, the path of an OpenSLO file relative to it."""
+
+    def __post_init__(self) -> None:
+        for name in ("job", "functions"):
+            for each in _texts(getattr(self, name)):
+                _regex(name, each)
+        for label in self.matchers:
+            if not _LABEL.fullmatch(label) or label in ("job", "instance"):
+                raise SettingError(f"matchers: {label!r} is not a label to select by; `job` has its own setting.")
+        for label in self.grouping:
+            if not _LABEL.fullmatch(label) or label == "instance":
+                raise SettingError(f"grouping: {label!r} is not a label that distinguishes jobs.")
+        if "job" not in self.grouping:
+            raise SettingError("grouping: `job` must be one of the labels.")
+        for name in ("runbook_url", "grafana_url"):
+            if not _URL.fullmatch(getattr(self, name)):
+                raise SettingError(
+                    f"{name}: {getattr(self, name)!r} is not a valid address; it must begin with http:// or https://."
+                )
+            object.__setattr__(self, name, getattr(self, name).rstrip("/"))
+        _duration("scrape_interval", self.scrape_interval)
+        try:
+            latency_objectives.objectives(self.latency)
+        except ValueError as error:
+            raise SettingError(str(error)) from error
+        for name, objective in self.objectives.items():
+            if objective.target is not None and not 0 < objective.target < 1:
+                raise SettingError(f"objectives.{name}.target is {objective.target:g}: it must be between 0 and 1.")
+        for alert, choice in self.alerts.items():
+            if choice.for_ is not None:
+                _duration(f"alerts.{alert}.for", choice.for_)
+
+    def filled(self, expr: str, thresholds: Mapping[str, float] | None = None) -> str:
+        """An expression of a rule with the site's targets, functions and grouping put in."""
+        return promql.filled(expr, self.targets(), thresholds, function=self.function(), grouping=self.grouping)
+
+    def targets(self) -> str:
+        """The matchers of the targets in a rule."""
+        return ", ".join([f"job=~{quoted(self.job)}", *self.extra_matchers()])
+
+    def extra_matchers(self) -> list[str]:
+        """The matchers beyond the job."""
+        return [f"{name}={quoted(value)}" for name, value in sorted(self.matchers.items())]
+
+    def function(self) -> str:
+        """The matcher of the functions in a rule; empty for all."""
+        return f"function=~{quoted('|'.join(self.functions))}" if self.functions else ""
+
+
+def read(path: Path) -> Site:
+    """The choices of a file: YAML where its name says so, else TOML.
+
+    Raises:
+      SettingError: it cannot be read, is neither, or holds what nobody knows; with its place and value.
+      MissingExtraError: pydantic, or for YAML PyYAML, is not installed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"Cannot read {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SettingError(f"{path} is not UTF-8 text: {error}.") from error
+    found = _yaml(text, path) if path.suffix in (".yaml", ".yml") else _toml(text, path)
+    return checked(found, str(path))
+
+
+def checked(found: Mapping[str, Any], where: str) -> Site:
+    """The choices from plain data.
+
+    Raises:
+      SettingError: a name is unknown or a value does not fit; with its place and value.
+      MissingExtraError: pydantic is not installed.
+    """
+    try:
+        import pydantic
+    except ImportError as error:
+        raise MissingExtraError("jaxobs generate --site", "pydantic", "grafana") from error
+    slos = found.get("slos")
+    if slos is not None:
+        if not isinstance(slos, str):
+            raise SettingError(f"{where}: `slos` is {slos!r:.80}: it must be the path of a file with objectives.")
+        found = {**found, "slos": openslo.read(Path(where).parent / slos)}
+    alerts = found.get("alerts")
+    if isinstance(alerts, Mapping):
+        found = {**found, "alerts": {name: _with_for(each) for name, each in alerts.items()}}
+    try:
+        return pydantic.TypeAdapter(Site).validate_python(found)
+    except pydantic.ValidationError as error:
+        raise SettingError("\n".join(f"{where}: {_told(each)}" for each in error.errors())) from error
+    except SettingError as error:
+        raise SettingError(f"{where}: {error}") from error
+
+
+def _told(error: Any) -> str:
+    place = ".".join("for" if each == "for_" else str(each) for each in error["loc"])
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        owners: dict[str, Any] = {"alerts": AlertChoice, "objectives": ObjectiveChoice, "prices": Prices}
+        owner = owners.get(place.partition(".")[0], Site) if "." in place else Site
+        known = sorted(name.removesuffix("_") for name in get_type_hints(owner) if not name.startswith("__"))
+        meant = did_you_mean(place.rpartition(".")[2], known)
+        return f"`{place}` is unknown. {meant}Known here: {', '.join(known)}."
+    return f"`{place}` is {error['input']!r:.80}: {error['msg'][0].lower()}{error['msg'][1:]}."
+
+
+def _with_for(choice: Any) -> Any:
+    if not isinstance(choice, Mapping):
+        return choice
+    return {"for_" if name == "for" else name: each for name, each in choice.items()}
+
+
+def _toml(text: str, path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingError(f"{path} is not valid TOML: {error}.") from error
+
+
+def _yaml(text: str, path: Path) -> Mapping[str, Any]:
+    try:
+        import yaml  # noqa: F401 - asked for here to name the option
+    except ImportError as error:
+        raise MissingExtraError("jaxobs generate --site", "pyyaml", "grafana") from error
+    try:
+        documents = yaml_text.load(text)
+        if len(documents) > 1:
+            raise ValueError("it has several documents")
+        found = documents[0] if documents else None
+    except ValueError as error:
+        raise SettingError(f"{path} is not valid YAML: {error}.") from error
+    if not isinstance(found, Mapping | None):
+        raise SettingError(f"{path} contains a {type(found).__name__}, but names and values are expected.")
+    return found or {}
+
+
+def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
+
+
+def _regex(name: str, text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise SettingError(f"{name}: {text!r} is not a valid regular expression: {error}.") from error
+    if not text:
+        raise SettingError(f"{name}: an empty regular expression selects nothing; `.+` selects everything.")
+
+
+def _duration(name: str, text: str) -> None:
+    if not _DURATION.fullmatch(text):
+        raise SettingError(f"{name}: {text!r} is not a valid duration; write it as 90s, 5m, 1h30m or 7d.")

@@ -1,0 +1,84 @@
+"""The quiet suite and the death suite as promtool tests of the rules: what a person would be told, and when.
+
+What inhibits is taken from Alertmanager's configuration and written as PromQL, so that a case sees what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jaxobs.monitoring import alerting
+from jaxobs.monitoring.deaths import Death
+from jaxobs.monitoring.deploying import prometheus
+from jaxobs.monitoring.lives import Life
+from jaxobs.monitoring.lives.support import scenes
+from jaxobs.monitoring.site import Site
+
+SPAN = 240
+"""Minutes by which scenes are put together into tests: each test evaluates all rules for as long as its longest."""
+BIG = 5000
+"""Series from which on a scene is a test of its own."""
+
+
+def sent(site: Site, job: str, more: str = "") -> str:
+    """What Alertmanager sends about jobs, pages and tickets: what fires and is not inhibited."""
+    every = f'alertstate="firing", severity=~"critical|warning", job=~"{job}"'
+    expr = f"ALERTS{{{every}{more and f', {more}'}}}"
+    for rule in prometheus.alertmanager(site)["inhibit_rules"]:
+        target = ", ".join([every, *rule["target_matchers"]])
+        source = ", ".join(['alertstate="firing"', *rule["source_matchers"]])
+        expr += f"\nunless (ALERTS{{{target}}} and on ({', '.join(rule['equal'])}) ALERTS{{{source}}})"
+    return expr
+
+
+def quiet(lives: Iterable[Life], site: Site) -> list[dict[str, Any]]:
+    """A test in which nothing is sent about any of them."""
+    return _tests(
+        [
+            (life.name, life.minutes, scenes.series(life.processes(), life.minutes), [_silent(life, site)])
+            for life in lives
+        ]
+    )
+
+
+def _silent(life: Life, site: Site) -> dict[str, Any]:
+    told = f"group by (alertname, severity) (last_over_time(({sent(site, life.name)})[{life.minutes}m:1m]))"
+    return {"expr": told, "eval_time": f"{life.minutes}m", "exp_samples": []}
+
+
+def noticed(deaths: Iterable[Death], site: Site) -> list[dict[str, Any]]:
+    """Tests in which each is told by its alert: not before it, and in time."""
+    return _tests(
+        [(each.name, each.minutes, scenes.series(each.processes(), each.minutes), _told(each, site)) for each in deaths]
+    )
+
+
+def _told(death: Death, site: Site) -> list[dict[str, Any]]:
+    chosen = sent(site, death.name, f'alertname="{death.alert}", severity="{death.severity}"')
+    before = f"group by (alertname) (last_over_time(({sent(site, death.name)})[{death.at}m:1m]))"
+    after = f"group by (alertname, severity) (last_over_time(({chosen})[{death.within}m:1m]))"
+    labels = f'{{alertname="{death.alert}", severity="{death.severity}"}}'
+    return [
+        {"expr": before, "eval_time": f"{death.at}m", "exp_samples": []},
+        {"expr": after, "eval_time": f"{death.minutes}m", "exp_samples": [{"labels": labels, "value": 1}]},
+    ]
+
+
+def _tests(scenes_: list[tuple[str, int, Mapping[str, str], list[dict[str, Any]]]]) -> list[dict[str, Any]]:
+    together: dict[tuple[int, str], dict[str, Any]] = {}
+    for name, minutes, series, asked in scenes_:
+        key = (-(-minutes // SPAN), name if len(series) >= BIG else "")
+        test = together.setdefault(key, {"name": name, "interval": "1m", "input_series": [], "promql_expr_test": []})
+        test["input_series"] += [{"series": each, "values": values} for each, values in series.items()]
+        test["promql_expr_test"] += asked
+    return [together[key] for key in sorted(together)]
+
+
+def document(tests: list[dict[str, Any]], site: Site) -> dict[str, Any]:
+    """A whole file for promtool."""
+    groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
+    return {
+        "rule_files": ["jaxobs.rules.yaml"], "evaluation_interval": "1m",
+        "group_eval_order": [group["name"] for group in groups], "tests": tests,
+    }  # fmt: skip

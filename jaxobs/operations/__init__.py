@@ -1,0 +1,1 @@
+"""For whoever runs jobs: the doctor before the job, the diagnosis after an incident."""

@@ -1,0 +1,40 @@
+"""Diagnoses an incident from whatever it left: event logs, metrics, running processes, a Prometheus, a job's logs.
+
+    evidence = gather(Inputs(logs=("worker-0.log", "worker-1.log"), event_logs=("events.jsonl",)))
+    diagnosis = diagnose(evidence)
+    diagnosis.verdict, diagnosis.causes, diagnosis.missing
+
+`gather` reads, within bounds of size and time, and never fails for what it reads. `diagnose` is pure: equal evidence
+gives an equal diagnosis, byte for byte. Each fault is a file in `known/`.
+"""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis import gathering, judging
+from jaxobs.operations.diagnosis.evidence import Evidence
+from jaxobs.operations.diagnosis.gathering import TIMEOUT
+from jaxobs.operations.diagnosis.gathering import WINDOW as WINDOW
+from jaxobs.operations.diagnosis.gathering import Inputs as Inputs
+from jaxobs.operations.diagnosis.gathering.prometheus import metric_names
+from jaxobs.operations.diagnosis.knowledge import Line, Metric
+from jaxobs.operations.diagnosis.known import known
+from jaxobs.operations.diagnosis.result import Diagnosis
+
+
+def gather(inputs: Inputs, *, now: float | None = None, window: float = WINDOW, timeout: float = TIMEOUT) -> Evidence:
+    """Everything that the inputs show. What cannot be read is a source with a problem.
+
+    Args:
+      now: end of the window of a Prometheus, in seconds since the epoch; the present if None.
+      window: seconds of history that a Prometheus is asked for.
+      timeout: seconds that one answer of a process or a Prometheus may take.
+    """
+    signs = [sign for each in known().values() for sign in (*each.signs, *each.refuted_by)]
+    lines = list(dict.fromkeys(sign.pattern for sign in signs if isinstance(sign, Line)))
+    names = metric_names(dict.fromkeys(sign.name for sign in signs if isinstance(sign, Metric)))
+    return gathering.collect(inputs, lines, names, now=now, window=window, timeout=timeout)
+
+
+def diagnose(evidence: Evidence) -> Diagnosis:
+    """What happened, as far as the evidence shows it: the cause that started it first, and what followed from it."""
+    return judging.judge(evidence, known())

@@ -1,0 +1,150 @@
+"""What is known of an incident: observations and the sources they come from. Frozen, plain, in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+MOST_TEXT = 4096
+"""Characters of an observation."""
+MOST_QUOTED = 300
+"""Characters of it in a report."""
+
+LINE, EVENT, METRIC, ALERT, PROGRESS, START, END, LAST = (
+    "line", "event", "metric", "alert", "progress", "start", "end", "last",
+)  # fmt: skip
+"""Kinds of observations: a line of a job's log; an event of jaxobs; a sample of a metric; a firing alert; a step that
+was made; a process that starts; one that ends as it should; the last that is heard of one."""
+RAISED = "raised"
+"""The name of a line that ends a traceback."""
+
+SKEW = 2.0
+"""Seconds by which the clocks of two sources may differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One thing that a source says. Its text is data from outside: quoted in reports, never interpreted."""
+
+    kind: str
+    """One of the kinds above."""
+    source: str
+    """The file or address."""
+    place: int = 0
+    """The line in a file; the number of the event or sample elsewhere."""
+    name: str = ""
+    """Of an event: its kind and type, `finding:straggler`. Of a metric or an alert: its name."""
+    time: float | None = None
+    """Seconds since the epoch; None if the source has no clock."""
+    process: str = ""
+    """`process 3`, a host or an instance; empty if unknown."""
+    text: str = ""
+    level: str = ""
+    """Of a line: `I`, `W`, `E` or `F`, as far as it shows one."""
+    value: float | None = None
+    """Of a metric its value, of progress the number of the step."""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """Labels and further fields."""
+
+    @property
+    def order(self) -> tuple[float, str, int, str, str, str]:
+        """Equal evidence is judged in an equal order, however it was gathered."""
+        moment = float("inf") if self.time is None else self.time
+        return moment, self.source, self.place, self.kind, self.name, self.text
+
+    @property
+    def quoted(self) -> str:
+        """The text in one line, without control characters, bounded."""
+        said = self.text if self.value is None else f"{self.text or self.name} {self.value:g}"
+        if self.kind == METRIC:
+            labels = ",".join(f'{name}="{value}"' for name, value in sorted(self.data.items()))
+            said = f"{self.name}{{{labels}}} {self.value or 0:g}"
+        return clean(said or self.name)
+
+
+def clean(text: str, most: int = MOST_QUOTED) -> str:
+    """Text from outside as one bounded line of printable characters."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text[: 4 * most]).split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One input, and whether it could be read."""
+
+    kind: str
+    """`log`, `event-log`, `metrics-file`, `target` or `prometheus`."""
+    name: str
+    problem: str | None = None
+    """Why it could not be read; None if it was."""
+    notes: tuple[str, ...] = ()
+    """What was left out of it: damaged lines, a middle that is too long."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was read: only then an absence in it says something."""
+        return self.problem is None and not self.notes
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All observations, in one order, and all sources. What `diagnose` judges; nothing else enters."""
+
+    observations: tuple[Observation, ...]
+    sources: tuple[Source, ...]
+
+    @classmethod
+    def of(cls, observations: Iterable[Observation], sources: Iterable[Source]) -> Evidence:
+        """In its order, whatever order it came in; what is there twice counts once."""
+        unique = {(*each.order, each.process): each for each in observations}
+        return cls(
+            tuple(sorted(unique.values(), key=lambda each: (each.order, each.process))),
+            tuple(sorted(set(sources), key=lambda each: (each.kind, each.name))),
+        )
+
+    def of_kind(self, *kinds: str) -> Iterator[Observation]:
+        """Those of the given kinds."""
+        return (each for each in self.observations if each.kind in kinds)
+
+    def without(self, unwanted: Iterable[Observation]) -> Evidence:
+        """The same without some observations."""
+        gone = set(map(id, unwanted))
+        return Evidence(tuple(each for each in self.observations if id(each) not in gone), self.sources)
+
+
+def is_before(one: Observation, other: Observation) -> bool | None:
+    """Whether one was before the other; None if that cannot be known."""
+    if one.source == other.source and one.kind not in (METRIC, ALERT) and other.kind not in (METRIC, ALERT):
+        return one.place < other.place
+    if one.time is None or other.time is None or ALERT in (one.kind, other.kind):
+        return None  # An alert fires some time after what it measures began.
+    if abs(one.time - other.time) <= SKEW:
+        return None
+    return one.time < other.time
+
+
+def first(observations: Iterable[Observation]) -> Observation | None:
+    """The earliest."""
+    return min(observations, key=lambda each: each.order, default=None)
+
+
+def went_on(evidence: Evidence, sign: Observation) -> Observation | None:
+    """The step that the same process made after a sign without having been started again: it survived that.
+
+    A step whose number is below those before the sign is one of a new run.
+    """
+    before: float | None = None
+    for each in evidence.of_kind(PROGRESS, START):
+        if each.source != sign.source or each.process != sign.process:
+            continue
+        if each.place <= sign.place:
+            if each.kind == PROGRESS:
+                before = each.value
+            continue
+        if each.kind == START:
+            return None
+        if before is None or each.value is None or each.value > before:
+            return each
+        if each.value < before:
+            return None
+    return None

@@ -1,0 +1,140 @@
+"""The events of jaxobs, from an event log or from a running process: what is wrong in it, and how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jaxobs.base.json_lines import Damage
+from jaxobs.facts.errors import Error
+from jaxobs.facts.events import Event
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.numbers import NonFinite
+from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.process import Exit, Manifest
+from jaxobs.facts.steps import Step
+from jaxobs.findings import verdict
+from jaxobs.operations.diagnosis.evidence import END, EVENT, MOST_TEXT, PROGRESS, START, Observation, Source
+from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size
+from jaxobs.views import story
+from jaxobs.views.story.log import events
+
+KINDS: tuple[type[Event], ...] = (Manifest, Finding, OutOfMemory, NonFinite, Error, Exit, Step)
+_MOST_STEPS = 500
+_MOST_EVENTS = 200_000
+_KEPT = 200
+"""Findings, errors and values of one process: the first ones."""
+
+
+def read(path: str, name: str) -> tuple[list[Observation], Source]:
+    """What an event log shows."""
+    damage = Damage()
+    found: dict[int, list[tuple[int, Event]]] = {}
+    whose: dict[int, story.ProcessEvents] = {}
+    notes = []
+    try:
+        regular_size(path)
+        for count, (process, event) in enumerate(events(path, damage, KINDS)):
+            whose[id(process)] = process
+            if event is not None:
+                found.setdefault(id(process), []).append((count, event))
+            if count >= _MOST_EVENTS:
+                notes.append(f"only its first {_MOST_EVENTS:,} events were read")
+                break
+    except UnreadableError as error:
+        return [], Source(kind="event-log", name=name, problem=str(error))
+    except story.EventLogError as error:
+        return [], Source(kind="event-log", name=name, problem=str(error).replace(path, name))
+    if damage.count:
+        notes.append(f"{damage.count:,} damaged lines were skipped")
+    observations = [
+        each for key, process in whose.items() for each in of_process(found.get(key, []), name, process.process_index)
+    ]
+    return observations, Source(kind="event-log", name=name, notes=tuple(notes))
+
+
+def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -> Iterator[Observation]:
+    """What the events of one process show, each with its number in the source."""
+    process = f"process {index}"
+    findings: dict[str, tuple[int, Finding]] = {}
+    begun = ended = 0.0
+    kept = steps = 0
+    for place, event in numbered:
+        begun = min(begun or event.time, event.time)
+        ended = max(ended, event.time)
+        if isinstance(event, Finding):
+            # One that grows comes again: its place is that of the first, what it says that of the last.
+            findings[event.id] = findings.get(event.id, (place, event))[0], event
+        elif isinstance(event, Step):
+            steps += 1
+            if steps <= _MOST_STEPS or event.slow:
+                yield Observation(
+                    kind=PROGRESS, source=source, place=place, name=event.loop, time=event.time, process=process,
+                    value=float(event.last), data={"typical": repr(event.median_seconds)},
+                )  # fmt: skip
+        elif kept < _KEPT:
+            kept += 1
+            yield from _of_event(place, event, source, process)
+    yield from _standing([each for each in findings.values() if each[1].ended is None], ended - begun, source, process)
+
+
+def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, process: str) -> Iterator[Observation]:
+    """The findings that count, as the verdict of the process weighs them."""
+    places = {each.id: (place, each) for place, each in findings}
+    for entry in verdict.of([each for _, each in findings], wall, "").findings:
+        place, finding = places[entry.id]
+        if entry.severity == "info" or finding.finding in _SAID_ELSEWHERE:
+            continue
+        yield Observation(
+            kind=EVENT, source=source, place=place, name=f"finding:{finding.finding}",
+            time=finding.since or finding.time, process=_about(finding, process), text=finding.summary[:MOST_TEXT],
+            data=_data(finding) | ({"caused_by": entry.caused_by} if entry.caused_by else {}),
+        )  # fmt: skip
+
+
+def _about(finding: Finding, process: str) -> str:
+    """Whom a finding is about: process 0 speaks for those that are silent, and of stragglers."""
+    index = finding.data.get("process")
+    return f"process {index}" if isinstance(index, int) else process
+
+
+_SAID_ELSEWHERE = {"uncaught_error", "memory_ran_out", "nonfinite_values"}
+"""Findings on events that are observed themselves."""
+
+
+def _data(finding: Finding) -> dict[str, str]:
+    told = {key: str(value)[:200] for key, value in finding.data.items() if isinstance(value, str | int | float)}
+    return told | {"function": finding.function, "severity": finding.severity, "advice": finding.advice[:500]}
+
+
+def _of_event(place: int, event: Event, source: str, process: str) -> Iterator[Observation]:
+    name, text, data = event.kind, "", {}
+    kind = EVENT
+    if isinstance(event, Error):
+        name = f"error:{event.error_kind or ''}"
+        text = f"{event.error}: {event.message or ''}"
+        data = {"uncaught": "yes" if event.uncaught else "no", "call_site": event.call_site or ""}
+        if event.advice:
+            data |= {"advice": event.advice, "meaning": event.meaning or ""}
+    elif isinstance(event, OutOfMemory):
+        causes = ",".join(each.cause for each in event.causes)
+        name = f"out_of_memory:{event.stage}:{causes}"
+        text = f"{event.function} ran out of memory: {event.message}"
+        data = {"device": event.device or "", "advice": event.causes[0].advice if event.causes else ""}
+    elif isinstance(event, NonFinite):
+        name = f"nonfinite:{event.name}"
+        step = "" if event.step is None else f" at call {event.step}"
+        text = f"{event.name}{event.path} is {event.what}{step}, {event.call_site or 'unknown line'}"
+        data = {"source": event.source}
+    elif isinstance(event, Exit):
+        name = f"exit:{event.reason}:{event.detail or ''}"
+        text = f"the process ended: {event.reason} {event.detail or ''}"
+        kind = END if event.reason == "normal" else EVENT
+    elif isinstance(event, Manifest):
+        kind, text = START, f"{event.program or 'a program'} starts"
+        data = {"hostname": event.hostname or "", "platform": event.platform or "", "count": str(event.process_count)}
+        data |= {f"version:{key}": value for key, value in event.versions.items()}
+        data |= {f"flag:{key}": value for key, value in event.flags.items()}
+    yield Observation(
+        kind=kind, source=source, place=place, name=name, time=event.time, process=process, text=text[:MOST_TEXT],
+        data=data,
+    )  # fmt: skip

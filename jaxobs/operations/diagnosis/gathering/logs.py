@@ -1,0 +1,230 @@
+"""The log of a job: the lines that show something, and the steps between them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, PROGRESS, RAISED, START, Observation, Source
+from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
+from jaxobs.operations.diagnosis.gathering.literals import gate
+from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
+
+MOST_OF_ONE = 20
+"""Lines that are kept of one sign and process: the first ones, for these tell when it began."""
+FOLLOWING = 2
+"""Lines behind one that shows something that are kept with it."""
+
+MOST_KNOWN = 1000
+MOST_CODE = 200
+MOST_FENCED = 60
+"""Lines between two fences. So many are read ahead; an open fence hides nothing."""
+
+_STEP = re.compile(
+    r"(?:^|[\s\[(,|])(?:completed |finished |training |train[_ ]?|global[_ ]?)?(?:step|iter(?:ation)?|batch|epoch)s?\b"
+    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|(\d{1,9})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
+    re.IGNORECASE,
+)
+_START = re.compile(
+    r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)|JAX version|jax version"
+    r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
+    r"|[Rr]estor(?:ing|ed) (?:from )?checkpoint|[Rr]esuming (?:from|training)|Initializing an? .{0,30}engine"
+    r"|Connecting to JAX distributed service"
+)
+_END = re.compile(
+    r"(?:[Tt]raining|[Jj]ob|[Rr]un) (?:is )?(?:complete|completed|finished|done|ended successfully)\b|^Done\.?$"
+    r"|exited with (?:exit )?code 0\b"
+)
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
+_RAISED = re.compile(
+    r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?)(?:: |$)"
+)
+_CHAINED = re.compile(r"(?:During handling of|The above exception was)")
+_INDEX = re.compile(
+    r"(?:^|[^a-z])(?:rank|process|proc|worker|host|task|node|pod|slice|p|w|r)[-_.]?(\d{1,5})(?=\D|$)|[-_.](\d{1,5})\.(?:log|txt|out|err)$",
+    re.IGNORECASE,
+)
+_RECORDED = 30
+"""Lines behind the frames of a traceback that may come before what was raised."""
+
+
+def process_of(path: str) -> str:
+    """Whose log it is by the name of the file: `worker-3.log`; empty where that says nothing."""
+    name = os.path.basename(path)
+    found = list(_INDEX.finditer(name))
+    index = next((each for match in found for each in match.groups() if each is not None), None)
+    return "" if index is None else f"process {int(index)}"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The state between two lines of one file."""
+
+    source: str
+    process: str
+    year: int
+    patterns: Sequence[re.Pattern[str]]
+    times: dict[str, tuple[float | None, bool]] = field(default_factory=dict)
+    """The latest time of each process: for lines that have none."""
+    steps: dict[str, Observation] = field(default_factory=dict)
+    """The latest step of each process that is not yet told."""
+    lasts: dict[str, Observation] = field(default_factory=dict)
+    """The latest line of each process."""
+    wanted: Counter[str] = field(default_factory=Counter)
+    """Steps that are still told as they come, by process."""
+    known: dict[str, list[int]] = field(default_factory=dict)
+    """Messages, and which patterns they show."""
+    kept: Counter[tuple[str, int]] = field(default_factory=Counter)
+    tracebacks: dict[str, int] = field(default_factory=dict)
+    """By process: how many lines behind the frames of its traceback were seen so far."""
+    codes: dict[str, str] = field(default_factory=dict)
+    """By process: the latest line of code in its traceback."""
+
+
+def read(path: str, name: str, signs: Sequence[str], year: int) -> tuple[list[Observation], Source]:
+    """What a log shows.
+
+    Args:
+      signs: regular expressions of lines that show something.
+      year: of times that have none.
+    """
+    lines = Lines(path)
+    reading = _Reading(name, process_of(path), year, [re.compile(each) for each in signs])
+    found: list[Observation] = []
+    may_show = gate(tuple(signs))
+    open_lines: list[tuple[int, int]] = []
+    count = 0
+    try:
+        for number, text, is_quoted in _with_fences(lines):
+            count += 1
+            if not text.strip() or is_quoted:
+                continue
+            line = parse(text, year)
+            for place, index in open_lines:
+                if number - place <= FOLLOWING:
+                    found[index] = _with_next(found[index], line.message)
+            open_lines = [each for each in open_lines if number - each[0] < FOLLOWING]
+            for each in _observed(reading, number, line, may_show):
+                if each.kind == LINE:
+                    open_lines.append((number, len(found)))
+                found.append(each)
+    except UnreadableError as error:
+        return [], Source(kind="log", name=name, problem=str(error))
+    found += reading.steps.values()
+    found += reading.lasts.values()
+    if not count:
+        return [], Source(kind="log", name=name, problem="it is empty")
+    return found, Source(kind="log", name=name, notes=tuple(lines.notes))
+
+
+def _with_fences(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
+    """Each line, and whether it is between two fences of Markdown that are near each other: somebody's text."""
+    held: list[tuple[int, str]] = []
+    for number, text in lines:
+        fence = text.startswith("```")
+        if not held and not fence:
+            yield number, text, False
+            continue
+        held.append((number, text))
+        closed = fence and len(held) > 1
+        if closed or len(held) > MOST_FENCED:
+            yield from ((*each, closed) for each in held)
+            held = []
+    yield from ((*each, False) for each in held)
+
+
+def _with_next(one: Observation, following: str) -> Observation:
+    text = f"{one.data.get('next', '')}\n{following[:500]}".strip("\n")
+    return replace(one, data={**one.data, "next": text})
+
+
+def _observed(reading: _Reading, number: int, line: LogLine, may_show: Callable[[str], bool]) -> Iterator[Observation]:
+    process = line.process or reading.process
+    if line.time is not None:
+        reading.times[process] = line.time, line.yearless
+    moment, yearless = reading.times.get(process, (None, False))
+    data = {"yearless": "yes"} if yearless else {}
+
+    def observe(kind: str, name: str = "", value: float | None = None) -> Observation:
+        return Observation(
+            kind=kind, source=reading.source, place=number, name=name, time=moment, process=process,
+            text=line.message, level=line.level, value=value, data=data,
+        )  # fmt: skip
+
+    reading.lasts[process] = observe(LAST)
+    raised = _raised(reading, process, line)
+    # The code in a traceback may name any error; what was raised says which one it was.
+    is_code = process in reading.tracebacks and line.message.startswith((" ", "\t"))
+    shown = _shown(reading, line.message) if not is_code and may_show(line.message) else []
+    if raised or shown:
+        keys = [(process, index) for index in shown] or [(process, -1)]
+        if any(reading.kept[key] < MOST_OF_ONE for key in keys):
+            reading.kept.update(keys)
+            yield from _flushed(reading, process)
+            reading.wanted[process] = 2
+            shown_line = observe(LINE, RAISED if raised else "")
+            code = reading.codes.pop(process, "") if raised else ""
+            yield replace(shown_line, data={**data, "code": code}) if code else shown_line
+            return
+    if _START.search(line.message):
+        yield from _flushed(reading, process)
+        yield observe(START)
+    elif _END.search(line.message):
+        yield from _flushed(reading, process)
+        yield observe(END)
+    elif (step := _STEP.search(line.message)) and not _is_error(line):
+        reached = observe(PROGRESS, value=float(step.group(1) or step.group(2)))
+        if reading.wanted[process] > 0:
+            reading.wanted[process] -= 1
+            yield reached
+        else:
+            if process not in reading.steps:
+                yield reached
+            reading.steps[process] = reached
+
+
+def _shown(reading: _Reading, message: str) -> list[int]:
+    """Which patterns find something in a message; a flood of equal messages is searched once."""
+    if message not in reading.known:
+        if len(reading.known) >= MOST_KNOWN:
+            reading.known.clear()
+        reading.known[message] = [index for index, each in enumerate(reading.patterns) if each.search(message)]
+    return reading.known[message]
+
+
+def _is_error(line: LogLine) -> bool:
+    return line.level in ("E", "F")
+
+
+def _flushed(reading: _Reading, process: str) -> Iterator[Observation]:
+    """The last step before something is shown."""
+    step = reading.steps.pop(process, None)
+    if step is not None:
+        yield step
+
+
+def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
+    """Whether the line is the last of a traceback: what was raised, with its message."""
+    if _TRACEBACK.search(line.message):
+        reading.tracebacks[process] = 0
+        return False
+    if process not in reading.tracebacks:
+        return False
+    if line.message.startswith((" ", "\t")) or not line.message:
+        code = line.message.strip()
+        if code and not code.startswith(("File ", "^", "~")):
+            reading.codes[process] = code[:MOST_CODE]
+        return False
+    if _CHAINED.match(line.message):
+        del reading.tracebacks[process]
+        return False
+    reading.tracebacks[process] += 1
+    if _RAISED.match(line.message):
+        del reading.tracebacks[process]
+        return True
+    if reading.tracebacks[process] > _RECORDED:
+        del reading.tracebacks[process]
+    return False

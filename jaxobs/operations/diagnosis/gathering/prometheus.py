@@ -1,0 +1,159 @@
+"""A Prometheus: firing alerts, and how metrics went over the last time. Asked with fixed expressions only."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+import re
+import time
+import urllib.parse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jaxobs.base import json_lines
+from jaxobs.operations.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
+from jaxobs.operations.diagnosis.gathering import metrics
+from jaxobs.operations.diagnosis.gathering.http import NoAnswerError, fetch
+
+MOST_SERIES = 500
+"""Of one metric."""
+MOST_ALERTS = 500
+POINTS = 60
+"""Of one series."""
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+
+
+def read(
+    url: str, names: Sequence[str], *, now: float, window: float, timeout: float, budget: float
+) -> tuple[list[Observation], Source]:
+    """What a Prometheus shows.
+
+    Args:
+      names: metrics to ask for.
+      now: end of the window, in seconds since the epoch.
+      window: seconds.
+      timeout: seconds for one answer.
+      budget: seconds for all answers.
+    """
+    if not _is_address(url):
+        return [], Source(kind="prometheus", name=url, problem="give a URL such as http://prometheus:9090")
+    base = url.rstrip("/")
+    until = time.monotonic() + budget
+    try:
+        found = _alerts(_ask(f"{base}/api/v1/alerts", timeout), url)
+    except NoAnswerError as error:
+        return [], Source(kind="prometheus", name=url, problem=str(error))
+    notes = []
+    for name in sorted(set(names)):
+        if time.monotonic() > until:
+            notes.append(f"the budget of {budget:g} s was used up before all metrics were asked for")
+            break
+        query = {
+            "query": name,
+            "start": f"{now - window:.3f}",
+            "end": f"{now:.3f}",
+            "step": f"{max(window / POINTS, 1):g}",
+        }
+        try:
+            body = _ask(f"{base}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout)
+            found += _series(body, name, url, now - window + 1)
+        except NoAnswerError as error:
+            notes.append(f"{name}: {error}")
+    return found, Source(kind="prometheus", name=url, notes=tuple(notes))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _ask(address: str, timeout: float) -> Mapping[str, Any]:
+    try:
+        body = json_lines.loads(fetch(address, timeout))
+    except ValueError:
+        raise NoAnswerError("the answer is not JSON") from None
+    if not isinstance(body, dict) or body.get("status") != "success" or not isinstance(body.get("data"), dict):
+        raise NoAnswerError("what answers is not a Prometheus")
+    data: Mapping[str, Any] = body["data"]
+    return data
+
+
+def _alerts(data: Mapping[str, Any], source: str) -> list[Observation]:
+    found = []
+    for place, each in enumerate(_dicts(data.get("alerts"))[:MOST_ALERTS]):
+        labels = _labels(each.get("labels"))
+        if each.get("state") != "firing" or "alertname" not in labels:
+            continue
+        notes = _labels(each.get("annotations"))
+        name = labels["alertname"]
+        found.append(
+            Observation(
+                kind=ALERT, source=source, place=place, name=name, time=_moment(each.get("activeAt")),
+                process=metrics.of_sample("", labels, 0, "", 0, None).process,
+                text=f"{name} fires: {notes.get('summary', '')}"[:MOST_TEXT], data=labels,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> list[Observation]:
+    """One observation of each series: of a counter its growth and when that began, else the latest value.
+
+    A counter that appears within the window, which begins at `start`, grew from 0.
+    """
+    found = []
+    for place, each in enumerate(_dicts(data.get("result"))[:MOST_SERIES]):
+        labels = _labels(each.get("metric"))
+        points = _points(each.get("values"))
+        if not points:
+            continue
+        onset, value = points[-1]
+        if name.endswith(("_total", "_count", "_sum")):
+            began = [(points[0][0], 0.0)] if points[0][0] > start else []
+            grown = [(at, after - before if after >= before else after)
+                     for (_, before), (at, after) in itertools.pairwise([*began, *points])]  # fmt: skip
+            value = sum(rise for _, rise in grown)
+            onset = next((at for at, rise in grown if rise > 0), onset)
+        found.append(metrics.of_sample(name, labels, value, source, place, onset))
+    return found
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _labels(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {str(key)[:100]: str(each)[:300] for key, each in list(value.items())[:50]}
+
+
+def _points(values: Any) -> list[tuple[float, float]]:
+    found = []
+    for each in values if isinstance(values, list) else ():
+        try:
+            at, value = each
+            point = float(at), float(value)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if all(map(math.isfinite, point)):
+            found.append(point)
+    return found[: 4 * POINTS]
+
+
+def _moment(text: Any) -> float | None:
+    try:
+        return datetime.datetime.fromisoformat(
+            re.sub(r"(\.\d{6})\d+", r"\1", str(text)).replace("Z", "+00:00")
+        ).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def metric_names(names: Iterable[str]) -> list[str]:
+    """Those that are names of metrics, and nothing else that could be an expression."""
+    return [each for each in names if _NAME.fullmatch(each)]

@@ -1,0 +1,33 @@
+"""A running process: its events, and its metrics, from its endpoint."""
+
+from __future__ import annotations
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.facts.events import Event
+from jaxobs.facts.process import Manifest
+from jaxobs.operations.diagnosis.evidence import Observation, Source
+from jaxobs.operations.diagnosis.gathering import event_logs, metrics
+from jaxobs.operations.diagnosis.gathering.http import NoAnswerError, fetch
+from jaxobs.views import client
+
+
+def read(url: str, timeout: float) -> tuple[list[Observation], Source]:
+    """What a process says of itself."""
+    try:
+        base = client.endpoint_url(url)
+        snapshot = client.fetch_snapshot(base, timeout=timeout)
+        collected: list[Event] = [
+            each for kind in event_logs.KINDS if kind is not Manifest
+            for each in client.fetch_events(base, kind=kind.kind, timeout=timeout).events
+        ]  # fmt: skip
+    except JaxobsError as error:
+        return [], Source(kind="target", name=url, problem=str(error))
+    numbered = [(each.sequence, each) for each in sorted(collected, key=lambda each: each.sequence)]
+    found = list(event_logs.of_process(numbered, url, snapshot.process.process_index))
+    notes = []
+    try:
+        text = fetch(f"{base}/metrics", timeout).decode("utf-8", "replace")
+        found += metrics.samples(text.split("\n"), url, [], snapshot.time)
+    except NoAnswerError as error:
+        notes.append(f"/metrics: {error}")
+    return found, Source(kind="target", name=url, notes=tuple(notes))

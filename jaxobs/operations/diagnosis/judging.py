@@ -1,0 +1,289 @@
+"""From evidence to a verdict: which faults have signs, which of them follow from others, and which can be named.
+
+Nothing but the evidence enters: no clock, no file, no order of input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxobs.base.links import runbook_url
+from jaxobs.facts.events import timestamp
+from jaxobs.operations.diagnosis import result
+from jaxobs.operations.diagnosis.evidence import (
+    ALERT,
+    EVENT,
+    LAST,
+    LINE,
+    METRIC,
+    Evidence,
+    Observation,
+    is_before,
+    went_on,
+)
+from jaxobs.operations.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
+from jaxobs.operations.diagnosis.result import Cause, Diagnosis, Hypothesis, Quote
+
+MOST_EVIDENCE = 5
+"""Quotes of one hypothesis."""
+ONE_EVENT = 60.0
+"""Seconds within which two faults that look alike are taken for explanations of one event."""
+
+
+@dataclass(slots=True)
+class _Case:
+    """What speaks for one fault, and what became of it."""
+
+    id: str
+    known: Knowledge
+    strong: list[Observation] = field(default_factory=list)
+    weak: list[Observation] = field(default_factory=list)
+    passed: list[Observation] = field(default_factory=list)
+    """Signs after which the process went on."""
+    against: list[Observation] = field(default_factory=list)
+    explained_by: list[str] = field(default_factory=list)
+    because: str = ""
+
+    @property
+    def onset(self) -> Observation:
+        return self.strong[0]
+
+    @property
+    def stands(self) -> bool:
+        return bool(self.strong) and not self.against
+
+
+def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
+    """What happened, as far as the evidence shows it."""
+    cases = {name: _case(name, each, evidence) for name, each in sorted(known.items())}
+    _give_way(cases)
+    for case in cases.values():
+        _rule_out(case, evidence)
+    standing = {name: case for name, case in cases.items() if case.stands}
+    _explain(standing)
+    roots = [each for each in standing.values() if each.known.role == CAUSE and not each.explained_by]
+    named = _without_rivals(roots, standing)
+    open_symptoms = [
+        each for each in standing.values() if not _reaches(each, named, standing) and each.known.role == SYMPTOM
+    ]
+    worst = min((_impact(each) for each in open_symptoms), default=len(IMPACTS))
+    for each in [each for each in named if _impact(each) > worst]:
+        named.remove(each)
+        each.because = "it does not explain the worst that happened"
+    named.sort(key=lambda each: (_impact(each), each.onset.order, each.id))
+    unread = [each for each in evidence.sources if each.problem is not None]
+    undecided = bool(open_symptoms) or len(named) < len(roots) or any(_suspected(each) for each in cases.values())
+    verdict = (
+        result.CAUSE if named
+        else result.INCONCLUSIVE if undecided or unread or not evidence.sources
+        else result.NO_FAULT
+    )  # fmt: skip
+    return Diagnosis(
+        verdict=verdict,
+        causes=tuple(_cause(each, standing) for each in named),
+        hypotheses=tuple(_hypothesis(each, evidence) for each in cases.values()),
+        missing=tuple(_missing(verdict, open_symptoms, cases.values(), evidence)),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- what speaks for it
+
+
+def _case(name: str, known: Knowledge, evidence: Evidence) -> _Case:
+    case = _Case(name, known)
+    for each in evidence.observations:
+        if each.kind not in _SHOWING:
+            continue
+        signs = [sign for sign in known.signs if sign.shows(each)]
+        if not signs:
+            continue
+        if all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes" and went_on(evidence, each):
+            case.passed.append(each)
+        elif any(not sign.weak for sign in signs):
+            case.strong.append(each)
+        else:
+            case.weak.append(each)
+    if known.narrow is not None and case.strong:
+        kept = known.narrow(evidence, case.strong)
+        case.strong = [each for each in case.strong if each in kept]
+    return case
+
+
+_SHOWING = {LINE, EVENT, METRIC, ALERT, LAST}
+
+
+def _give_way(cases: Mapping[str, _Case]) -> None:
+    """A general fault keeps only what no special one shows."""
+    levels: dict[int, int] = {}
+    for case in cases.values():
+        for each in (*case.strong, *case.passed):
+            levels[id(each)] = min(case.known.general, levels.get(id(each), case.known.general))
+    for case in cases.values():
+        case.strong = [each for each in case.strong if levels[id(each)] >= case.known.general]
+
+
+def _rule_out(case: _Case, evidence: Evidence) -> None:
+    if not case.known.refuted_by:
+        return
+    found = [
+        each for each in evidence.observations if any(sign.shows(each) for sign in case.known.refuted_by)
+    ]  # fmt: skip
+    last = case.strong[-1] if case.strong else None
+    case.against = [each for each in found if last is None or is_before(each, last) is not True]
+
+
+# --------------------------------------------------------------------------------------------- what follows from what
+
+
+def _explain(standing: Mapping[str, _Case]) -> None:
+    """Marks each fault with those that brought it about; never in circles."""
+    for case in standing.values():
+        for other in standing.values():
+            if other is not case and _brings(other, case) and case.id not in _ancestors(other, standing):
+                case.explained_by.append(other.id)
+
+
+def _brings(cause: _Case, effect: _Case) -> bool:
+    """Whether the one can have brought the other about: by its nature, and in time."""
+    if is_before(effect.onset, cause.onset) is True:
+        return False
+    if cause.id in effect.known.follows:
+        return True
+    if cause.known.impact != ENDED or cause.known.role != CAUSE:
+        return False
+    # Others may report a process that ended under its own number. An error of their own is a different matter.
+    elsewhere = cause.onset.process != effect.onset.process or not effect.onset.process
+    by_others = ANY_END in effect.known.follows and (effect.known.role == SYMPTOM or elsewhere)
+    return by_others or (elsewhere and effect.known.general > cause.known.general)
+
+
+def _ancestors(case: _Case, standing: Mapping[str, _Case]) -> set[str]:
+    found: set[str] = set()
+    left = list(case.explained_by)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += standing[name].explained_by
+    return found
+
+
+def _reaches(case: _Case, named: Sequence[_Case], standing: Mapping[str, _Case]) -> bool:
+    """Whether a named cause explains it."""
+    return bool(_ancestors(case, standing) & {each.id for each in named})
+
+
+def _without_rivals(roots: Sequence[_Case], standing: Mapping[str, _Case]) -> list[_Case]:
+    """Those that have more for them than the faults that look alike."""
+    named = []
+    for case in roots:
+        rivals = [standing[each] for each in case.known.rivals if each in standing and standing[each].strong]
+        equal = [
+            each
+            for each in rivals
+            if each.known.role == CAUSE
+            and _weight(each) >= _weight(case)
+            and not _apart(case.onset, each.onset)
+            and each.id not in case.explained_by
+            and case.id not in each.explained_by
+        ]
+        if equal:
+            case.because = f"as much speaks for {', '.join(each.id for each in equal)}"
+        else:
+            named.append(case)
+    return named
+
+
+def _apart(one: Observation, other: Observation) -> bool:
+    """Whether two signs cannot be about one event."""
+    return one.time is not None and other.time is not None and abs(one.time - other.time) > ONE_EVENT
+
+
+def _weight(case: _Case) -> int:
+    """How many different things speak for it."""
+    return 2 * len({(each.kind, each.name, each.text[:60]) for each in case.strong}) + bool(case.weak)
+
+
+def _impact(case: _Case) -> int:
+    return IMPACTS.index(case.known.impact)
+
+
+def _suspected(case: _Case) -> bool:
+    """Whether something speaks for it that other faults show as well, and nothing against it."""
+    return bool(case.weak) and not case.strong and not case.against and case.known.role == CAUSE
+
+
+# -------------------------------------------------------------------------------------------------------- what is said
+
+
+def _cause(case: _Case, standing: Mapping[str, _Case]) -> Cause:
+    followers = [each for each in standing.values() if case.id in _ancestors(each, standing)]
+    touched = [each.process for one in (case, *followers) for each in one.strong]
+    component = case.onset.process or case.onset.data.get("host") or case.onset.source
+    fix = case.known.fix
+    advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
+    return Cause(
+        id=case.id,
+        title=case.known.title,
+        component=component,
+        evidence=_quotes((*case.strong, *case.weak)),
+        fix=f"{fix} {advice}" if advice and advice not in fix else fix,
+        runbook=runbook_url(case.known.runbook),
+        onset=None if case.onset.time is None else timestamp(case.onset.time),
+        impact=case.known.impact,
+        victims=tuple(sorted({each for each in touched if each and each != component}, key=_by_number)),
+        consequences=tuple(each.id for each in followers),
+    )
+
+
+def _by_number(process: str) -> tuple[str, int, str]:
+    name, _, number = process.rpartition(" ")
+    return (name, int(number), "") if number.isdecimal() else (process, 0, number)
+
+
+def _hypothesis(case: _Case, evidence: Evidence) -> Hypothesis:
+    if case.against:
+        return Hypothesis(
+            id=case.id, status=result.REFUTED, evidence=_quotes(case.against), because="this rules it out"
+        )
+    if case.strong:
+        because = f"it follows from {', '.join(case.explained_by)}" if case.explained_by else case.because
+        return Hypothesis(
+            id=case.id, status=result.SUPPORTED, evidence=_quotes((*case.strong, *case.weak)), because=because
+        )
+    if case.weak:
+        because = "other faults show the same"
+        return Hypothesis(id=case.id, status=result.SUPPORTED, evidence=_quotes(case.weak), because=because)
+    if case.passed:
+        because = "the process continued after this"
+        return Hypothesis(id=case.id, status=result.REFUTED, evidence=_quotes(case.passed), because=because)
+    whole = [each for each in evidence.sources if each.kind in case.known.shown_by]
+    if whole and all(each.is_whole for each in whole):
+        said = ", ".join(each.name for each in whole[:MOST_EVIDENCE])
+        return Hypothesis(id=case.id, status=result.REFUTED, because=f"it would show in {said}, and does not")
+    return Hypothesis(id=case.id, status=result.NO_DATA)
+
+
+def _quotes(observations: Iterable[Observation]) -> tuple[Quote, ...]:
+    return tuple(
+        Quote(
+            source=each.source,
+            place=each.place,
+            time=None if each.time is None else timestamp(each.time),
+            process=each.process or None,
+            text=each.quoted,
+        )
+        for each in list(observations)[:MOST_EVIDENCE]
+    )
+
+
+def _missing(verdict: str, open_symptoms: Sequence[_Case], cases: Iterable[_Case], evidence: Evidence) -> Iterable[str]:
+    found = [f"{each.kind} {each.name}: {each.problem}" for each in evidence.sources if each.problem is not None]
+    found += [f"{each.kind} {each.name}: {note}" for each in evidence.sources for note in each.notes]
+    if not evidence.sources:
+        found.append("Give at least one source.")
+    if verdict == result.INCONCLUSIVE:
+        unnamed = [each for each in cases if each.because or _suspected(each)]
+        found += [each.known.collect for each in (*open_symptoms, *unnamed) if each.known.collect]
+    return dict.fromkeys(found)

@@ -1,0 +1,184 @@
+"""What a diagnosis knows: the signs of a fault, what it brings about, what rules it out, and what to do."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, LAST, LINE, METRIC, RAISED, Evidence, Observation
+
+ENDED, STUCK, WRONG, SLOW = "ended", "stuck", "wrong", "slow"
+IMPACTS = (ENDED, STUCK, WRONG, SLOW)
+"""What a fault does to the job, the worst first."""
+
+CAUSE, SYMPTOM = "cause", "symptom"
+"""A cause can be named. A symptom shows that something happened, but not what."""
+
+ANY_END = "*"
+"""In `follows`: whatever ends another process."""
+
+
+_QUOTING = re.compile(
+    r"\b(?:prompts?|completion|content|question|answer|generated(?:_text)?|(?:user|human|assistant|chat|system)"
+    r"(?: \w+)?)\b[\"']?\s*[:=]|\b(?:inputs?|outputs?|query|payload|body|title|response|request|sample|text|message)\b"
+    r"[\"']?\s*[:=]\s*[\"'`]",
+    re.IGNORECASE,
+)
+"""What comes behind it is what somebody wrote, not what happened."""
+_QUOTED_LINE = re.compile(r"\s*(?:[>#|*`-]{1,6}\s|```|//|\"|'|\S+::\S+\[)")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A text in a job's log, or in the message of an error that jaxobs recorded."""
+
+    pattern: str
+    """A regular expression."""
+    weak: bool = False
+    info: bool = False
+    """Whether it counts at the level of information, too. Otherwise a line that calls itself information is none."""
+    passes: bool = True
+    """Whether it does not count if the process made steps after it."""
+    code: str = ""
+    """A regular expression that the line of code must contain, from which it was raised; any if empty."""
+    unless: str = ""
+    """A regular expression: a text that contains it as well means something else."""
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is in the text, as something that happened and not as something quoted."""
+        if observation.kind not in (LINE, EVENT) or not observation.text:
+            return False
+        if observation.level in ("I", "D") and not self.info:
+            return False
+        expression = _compiled(self.pattern)
+        found = expression.search(observation.text)
+        if found is None or (self.unless and _compiled(self.unless).search(observation.text)):
+            return False
+        if self.code and not _compiled(self.code).search(observation.data.get("code", "")):
+            return False
+        return observation.kind == EVENT or not _is_quoted(observation.text, found.start())
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _is_quoted(text: str, start: int) -> bool:
+    """Whether a place in a line is inside what somebody else wrote: a prompt, a document, a request."""
+    before = text[:start]
+    return bool(_QUOTED_LINE.match(text) or before.count('"') % 2 or _QUOTING.search(before))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event of jaxobs: a regular expression that its name must match as a whole."""
+
+    name: str
+    weak: bool = False
+    passes: bool = False
+    about: str = ""
+    """A regular expression that its text has to contain."""
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is such an event."""
+        return (
+            observation.kind == EVENT
+            and _compiled(self.name).fullmatch(observation.name) is not None
+            and (not self.about or _compiled(self.about).search(observation.text) is not None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A sample beyond a bound. Of a counter: how much it grew where a history is known, else its value."""
+
+    name: str
+    over: float = 0.0
+    labels: tuple[tuple[str, str], ...] = ()
+    """Regular expressions that the labels' values have to match as a whole."""
+    weak: bool = False
+    passes: bool = False
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is such a sample, and beyond the bound."""
+        return (
+            observation.kind == METRIC
+            and observation.name == self.name
+            and observation.value is not None
+            and observation.value > self.over
+            and all(_compiled(value).fullmatch(observation.data.get(name, "")) for name, value in self.labels)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A firing alert. It is no weak sign if its expression measures the fault itself, and not what follows from it."""
+
+    name: str
+    weak: bool = True
+    passes: bool = False
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is that alert."""
+        return observation.kind == ALERT and observation.name == self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The last line of a traceback in a log: an exception, whatever its type."""
+
+    weak: bool = False
+    passes: bool = True
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is such a line."""
+        return observation.kind == LINE and observation.name == RAISED
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The last that a source says of a process."""
+
+    weak: bool = False
+    passes: bool = False
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is that."""
+        return observation.kind == LAST
+
+
+AnySign = Line | Event | Metric | Alert | Raised | Silence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """All about one fault."""
+
+    title: str
+    """One sentence without a full stop: what happened."""
+    signs: tuple[AnySign, ...]
+    impact: str
+    """One of `IMPACTS`."""
+    fix: str
+    runbook: str = ""
+    """The alert whose runbook fits; empty if none does."""
+    role: str = CAUSE
+    refuted_by: tuple[AnySign, ...] = ()
+    """Signs that rule it out, if they come after the last sign of it or stand beside it."""
+    follows: tuple[str, ...] = ()
+    """Faults that bring this one about; `ANY_END` for whatever ends another process."""
+    rivals: tuple[str, ...] = ()
+    """Faults that look alike. This one is named only if it has more for it than they have."""
+    general: int = 0
+    """It gives way to faults of a smaller number that the same observation shows."""
+    collect: str = ""
+    """What to collect where it is suspected and cannot be named."""
+    needs: tuple[str, ...] = ("log", "event-log")
+    """Kinds of sources that can show it."""
+    shown_by: tuple[str, ...] = ()
+    """Kinds of sources in which it cannot fail to show: one that was read whole and does not, refutes it."""
+    narrow: Callable[[Evidence, Sequence[Observation]], Sequence[Observation]] | None = field(default=None)
+    """Which of the signs remain in view of all evidence, where a text alone does not decide."""

@@ -1,0 +1,21 @@
+"""Another process holds the TPU."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="Another process holds the accelerator",
+    impact=ENDED,
+    signs=(
+        Line(
+            r"The TPU is already in use by (?:a )?process|libtpu\.so\b.{0,20} already in use", info=True, passes=False
+        ),
+        Line("libtpu_lockfile", info=True),
+        Line(r"Device or resource busy.{0,80}/dev/(?:accel|vfio)|/dev/(?:accel|vfio)\S* .{0,60}busy", info=True),
+    ),
+    fix=(
+        "End the process that the text names (`sudo lsof -w /dev/accel0` or `/dev/vfio/0`); if "
+        "none is left, remove /tmp/libtpu_lockfile."
+    ),
+)

@@ -1,0 +1,23 @@
+"""Entries of the persistent compilation cache are damaged."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import SLOW, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="Entries of the persistent cache are damaged, and are never repaired",
+    impact=SLOW,
+    signs=(
+        Line(
+            "Error reading persistent compilation cache entry.{0,200}(?:[Dd]ecompress|truncated|"
+            "incomplete|zstd|ZstdError|zlib|corrupt|CRC|[Dd]eserializ|unpickl|Invalid)",
+            passes=False,
+        ),
+        Line("Persistent compilation cache inconsistency", passes=False),
+    ),
+    fix=(
+        "Find and remove the damaged entries: `jaxobs cache verify DIR`. They come from writers "
+        "that were killed, or from a full disk."
+    ),
+    runbook="JaxPersistentCacheIneffective",
+)

@@ -1,0 +1,30 @@
+"""A checkpoint is incomplete, damaged or gone."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The checkpoint is incomplete, damaged or not there",
+    impact=ENDED,
+    signs=(
+        Line("Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}"),
+        Line("No structure could be identified for the checkpoint"),
+        Line(
+            "(?:[Cc]heckpoint|_METADATA|_CHECKPOINT_METADATA|commit_success).{0,200}(?:not found|"
+            "does not exist|is missing|incomplete|corrupt|No such file)"
+        ),
+        Line("FileNotFoundError: .{0,200}(?:ckpt|checkpoint)"),
+        Line("(?:ocdbt|tensorstore|checkpoint).{0,200}DATA_LOSS|DATA_LOSS.{0,200}(?:ocdbt|tensorstore|checkpoint)"),
+        Line(
+            "BadZipFile|UnpicklingError|InvalidHeaderDeserialization|HeaderTooLarge|"
+            "incomplete metadata, file not fully covered"
+        ),
+    ),
+    follows=("disk_full",),
+    fix=(
+        "Restore an earlier step; find out why the last save did not end: a full disk, a process "
+        "that was killed while it saved, a bucket that removes old objects."
+    ),
+    runbook="JaxCheckpointWorkAtRisk",
+)

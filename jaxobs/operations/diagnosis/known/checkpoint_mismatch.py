@@ -1,0 +1,28 @@
+"""A checkpoint does not fit the program that restores it."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The checkpoint does not fit the program: other structure, shapes or names",
+    impact=ENDED,
+    signs=(
+        Line(
+            "[Uu]ser-provided restore item and on-disk value metadata tree structures do not match|"
+            "[Tt]ree structures? do(?:es)? not match.{0,80}(?:checkpoint|restore)?"
+        ),
+        Line("Dict key mismatch; expected keys|Missing keys? in .{0,60}checkpoint"),
+        Line("Requested shape: .{0,80}(?:is not compatible with|does not match) the stored shape"),
+        Line(
+            "(?:restor|checkpoint).{0,160}(?:shape mismatch|[Ii]ncompatible shapes?|"
+            "structure mismatch|do(?:es)? not match)"
+        ),
+        Line("(?:Parameter|Param|Key|key) .{0,80}(?:not found|missing) in (?:the )?checkpoint"),
+    ),
+    fix=(
+        "Restore with the configuration that wrote it (layers, vocabulary, optimizer, scan over "
+        "layers), or convert it; a partial restore must be asked for."
+    ),
+    runbook="JaxCheckpointWorkAtRisk",
+)

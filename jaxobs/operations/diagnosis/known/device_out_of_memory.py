@@ -1,0 +1,44 @@
+"""The memory of a device ran out."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
+
+KNOWN = Knowledge(
+    title="A device ran out of memory",
+    impact=ENDED,
+    general=1,
+    signs=(
+        Line(
+            r"RESOURCE_EXHAUSTED:.{0,80}(?:[Oo]ut of memory|Ran out of memory|allocat|\bhbm\b|"
+            "compile permanent error|Attempting to)"
+        ),
+        Line(r"Out of memory (?:while trying to allocate|allocating) [\d.,]+"),
+        Line(r"E010[01]: ?Runtime\w*AllocationFailure|CompileTimeHbmOom"),
+        Line("Error loading program .{0,200}Attempting to reserve"),
+        Line("Error allocating device buffer"),
+        Line(r"Failed to allocate \d+ bytes for new constant"),
+        Line("CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY"),
+        Line("Failed to determine best cudnn convolution algorithm"),
+        Line(r"unlikely to have enough memory\. Requires [\d.]+"),
+        Line("Ran out of memory in memory space hbm|SparseCore Hbm usage .{0,80}exceeding available"),
+        Event("out_of_memory:(?:compile|load|run|allocate|unknown):.*"),
+        Metric("jax_out_of_memory_total"),
+        Alert("JaxOutOfMemory", weak=False),
+    ),
+    follows=("memory_leak", "recompilation", "accelerator_memory_taken"),
+    needs=(
+        "log",
+        "event-log",
+        "metrics-file",
+        "target",
+        "prometheus",
+    ),
+    shown_by=("event-log",),
+    fix=(
+        "Shard or rematerialize, donate what is not needed, or make the batch smaller; `jaxobs "
+        "report EVENTLOG` shows what held the memory."
+    ),
+    collect="An event log of the run: it records what held the memory.",
+    runbook="JaxOutOfMemory",
+)

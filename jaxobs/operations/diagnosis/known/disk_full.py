@@ -1,0 +1,23 @@
+"""A file system is full."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="A file system is full",
+    impact=ENDED,
+    signs=(
+        Line(r"\[Errno 28\]|\bENOSPC\b|No space left on device", unless="/dev/shm|nccl|NCCL"),
+        Line(r"Disk quota exceeded|\[Errno 122\]"),
+        Line(
+            "DiskPressure|low on resource: ephemeral-storage|ephemeral local storage usage exceeds",
+            info=True,
+            passes=False,
+        ),
+    ),
+    fix=(
+        "Free space (old checkpoints, traces, XLA dumps, the persistent cache) or use a larger "
+        "volume; then look at the newest checkpoint, which may be incomplete."
+    ),
+)

@@ -1,0 +1,49 @@
+"""The host, or the container, ran out of memory."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The host or the container ran out of memory",
+    impact=ENDED,
+    general=1,
+    signs=(
+        Line(r"(?:Memory cgroup o|O)ut of memory: Kill(?:ed)? process \d+", info=True, passes=False),
+        Line("oom-kill:constraint=", info=True, passes=False),
+        Line(r"\bOOMKilled\b", info=True, passes=False),
+        Line("oom_reaper: reaped process", info=True, passes=False),
+        Line(r"[Dd]etected \d+ oom[-_ ]kill event|oom_kill event", info=True, passes=False),
+        Line(
+            r"(?:low on resource: memory|MemoryPressure\b.{0,40}[Ee]vict|"
+            "[Ee]vict.{0,60}MemoryPressure)",
+            info=True,
+            passes=False,
+        ),
+        Line(r"killed due to the node running low on memory|ray\.exceptions\.OutOfMemoryError", passes=False),
+        Line(r"(?:^|[\s.])_?(?:Array)?MemoryError\b(?!:? was)"),
+        Line("std::bad_alloc"),
+        Line("Cannot allocate memory"),
+        Event(r"out_of_memory:\w+:host_limit.*"),
+        Event("finding:host_memory_leak", weak=True),
+        Line(
+            r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)?[:= ]*\(?137\b|^Killed$|"
+            r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
+            weak=True,
+            info=True,
+            passes=False,
+        ),
+        Alert("JaxHostMemoryGrowth"),
+    ),
+    rivals=("preemption",),
+    needs=("log", "event-log", "prometheus"),
+    fix=(
+        "Give the container more memory, or use less: fewer loader workers and prefetched "
+        "batches, no copies of the data set in each process, checkpoints restored by shard."
+    ),
+    collect=(
+        "The kernel's messages of the host (`dmesg -T | grep -i -E 'oom|killed process'`) and "
+        "the state of the pod (`kubectl describe pod`): reason and exit code."
+    ),
+    runbook="JaxHostMemoryGrowth",
+)

@@ -1,0 +1,19 @@
+"""jax and jaxlib are of versions that do not fit."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The versions of jax and jaxlib do not fit",
+    impact=ENDED,
+    signs=(
+        Line(r"jaxlib version \S+ is (?:newer|older) than"),
+        Line(r"jaxlib is version \S+, but this version of jax requires"),
+        Line(
+            r"cannot import name '\w+' from 'jaxlib|module 'jaxlib[\w.]*' has no attribute|"
+            r"No module named 'jaxlib\."
+        ),
+    ),
+    fix="Install both at once and pin both: `pip install -U jax jaxlib`.",
+)

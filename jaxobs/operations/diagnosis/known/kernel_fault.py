@@ -1,0 +1,27 @@
+"""A kernel did something invalid on the GPU."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="A kernel failed on the GPU: an illegal address or instruction",
+    impact=ENDED,
+    signs=(
+        Line(
+            "CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|MISALIGNED_ADDRESS|ILLEGAL_INSTRUCTION|"
+            "ASSERT|HARDWARE_STACK_ERROR|INVALID_PC)"
+        ),
+        Line("an illegal memory access was encountered|unspecified launch failure|misaligned address"),
+        Line(r"NVRM: Xid \([^)]*\): (?:13|31|43)\b", info=True, passes=False),
+        Line("STREAM_CAPTURE_INVALIDATED|CUDA_ERROR_STREAM_CAPTURE"),
+        Event("error:device_fault", weak=True),
+    ),
+    follows=("gpu_hardware",),
+    fix=(
+        "Suspect custom and Pallas kernels, then the compiler: rule out CUDA graphs with "
+        "XLA_FLAGS=--xla_gpu_enable_command_buffer= (empty), find the kernel with "
+        "compute-sanitizer, and try another jaxlib."
+    ),
+    runbook="JaxFunctionErrors",
+)

@@ -1,0 +1,34 @@
+"""A process got SIGKILL; the text does not say from whom."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="A process was killed with SIGKILL",
+    impact=ENDED,
+    role=SYMPTOM,
+    signs=(
+        Line(
+            r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)?[:= ]*\(?137\b|^Killed$|"
+            r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
+            info=True,
+            passes=False,
+        ),
+    ),
+    follows=(
+        ANY_END,
+        "host_out_of_memory",
+        "preemption",
+        "time_limit",
+        "disk_full",
+        "collective_stuck",
+        "process_stuck",
+    ),
+    fix="Find out who killed it.",
+    collect=(
+        "The kernel's messages of that host (`dmesg -T`), the state of the pod (`kubectl "
+        "describe pod`) or of the job (`sacct`): out of memory, preempted, or ended by somebody?"
+    ),
+    runbook="JaxFleetRestarts",
+)

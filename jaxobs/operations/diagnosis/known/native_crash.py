@@ -1,0 +1,54 @@
+"""A process crashed in native code."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="A process crashed in native code",
+    impact=ENDED,
+    role=SYMPTOM,
+    general=1,
+    signs=(
+        Line(
+            r"Segmentation fault|SIGSEGV|[Ss]ignal:? 11\b|exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|"
+            r"status)?[:= ]*\(?139\b",
+            passes=False,
+            info=True,
+        ),
+        Line("Fatal Python error: (?!Aborted)", passes=False),
+        Line("Check failed: ", passes=False),
+        Line(r"\*\*\* SIG(?:ABRT|SEGV|BUS|ILL|FPE) \(", passes=False),
+        Line("SIGILL|Illegal instruction", passes=False),
+        Line(
+            r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)?[:= ]*\(?13[45]\b|"
+            r"Aborted \(core dumped\)|SIGABRT|Fatal Python error: Aborted",
+            passes=False,
+            info=True,
+        ),
+    ),
+    follows=(
+        ANY_END,
+        "peer_lost",
+        "coordinator_unreachable",
+        "unknown_xla_flag",
+        "host_out_of_memory",
+        "device_out_of_memory",
+        "gpu_hardware",
+        "kernel_fault",
+        "cache_other_cpu",
+        "collective_stuck",
+        "cuda_library_mismatch",
+        "programs_diverge",
+        "tpu_halted",
+        "address_in_use",
+        "disk_full",
+        "nccl_failure",
+        "killed",
+    ),
+    fix="Run it with `python -X faulthandler` to see where.",
+    collect=(
+        "The lines above the crash, the stacks (`python -X faulthandler`), the core dump, and "
+        "the kernel's messages of that host."
+    ),
+)

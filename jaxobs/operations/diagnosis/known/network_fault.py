@@ -1,0 +1,36 @@
+"""The network between the hosts failed."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The network between the hosts failed",
+    impact=ENDED,
+    signs=(
+        Line(
+            r"NET/(?:IB|Socket|OFI|Plugin)\b.{0,200}(?:[Gg]ot completion.{0,80}(?:error|status)|"
+            "[Tt]imed? ?out|failed|vendor err|unreachable)"
+        ),
+        Line("(?:No route to host|Network is (?:unreachable|down)|Destination Host Unreachable)"),
+        Line(r"transport retry counter exceeded|IBV_WC_RETRY_EXC_ERR|ibv_\w+\(?\)? failed"),
+        Line(
+            r"(?:mlx\d\w*|ib\d+|eth\d+|ens\w+|bond\d+).{0,80}(?:[Ll]ink (?:is )?(?:[Dd]own|DOWN)|"
+            "carrier lost|port .{0,20}down)",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            "(?:errno 110|Connection timed out).{0,160}(?:NCCL|gloo|socket|coordinat)|(?:NCCL|gloo|"
+            r"socket|coordinat\w*).{0,200}(?:Connection timed out)"
+        ),
+        Line(r"observed errors are: \[Network\]"),
+    ),
+    follows=(ANY_END,),
+    fix=(
+        "Check the links of the hosts that are named (`ibstat`, switch counters, `dmesg`); a "
+        "host that is named in several pairs is the suspect."
+    ),
+    collect="NCCL_DEBUG=WARN output of all processes, link counters of their hosts.",
+    runbook="JaxDeviceLinkFault",
+)

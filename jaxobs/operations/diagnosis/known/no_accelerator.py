@@ -1,0 +1,38 @@
+"""The accelerator is not there, or its driver is not."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="JAX finds no accelerator: the device or its driver is missing",
+    impact=ENDED,
+    general=1,
+    signs=(
+        Line("no supported devices found for platform (?:CUDA|ROCM)", info=True),
+        Line("NOT_FOUND: No ba16c7433 device found"),
+        Line("Failed to initialize TPU system"),
+        Line(r"Unable to initialize backend '(?:cuda|gpu|tpu|rocm)'.{0,200}\(set JAX_PLATFORMS="),
+        Line(
+            "assert _default_backend is not None|Backend 'tpu' (?:failed|is not)|RuntimeError: No visible (?:GPU|TPU)",
+            passes=False,
+        ),
+        Line(
+            r"TPU initialization failed|open\(/dev/(?:accel|vfio)\S*\): .{0,60}(?:No such file|"
+            "Operation not permitted)"
+        ),
+    ),
+    follows=(
+        "accelerator_memory_taken",
+        "accelerator_in_use",
+        "cuda_library_mismatch",
+        "plugin_mismatch",
+        "gpu_hardware",
+    ),
+    fix=(
+        "Check the device and its driver on the host (`nvidia-smi`, `ls /dev/accel* /dev/vfio`), "
+        "and that the container gets them (--gpus, the device plugin's resource request)."
+    ),
+    collect="`jaxobs doctor` on that machine.",
+    runbook="JaxDeviceLost",
+)

@@ -1,0 +1,38 @@
+"""The machine was taken away, or its work moved."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The platform preempted the machine",
+    impact=ENDED,
+    signs=(
+        Line(
+            "[Pp]reempt(?:ion)? (?:notice|signal|warning|event)|(?:has been|was|being|"
+            r"is) preempted\b|\bPreempted\b",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            "DUE TO PREEMPTION|TerminationByKubelet|TaintManagerEviction|"
+            r"[Ss]pot (?:instance )?interruption|compute\.instances\.preempted",
+            info=True,
+            passes=False,
+        ),
+        Line("TERMINATE_ON_HOST_MAINTENANCE|host maintenance event|DisruptionTarget", info=True, passes=False),
+        Line("Preemption sync barrier failed", weak=True),
+        Line("SIGTERM caught at", weak=True, info=True, passes=False),
+        Event("exit:signal:SIGTERM", weak=True),
+    ),
+    rivals=("host_out_of_memory",),
+    fix=(
+        "Nothing is broken in the program: restart from the last checkpoint. Save when the "
+        "notice comes: check multihost_utils.reached_preemption_sync_point in each step."
+    ),
+    collect=(
+        "The events of the platform for that machine (`kubectl get events`, the cloud's audit "
+        "log, `sacct -j JOB`): was it preempted?"
+    ),
+    runbook="JaxFleetRestarts",
+)

@@ -1,0 +1,24 @@
+"""A process reports a problem that no other diagnosis is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import SLOW, Event, Knowledge
+
+
+def _by_itself(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """What follows from another finding is fixed with that one."""
+    return [each for each in signs if "caused_by" not in each.data]
+
+
+KNOWN = Knowledge(
+    title="A process reports a problem of its own",
+    impact=SLOW,
+    general=4,
+    signs=(Event(r"finding:(?!\w+_at_start|eager_initialization|no_persistent_cache|placeholder_data).*"),),
+    narrow=_by_itself,
+    needs=("event-log", "target"),
+    fix="Do what the finding says; `jaxobs explain` shows it with its figures.",
+)

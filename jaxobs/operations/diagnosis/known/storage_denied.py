@@ -1,0 +1,23 @@
+"""Storage refuses the job's credentials or rights."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="Storage refuses access: rights or credentials",
+    impact=ENDED,
+    signs=(
+        Line(r"PermissionError: \[Errno 13\]|\[Errno 30\]|Read-only file system"),
+        Line(
+            r"\b40[13]\b.{0,120}(?:Forbidden|Unauthorized|does not have storage|storage\.(?:objects|"
+            "googleapis))"
+        ),
+        Line(
+            "AccessDenied|PERMISSION_DENIED.{0,200}(?:storage|bucket|gs://|s3://)|(?:gs|"
+            "s3)://.{0,300}PERMISSION_DENIED|(?:[Cc]redentials|token).{0,60}(?:expired|"
+            "could not be (?:found|determined|refreshed))|DefaultCredentialsError"
+        ),
+    ),
+    fix=("Give the job's account the right to read and write there; check with one small file from the same pod."),
+)

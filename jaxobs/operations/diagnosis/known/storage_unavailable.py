@@ -1,0 +1,31 @@
+"""Storage does not answer, or slows its clients down."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="Storage failed: it does not answer, or refuses so many requests",
+    impact=ENDED,
+    signs=(
+        Line(r"rateLimitExceeded|\b\d{1,4} retry attempts failed"),
+        Line(
+            r"\b(?:429|500|502|503|504)\b.{0,120}(?:[Tt]oo [Mm]any [Rr]equests|"
+            "[Ss]ervice [Uu]navailable|rateLimitExceeded|[Ii]nternal [Ee]rror|[Bb]ad [Gg]ateway|"
+            "[Gg]ateway [Tt]ime-?out)"
+        ),
+        Line(
+            r"[Ss]tale file handle|\[Errno 116\]|\[Errno 5\]|Input/output error|"
+            r"Transport endpoint is not connected|\[Errno 107\]"
+        ),
+        Line(
+            r"(?:UNAVAILABLE|DEADLINE_EXCEEDED).{0,200}(?:storage\.googleapis|gs://|s3://|gcsfuse|"
+            r"GCS)|(?:gs://|s3://|GCS |storage\.googleapis).{0,200}(?:UNAVAILABLE|DEADLINE_EXCEEDED|"
+            r"[Tt]imed out)|nfs: server \S+ not responding"
+        ),
+    ),
+    fix=(
+        "Check the storage service and its quota; spread or retry the requests of many "
+        "processes, and put what all read at start on a local disk."
+    ),
+)

@@ -1,0 +1,22 @@
+"""A value was needed while the program was traced."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The program uses a traced value as if it were known, or keeps one",
+    impact=ENDED,
+    signs=(
+        Line(
+            "(?:Concretization|TracerArrayConversion|TracerBoolConversion|TracerIntegerConversion|"
+            "UnexpectedTracer|NonConcreteBooleanIndex)(?:Type)?Error"
+        ),
+        Event("error:tracer"),
+    ),
+    fix=(
+        "Use jax.lax.cond, switch or while_loop instead of Python's if and while, or mark the "
+        "argument static; return values instead of storing them from inside a jitted function."
+    ),
+    runbook="JaxFunctionErrors",
+)

@@ -1,0 +1,46 @@
+"""The last line of a log is an error that no diagnosis knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import END, LINE, Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowledge, Silence
+
+
+def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Errors that nothing knows, behind which a process says nothing more."""
+    known = {(each.source, each.place) for each in evidence.of_kind(LINE)}
+    ended = {(each.source, each.process) for each in evidence.of_kind(END)}
+    return [
+        each
+        for each in signs
+        if each.level in ("E", "F")
+        and (each.source, each.place) not in known
+        and (each.source, each.process) not in ended
+    ]
+
+
+KNOWN = Knowledge(
+    title="A log ends with an error that no diagnosis knows",
+    impact=ENDED,
+    role=SYMPTOM,
+    general=4,
+    signs=(Silence(),),
+    narrow=_last_words,
+    follows=(
+        ANY_END,
+        "killed",
+        "native_crash",
+        "peer_lost",
+        "collective_stuck",
+        "program_error",
+        "runtime_error",
+        "nccl_failure",
+        "other_failed",
+        "process_silent",
+    ),
+    fix="Read that line, and those above it.",
+    collect=("What the process did after its last line, which is an error: its exit code, and a log that goes on."),
+    runbook="JaxFunctionErrors",
+)

@@ -1,0 +1,33 @@
+"""The autotuner found that a kernel computes something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import WRONG, Knowledge, Line
+
+_NONFINITE = re.compile(r"\b(?:nan|inf)\b", re.IGNORECASE)
+
+
+def _with_a_result(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A candidate that fails is normally left out; only a result that is no number makes it the suspect."""
+    wrong = any(_NONFINITE.search(each.text) or each.name.startswith("nonfinite:") for each in evidence.observations)
+    return [each for each in signs if wrong or "do not match the reference" not in each.text]
+
+
+KNOWN = Knowledge(
+    title="A kernel computes other values than the reference",
+    impact=WRONG,
+    signs=(
+        Line(r"Results do not match the reference\. This is likely a bug/unexpected loss of precision", passes=False),
+        Line(r"ptxas before 11\.1 is known to miscompile|can lead to silent data corruption", passes=False),
+    ),
+    narrow=_with_a_result,
+    fix=(
+        "Update CUDA's ptxas and jaxlib; until then rule the kernel out "
+        "(XLA_FLAGS=--xla_gpu_autotune_level=0 or --xla_gpu_enable_triton_gemm=false), and check "
+        "the results of the run."
+    ),
+)

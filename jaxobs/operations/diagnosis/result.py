@@ -1,0 +1,74 @@
+"""What a diagnosis says, and its form as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxobs.facts.events import plain
+
+CAUSE, INCONCLUSIVE, NO_FAULT = "cause", "inconclusive", "no_fault"
+SUPPORTED, REFUTED, NO_DATA = "supported", "refuted", "no_data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """One piece of evidence. Its text comes from outside."""
+
+    source: str
+    place: int
+    """Line of a file, number of an event."""
+    time: str | None
+    process: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A fault that is named."""
+
+    id: str
+    title: str
+    component: str
+    """The process, host or instance where it began; the source that shows it if none of these is known."""
+    evidence: tuple[Quote, ...]
+    fix: str
+    runbook: str
+    """The address of a page."""
+    onset: str | None
+    """When its first sign appeared, RFC 3339; None if the sources have no clock."""
+    impact: str
+    """`ended`, `stuck`, `wrong` or `slow`."""
+    victims: tuple[str, ...] = ()
+    """Processes that failed because of it."""
+    consequences: tuple[str, ...] = ()
+    """Ids of the hypotheses that it explains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """One fault that was considered."""
+
+    id: str
+    status: str
+    """`supported`, `refuted` or `no_data`."""
+    evidence: tuple[Quote, ...] = ()
+    because: str = ""
+    """Why it is not named though something supports it, or what refutes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The result: the cause that started it first."""
+
+    verdict: str
+    """`cause`, `inconclusive` or `no_fault`."""
+    causes: tuple[Cause, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    missing: tuple[str, ...] = ()
+    """What to collect, and what could not be read."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What `jaxobs diagnose --json` prints."""
+        body: dict[str, Any] = plain(self)
+        return body

@@ -1,0 +1,52 @@
+"""Checks a machine before the job: one file for each check, found by the folder.
+
+A check reads a `Machine` and yields findings; none touches an accelerator. What must run a program to be known
+(`probes`, `deep`) runs it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+
+from jaxobs.base import discovery
+from jaxobs.operations.doctor import checks
+from jaxobs.operations.doctor.findings import SEVERITIES, Finding
+from jaxobs.operations.doctor.machine import Machine
+
+
+@functools.cache
+def known() -> tuple[ModuleType, ...]:
+    """The modules of all checks."""
+    return tuple(discovery.modules(checks.__name__))
+
+
+def examine(machine: Machine) -> Iterator[Finding]:
+    """What all checks say of a machine, in the order of their names.
+
+    A check that fails says so: that it could not look is no sign of health.
+    """
+    for check in known():
+        name = check.__name__.rpartition(".")[2]
+        try:
+            found = [each.of(name) for each in check.check(machine)]
+        except Exception as error:
+            found = [
+                Finding(
+                    severity="info", title=f"The check `{name}` failed", entity="jaxobs",
+                    evidence=f"{type(error).__name__}: {error}",
+                    fix="Please report this with the output of `jaxobs doctor --json`.",
+                ).of(name)
+            ]  # fmt: skip
+        yield from found
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Critical ones first; within one severity as they came."""
+    return sorted(findings, key=lambda each: -SEVERITIES.index(each.severity))
+
+
+def has_faults(findings: Iterable[Finding]) -> bool:
+    """Whether something must be fixed: a warning or worse."""
+    return any(SEVERITIES.index(each.severity) >= SEVERITIES.index("warning") for each in findings)

@@ -1,0 +1,73 @@
+"""The packages that bring an accelerator: whether they fit `jaxlib`, and whether there are two of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import Machine, release
+
+ABOUT = "Whether the plugins for CUDA, ROCm and TPU fit jaxlib, and whether two of them compete."
+
+PLUGINS = r"jax-(cuda\d+|rocm\d+|metal)-(plugin|pjrt)"
+
+
+def check(machine: Machine) -> Iterator[Finding]:
+    """A plugin is released with jaxlib, and works with its own release only."""
+    found = machine.versions(PLUGINS)
+    jaxlib = machine.version("jaxlib")
+    for name, version in found.items():
+        if jaxlib is None or release(version)[:3] == release(jaxlib)[:3]:
+            continue
+        toolkit = name.split("-")[1]
+        yield Finding(
+            severity="critical", title=f"{name} {version} does not fit jaxlib {jaxlib}", entity=name,
+            evidence=f"{name} {version}, jaxlib {jaxlib}",
+            why="JAX skips a plugin of another version, or crashes in it, and runs on the CPU.",
+            fix=f'pip install -U "jax[{toolkit}]=={machine.version("jax") or jaxlib}"',
+        )  # fmt: skip
+    yield from _halves(found)
+    yield from _generations(found)
+    yield from _libtpus(machine)
+    libtpu = machine.version("libtpu") or machine.version("libtpu-nightly")
+    every = dict(found) if libtpu is None else {**found, "libtpu": libtpu}
+    if every:
+        yield ok("Accelerator plugins are installed", ", ".join(f"{n} {v}" for n, v in every.items()))
+    else:
+        yield ok("No accelerator plugin is installed", f"jaxlib {jaxlib or 'is missing'} alone: JAX runs on the CPU")
+
+
+def _halves(found: dict[str, str]) -> Iterator[Finding]:
+    """A plugin has two packages."""
+    for name in found:
+        base, _, half = name.rpartition("-")
+        other = f"{base}-{'pjrt' if half == 'plugin' else 'plugin'}"
+        if base != "jax-metal" and other not in found:
+            yield Finding(
+                severity="critical", title=f"{name} is installed without {other}", entity=other,
+                evidence=f"installed: {', '.join(found)}", why="JAX cannot load the plugin, and runs on the CPU.",
+                fix=f'pip install "{other}=={found[name]}"',
+            )  # fmt: skip
+
+
+def _generations(found: dict[str, str]) -> Iterator[Finding]:
+    generations = sorted({name.split("-")[1] for name in found if name.startswith("jax-cuda")})
+    if len(generations) > 1:
+        old, new = generations[0], generations[-1]
+        yield Finding(
+            severity="critical", title=f"Plugins for {' and '.join(generations)} are both installed",
+            entity=f"jax-{old}-plugin", evidence=", ".join(f"{name} {version}" for name, version in found.items()),
+            why="Both register the platform `cuda`, and which one wins is chance.",
+            fix=f"pip uninstall -y jax-{old}-plugin jax-{old}-pjrt   # keeps {new}",
+        )  # fmt: skip
+
+
+def _libtpus(machine: Machine) -> Iterator[Finding]:
+    found = machine.versions(r"libtpu(-nightly)?")
+    if len(found) > 1:
+        yield Finding(
+            severity="critical", title="Two packages bring libtpu.so", entity="libtpu",
+            evidence=", ".join(f"{name} {version}" for name, version in found.items()),
+            why="Both install the module `libtpu`, and the last one installed wins: PJRT may refuse it.",
+            fix='pip uninstall -y libtpu libtpu-nightly && pip install -U "jax[tpu]"',
+        )  # fmt: skip

@@ -1,0 +1,162 @@
+"""The persistent compilation cache: whether there is one, and whether it can help the next start."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from jaxobs.compile_cache import checkup, directory
+from jaxobs.compile_cache.complaints import PROBLEM, Complaint, Setting
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import Machine
+from jaxobs.views.terminal.text import size
+
+ABOUT = "Whether the persistent compilation cache is set, usable, private and shared, and stores what it should."
+
+DEFAULT_SECONDS = 1.0
+LEAST_FREE = 2**30
+_REMOTE = ("gs://", "s3://", "hdfs://", "az://", "http://", "https://")
+
+
+def check(machine: Machine) -> Iterator[Finding]:
+    """By JAX's own settings as the environment sets them. Entries are read and never loaded."""
+    imported = machine.imported
+    if imported.trouble is not None:
+        yield Finding(
+            severity="info", title="The cache's settings are not known", evidence="`import jax` fails", entity="jax",
+            fix="Fix the import first",
+        )  # fmt: skip
+        return
+    place = machine.setting("jax_compilation_cache_dir")
+    if not place or machine.setting("jax_enable_compilation_cache") is False:
+        yield Finding(
+            severity="warning" if machine.nvidia_devices or machine.tpu_devices else "info",
+            title="There is no persistent compilation cache", entity="JAX_COMPILATION_CACHE_DIR",
+            evidence=f"jax_compilation_cache_dir={place!r}, "
+            f"jax_enable_compilation_cache={machine.setting('jax_enable_compilation_cache')}",
+            why="Every start compiles every program from scratch.",
+            fix=f"export JAX_COMPILATION_CACHE_DIR=$HOME/.cache/jax/{imported.jax}",
+        )  # fmt: skip
+        return
+    place = str(place)
+    yield from _thresholds(machine)
+    if place.startswith(_REMOTE):
+        yield from _bucket(place)
+        return
+    yield from _directory(machine, Path(place))
+
+
+def _thresholds(machine: Machine) -> Iterator[Finding]:
+    least = machine.setting("jax_persistent_cache_min_compile_time_secs")
+    if isinstance(least, int | float) and least > DEFAULT_SECONDS:
+        yield Finding(
+            severity="info", title=f"Programs that compile in less than {least:g} s are not stored",
+            entity="JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
+            evidence=f"jax_persistent_cache_min_compile_time_secs={least:g}",
+            why="Every start compiles them from scratch, and those near the limit now and then.",
+            fix="export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0",
+        )  # fmt: skip
+    limit = machine.setting("jax_compilation_cache_max_size")
+    if isinstance(limit, int) and limit != -1 and importlib.util.find_spec("filelock") is None:
+        yield Finding(
+            severity="critical", title="The cache's size is limited, but `filelock` is not installed",
+            entity="JAX_COMPILATION_CACHE_MAX_SIZE", evidence=f"jax_compilation_cache_max_size={limit}",
+            why="JAX warns once and runs without a cache.", fix="pip install filelock",
+        )  # fmt: skip
+    extra = machine.setting("jax_persistent_cache_enable_xla_caches")
+    if extra == "all":
+        yield Finding(
+            severity="warning", title="All of XLA's own caches are enabled",
+            entity="JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", evidence="jax_persistent_cache_enable_xla_caches='all'",
+            why="XLA's kernel cache conflicts with JAX's: the first operation raises (jax-ml/jax#28247).",
+            fix="unset JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES",
+        )  # fmt: skip
+    if machine.setting("jax_compilation_cache_check_contents"):
+        yield Finding(
+            severity="warning", title="JAX recompiles every hit to compare it", fix="unset the option",
+            entity="JAX_COMPILATION_CACHE_CHECK_CONTENTS", evidence="jax_compilation_cache_check_contents is on",
+            why="The cache saves nothing while it is on.",
+        )  # fmt: skip
+
+
+def _bucket(place: str) -> Iterator[Finding]:
+    if importlib.util.find_spec("etils") is None or importlib.util.find_spec("fsspec") is None:
+        yield Finding(
+            severity="critical", title="The cache is a bucket, but the packages that reach it are missing",
+            entity=place, evidence=f"jax_compilation_cache_dir={place!r}; `etils` or `fsspec` is not installed",
+            why="JAX warns once and runs without a cache.", fix='pip install "etils[epath]" fsspec gcsfs',
+        )  # fmt: skip
+    else:
+        yield ok("The cache is a bucket", "It was not asked; `jaxobs cache verify -- CMD` tries it", place)
+
+
+def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
+    if not path.is_absolute():
+        yield Finding(
+            severity="warning", title="The cache's directory is a relative path", entity=str(path),
+            evidence=f"jax_compilation_cache_dir={str(path)!r}", why="Each working directory has a cache of its own.",
+            fix=f"export JAX_COMPILATION_CACHE_DIR={machine.directory / path}",
+        )  # fmt: skip
+    path = machine.directory / path
+    if machine.is_distributed and _is_local(machine, path):
+        yield Finding(
+            severity="warning", title="The job has several processes, but the cache is on a local disk",
+            entity=str(path), evidence=f"{path} is on {_file_system(machine, path)}",
+            why="Process 0 alone writes: the processes of other hosts compile every program at every start.",
+            fix="Name a directory on a file system that all hosts share",
+        )  # fmt: skip
+    if not path.exists():
+        parent = next(each for each in path.parents if each.exists())
+        if not os.access(parent, os.W_OK):
+            yield Finding(
+                severity="critical", title="The cache's directory cannot be made", entity=str(path),
+                evidence=f"{parent} is not writable by uid {os.geteuid()}",
+                why="JAX warns once and runs without a cache.", fix=f"mkdir -p {path} && chown {os.geteuid()} {path}",
+            )  # fmt: skip
+        else:
+            yield ok("The cache begins empty", f"{path} does not exist yet, and can be made", str(path))
+        return
+    fault = checkup.unusable(path)
+    complaints = [fault] if fault is not None else _complaints(machine, path)
+    for each in complaints:
+        yield Finding(
+            severity="warning" if each.severity == PROBLEM else "info", title=f"Cache: {each.kind.replace('_', ' ')}",
+            entity=str(path), evidence=each.summary, why="The next start compiles what it could have loaded."
+            if each.severity == PROBLEM else "", fix=f"{each.advice}  See: jaxobs cache inspect {path}",
+        )  # fmt: skip
+    free = machine.free_bytes(path)
+    if free is not None and free[0] < LEAST_FREE:
+        yield Finding(
+            severity="warning", title="The cache's disk is nearly full", entity=str(path),
+            evidence=f"{size(free[0])} of {size(free[1])} are free",
+            why="A half-written entry is never replaced: its program is compiled at every start.",
+            fix=f"jaxobs cache inspect {path}   # what to delete",
+        )  # fmt: skip
+    if not any(each.severity == PROBLEM for each in complaints):
+        yield ok("The cache can be read and written", str(path), str(path))
+
+
+def _complaints(machine: Machine, path: Path) -> list[Complaint]:
+    contents = directory.scan(path, lambda done, of: None)
+    setting = Setting(given=str(path), writers={}, now=machine.now, environment=dict(machine.environment))
+    return [each for each in checkup.examine(contents, setting) if each.kind != "empty"]
+
+
+_NETWORK = ("nfs", "lustre", "ceph", "fuse", "gpfs", "beegfs", "glusterfs", "cifs", "9p", "wekafs", "afs", "smb")
+
+
+def _is_local(machine: Machine, path: Path) -> bool:
+    kind = _file_system(machine, path)
+    return kind != "?" and not any(kind.startswith(each) for each in _NETWORK)
+
+
+def _file_system(machine: Machine, path: Path) -> str:
+    """The type of the file system of a path; `?` where it is not known."""
+    best, kind = "", "?"
+    for line in (machine.read("/proc/mounts") or "").splitlines():
+        fields = line.split()
+        if len(fields) > 2 and len(fields[1]) > len(best) and path.is_relative_to(fields[1]):
+            best, kind = fields[1], fields[2]
+    return kind

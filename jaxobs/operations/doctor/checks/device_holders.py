@@ -1,0 +1,37 @@
+"""Accelerators that another process holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import Machine
+
+ABOUT = "Whether another process has an accelerator open, and which; and a lock file that nobody holds."
+
+LOCK_FILE = "libtpu_lockfile"
+
+
+def check(machine: Machine) -> Iterator[Finding]:
+    """By the open files of all processes that this user may look at."""
+    holders = machine.holders
+    for each in holders:
+        tpu = each.device in machine.tpu_devices
+        yield Finding(
+            severity="critical" if tpu else "warning",
+            title=f"Process {each.pid} has {each.device} open", entity=each.device,
+            evidence=f"pid {each.pid}: {each.command}",
+            why="One process alone can use a TPU: JAX fails, or runs on the CPU." if tpu else
+            "Both preallocate memory: the second one runs out of memory, or does not start.",
+            fix=f"kill {each.pid}   # if nobody needs it",
+        )  # fmt: skip
+    lock = machine.temporary / LOCK_FILE
+    if machine.tpu_devices and lock.exists() and not holders:
+        yield Finding(
+            severity="critical", title="A lock file of libtpu is left over", entity=str(lock),
+            evidence=f"{lock} exists, and no process that this user may see has a TPU open",
+            why="libtpu believes that another process holds the TPU, and JAX runs on the CPU.", fix=f"rm {lock}",
+        )  # fmt: skip
+    devices = [*machine.nvidia_devices, *machine.tpu_devices]
+    if not holders:
+        yield ok("No other process holds an accelerator", f"{len(devices)} device files, all processes of this user")

@@ -1,0 +1,106 @@
+"""The variables of a job of several processes: whether they agree, and whether process 0 can be reached."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import Machine
+
+ABOUT = "Whether the settings of a job of several processes are complete and agree, and its coordinator has an address."
+
+COORDINATOR, COUNT, INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+MEGASCALE = ("MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID")
+
+
+def check(machine: Machine) -> Iterator[Finding]:
+    """By the environment and the resolver; nothing connects."""
+    environment = machine.environment
+    given = {name: environment[name] for name in (COORDINATOR, COUNT, INDEX) if environment.get(name)}
+    found = False
+    for each in _problems(machine, given):
+        found = True
+        yield each
+    slices = [name for name in MEGASCALE if environment.get(name)]
+    if slices and len(slices) < len(MEGASCALE):
+        found = True
+        missing = [name for name in MEGASCALE if name not in slices]
+        yield Finding(
+            severity="warning", title="The variables of a multislice job are incomplete", entity=missing[0],
+            evidence=f"set: {', '.join(slices)}; missing: {', '.join(missing)}",
+            why="Left over from another job, they make TPU initialisation wait for slices that are not there.",
+            fix=f"unset {' '.join(slices)}   # or set all of them",
+        )  # fmt: skip
+    if not found:
+        said = ", ".join(f"{name}={value}" for name, value in given.items())
+        yield ok("The settings of the job agree" if given else "No distributed settings", said or "none set")
+
+
+def _problems(machine: Machine, given: dict[str, str]) -> Iterator[Finding]:
+    numbers: dict[str, int] = {}
+    for name in (COUNT, INDEX):
+        if name in given:
+            try:
+                numbers[name] = int(given[name])
+            except ValueError:
+                yield Finding(
+                    severity="critical", title=f"{name} is not a number", entity=name, evidence=f"{name}={given[name]}",
+                    why="jax.distributed.initialize() fails.", fix=f"export {name}=0",
+                )  # fmt: skip
+                return
+    count, index = numbers.get(COUNT), numbers.get(INDEX)
+    if count is not None and index is not None and not 0 <= index < count:
+        yield Finding(
+            severity="critical", title=f"There is no process {index} in a job of {count}", entity=INDEX,
+            evidence=f"{INDEX}={index}, {COUNT}={count}", why="The others wait for it until their time is up.",
+            fix=f"Give the processes the numbers 0 to {count - 1}",
+        )  # fmt: skip
+    if COUNT in given and (count or 0) > 1 and COORDINATOR not in given:
+        yield Finding(
+            severity="warning", title="A job of several processes has no coordinator", entity=COORDINATOR,
+            evidence=f"{COUNT}={count}; {COORDINATOR} is not set",
+            why="Unless the program or the cluster names it, jax.distributed.initialize() fails.",
+            fix=f"export {COORDINATOR}=<host of process 0>:1234",
+        )  # fmt: skip
+    if COORDINATOR in given:
+        yield from _coordinator(machine, given[COORDINATOR], count, index)
+
+
+def _coordinator(machine: Machine, address: str, count: int | None, index: int | None) -> Iterator[Finding]:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        yield Finding(
+            severity="critical", title="The coordinator's address has no port", entity=COORDINATOR,
+            evidence=f"{COORDINATOR}={address}", why="jax.distributed.initialize() fails.",
+            fix=f"export {COORDINATOR}={address.rstrip(':')}:1234",
+        )  # fmt: skip
+        return
+    try:
+        addresses = {str(each[4][0]) for each in socket.getaddrinfo(host.strip("[]"), int(port))}
+    except OSError as error:
+        yield Finding(
+            severity="critical", title=f"The coordinator `{host}` has no address", entity=COORDINATOR,
+            evidence=f"{COORDINATOR}={address}: {error}", why="All processes wait for it, and give up after 5 minutes.",
+            fix=f"getent hosts {host}",
+        )  # fmt: skip
+        return
+    loopback = all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in addresses)
+    several = any(
+        machine.environment.get(name) not in (None, "", "1") for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+    )
+    if loopback and several:
+        yield Finding(
+            severity="critical", title="The coordinator is this host's loopback, but the job has several hosts",
+            entity=COORDINATOR, evidence=f"{COORDINATOR}={address}", why="Each host waits for a process 0 of its own.",
+            fix=f"export {COORDINATOR}=$(scontrol show hostnames | head -1):{port}",
+        )  # fmt: skip
+    if index == 0 and loopback:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", int(port))) == 0:
+                yield Finding(
+                    severity="critical", title=f"Port {port} of the coordinator is taken", entity=COORDINATOR,
+                    evidence=f"Something listens on 127.0.0.1:{port}", why="Process 0 cannot start its service.",
+                    fix=f"ss -ltnp 'sport = :{port}'",
+                )  # fmt: skip

@@ -1,0 +1,65 @@
+"""`jax` and `jaxlib`: whether they fit, and whether those that are installed are those that a program imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import Machine
+
+ABOUT = "Whether jax and jaxlib fit each other, and are the ones that a program imports."
+
+
+def check(machine: Machine) -> Iterator[Finding]:
+    """By what is installed, and by an import in a process of its own."""
+    jax, jaxlib = machine.version("jax"), machine.version("jaxlib")
+    if jax is None or jaxlib is None:
+        missing = "jax" if jax is None else "jaxlib"
+        yield Finding(
+            severity="critical", title=f"{missing} is not installed", entity=missing,
+            evidence=f"jax {jax or 'is missing'}, jaxlib {jaxlib or 'is missing'}",
+            why="No JAX program can start.", fix="pip install -U jax",
+        )  # fmt: skip
+        return
+    yield from _duplicates(machine)
+    imported = machine.imported
+    if imported.trouble is not None:
+        last = imported.trouble.splitlines()[-1] if imported.trouble else ""
+        yield Finding(
+            severity="critical", title="`import jax` fails", entity="jax", evidence=last,
+            why="No JAX program can start.", fix=f'pip install -U "jax=={jax}" "jaxlib=={jax}"',
+        )  # fmt: skip
+        return
+    if (imported.jax, imported.jaxlib) != (jax, jaxlib):
+        yield Finding(
+            severity="warning", title="A program imports another JAX than the one that is installed", entity="jax",
+            evidence=f"installed: jax {jax}, jaxlib {jaxlib}; imported: jax {imported.jax}, jaxlib {imported.jaxlib} "
+            f"from {imported.file}",
+            why="What pip says and what runs are two things: an upgrade has no effect.",
+            fix='Look for another copy: python -c "import jax, sys; print(jax.__file__, sys.path)"',
+        )  # fmt: skip
+    elif not _is_package(imported.file, machine):
+        yield Finding(
+            severity="warning", title="`import jax` finds a file of this directory", entity=imported.file,
+            evidence=f"jax comes from {imported.file}", why="It hides the installed package.",
+            fix=f"Rename {imported.file}, or start the job in another directory",
+        )  # fmt: skip
+    else:
+        yield ok(f"jax {jax} and jaxlib {jaxlib} fit", f"imported from {imported.file}", "jax")
+
+
+def _duplicates(machine: Machine) -> Iterator[Finding]:
+    for name in ("jax", "jaxlib"):
+        copies = {each.place: each.version for each in machine.packages if each.name == name}
+        if len(set(copies.values())) > 1:
+            places = ", ".join(f"{version} in {place}" for place, version in copies.items())
+            yield Finding(
+                severity="warning", title=f"{name} is installed {len(copies)} times", entity=name, evidence=places,
+                why="Which one is imported depends on the order of sys.path.", fix=f"pip uninstall {name}, until none "
+                "is left; then install it once",
+            )  # fmt: skip
+
+
+def _is_package(file: str, machine: Machine) -> bool:
+    return Path(file).resolve().parent.parent != machine.directory.resolve()

@@ -1,0 +1,71 @@
+"""Versions that are known to compute wrong numbers or to break, with who says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import Machine, release
+
+ABOUT = "Whether a version is installed that is known to compute wrong numbers or to break."
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """Versions of one package."""
+
+    package: str
+    """A regular expression for its whole name."""
+    since: tuple[int, ...]
+    before: tuple[int, ...]
+    where: Callable[[Machine], bool]
+    severity: str
+    why: str
+    fix: str
+    source: str
+
+
+def _compute_capability(*majors: int) -> Callable[[Machine], bool]:
+    """Whether a GPU of one of these generations is here; by its model, for the driver's library need not be there."""
+    models = {9: ("H100", "H200", "GH200", "H800"), 10: ("B100", "B200", "GB200", "B300", "GB300"), 11: ("Thor",)}
+    wanted = tuple(name for major in majors for name in models[major])
+
+    def here(machine: Machine) -> bool:
+        gpus = machine.gpus
+        return not isinstance(gpus, str) and any(name in (each.model or "") for each in gpus for name in wanted)
+
+    return here
+
+
+KNOWN = (
+    Bad(
+        r"nvidia-cublas(-cu12|-cu13)?", (12, 8), (13, 2), _compute_capability(10, 11), "critical",
+        "Kernels that run at the same time free tensor memory several times: silent data corruption.",
+        'pip install -U "nvidia-cublas>=13.2"', "the version table in jax_plugins/cuda/__init__.py of JAX",
+    ),
+    Bad(
+        r"nvidia-cuda-nvcc(-cu12|-cu13)?", (12,), (12, 6, 3), _compute_capability(9), "warning",
+        "This ptxas miscompiles some of XLA's kernels on Hopper.", 'pip install -U "nvidia-cuda-nvcc-cu12>=12.6.85"',
+        "openxla/xla#19927",
+    ),
+    Bad(
+        r"nvidia-cuda-nvcc(-cu11)?", (0,), (11, 1), lambda machine: bool(machine.nvidia_devices), "critical",
+        "This ptxas is known to miscompile XLA code.", 'pip install -U "jax[cuda12]"', "jax-ml/jax#10083",
+    ),
+)  # fmt: skip
+
+
+def check(machine: Machine) -> Iterator[Finding]:
+    """By a table; an entry counts only on the hardware that it is about."""
+    found = False
+    for bad in KNOWN:
+        for name, version in machine.versions(bad.package).items():
+            if bad.since <= release(version) < bad.before and bad.where(machine):
+                found = True
+                yield Finding(
+                    severity=bad.severity, title=f"{name} {version} is known to be bad here", entity=name,
+                    evidence=f"{name} {version}; see {bad.source}", why=bad.why, fix=bad.fix,
+                )  # fmt: skip
+    if not found:
+        yield ok("No version that is known to be bad", f"{len(KNOWN)} entries compared")

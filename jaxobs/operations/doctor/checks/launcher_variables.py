@@ -1,0 +1,88 @@
+"""Variables that do nothing, do harm, or were meant to be another."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from jaxobs.base import config
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import Machine
+
+ABOUT = (
+    "Whether variables of JAX, XLA and jaxobs are ones that are read: removed, outdated and misspelt ones are named."
+)
+
+DEAD = {
+    "JAX_USE_PJRT_C_API_ON_TPU": "It was removed: PJRT is the only way since JAX 0.4.",
+    "ENABLE_PJRT_COMPATIBILITY": "It makes PJRT accept a plugin of another version: what it hid then shows as a crash.",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": "It is outdated: newer versions of JAX read XLA_CLIENT_MEM_FRACTION.",
+}
+INSTEAD = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "XLA_CLIENT_MEM_FRACTION"}
+READ_ELSEWHERE = frozenset({
+    "JAX_PLATFORM_NAME", "JAX_PLATFORMS", "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_PROCESS_ID",
+    "JAX_NUM_PROCESSES", "JAX_LOCAL_PROCESS_ID", "JAX_LOCAL_DEVICE_IDS", "JAX_NUM_GENERATED_CASES", "JAX_PORT",
+})  # fmt: skip
+"""By JAX without a setting of that name, or by what starts it."""
+CLOSE = 0.85
+
+
+def check(machine: Machine) -> Iterator[Finding]:
+    """By their names. What JAX reads is asked of JAX itself."""
+    environment, found = machine.environment, False
+    for name, why in DEAD.items():
+        if name not in environment:
+            continue
+        found, instead = True, INSTEAD.get(name)
+        fix = f"unset {name}" + ("" if instead is None else f"; export {instead}={environment[name]}")
+        if instead is not None and instead in environment:
+            fix = f"unset {name}"
+        yield Finding(
+            severity="info" if instead else "warning", title=f"{name} is set", entity=name, why=why, fix=fix,
+            evidence=f"{name}={environment[name]}",
+        )  # fmt: skip
+    library = environment.get("TPU_LIBRARY_PATH")
+    if library and not machine.path(library).exists():
+        found = True
+        yield Finding(
+            severity="warning", title="TPU_LIBRARY_PATH names a file that does not exist", entity="TPU_LIBRARY_PATH",
+            evidence=f"TPU_LIBRARY_PATH={library}", why="JAX falls back to the libtpu that is installed.",
+            fix="unset TPU_LIBRARY_PATH",
+        )  # fmt: skip
+    for name, meant in _misspelt(machine):
+        found = True
+        yield Finding(
+            severity="warning", title=f"No setting of JAX is called {name}", entity=name,
+            evidence=f"{name}={environment[name]}", why="It has no effect.", fix=f"export {meant}={environment[name]}"
+            f"; unset {name}",
+        )  # fmt: skip
+    for sentence in config.unknown_variables(environment):
+        found = True
+        yield Finding(
+            severity="warning", title="A variable of jaxobs is unknown", entity="jaxobs", evidence=sentence,
+            why="It has no effect.", fix="`jaxobs run --help` lists the settings",
+        )  # fmt: skip
+    home = environment.get("XDG_CACHE_HOME") or environment.get("HOME")
+    if home and not Path(home).is_absolute():
+        found = True
+        yield Finding(
+            severity="info", title="HOME is a relative path", entity="HOME", evidence=f"HOME={home}",
+            why="Caches land in a different place for each working directory.", fix="export HOME=/path/of/it",
+        )  # fmt: skip
+    if not found:
+        yield ok("Variables of JAX, XLA and jaxobs are known", f"{len(_of_jax(machine))} begin with JAX_")
+
+
+def _of_jax(machine: Machine) -> list[str]:
+    return sorted(name for name in machine.environment if name.startswith("JAX_"))
+
+
+def _misspelt(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Variables that JAX does not read and that are close to one that it does: others may be the program's own."""
+    settings = {name.upper() for name in machine.imported.settings}
+    for name in _of_jax(machine) if settings else ():
+        if name not in settings and name not in READ_ELSEWHERE and name not in DEAD:
+            close = difflib.get_close_matches(name, settings | READ_ELSEWHERE, n=1, cutoff=CLOSE)
+            if close:
+                yield name, close[0]

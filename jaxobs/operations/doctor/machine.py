@@ -1,0 +1,245 @@
+"""What the checks read: environment, packages, files below a root, limits, and what probes found. Read when asked for.
+
+Each fact is an attribute that a test may set, so that a check can be tried with machines that are not here.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jaxobs.base.errors import MissingExtraError
+from jaxobs.drivers import nvml
+from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.operations.doctor import probes
+from jaxobs.operations.doctor.probes import Imported, Parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One installed distribution."""
+
+    name: str
+    """Normalised as PyPI does: lower case, hyphens."""
+    version: str
+    place: str
+    """The directory that it was found in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that has a device file open."""
+
+    pid: int
+    command: str
+    device: str
+
+
+class Machine:
+    """This machine, as the job would find it: its environment, its Python, its files."""
+
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, root: Path = Path("/"), directory: Path | None = None
+    ) -> None:
+        self.environment = os.environ if environment is None else environment
+        self.root = root
+        self.directory = Path.cwd() if directory is None else directory
+        self.now = time.time()
+        self.python = sys.version_info[:3]
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def path(self, name: str) -> Path:
+        """A file of the machine by its absolute name."""
+        return self.root / name.lstrip("/")
+
+    def read(self, name: str) -> str | None:
+        """The text of a small file; None if it cannot be read."""
+        try:
+            return self.path(name).read_text(errors="replace").strip()
+        except OSError:
+            return None
+
+    def names(self, folder: str, pattern: str) -> list[str]:
+        """Absolute names of what lies in a folder and fits a regular expression."""
+        try:
+            found = sorted(os.listdir(self.path(folder)))
+        except OSError:
+            return []
+        return [f"{folder.rstrip('/')}/{name}" for name in found if re.fullmatch(pattern, name)]
+
+    @cached_property
+    def temporary(self) -> Path:
+        """The directory of temporary files."""
+        return Path(self.environment.get("TMPDIR") or tempfile.gettempdir())
+
+    # --------------------------------------------------------------------------------------------- packages
+
+    @cached_property
+    def packages(self) -> tuple[Package, ...]:
+        """All that are installed, the ones that win first."""
+        found = []
+        for each in importlib.metadata.distributions():
+            name = each.metadata["Name"]
+            if name:
+                place = str(Path(str(each.locate_file(""))).resolve())
+                found.append(Package(normal(name), each.version, place))
+        return tuple(found)
+
+    def versions(self, pattern: str) -> dict[str, str]:
+        """Versions by name of those whose whole name fits a regular expression."""
+        found: dict[str, str] = {}
+        for each in self.packages:
+            if re.fullmatch(pattern, each.name):
+                found.setdefault(each.name, each.version)
+        return found
+
+    def version(self, name: str) -> str | None:
+        """Of one package; None if it is not installed."""
+        return self.versions(re.escape(name)).get(name)
+
+    # -------------------------------------------------------------------------------------------- variables
+
+    def number(self, name: str) -> float | None:
+        """A variable as a number; None if it is unset.
+
+        Raises:
+          ValueError: it is none.
+        """
+        text = self.environment.get(name)
+        return None if text is None or not text.strip() else float(text)
+
+    @property
+    def flags(self) -> list[str]:
+        """The flags in `XLA_FLAGS`, or in the file that it names."""
+        text = self.environment.get("XLA_FLAGS", "").strip()
+        if text and not text.startswith("-"):
+            text = self.read(text) or ""
+        return text.split()
+
+    @property
+    def platforms(self) -> list[str]:
+        """The platforms that `JAX_PLATFORMS` names; empty if it is unset."""
+        return [each for each in self.environment.get("JAX_PLATFORMS", "").replace(" ", "").lower().split(",") if each]
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the environment says that the job has several processes."""
+        names = (
+            "JAX_COORDINATOR_ADDRESS",
+            "JAX_NUM_PROCESSES",
+            "OMPI_COMM_WORLD_SIZE",
+            "SLURM_NTASKS",
+            "TPU_WORKER_ID",
+        )
+        found = {name: self.environment[name] for name in names if self.environment.get(name)}
+        return bool(found) and set(found.values()) != {"1"}
+
+    # ------------------------------------------------------------------------------------------ accelerators
+
+    @cached_property
+    def nvidia_devices(self) -> list[str]:
+        """Device files of NVIDIA GPUs."""
+        return self.names("/dev", r"nvidia\d+")
+
+    @cached_property
+    def tpu_devices(self) -> list[str]:
+        """Device files of TPUs: `/dev/accel*`, or `/dev/vfio/*` on a machine with a chip of Google's on its PCI bus."""
+        accelerators = self.names("/dev", r"accel\d+")
+        return accelerators or (self.names("/dev/vfio", r"\d+") if self._has_google_chip() else [])
+
+    def _has_google_chip(self) -> bool:
+        vendors = (self.read(f"{name}/vendor") for name in self.names("/sys/bus/pci/devices", r".*"))
+        return "0x1ae0" in vendors
+
+    @cached_property
+    def gpus(self) -> list[AcceleratorState] | str:
+        """What the driver says of each GPU; or why it was not asked."""
+        if not self.nvidia_devices:
+            return "there is no /dev/nvidia0"
+        try:
+            return [each.read() for each in nvml.open_devices()]
+        except (MissingExtraError, nvml.Unavailable) as error:
+            return str(error)
+
+    @cached_property
+    def holders(self) -> list[Holder]:
+        """Other processes that have a device file of an accelerator open, as far as this user may see."""
+        devices, found = {*self.nvidia_devices, *self.tpu_devices}, []
+        for folder in self.names("/proc", r"\d+") if devices else []:
+            pid = int(folder.rpartition("/")[2])
+            opened = {self._target(each) for each in self.names(f"{folder}/fd", r"\d+")} & devices
+            if opened and pid != os.getpid():
+                command = (self.read(f"{folder}/cmdline") or "?").replace("\0", " ").strip()
+                found += [Holder(pid, command[:120], each) for each in sorted(opened)]
+        return found
+
+    def _target(self, name: str) -> str:
+        try:
+            return str(os.readlink(self.path(name)))
+        except OSError:
+            return ""
+
+    # --------------------------------------------------------------------------------------------- resources
+
+    @cached_property
+    def open_files(self) -> tuple[int, int]:
+        """Soft and hard limit of open files; -1 for none."""
+        return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    @cached_property
+    def cpus(self) -> int:
+        """CPUs that this process may run on."""
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def free_bytes(self, path: Path) -> tuple[int, int] | None:
+        """Free bytes and size of the file system of a path, or of the first of its parents that is there."""
+        for each in (path, *path.parents):
+            try:
+                found = os.statvfs(each)
+            except OSError:
+                continue
+            return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+        return None
+
+    # ------------------------------------------------------------------------------------------------ probes
+
+    @cached_property
+    def imported(self) -> Imported:
+        """What `import jax` finds here, in a process of its own. No backend is initialised."""
+        return probes.import_jax(self.environment, self.directory)
+
+    @cached_property
+    def parsed(self) -> Parsed:
+        """Whether XLA takes its flags, by a CPU client in a process of its own."""
+        return probes.parse_flags(self.environment, self.directory)
+
+    def setting(self, name: str) -> Any:
+        """The value of one of JAX's settings at its start; None if JAX cannot be imported or has none of that name."""
+        return self.imported.settings.get(name)
+
+
+def normal(name: str) -> str:
+    """A package's name as PyPI normalises it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The numbers of a version, to compare: `0.10.2.dev1+x` is (0, 10, 2)."""
+    matched = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    return tuple(int(each) for each in matched[1].split(".")) if matched else ()
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """A few names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

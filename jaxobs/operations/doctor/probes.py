@@ -1,0 +1,97 @@
+"""Programs that a check runs in a process of its own, because the answer may be that the process dies."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60.0
+"""How long a probe may take: `import jax` from a cold network disk."""
+MOST_TEXT = 2000
+_MARK = "jaxobs-doctor:"
+
+_IMPORT = f"""
+import json, sys
+import jax, jaxlib
+
+values = {{}}
+for name, value in jax.config.values.items():
+    values[name] = value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+print("{_MARK}" + json.dumps({{
+    "jax": jax.__version__, "jaxlib": jaxlib.__version__, "file": jax.__file__, "settings": values,
+    "minimum_jaxlib": getattr(jax.version, "_minimum_jaxlib_version", None),
+}}))
+"""
+_FLAGS = f"""
+import jax
+jax.devices()
+print("{_MARK}{{}}")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What `import jax` found."""
+
+    jax: str | None = None
+    jaxlib: str | None = None
+    file: str = ""
+    minimum_jaxlib: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of `jax.config`, as the environment sets them."""
+    trouble: str | None = None
+    """The error's text, if it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Whether a client could be made with these flags."""
+
+    trouble: str | None = None
+    unknown: tuple[str, ...] = ()
+    """The flags that XLA refuses."""
+
+
+def import_jax(environment: Mapping[str, str], directory: Path) -> Imported:
+    """Imports JAX as the job would, and reads its settings."""
+    answer, trouble = _run(_IMPORT, environment, directory)
+    return Imported(trouble=trouble) if answer is None else Imported(**answer)
+
+
+def parse_flags(environment: Mapping[str, str], directory: Path) -> Parsed:
+    """Has XLA read `XLA_FLAGS`, on the CPU: it aborts the process where it knows one of them not."""
+    answer, trouble = _run(_FLAGS, {**environment, "JAX_PLATFORMS": "cpu"}, directory)
+    if answer is not None:
+        return Parsed()
+    unknown = re.search(r"Unknown flags? in XLA_FLAGS: (.*)", trouble or "")
+    return Parsed(trouble=trouble, unknown=tuple(unknown[1].split()) if unknown else ())
+
+
+def _run(program: str, environment: Mapping[str, str], directory: Path) -> tuple[dict[str, Any] | None, str | None]:
+    """What a program prints behind the mark; or why it printed nothing."""
+    # Without jaxobs in the process: a variable of ours may be what is wrong.
+    variables = {**environment, "JAXOBS_DISABLED": "1"}
+    command: Sequence[str] = (sys.executable, "-c", program)
+    try:
+        done = subprocess.run(
+            command, env=variables, cwd=directory, capture_output=True, text=True, errors="replace", timeout=SECONDS,
+            check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None, f"no answer within {SECONDS:.0f} s"
+    except OSError as error:
+        return None, str(error)
+    for line in done.stdout.splitlines():
+        if line.startswith(_MARK):
+            try:
+                answer = json.loads(line.removeprefix(_MARK))
+            except ValueError:
+                continue
+            return (answer, None) if isinstance(answer, dict) else (None, "no answer")
+    return None, (done.stderr.strip()[-MOST_TEXT:] or f"exit code {done.returncode}")

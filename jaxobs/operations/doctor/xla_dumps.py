@@ -1,0 +1,111 @@
+"""Two directories that `--xla_dump_to` wrote: which programs differ, and where each begins to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.operations.doctor.findings import Finding, ok
+from jaxobs.operations.doctor.machine import listed
+
+STAGES = ("before_optimizations", "after_optimizations")
+_NAME = re.compile(r"module_\d+\.(?P<module>.+?)\.(?:\w+_)?(?P<stage>before_optimizations|after_optimizations)\.txt")
+_NOISE = re.compile(
+    r",? ?(metadata|stack_frame_id|frontend_attributes|backend_config)=(\{(?:[^{}]|\{[^{}]*\})*\}|\"[^\"]*\"|\d+)"
+)
+"""What names source lines, paths and choices of the autotuner, and no computation."""
+_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+"""Blocks of the text that say where in the source a computation comes from."""
+MOST_BYTES = 64 * 2**20
+MOST_LISTED = 20
+
+
+def compare(before: Path, after: Path) -> Iterator[Finding]:
+    """A finding for each program that one of them lacks, or that differs.
+
+    Programs of one name are compared in the order in which they were compiled.
+
+    Raises:
+      JaxobsError: one of them is no such directory.
+    """
+    a, b = _programs(before), _programs(after)
+    only = {"A": [each for each in a if each not in b], "B": [each for each in b if each not in a]}
+    for side, names in only.items():
+        if names:
+            number = "1 program is" if len(names) == 1 else f"{len(names)} programs are"
+            yield Finding(
+                id="xla-dump", severity="warning", title=f"{number} in {side} alone",
+                entity=str(before if side == "A" else after), evidence=listed([name for name, _ in names], 10),
+                why="Processes that compile different programs hang in collectives, or compute wrong numbers.",
+                fix="Look for data, configuration or a branch by process index that differs",
+            )  # fmt: skip
+    differing = 0
+    for name in [each for each in a if each in b]:
+        stage, line = _difference(a[name], b[name])
+        if stage is None:
+            continue
+        differing += 1
+        if differing <= MOST_LISTED:
+            yield Finding(
+                id="xla-dump", severity="warning" if stage == STAGES[0] else "info",
+                title=f"{name[0]} differs {'as JAX lowered it' if stage == STAGES[0] else 'as XLA compiled it only'}",
+                entity=name[0], evidence=line,
+                why="Another computation: shapes, constants, shardings or options differ."
+                if stage == STAGES[0] else "The same computation, compiled differently: flags, version or autotuning.",
+                fix=f"diff {a[name][stage]} {b[name][stage]}",
+            )  # fmt: skip
+    if differing > MOST_LISTED:
+        yield Finding(
+            id="xla-dump", severity="info", title=f"{differing - MOST_LISTED} more programs differ", entity=str(after),
+            evidence=f"{differing} of {len(a)}",
+        )  # fmt: skip
+    if not differing and not any(only.values()):
+        yield ok(f"All {len(a)} programs are the same", f"{before}, {after}").of("xla-dump")
+
+
+def _programs(folder: Path) -> dict[tuple[str, int], dict[str, Path]]:
+    """The files of each program by stage, by its name and its number among those of that name."""
+    try:
+        names = sorted(folder.iterdir(), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)[:1]])
+    except OSError as error:
+        raise JaxobsError(f"`{folder}` cannot be read: {error.strerror or error}.") from None
+    modules: dict[str, dict[str, dict[str, Path]]] = {}
+    for path in names:
+        matched = _NAME.fullmatch(path.name)
+        if matched:
+            number = path.name.partition(".")[0]
+            modules.setdefault(matched["module"], {}).setdefault(number, {})[matched["stage"]] = path
+    if not modules:
+        raise JaxobsError(
+            f"`{folder}` has no programs of XLA: it is not what XLA_FLAGS=--xla_dump_to={folder} writes "
+            "(`module_0001.jit_step.cpu_after_optimizations.txt` and the like)."
+        )
+    return {
+        (module, place): files
+        for module, numbers in modules.items()
+        for place, files in enumerate(numbers.values())
+    }  # fmt: skip
+
+
+def _difference(a: dict[str, Path], b: dict[str, Path]) -> tuple[str | None, str]:
+    """The first stage at which they differ, and the first line."""
+    for stage in STAGES:
+        if stage not in a or stage not in b:
+            continue
+        for number, (one, other) in enumerate(zip_longest(_lines(a[stage]), _lines(b[stage]), fillvalue=""), 1):
+            if one != other:
+                return stage, f"line {number}: {one.strip()[:160]!r} -> {other.strip()[:160]!r}"
+    return None, ""
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES).decode(errors="replace")
+    except OSError as error:
+        raise JaxobsError(f"`{path}` cannot be read: {error.strerror or error}.") from None
+    blocks = [each for each in text.split("\n\n") if not each.lstrip().startswith(_TABLES)]
+    return [_NOISE.sub("", line) for each in blocks for line in each.splitlines()]

@@ -1,0 +1,1 @@
+"""Why it compiled and why the cache missed: facts in, sentences out."""

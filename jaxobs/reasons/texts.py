@@ -1,0 +1,80 @@
+"""Values as short texts; and two texts cut to where they differ, which differ whatever happens."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+MOST_REPR = 120
+MOST_TEXT = 50_000
+_SHORT = 80
+
+
+def bounded_repr(value: Any) -> str:
+    """`repr` on one line without addresses, cut to 120 characters; the type's name where it raises."""
+    return shortened(without_addresses(text_of(value)))
+
+
+def text_of(value: Any) -> str:
+    """`repr`, cut only where it is very long; the type's name where it raises."""
+    try:
+        return repr(value)[:MOST_TEXT]
+    except Exception:
+        return f"<{type(value).__qualname__}>"
+
+
+def without_addresses(text: str) -> str:
+    """`text` without the addresses that Python writes for what has no repr of its own."""
+    return _ADDRESS.sub("", text)
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def shortened(text: str) -> str:
+    """`text` on one line, cut to 120 characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= MOST_REPR else text[: MOST_REPR - 1] + "…"
+
+
+def difference(before: str, after: str) -> tuple[str, str]:
+    """Where two texts differ, each with a little of what stands before it; the whole where they are short."""
+    plain = " ".join(before.split()), " ".join(after.split())
+    if plain[0] != plain[1]:
+        before, after = plain
+    else:  # they differ in blanks alone, which are shown as Python writes them
+        before, after = repr(before)[1:-1], repr(after)[1:-1]
+    if max(len(before), len(after)) <= _SHORT:
+        return before, after
+    same = len(os.path.commonprefix([before, after]))
+    tail = len(os.path.commonprefix([before[same:][::-1], after[same:][::-1]]))
+    # What it is called stands before the value: `('deterministic', Static(value=False))`.
+    cuts = [match.end() for match in re.finditer(r"[\s,(\[{]", before[:same]) if match.end() >= same - 60]
+    start = max((cut for cut in cuts if cut <= same - 20), default=max(0, same - 60))
+
+    def piece(text: str) -> str:
+        end = re.compile(r"[\s,)\]}]|$").search(text, max(same, len(text) - tail))
+        return cut(text[start : end.start() if end else len(text)])
+
+    return piece(before), piece(after)
+
+
+def cut(text: str) -> str:
+    """To what a reason has room for; blanks stay as they are."""
+    return text if len(text) <= MOST_REPR else text[: MOST_REPR - 1] + "…"
+
+
+def unlike(before: str, after: str, old: Any, new: Any) -> tuple[str, str]:
+    """The two as they are where they differ; else the second says in what the values do, as far as that is known."""
+    if before != after:
+        return before, after
+    if type(old) is type(new):
+        return before, f"{after} (another object that looks the same but is not equal)"
+    return before, f"{after} ({of_another_class(type(old), type(new))})"
+
+
+def of_another_class(old: Any, new: Any) -> str:
+    """Which class it is, where two have one name: in two modules, or in a notebook whose cell has run again."""
+    names = [f"{getattr(kind, '__module__', '?')}.{getattr(kind, '__qualname__', kind)}" for kind in (old, new)]
+    return f"{names[1]}, not {names[0]}" if names[0] != names[1] else f"another class of the same name, {names[1]}"

@@ -1,0 +1,186 @@
+"""The program's exceptions as facts: text, place, chain. None of the user's code is run, no line of source is read."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+from jaxobs.internals.source_files import is_jax, is_own, is_plumbing, shown
+from jaxobs.recorder import error_texts, oom_texts
+from jaxobs.recorder.error_texts import ErrorKind
+from jaxobs.recorder.oom_texts import OomText
+
+MOST_FRAMES = 40
+
+_MOST_CHAINED = 8
+_MOST_KNOWN = 64
+_SAME_SECONDS = 10.0
+_LIBRARIES = ("jax", "jaxlib", "numpy", "tensorflow")
+"""Packages whose exceptions may make their text themselves: nobody else's `__str__` is run."""
+
+
+def parsed_error(error: BaseException) -> OomText | None:
+    """What an exception's text says of memory; None where it is about something else."""
+    if not isinstance(error, MemoryError | RuntimeError | ValueError) and not _makes_its_text(error):
+        return None
+    parsed = oom_texts.parse(text(error))
+    if parsed is None and isinstance(error, MemoryError):
+        return OomText(stage="allocate")
+    return parsed
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """The exception and those that it was raised from or while handling."""
+    found: list[BaseException] = []
+    each: BaseException | None = error
+    while each is not None and each not in found and len(found) < _MOST_CHAINED:
+        found.append(each)
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    return found
+
+
+def text(error: BaseException) -> str:
+    """What it says; empty where only code of the user's could tell."""
+    with contextlib.suppress(Exception):
+        return str(error) if _makes_its_text(error) else BaseException.__str__(error)
+    return ""
+
+
+def _makes_its_text(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in _LIBRARIES
+
+
+def call_site(error: BaseException) -> str | None:
+    """`file:line` in the user's code: the innermost of the traceback, else the nearest caller of where it begins."""
+    found: str | None = None
+    for frame, line in _traceback(error):
+        if _is_users(frame):
+            found = f"{shown(frame.f_code.co_filename)}:{line}"
+    first = error.__traceback__.tb_frame if error.__traceback__ is not None else None
+    while found is None and first is not None:
+        if _is_users(first):
+            found = f"{shown(first.f_code.co_filename)}:{first.f_lineno}"
+        first = first.f_back
+    return found
+
+
+def _is_users(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return not is_jax(name) and not is_plumbing(name)
+
+
+def traceback_lines(error: BaseException) -> tuple[str, ...]:
+    """The traceback as `file:line in function`, the innermost last; JAX's own frames in a row are one line."""
+    return _lines(_traceback(error))
+
+
+def thread_lines(most: int) -> dict[str, tuple[str, ...]]:
+    """Where each Python thread is at this moment, the main thread first; not the calling thread, nor ours."""
+    frames = sys._current_frames()
+    main, own = threading.main_thread(), threading.get_ident()
+    # Not `threading.enumerate`: it takes a lock that the code may hold which a signal has interrupted.
+    names = {each.ident: each.name for each in list(threading._active.values())}  # type: ignore[attr-defined]
+    order = sorted((each for each in frames if each != own), key=lambda each: (each != main.ident, each))
+    told: dict[str, tuple[str, ...]] = {}
+    for each in order:
+        name = names.get(each, f"thread {each}")
+        stack = _stack(frames[each])
+        ours = name.startswith("jaxobs-") or is_own(stack[0][0].f_code.co_filename)
+        lines = () if ours and each != main.ident else _lines(stack)
+        if lines and len(told) < most:
+            told[name] = lines
+    return told
+
+
+def _traceback(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
+    found: list[tuple[FrameType, int]] = []
+    while frame is not None and len(found) < 1000:
+        found.append((frame, frame.f_lineno or 0))
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _lines(frames: Iterable[tuple[FrameType, int]]) -> tuple[str, ...]:
+    lines: list[str] = []
+    of_jax = 0
+    for frame, line in frames:
+        name = frame.f_code.co_filename
+        if is_jax(name):
+            of_jax += 1
+            continue
+        if of_jax:
+            lines.append(_in_jax(of_jax))
+            of_jax = 0
+        # Ours lie below a script that `jaxobs run` has started, and above what a signal has interrupted.
+        if not is_own(name) and not name.startswith("<frozen "):
+            lines.append(f"{shown(name)}:{line} in {frame.f_code.co_name}")
+    if of_jax:
+        lines.append(_in_jax(of_jax))
+    if len(lines) > MOST_FRAMES:
+        left_out = len(lines) - MOST_FRAMES
+        half = MOST_FRAMES // 2
+        lines = [*lines[:half], f"({left_out:,} more)", *lines[-half:]]
+    return tuple(lines)
+
+
+def _in_jax(count: int) -> str:
+    return f"({count} frame{'s' * (count != 1)} in JAX)"
+
+
+def last_uncaught() -> BaseException | None:
+    """The exception that the interpreter, or a notebook, has last shown to the user."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    return error if isinstance(error, BaseException) else None
+
+
+class Known:
+    """The exceptions that were shown already. None is kept alive: it holds frames, and these arrays."""
+
+    def __init__(self) -> None:
+        # Reentrant: a signal handler of the program may raise while this thread is in here.
+        self._lock = threading.RLock()
+        self._known: list[tuple[Any, int, str, float]] = []
+
+    def is_new(self, error: BaseException) -> bool:
+        """Whether an exception is shown for the first time."""
+        now, said = time.monotonic(), text(error)[:200]
+        try:
+            reference: Any = weakref.ref(error)
+        except TypeError:  # a built-in type's: known by what it says, for a while
+            reference = None
+        with self._lock:
+            for each, number, told, when in self._known:
+                if each is None:
+                    if number == id(error) and told == said and now - when < _SAME_SECONDS:
+                        return False
+                elif each() is error:
+                    return False
+            alive = [each for each in self._known if each[0] is None or each[0]() is not None]
+            self._known = [*alive[-_MOST_KNOWN:], (reference, id(error), said, now)]
+        return True
+
+
+def recognised(error: BaseException) -> ErrorKind | None:
+    """What kind of error it is, or one that it was raised from; None where that is not known."""
+    for each in chain(error):
+        parsed = parsed_error(each)
+        if parsed is not None and not parsed.harmless:
+            return error_texts.BY_NAME["out_of_memory"]
+        types = tuple(kind.__name__ for kind in type(each).__mro__)
+        found = error_texts.recognise(types, text(each)) if isinstance(each, Exception) else None
+        if found is not None:
+            return found
+    return None

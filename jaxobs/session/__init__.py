@@ -1,0 +1,1 @@
+"""Starts and ends observation in one process."""

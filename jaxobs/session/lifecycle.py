@@ -1,0 +1,325 @@
+"""The process-wide calls: `install`, `serve`, `start` and their ends, by hand, at exit and in forked children.
+
+`install` may come before JAX is imported: what touches JAX begins when the program imports it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import dataclasses
+import os
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jaxobs.base import config, notebooks
+from jaxobs.base.config import Settings
+from jaxobs.base.errors import JaxobsError, PortTakenError, SettingError
+from jaxobs.base.guard import guard, guarded
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.findings.verdict import judged
+from jaxobs.session import endpoints
+from jaxobs.session.observation import Session, warn
+from jaxobs.state import store
+
+if TYPE_CHECKING:
+    from jaxobs.session.server import Handle
+
+
+_session: Session | None = None
+_handles: list[Handle] = []
+_lock = threading.RLock()
+
+
+def install(**settings: Any) -> None:
+    """Sees every compilation of this process from now on, and finds the loops of a program that declares none.
+
+    It replaces no function. Finding loops takes at most 0.2 % of the time, and nothing where the setting `find_loops`
+    is off or the program declares its steps.
+
+    Idempotent. May be called before JAX is imported. `jaxobs run --help` lists the settings; each has a
+    variable `JAXOBS_<NAME>` too. A second call with other settings puts them in force.
+
+    A variable that does not fit, or names a file that cannot be written, is ignored with a warning.
+
+    Raises:
+      SettingError: a keyword is unknown, its value does not fit, or a file that it names cannot be written.
+    """
+    global _session
+    if config.disabled():
+        return
+    with _lock:
+        given = {name: value for name, value in settings.items() if value is not None}
+        if _session is None:
+            resolved = config.resolve(settings, complain=_warn)
+            _instrument_later(resolved, given)
+            session = Session(resolved, _at_exit_of_worker, given)
+            session.start()
+            _session = session
+            _at_exit()
+        elif settings:
+            resolved = config.resolve(given, complain=_warn)
+            changed = dataclasses.replace(_session.settings, **{name: getattr(resolved, name) for name in given})
+            _instrument_later(changed, given)
+            before, _session.given = _session.given, _session.given | set(given)
+            if changed != _session.settings:
+                try:
+                    _session.reconfigure(changed)
+                except JaxobsError:
+                    _session.given = before
+                    raise
+
+
+def install_in_child(settings: Mapping[str, Any], program: str | None) -> None:
+    """As `install`, in a child that is a new interpreter: silent until it uses JAX, and without a metrics file.
+
+    Raises:
+      SettingError: as `install`.
+    """
+    global _session
+    with _lock:
+        if _session is None:
+            resolved = dataclasses.replace(config.resolve(settings), metrics_file=None)
+            _instrument_later(resolved, settings)
+            session = Session(resolved, _at_exit_of_worker)
+            session.store.program = program
+            session.start_in_child()
+            _session = session
+            _at_exit()
+
+
+_instrumented: set[str] = set()
+
+
+def _warn(sentence: str) -> None:
+    warn(store.current(), sentence)
+
+
+def _instrument_later(settings: Settings, given: Collection[str]) -> None:
+    """Wraps the functions that the setting `instrument` names, when their modules are imported."""
+    from jaxobs.instruments.instrumentation import instrument_when_imported
+
+    for spec in settings.instrument:
+        if spec not in _instrumented:
+            try:
+                instrument_when_imported(spec)
+                _instrumented.add(spec)
+            except SettingError as error:
+                if "instrument" in given:
+                    raise
+                _warn(f"{error} It came from `{config.PREFIX}INSTRUMENT`, and is ignored.")
+
+
+def uninstall() -> None:
+    """Stops watching: removes our listeners, ends our thread and endpoints. What was recorded stays readable."""
+    global _session
+    with _lock:
+        if _session is not None:
+            session, _session = _session, None
+            session.stop()
+        while _handles:
+            _handles.pop().close()
+
+
+def serve(port: int | None = None, addr: str | None = None) -> Handle | None:
+    """Serves the live page, `/metrics` and the API in daemon threads.
+
+    Args:
+      port: 9464 unless given or set by `JAXOBS_PORT`; 0 takes a free one.
+      addr: loopback unless given or set by `JAXOBS_ADDR`.
+
+    Returns:
+      A handle with `.url`, `.port` and `.close()`; None when `JAXOBS_DISABLED` is set.
+
+    Raises:
+      PortTakenError: somebody listens there already; the message says what to do.
+      SettingError: a value does not fit.
+    """
+    if config.disabled():
+        return None
+    with _lock:
+        settings = _endpoint_settings(port, addr)
+        from jaxobs.session import server  # an HTTP server is dear to import, and not everybody serves
+
+        handle = server.serve(store.current(), settings.port, settings.addr)
+        with guarded("serve.announce"), contextlib.suppress(OSError):
+            withdraw, closing = endpoints.announce(handle.url, handle.port, store.current().program), handle.closing
+            handle.closing = lambda: (closing(), withdraw())[0]
+        _handles[:] = [*(each for each in _handles if not each.closed), handle]
+        _at_exit()
+        return handle
+
+
+def _endpoint_settings(port: int | None, addr: str | None) -> Settings:
+    given = {name: value for name, value in {"port": port, "addr": addr}.items() if value is not None}
+    settings = config.resolve(given, complain=_warn)
+    if _session is None:
+        return settings
+    return dataclasses.replace(_session.settings, **{name: getattr(settings, name) for name in given})
+
+
+def start(**settings: Any) -> Handle | None:
+    """`install` and `serve`: the one line in a training script. Prints where the page is.
+
+    Where the port is taken, a warning says so and the next free one is served; `jaxobs top` finds it. A variable
+    `JAXOBS_...` that does not fit is ignored with a warning.
+
+    Returns:
+      The endpoint's handle, the same one when called again; None when `JAXOBS_DISABLED` is set, or where what the
+      variables and defaults say cannot be served.
+
+    Raises:
+      SettingError: as `install` and `serve`, for what is given by keyword.
+    """
+    if config.disabled():
+        return None
+    with _lock:
+        install(**settings)
+        port, addr = settings.get("port"), settings.get("addr")
+        for handle in _handles:
+            if not handle.closed and port in (None, 0, handle.port) and addr in (None, handle.addr):
+                return handle
+        found = _serve_somewhere(port, addr)
+        if found is not None:
+            tell(found)
+        return found
+
+
+MOST_PORTS = 16
+"""Ports that are tried one after the other, before any free one is taken."""
+
+
+def _serve_somewhere(port: int | None, addr: str | None) -> Handle | None:
+    """Serves at the port, or the next free one; None where neither can be done and nobody asked for it by keyword."""
+    asked = port is not None or addr is not None or (_session is not None and _session.given & {"port", "addr"})
+    settings = _endpoint_settings(port, addr)
+    try:
+        return _serve_from(settings.port, addr)
+    except SettingError as error:
+        if asked:
+            raise
+        _warn(f"{error} jaxobs serves at the default address instead.")
+    try:
+        return _serve_from(Settings().port, Settings().addr)
+    except JaxobsError as error:
+        _warn(f"{error} The program runs without the endpoint.")
+        return None
+
+
+def _serve_from(port: int, addr: str | None) -> Handle | None:
+    ports = [port, *range(port + 1, min(port + MOST_PORTS, 65536)), 0] if port else [0]
+    for each in ports[:-1]:
+        try:
+            handle = serve(each, addr)
+        except PortTakenError:
+            continue
+        break
+    else:
+        handle = serve(0, addr)
+    if handle is not None and port not in (0, handle.port):
+        _warn(
+            f"Port {port} is taken: this process serves {handle.url} instead. `jaxobs top` lists the endpoints on this "
+            f"machine; `jaxobs.start(port=N)` and `{config.PREFIX}PORT=N` choose another port."
+        )
+    return handle
+
+
+def tell(handle: Handle) -> None:
+    """Prints where an endpoint is, once, to where errors go: the program's own output stays what it was."""
+    if not handle.told:
+        handle.told = True
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be none, or it may be closed
+            sys.stderr.write(f"jaxobs: {handle.url}\n")
+            sys.stderr.flush()
+
+
+def snapshot() -> Snapshot:
+    """The whole state at this moment, as frozen dataclasses."""
+    _shown_well()
+    return judged(store.current().snapshot())
+
+
+def fresh_snapshot() -> Snapshot:
+    """As `snapshot`, with a sample taken first, even if that is not cheap."""
+    if _session is not None:
+        with guarded("sample"):
+            _session.sample()
+    return snapshot()
+
+
+@guard("notebook.formatters")
+def _shown_well() -> None:
+    """Where the program runs in IPython or Jupyter, snapshots and findings are shown as what they mean."""
+    shell = notebooks.shell()
+    if shell is not None:
+        from jaxobs.views.notebook import formatters
+
+        formatters.register(shell)
+
+
+def hand_over(since: float) -> list[Callable[[], None]]:
+    """What was lowered on this thread since then, for a compile elsewhere: to be called on the thread that compiles."""
+    with guarded("hand_over"):
+        sources = [] if _session is None else _session.sources
+        return [source.hand_over(since) for source in sources if hasattr(source, "hand_over")]
+    return []
+
+
+def finish(reason: str, detail: str | None = None, code: int | None = None) -> None:
+    """Writes the last state, once: the `exit` event and the metrics file."""
+    if _session is not None:
+        _session.finish(reason, detail, code)
+
+
+_registered = False
+
+
+def _at_exit() -> None:
+    """Registers the hooks of exit and fork, once for the life of the process."""
+    global _registered
+    if _registered:
+        return
+    _registered = True
+    atexit.register(_exiting)
+    _at_exit_of_worker()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forked)
+
+
+def _at_exit_of_worker() -> None:
+    """Children that `multiprocessing` forks end without exit handlers; it has finalizers of its own."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _exiting, exitpriority=0)
+
+
+@guard("exit")
+def _exiting() -> None:
+    # At the interpreter's exit the uncaught exception is over; a worker's finalizers run while it is raised. At a
+    # prompt, errors before the last line are no reason to exit.
+    error = sys.exc_info()[1] or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
+    if error is not None and _session is not None:
+        _session.uncaught(error)
+    if error is None:
+        finish("normal")
+    elif isinstance(error, SystemExit):
+        finish("normal", code=0 if error.code is None else error.code if isinstance(error.code, int) else 1)
+    else:
+        finish("exception", type(error).__name__, 130 if isinstance(error, KeyboardInterrupt) else 1)
+    for handle in _handles:
+        with contextlib.suppress(OSError):
+            handle.close()
+
+
+@guard("fork")
+def _forked() -> None:
+    global _lock
+    _lock = threading.RLock()
+    while _handles:
+        _handles.pop().forget()
+    if _session is not None:
+        _session.after_fork()

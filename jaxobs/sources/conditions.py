@@ -1,0 +1,51 @@
+"""Conditions: on the slow tick, the state goes through `findings.conditions`; what is found is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxobs.facts.events import Event
+from jaxobs.findings.conditions import Conditions
+from jaxobs.findings.conditions.support.scene import Scene
+from jaxobs.sources.support.source import Source, keep
+from jaxobs.state.store import Store
+
+
+class ConditionsSource(Source):
+    """The source: the state and the rarer events in, findings out."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """In a forked child: nothing was found yet."""
+        self._conditions = Conditions()
+
+    def sample(self) -> None:
+        """Records what is new, and brings the rest up to date."""
+        keep(self._store, self._conditions.see(scene(self._store)))
+
+    def concluding(self) -> None:
+        """The last samples of all sources were taken."""
+        self.sample()
+
+
+def scene(store: Store) -> Scene:
+    """How the process of a store stands."""
+    return Scene(
+        snapshot=store.snapshot(fresh=False),
+        nonfinite=_latest(store, "nonfinite"),
+        steps=_latest(store, "step"),
+        errors=_latest(store, "error"),
+        out_of_memory=_latest(store, "out_of_memory"),
+        lookups=_latest(store, "cache_lookup"),
+    )
+
+
+def _latest(store: Store, kind: str) -> Any:
+    found: list[Event] = store.events(kind=kind)[0]
+    return found
+
+
+source = ConditionsSource

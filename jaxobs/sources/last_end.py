@@ -1,0 +1,99 @@
+"""The end of the process before this one: reads the file that it left, and keeps one for the next process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from jaxobs import internals
+from jaxobs.base import private_files
+from jaxobs.base.files.patience import Patience
+from jaxobs.facts.events import Event
+from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.process import Exit
+from jaxobs.recorder.report_files import folder_of
+from jaxobs.state import ends
+from jaxobs.state.ends import Ends, Life
+from jaxobs.state.process_age import started
+from jaxobs.state.store import Store
+
+DISK_SECONDS = 2.0
+"""How long the slow tick and the end wait for the file."""
+SAME_CAUSE = 60.0
+"""Seconds from running out of memory to the exception that ends the process."""
+
+
+class LastEnd:
+    """The source: nothing in, the file out. Silent where there is no directory for files."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._given_up = False
+        self._disk = Patience(DISK_SECONDS)
+        self._path: str | None = None
+        self._kept: Life | None = None
+        self._out_of_memory = 0.0
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Listens for the end."""
+        self._unsubscribe = self._store.subscribe(self._record)
+
+    def stop(self) -> None:
+        """Listens no more. The file says `running` until the process ends."""
+        self._unsubscribe()
+        self._unsubscribe = lambda: None
+
+    def after_fork(self) -> None:
+        """A forked child has no file: the parent has, and goes on."""
+        self._given_up, self._path = True, None
+
+    def sample(self) -> None:
+        """Reads the file, once it is known which process of the job this is; keeps this process's own."""
+        if self._given_up or not internals.backends_awake():
+            return
+        try:
+            self._disk.do(self._keep)
+        except (OSError, ValueError):
+            self._given_up = True  # what another program wrote is left alone, and nothing is known
+
+    def _keep(self) -> None:
+        if self._path is None:
+            folder = folder_of(self._store.settings)
+            if folder is None:
+                self._given_up = True
+                return
+            private_files.make_folders(folder)
+            path = os.path.join(folder, ends.file_name(self._store.program, internals.process_index_and_count()[0]))
+            last = ends.read(path)
+            if last is not None and last.pid != os.getpid():
+                if last.is_alive():
+                    self._given_up = True  # two at once: neither is the one before the other
+                    return
+                self._store.part(Ends).last_exit = last.ended(ends.this_life(started()))
+            self._path = path
+        life = ends.this_life(started())
+        if life != self._kept:
+            ends.write(self._path, life)
+            self._kept = life
+
+    def _record(self, event: Event) -> None:
+        if isinstance(event, OutOfMemory):
+            self._out_of_memory = time.monotonic()
+        if not isinstance(event, Exit) or self._path is None:
+            return
+        path, life = self._path, ends.this_life(started(), self._end(event))
+        try:
+            self._disk.do(lambda: ends.write(path, life))
+        except OSError:
+            self._given_up = True
+
+    def _end(self, event: Exit) -> str:
+        if event.reason == "exception" or event.code:
+            recent = self._out_of_memory and time.monotonic() - self._out_of_memory < SAME_CAUSE
+            return "out_of_memory" if recent else "error"
+        return "signal" if event.reason == "signal" else "normal"
+
+
+source = LastEnd

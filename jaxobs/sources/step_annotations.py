@@ -1,0 +1,53 @@
+"""Steps that a program declares for JAX's profiler by `jax.profiler.StepTraceAnnotation`, as MaxText does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jaxobs.instruments.stepping import step
+from jaxobs.internals import step_annotations
+from jaxobs.state.loops import Loops
+from jaxobs.state.store import Store
+
+
+class StepAnnotations:
+    """The source: each block of an annotation is a step of the loop of that name."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._undo: Callable[[], None] | None = None
+        self._names: set[str] = set()
+
+    def start(self) -> None:
+        """Begins to watch, if this JAX lets us."""
+        self._undo = step_annotations.watch(self._began, _ended)
+        self._store.describe(capabilities={"step_annotations": self._undo is not None})
+
+    def stop(self) -> None:
+        """Leaves JAX's class as it was."""
+        if self._undo is not None:
+            self._undo()
+            self._undo = None
+
+    def sample(self) -> None:
+        """There is nothing to take in."""
+
+    def after_fork(self) -> None:
+        """A forked child declares its own steps."""
+        self._names = set()
+
+    def _began(self, name: str) -> step | None:
+        """A step, unless the program tells of its loops by `jaxobs.step` or `jaxobs.steps` as well."""
+        if not self._names.issuperset(self._store.part(Loops).names()):
+            return None
+        self._names.add(name)
+        opened = step(name)
+        opened.__enter__()
+        return opened
+
+
+def _ended(opened: step, kind: type[BaseException] | None) -> None:
+    opened.__exit__(kind, None, None)
+
+
+source = StepAnnotations

@@ -1,0 +1,319 @@
+"""The account of one thread's time: scopes within one another, each second charged to the innermost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import get_ident
+
+from jaxobs.facts.wall import TIME_CATEGORIES
+from jaxobs.state import scopes
+from jaxobs.state.other_threads import OtherThreads
+from jaxobs.state.process_age import process_age
+from jaxobs.state.scopes import Scope
+
+WORK = frozenset(("step", "input_wait", "eval"))
+"""With the first of these it is known what came before: what was in no category was `init`, and is `idle` from then on.
+Until then, and where none of them comes, it is `unattributed`."""
+MOST_CLOSED = 1024
+_MOST_TRIES = 100
+
+
+class Account:
+    """The account of one process. One thread is charged: the main one, unless another is the first to make a step.
+
+    Only the charged thread writes, without a lock. Between the comments "From here" and the end of a block nothing is
+    called, so that no signal handler and, where there is a global lock, no other thread comes in between.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter, age: float | None = None) -> None:
+        self._clock = clock
+        # Reentrant: a signal handler of the program may come in here while this thread is.
+        self._lock = threading.RLock()
+        self.thread = threading.main_thread().ident
+        """The thread that is charged."""
+        age = process_age() if age is None and clock is time.perf_counter else age
+        self.began = self._last = clock() - (age or 0.0)
+        """When the process began, by `clock`; where that is not known, when this was made."""
+        self.steps = 0
+        """Steps that began on the charged thread, those within a step or an evaluation left out."""
+        self._starting = True
+        self._by_turns = False
+        """Whether the preparations are over by a loop that was found: who tells of steps still takes over."""
+        self._root = self._top = Scope(self, "unattributed", self.began, None)
+        self._others = OtherThreads(self._resting)
+        self._closed: deque[tuple[float, float]] = deque(maxlen=MOST_CLOSED)
+        self._seconds = dict.fromkeys(TIME_CATEGORIES, 0.0)
+        self._version = 0
+        self._expected: tuple[str, float, float] | None = None
+        """The turn that goes on, as far as is known: its category, what `_resting` was when it began, and the seconds
+        that it takes as a rule."""
+        self._longer: tuple[object, float] = (None, 0.0)
+        """A turn that was seen to go on longer than that, and its seconds so far."""
+
+    # ------------------------------------------------------------------------------------- what happens
+
+    def enter(self, category: str) -> Scope | None:
+        """A category begins on this thread: what to `leave`; None on a thread that is not charged.
+
+        Args:
+          category: one of `TIME_CATEGORIES`. A step within an evaluation is part of the evaluation.
+        """
+        if get_ident() != self.thread and not self._takes_over(category):
+            return None
+        if self._top.ended is not None:
+            self._drop_ended()
+        now = self._clock()
+        scope = Scope(self, category, now)
+        # From here
+        scope.outer = top = self._top
+        self._version += 1
+        passed = now - self._last
+        if passed > 0.0:
+            self._seconds[top.category] += passed
+            top.own += passed
+            self._last = now
+        if category == "step":
+            if top.category == "eval":
+                scope.category = "eval"
+            elif top.category != "step":
+                self.steps += 1
+        self._top = scope
+        self._version += 1
+        if self._starting and category in WORK:
+            self._started()
+        return scope
+
+    def leave(self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False) -> None:
+        """A category ends, and whatever began within it, was never left, and is held open by nobody.
+
+        Args:
+          scope: what `enter` returned; the innermost unless given. One that has ended already is no error, nor is
+            one of another process or thread.
+          category: what it turned out to be, if not what it was entered as.
+          alone: leaves what began within it open: for what may end at any time, as a generator that is collected.
+        """
+        if scope is None:
+            scope = self._top
+        if scope.wall is not self or scope.outer is None or scope.ended is not None:
+            return
+        now = self._clock()
+        if get_ident() != self.thread:
+            scope.ended = now
+            return
+        if scope is not self._top:
+            if not scopes.is_open(self._top, scope):
+                return
+            if alone or scopes.goes_on_within(self._top, scope, now):
+                scope.ended = now
+                if self._top.ended is not None:
+                    self._drop_ended()
+                return
+        # From here
+        top = self._top
+        self._version += 1
+        passed = now - self._last
+        if passed > 0.0:
+            self._seconds[top.category] += passed
+            top.own += passed
+            self._last = now
+        if category is not None:
+            self._seconds[scope.category] -= scope.own
+            self._seconds[category] += scope.own
+        self._top = scope.outer
+        self._version += 1
+        scope.ended = now
+        closed, began = self._closed, scope.began
+        while closed and closed[-1][0] >= began:
+            closed.pop()
+        closed.append((began, now))
+        if self._top.ended is not None:
+            self._drop_ended()
+
+    def follow(self, scope: Scope | None, category: str) -> Scope | None:
+        """A category begins as another ends: `leave(scope)` and `enter(category)`, at one moment and for less."""
+        if (
+            scope is None
+            or scope is not self._top
+            or scope.ended is not None
+            or (outer := scope.outer) is None
+            or outer.ended is not None
+            or get_ident() != self.thread
+        ):
+            if scope is not None:
+                self.leave(scope)
+            return self.enter(category)
+        now = self._clock()
+        following = Scope(self, category, now, outer)
+        # From here
+        top = self._top
+        self._version += 1
+        passed = now - self._last
+        if passed > 0.0:
+            self._seconds[top.category] += passed
+            top.own += passed
+            self._last = now
+        if category == "step":
+            if outer.category == "eval":
+                following.category = "eval"
+            elif outer.category != "step":
+                self.steps += 1
+        self._top = following
+        self._version += 1
+        scope.ended = now
+        closed, began = self._closed, scope.began
+        while closed and closed[-1][0] >= began:
+            closed.pop()
+        closed.append((began, now))
+        if self._starting and category in WORK:
+            self._started()
+        return following
+
+    def move(self, category: str, seconds: float, less: float = 0.0) -> float:
+        """The last `seconds` on this thread were of another category than was charged; returns what was moved.
+
+        Less what began and ended within them: that has been charged to its own. Nothing on a thread not charged.
+
+        Args:
+          less: seconds among them that stay as they were charged.
+        """
+        if get_ident() != self.thread:
+            return 0.0
+        if self._top.ended is not None:
+            self._drop_ended()
+        now = self._clock()
+        start = now - seconds
+        wanted, others = max(0.0, seconds - less - scopes.closed_since(self._closed, start)), self._others
+        # From here
+        top = self._top
+        self._version += 1
+        if now > self._last:
+            self._seconds[top.category] += now - self._last
+            top.own += now - self._last
+            self._last = now
+        own = top.own - others.drawn if top is self._root else top.own
+        moved = max(0.0, min(wanted, own))
+        self._seconds[top.category] -= moved
+        self._seconds[category] += moved
+        top.own -= moved
+        if top is self._root and others.seen > top.own:
+            others.seen = top.own
+        self._version += 1
+        self._closed.append((start, now))
+        return moved
+
+    # ------------------------------------------------------------------------------------- what is known
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether no category is open on the charged thread."""
+        return self._top is self._root
+
+    @property
+    def category(self) -> str:
+        """What is charged now."""
+        top = self._innermost()
+        if top is not self._root:
+            return top.category
+        expected = self._expected
+        if expected is not None and self._resting() - expected[1] <= self._most(expected):
+            return expected[0]
+        return self._others.category or top.category
+
+    def age(self) -> float:
+        """Seconds since the process began."""
+        return self._clock() - self.began
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds so far by category; together they are the wall time since `began`. From any thread."""
+        for _ in range(_MOST_TRIES):
+            version = self._version
+            found, top, last, own = dict(self._seconds), self._innermost(), self._last, self._root.own
+            now = self._clock()
+            passed = max(0.0, now - last)
+            found[top.category] += passed
+            resting, root = own + passed if top is self._root else own, self._root.category
+            self._others.apply(found, root, resting)
+            if (turn := self._expected) is not None:
+                expected = max(0.0, min(self._most(turn), resting - turn[1], found[root]))
+                found[turn[0]] += expected
+                found[root] -= expected
+            if version == self._version and not version % 2:
+                break
+        return found
+
+    # ------------------------------------------------------------------------------------------ helpers
+
+    def _most(self, expected: tuple[str, float, float]) -> float:
+        return max(expected[2], self._longer[1]) if self._longer[0] is expected else expected[2]
+
+    def _started(self) -> None:
+        """The preparations are over, and known as such."""
+        self._starting = self._by_turns = False
+        if self._root.category != "unattributed":
+            return
+        self._version += 1
+        self._others.settle(self._seconds, "unattributed")
+        self._seconds["init"] += self._seconds["unattributed"]
+        self._seconds["unattributed"] = 0.0
+        self._root.category, self._root.own = "idle", 0.0
+        self._version += 1
+
+    def _innermost(self) -> Scope:
+        top = self._top
+        while top.ended is not None and top.outer is not None:
+            top = top.outer
+        return top
+
+    def _resting(self) -> float:
+        """Seconds so far in no category, since the preparations were over or, until then, since the process began."""
+        own = 0.0
+        for _ in range(_MOST_TRIES):
+            version, own = self._version, self._root.own
+            if self._innermost() is self._root:
+                own += max(0.0, self._clock() - self._last)
+            if version == self._version and not version % 2:
+                break
+        return own
+
+    def _takes_over(self, category: str) -> bool:
+        """Whether the calling thread is charged from now on: it is the first to make a step."""
+        if category != "step":
+            return False
+        with self._lock:
+            if not (self._starting or (self._by_turns and not self.steps)):
+                return False
+            self._charge_this_thread()
+            self._started()
+        return True
+
+    def _charge_this_thread(self) -> None:
+        """What was open on the thread that was charged is charged no more."""
+        self._expected = None
+        self._others.nothing_open(here=True)
+        now = self._clock()
+        # From here
+        self._version += 1
+        if now > self._last:
+            self._seconds[self._top.category] += now - self._last
+            self._top.own += now - self._last
+            self._last = now
+        self._top = self._root
+        self.thread = get_ident()
+        self._version += 1
+
+    def _drop_ended(self) -> None:
+        """Takes off what another thread, or an early end, left on top; its time ended when it did."""
+        while self._top.ended is not None and self._top.outer is not None:
+            top, ended = self._top, self._top.ended
+            assert top.outer is not None and ended is not None
+            # From here
+            self._version += 1
+            if ended > self._last:
+                self._seconds[top.category] += ended - self._last
+                self._last = ended
+            self._top = top.outer
+            self._version += 1
+            self._closed.append((top.began, ended))

@@ -1,0 +1,83 @@
+"""Checkpoints: how long they take by operation, and which steps the latest complete one holds.
+
+Work that no complete checkpoint holds is lost when the process ends. An asynchronous save holds the steps that were
+made when it began, from the moment at which it is complete.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.wall import CHECKPOINT_OPERATIONS
+from jaxobs.metrics.buckets import CHECKPOINT_BOUNDS
+from jaxobs.state.call_stats import MutableHistogram
+from jaxobs.state.wall import Wall
+
+_MOST_UNDER_WAY = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a process, by the work that it had done."""
+
+    steps: int = 0
+    step_seconds: float = 0.0
+
+
+def mark(wall: Wall) -> Mark:
+    """This moment."""
+    return Mark(wall.steps, wall.seconds()["step"])
+
+
+class Checkpoints:
+    """What is known of this process's checkpoints. Safe for threads."""
+
+    def __init__(self) -> None:
+        # Reentrant: the program may save a checkpoint in a signal handler.
+        self._lock = threading.RLock()
+        self._seconds: dict[str, MutableHistogram] = {}
+        self._under_way: deque[Mark] = deque(maxlen=_MOST_UNDER_WAY)
+        self.told = 0
+        """Events of a checkpoint library so far."""
+        self.complete = 0
+        """Checkpoints that were saved completely."""
+        self.latest = Mark()
+        """What the latest of them holds; nothing before the first."""
+
+    def observe(self, operation: str, seconds: float) -> None:
+        """An operation, one of `CHECKPOINT_OPERATIONS`, took so long."""
+        assert operation in CHECKPOINT_OPERATIONS, operation
+        with self._lock:
+            self._seconds.setdefault(operation, MutableHistogram(CHECKPOINT_BOUNDS)).observe(seconds)
+
+    def begin(self, begun: Mark) -> None:
+        """A save begins."""
+        with self._lock:
+            self._under_way.append(begun)
+
+    def only_latest(self) -> None:
+        """A save lets its caller go on: by then the one before it is complete, or has failed."""
+        with self._lock:
+            while len(self._under_way) > 1:
+                self._under_way.popleft()
+
+    def end(self) -> None:
+        """The save that began first is complete."""
+        with self._lock:
+            if self._under_way:
+                self.saved(self._under_way.popleft())
+
+    def saved(self, holds: Mark) -> None:
+        """A checkpoint that holds so much is complete."""
+        with self._lock:
+            self.complete += 1
+            if holds.step_seconds >= self.latest.step_seconds:
+                self.latest = holds
+
+    def frozen(self) -> dict[str, Histogram]:
+        """Seconds by operation."""
+        with self._lock:
+            return {name: histogram.frozen() for name, histogram in self._seconds.items()}

@@ -1,0 +1,298 @@
+"""Loops that nobody told of: functions that are called again and again.
+
+Their calls are the steps. Of instrumented functions the calls are counted anyway, and two counts with the time between
+them tell how long a call's turn takes. Where single calls are seen (see `seen_calls`), of any function, there
+are percentiles, and it is known what is called in turn: that is one loop, with the function that does most of the work
+for its name, and the others in `calls`. A function that is called twenty times in a row has a loop of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from jaxobs.facts.loops import LoopState
+from jaxobs.state.host_waits import HostWaits
+from jaxobs.state.loops import MOST_SHOWN, rates
+from jaxobs.state.seen import Seen
+from jaxobs.state.seen_calls import CHARGED as CHARGED
+from jaxobs.state.seen_calls import FEWEST_CALLS as FEWEST_CALLS
+from jaxobs.state.turns import SLOW, SLOW_SECONDS
+
+MOST_FOUND = 5
+LEAST_SECONDS = 0.4
+"""Counts that are closer together tell too little."""
+ALIKE = 0.9
+"""Who is called almost as often as another in a sample interval is called in the same turn."""
+MOST_APART = 0.5
+"""What is called in fewer of the turns is no part of them, where it makes them long or evaluates."""
+MOST_PREPARES = 0.5
+"""What does less than so much of what a turn of the charged thread does, on another thread, prepares data."""
+MOST_BESIDE = 32
+"""Functions, those called most, that are looked for in the turns of a loop."""
+Work = Callable[[Mapping[str, int]], Mapping[str, float]]
+"""What so many calls of each function do, in one unit; 0 where that is not known."""
+
+
+class _Found:
+    """One function: its calls at the last count, and the turns since it began to be called."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+        self.turns: deque[tuple[int, float]] = deque(maxlen=MOST_SHOWN)
+        """Calls between two counts, and the seconds between these."""
+        self.ended: float | None = None
+        self.going = False
+
+
+@dataclass(slots=True)
+class Going:
+    """A loop of which single calls were seen."""
+
+    seen: Seen
+    calls: dict[str, float] = field(default_factory=dict)
+    """Calls of each function in a turn."""
+    seconds: list[float] = field(default_factory=list)
+    """Of the recent turns."""
+    within: set[str] = field(default_factory=set)
+    """Functions that are called in most turns."""
+    ended: float = 0.0
+
+    @property
+    def pace(self) -> float:
+        """The 90th percentile of the seconds of a turn."""
+        return sorted(self.seconds)[int(0.9 * len(self.seconds))]
+
+    @property
+    def median(self) -> float:
+        """Of the seconds of a turn."""
+        return statistics.median(self.seconds)
+
+    @property
+    def mean(self) -> float:
+        """Seconds of a turn."""
+        return sum(self.seconds) / len(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Calls of a function in all: as far as they are known."""
+
+    calls: int
+    whole: bool
+
+
+class FoundLoops:
+    """The functions that are called in a loop, as far as the counts of their calls tell, or single calls were seen."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._found: dict[str, _Found] = {}
+        self._counted: float | None = None
+        self._going: dict[str, Going] = {}
+        self._totals: Mapping[str, Total] = {}
+        self.host_waits = HostWaits()
+
+    def forget(self) -> None:
+        """The program tells of its loops itself."""
+        with self._lock:
+            self._found = {}
+            self._counted = None
+            self._going = {}
+
+    def count(self, calls: Mapping[str, int]) -> None:
+        """Takes in how often each instrumented function has been called."""
+        with self._lock:
+            now = perf_counter()
+            passed = None if self._counted is None else now - self._counted
+            if passed is not None and passed < LEAST_SECONDS:
+                return
+            self._counted = now
+            for name, made in calls.items():
+                found = self._found.get(name)
+                if found is None:
+                    self._found[name] = _Found(made)
+                elif passed is not None:
+                    _turn(found, made, passed)
+
+    def see(self, functions: Sequence[Seen], work: Work, totals: Mapping[str, Total]) -> list[Going]:
+        """Takes in which calls were seen since the last time; returns the loops that went on meanwhile.
+
+        Args:
+          functions: all of which calls were seen.
+          work: what calls of functions do.
+          totals: calls of each function in all.
+        """
+        with self._lock:
+            threads: dict[int, list[Seen]] = {}
+            for each in functions:
+                lately = each.lately
+                if lately and (each.folded >= FEWEST_CALLS or each.long):
+                    threads.setdefault(lately[-1][1], []).append(each)
+            self._totals = totals
+            going = [loop for together in threads.values() for loop in _loops(together, functions, work)]
+            going = [loop for loop in going if not _prepares(loop, going, work)]
+            for loop in going:
+                for name in (*loop.calls, loop.seen.name):
+                    self._going.pop(name, None)
+                self._going[loop.seen.name] = loop
+            while len(self._going) > MOST_FOUND:
+                del self._going[next(iter(self._going))]  # that which went on least lately
+            return going
+
+    def charged(self) -> list[Going]:
+        """Those of the charged thread, also when they rest."""
+        with self._lock:
+            return [each for each in self._going.values() if each.seen.recent[-1][1] == CHARGED]
+
+    def threads(self, name: str) -> int:
+        """How many threads made the recent steps."""
+        with self._lock:
+            loop = self._going.get(name)
+            return 1 if loop is None else max(1, loop.seen.threads())
+
+    def frozen(self) -> list[LoopState]:
+        """Those that are called most, each as a loop."""
+        with self._lock:
+            seen = {name for loop in self._going.values() for name in loop.calls}
+            states = [_seen_state(loop, self._totals, self.host_waits) for loop in self._going.values()]
+            found = {
+                name: each
+                for name, each in self._found.items()
+                if each.calls >= FEWEST_CALLS and each.turns and name not in seen
+            }
+            states += [_state(name, each) for name, each in found.items()]
+            return sorted(states, key=lambda each: -each.steps)[:MOST_FOUND]
+
+
+def _turn(found: _Found, made: int, passed: float) -> None:
+    since, found.calls = made - found.calls, made
+    # The first turn with calls may have begun before the loop did, and the last one may end after it.
+    if since > 0 and found.going:
+        found.turns.append((since, passed))
+    found.going = since > 0
+    if since > 0:
+        found.ended = time.time()
+
+
+def _state(name: str, found: _Found) -> LoopState:
+    calls, seconds = (sum(each) for each in zip(*found.turns, strict=True))
+    mean = seconds / calls
+    known: dict[str, Any] = {"recent": tuple(passed / each for each, passed in found.turns)}
+    return LoopState(
+        name=name, found=True, steps=found.calls, ended=found.ended, mean_seconds=mean, steps_per_second=1 / mean,
+        calls={name: 1.0}, **known,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- of single calls
+
+
+def _loops(together: Sequence[Seen], functions: Sequence[Seen], work: Work) -> list[Going]:
+    """The loops among functions that one thread called in the same interval; `functions` are all that were seen."""
+    calls = {each.name: len(each.lately) for each in together}
+    done = dict(work(calls))
+    if not all(done.values()):
+        # Not known: the one that is called most, and of those that are called as often, which was called first.
+        most = max(calls.values())
+        done = {name: made if made < ALIKE * most else most for name, made in calls.items()}
+    ordered = sorted(together, key=lambda each: (each.evaluates, each.produces, -done[each.name], each.met))
+    found: list[Going] = []
+    for each in ordered:
+        if all(_in_a_row(each, loop.seen) >= FEWEST_CALLS for loop in found):
+            found.append(Going(each))
+    for loop in found:
+        own = [each.seen for each in found if each is not loop]
+        dropped = _take_turns(loop, own, functions)
+        loop.ended = time.time() - (perf_counter() - loop.seen.recent[-1][0])
+        within = [each for each in together if each not in own and each.name not in dropped]
+        loop.calls = {each.name: _calls(each, loop.seen) for each in within}
+    return [each for each in found if each.seconds]
+
+
+def _prepares(loop: Going, going: Sequence[Going], work: Work) -> bool:
+    """Whether a thread beside the charged one makes less in each turn than a loop of that does: it prepares data."""
+    if loop.seen.recent[-1][1] == CHARGED:
+        return False
+    names = {each.seen.name: 1 for each in going}
+    does = work(names)
+    return any(
+        each.seen.recent[-1][1] == CHARGED and does[loop.seen.name] < MOST_PREPARES * does[each.seen.name]
+        for each in going
+    )
+
+
+def _times(seen: Seen) -> list[float]:
+    return [each[0] for each in seen.recent]
+
+
+def _in_a_row(seen: Seen, other: Seen) -> int:
+    """How often it was called at most without a call of the other between."""
+    most, calls = 0, _times(seen)
+    edges = [0, *(bisect_left(calls, each) for each in _times(other)), len(calls)]
+    for begin, end in itertools.pairwise(edges):
+        most = max(most, end - begin)
+    return most
+
+
+def _calls(seen: Seen, main: Seen) -> float:
+    """Its calls for each of the other's, in the time of which both were seen."""
+    mine, others = _times(seen), _times(main)
+    begin = max(mine[0], others[0])
+    return max(1, len(mine) - bisect_left(mine, begin)) / max(1, len(others) - bisect_left(others, begin))
+
+
+def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> set[str]:
+    """The recent turns, without those in which something else ran that is no part of them: another loop, an evaluation.
+
+    Returns the functions that some were left out for.
+    """
+    seen, turns = loop.seen, loop.seen.intervals()
+    if not turns:
+        return set()
+    ends, median = [ended for _, ended, _ in turns], statistics.median(seconds for _, _, seconds in turns)
+    long = max(SLOW * median, SLOW_SECONDS)
+    left_out: set[int] = set()
+    dropped: set[str] = set()
+    others = [each for each in functions if each is not seen and each.recent]
+    for other in sorted(others, key=lambda each: -each.calls)[:MOST_BESIDE]:
+        inside = Counter(
+            turn for when in _times(other) if (turn := bisect_left(ends, when)) < len(ends) and turns[turn][0] < when
+        )
+        if len(inside) >= MOST_APART * len(turns):
+            loop.within.add(other.name)
+            continue
+        if other in own:
+            out = {turn for turn, calls in inside.items() if calls >= FEWEST_CALLS}
+        elif inside and (other.evaluates or statistics.median(turns[turn][2] for turn in inside) > long):
+            out = set(inside)
+        else:
+            continue
+        if out:
+            dropped.add(other.name)
+            left_out |= out
+    loop.seconds = [seconds for turn, (_, _, seconds) in enumerate(turns) if turn not in left_out]
+    return dropped
+
+
+def longest(loop: Going) -> float:
+    """Seconds of a turn above which the loop was at rest meanwhile."""
+    return max(SLOW * loop.mean, SLOW_SECONDS)
+
+
+def _seen_state(loop: Going, totals: Mapping[str, Total], waits: HostWaits) -> LoopState:
+    seen = loop.seen
+    total = totals.get(seen.name)
+    return LoopState(
+        name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
+        steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls,
+        host_wait=waits.of(seen.name), **rates(loop.seconds, max(1, seen.threads())),
+    )  # fmt: skip

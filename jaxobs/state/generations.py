@@ -1,0 +1,79 @@
+"""The tokens that the requests of one route generate: counted while they run, timed when they have ended."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from jaxobs.facts.histograms import Histogram
+from jaxobs.metrics.buckets import FIRST_TOKEN_BOUNDS, OUTPUT_TOKEN_BOUNDS
+from jaxobs.state.call_stats import MutableHistogram
+
+
+class Generation:
+    """What one request reports: changed under a lock while it is open, and left alone once it has ended."""
+
+    __slots__ = ("counts", "first_part", "first_token", "input", "latest", "output", "reason", "settled")
+
+    def __init__(self) -> None:
+        self.first_token: float | None = None
+        """By `time.perf_counter`, as is the next."""
+        self.first_part: float | None = None
+        """When the first part of a streamed answer was sent: the first token, unless the program knows better."""
+        self.latest: float | None = None
+        """When output tokens were last reported."""
+        self.input = self.output = 0
+        self.reason: str | None = None
+        """One of `facts.requests.FINISH_REASONS`."""
+        self.counts: Generations | None = None
+        """Where its tokens are counted at once; None where its route is known at its end only."""
+        self.settled = False
+        """Whether that has been found out."""
+
+    def until_first_token(self, began: float) -> float | None:
+        """Seconds, for a request that began then; None if it is not known."""
+        first = self.first_part if self.first_token is None else self.first_token
+        return None if first is None else max(0.0, first - began)
+
+    def for_each_token(self, began: float, ended: float) -> float | None:
+        """Seconds for each output token after the first; None where there is none."""
+        first = self.until_first_token(began)
+        return None if first is None or self.output < 2 else max(0.0, ended - began - first) / (self.output - 1)
+
+
+class Generations:
+    """The tokens of one route. `count` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.input = self.output = 0
+        self.finish_reasons: Counter[str] = Counter()
+        self._first_token = MutableHistogram(FIRST_TOKEN_BOUNDS)
+        self._output_token = MutableHistogram(OUTPUT_TOKEN_BOUNDS)
+        self._between = MutableHistogram(OUTPUT_TOKEN_BOUNDS)
+
+    def count(self, input: int, output: int, since: float | None = None) -> None:
+        """Tokens that a request has taken in or put out, so many seconds after the output tokens before."""
+        with self._lock:
+            self.input += input
+            self.output += output
+            if since is not None:
+                self._between.observe(since)
+
+    def ended(self, began: float, ended: float, outcome: str, generation: Generation) -> None:
+        """A request has ended. How fast one failed says nothing; one that was given up may have got its first token."""
+        if generation.counts is None:
+            self.count(generation.input, generation.output)
+        if generation.reason is not None:
+            self.finish_reasons[generation.reason] += 1
+        first, each = generation.until_first_token(began), generation.for_each_token(began, ended)
+        if first is not None and outcome in ("ok", "cancelled"):
+            self._first_token.observe(first)
+        if each is not None and outcome == "ok":
+            self._output_token.observe(each)
+
+    def histograms(self) -> tuple[Histogram | None, ...]:
+        """Times to the first token, for each one after it, and between two reports; None where there are none."""
+        with self._lock:
+            found = [each.frozen() for each in (self._first_token, self._output_token, self._between)]
+        return tuple(each if any(each.counts) else None for each in found)

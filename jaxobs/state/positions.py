@@ -1,0 +1,97 @@
+"""Where a thread is in a turn of a loop, by its stack and by that of the call which each turn makes.
+
+The loop is in the frame where they part. If this frame is at a `for`, or it calls `next`, the loop waits for its input.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from types import CodeType
+
+from jaxobs.state.call_places import MOST_FRAMES, Line, Place, instruction, same_line
+
+IN_CALL = "call"
+IN_INPUT = "input"
+_ITERATES = frozenset(("FOR_ITER", "GET_ITER"))
+_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
+
+
+def position(here: Place, call: Place) -> str | Line | None:
+    """`IN_CALL`, `IN_INPUT`, a line of the loop, or None where the two stacks have nothing in common.
+
+    Args:
+      here: where the thread is.
+      call: where the latest turn of the loop made its call.
+    """
+    if len(here) >= MOST_FRAMES or len(call) >= MOST_FRAMES:
+        return None  # which frame lies on which is not known
+    common = 0
+    for one, other in zip(reversed(here), reversed(call), strict=False):
+        if not same_line(one, other):
+            break
+        common += 1
+    if common in (len(here), len(call)):
+        return IN_CALL  # in it, or on the way to it or back
+    depth, (its_code, its_call) = len(here) - 1 - common, call[len(call) - 1 - common]
+    if here[depth][0] is not its_code:
+        depth += 1  # the same call as ever, which calls something else than before
+    if depth == len(here):
+        return None
+    code, at = here[depth]
+    frame = len(here) - 1 - depth
+    loop = next((number for number, line in enumerate(call) if _loops(*line)), len(call))
+    if frame < len(call) - 1 - loop or (code is its_code and frame == common and not _same_loop(code, at, its_call)):
+        return code, line_of(code, at)  # behind the innermost loop, or before it
+    if _name(code, at) in _ITERATES or any(each[0].co_name == "__next__" for each in here[:depth]):
+        return IN_INPUT
+    if any(_calls_next(*each) for each in here[: depth + 1]):
+        return IN_INPUT
+    return code, line_of(code, at)
+
+
+def _name(code: CodeType, at: int) -> str:
+    bytecode, at = code.co_code, instruction(code, at)
+    return dis.opname[bytecode[at]] if 0 <= at < len(bytecode) else ""
+
+
+def line_of(code: CodeType, at: int) -> int:
+    """The line of an instruction; 0 where the code does not tell."""
+    for begin, end, line in code.co_lines():
+        if begin <= at < end:
+            return line or 0
+    return 0
+
+
+@functools.lru_cache(maxsize=256)
+def _loops(code: CodeType, at: int) -> tuple[tuple[int, int], ...]:
+    """First and last instruction of each loop of the code that this instruction is in."""
+    return tuple(
+        (each.argval, each.offset)
+        for each in dis.get_instructions(code)
+        if "JUMP" in each.opname and isinstance(each.argval, int) and each.argval <= at <= each.offset
+    )
+
+
+def _same_loop(code: CodeType, at: int, call: int) -> bool:
+    """Whether an instruction is in the outermost loop that the call is in; True where that is in none."""
+    loops = _loops(code, call)
+    return not loops or any(begin <= at <= end for begin, end in loops)
+
+
+@functools.lru_cache(maxsize=256)
+def _calls_next(code: CodeType, at: int) -> bool:
+    """Whether the instruction there is a call of a global that is named `next`."""
+    latest: dis.Instruction | None = None
+    for each in dis.get_instructions(code):
+        if each.opname in _LOADS and each.argval == "next":
+            latest = each
+        if each.offset == at:
+            if latest is None or "CALL" not in each.opname:
+                return False
+            call, name = each.positions, latest.positions
+            return (
+                call is not None and name is not None and call.lineno is not None
+                and (call.lineno, call.col_offset) == (name.lineno, name.col_offset)
+            )  # fmt: skip
+    return False

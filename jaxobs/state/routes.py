@@ -1,0 +1,310 @@
+"""The requests of this process by route: what ended is appended on the request's thread, and counted a batch at a time.
+
+A request is cold when something compiled inside it. One that compiled nothing may yet have been held up by a
+compilation elsewhere: JAX lets a second caller of a program that is being compiled wait without a word, so that this
+is inferred from the times (`RouteState.waited`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import operator
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from jaxobs.facts.compilations import OTHER, Compilation
+from jaxobs.facts.requests import Latency, RequestCompilation, RequestRecord, RouteState
+from jaxobs.metrics.buckets import BATCH_BOUNDS, QUEUE_BOUNDS, REQUEST_BOUNDS
+from jaxobs.state.call_stats import MutableHistogram, label
+from jaxobs.state.engines import Engines
+from jaxobs.state.generations import Generation, Generations
+
+MOST_ROUTES = 20
+MOST_RECENT = 512
+"""Requests of each route that percentiles and rate rest on."""
+MOST_COLD = 128
+"""Cold requests of each route that their percentiles rest on."""
+MOST_TOLD = 8
+"""Cold requests, and slow ones, of each route that are told one by one."""
+MOST_COMPILED = 8
+"""Compilations of one request that are told."""
+MOST_WAITING = 64
+"""Requests that wait to be counted; the one that makes them so many counts them."""
+MOST_INTERVALS = 256
+RATE_SECONDS = 60.0
+HELD_UP_SHARE = 0.5
+HELD_UP_FACTOR = 2.0
+KNOWN_REQUESTS = 20
+"""Steady requests from which on it is known how long a route usually takes."""
+
+Interval = tuple[float, float]
+
+open_request: ContextVar[Any] = ContextVar("jaxobs_request", default=None)
+"""The request that is served in this context."""
+
+
+@dataclass(slots=True)
+class Ended:
+    """One request that has ended."""
+
+    ended: float
+    """By `time.perf_counter`."""
+    seconds: float
+    outcome: str
+    cold: str
+    queue_seconds: float | None = None
+    batch: tuple[int, int] | None = None
+    compiled: tuple[int, tuple[Compilation, ...]] | None = None
+    """How many executables it brought, and the first of them; None if none."""
+    generation: Generation | None = None
+    waited: bool = False
+
+
+class Route:
+    """One route. `add` is for the hot path: exact under threads, for appending to a list cannot be interrupted."""
+
+    def __init__(self, name: str, intervals: deque[Interval]) -> None:
+        self.name = name
+        self._intervals = intervals
+        self._lock = threading.RLock()
+        self._waiting: list[Ended] = []
+        self._since = time.perf_counter()
+        self._requests: dict[str, Counter[str]] = {}
+        self._seconds: dict[str, MutableHistogram] = {}
+        self._recent: deque[Ended] = deque(maxlen=MOST_RECENT)
+        self._cold: deque[Ended] = deque(maxlen=MOST_COLD)
+        self._waited = MutableHistogram(())
+        self._queue = MutableHistogram(QUEUE_BOUNDS)
+        self._batches = MutableHistogram(BATCH_BOUNDS)
+        self._batch_size = 0
+        self.generations = Generations()
+
+    def add(self, request: Ended) -> None:
+        """A request has ended."""
+        self._waiting.append(request)
+        if len(self._waiting) >= MOST_WAITING:
+            self.drain()
+
+    def drain(self) -> None:
+        """Counts the requests that wait for it."""
+        with self._lock:
+            waiting = self._waiting[:]
+            del self._waiting[: len(waiting)]
+            intervals = self._intervals
+            last_compiled = intervals[-1][1] if intervals else -math.inf
+            for each in waiting:
+                try:
+                    self._requests[each.cold][each.outcome] += 1
+                except KeyError:
+                    self._requests[each.cold] = Counter((each.outcome,))
+                    self._seconds[each.cold] = MutableHistogram(REQUEST_BOUNDS)
+                self._seconds[each.cold].observe(each.seconds)
+                if each.queue_seconds is not None or each.batch is not None:
+                    self._take_queue_and_batch(each)
+                if each.generation is not None:
+                    self.generations.ended(each.ended - each.seconds, each.ended, each.outcome, each.generation)
+                if each.compiled:
+                    self._cold.append(each)
+                elif each.ended - each.seconds < last_compiled and self._held_up(each):
+                    each.waited = True
+                    self._waited.observe(each.seconds)
+                self._recent.append(each)
+
+    def _take_queue_and_batch(self, each: Ended) -> None:
+        if each.queue_seconds is not None:
+            self._queue.observe(each.queue_seconds)
+        if each.batch is not None:
+            self._batches.observe(each.batch[0])
+            self._batch_size += each.batch[1]
+
+    def _held_up(self, each: Ended) -> bool:
+        """Whether compilations elsewhere took most of its time, and it far longer than its route usually takes."""
+        began, intervals = each.ended - each.seconds, tuple(self._intervals)
+        overlap = covered([interval for interval in intervals if began < interval[1] < each.ended], began)
+        if overlap <= HELD_UP_SHARE * each.seconds:
+            return False
+        usual = sorted(other.seconds for other in self._recent if not other.compiled and not other.waited)
+        return len(usual) < KNOWN_REQUESTS or each.seconds >= HELD_UP_FACTOR * usual[len(usual) // 2]
+
+    def frozen(self) -> RouteState:
+        """How it stands."""
+        self.drain()
+        now, wall = time.perf_counter(), time.time()
+        with self._lock:
+            steady = [each for each in self._recent if not each.compiled]
+            generations = self.generations
+            first_token_seconds, output_token_seconds, inter_token_seconds = generations.histograms()
+            return RouteState(
+                route=self.name,
+                requests={cold: dict(by_outcome) for cold, by_outcome in self._requests.items()},
+                seconds={cold: histogram.frozen() for cold, histogram in self._seconds.items()},
+                waited=sum(self._waited.counts),
+                waited_seconds=self._waited.sum,
+                per_second=self._rate(now),
+                warm=latency([each.seconds for each in steady if not each.waited]),
+                cold=latency([each.seconds for each in self._cold]),
+                queued=(queued := sum(self._queue.counts)),
+                queue_seconds=self._queue.sum,
+                queue=self._queue.frozen() if queued else None,
+                batches=(batches := sum(self._batches.counts)),
+                batch_used=round(self._batches.sum),
+                batch_size=self._batch_size,
+                batch_sizes=self._batches.frozen() if batches else None,
+                input_tokens=generations.input,
+                output_tokens=generations.output,
+                output_tokens_per_second=self._token_rate(now),
+                finish_reasons=dict(generations.finish_reasons),
+                first_token_seconds=first_token_seconds,
+                output_token_seconds=output_token_seconds,
+                inter_token_seconds=inter_token_seconds,
+                first_token=latency(self._of_tokens(lambda told, began, _: told.until_first_token(began))),
+                output_token=latency(self._of_tokens(Generation.for_each_token)),
+                latest_cold=_told(reversed([*self._cold][-MOST_TOLD:]), wall - now),
+                slowest=_told(heapq.nlargest(MOST_TOLD, steady, key=lambda each: each.seconds), wall - now),
+            )
+
+    def _rate(self, now: float) -> float | None:
+        ended, since = self._lately(now)
+        return len(ended) / since if since > 0 else None
+
+    def _token_rate(self, now: float) -> float | None:
+        ended, since = self._lately(now)
+        told = [each.generation.output for each in ended if each.generation is not None and each.generation.output]
+        return sum(told) / since if since > 0 and (told or self.generations.output) else None
+
+    def _lately(self, now: float) -> tuple[list[Ended], float]:
+        """Requests of the last minute, as far as they are kept, and the seconds that these are of."""
+        ended = [each for each in self._recent if now - each.ended <= RATE_SECONDS]
+        full = len(ended) == MOST_RECENT
+        return ended, now - min(each.ended for each in ended) if full else min(RATE_SECONDS, now - self._since)
+
+    def _of_tokens(self, read: Callable[[Generation, float, float], float | None]) -> list[float]:
+        """Of the latest requests that succeeded, one figure of those that have it."""
+        found = (
+            read(each.generation, each.ended - each.seconds, each.ended)
+            for each in self._recent if each.generation is not None and each.outcome == "ok"
+        )  # fmt: skip
+        return [seconds for seconds in found if seconds is not None]
+
+
+class Routes:
+    """All routes, and how many requests are under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._routes: dict[str, Route] = {}
+        self._intervals: deque[Interval] = deque(maxlen=MOST_INTERVALS)
+        self._begun, self._ended = _Tally(), _Tally()
+        self.engines = Engines()
+
+    def begun(self) -> None:
+        """A request begins."""
+        self._begun.add()
+
+    def ended(self) -> None:
+        """A request that had begun ends."""
+        self._ended.add()
+
+    def compiled(self, began: float, ended: float) -> None:
+        """Something compiled in this process, whoever asked for it."""
+        self._intervals.append((began, ended))
+
+    def route(self, name: str) -> Route:
+        """The route of that name; `<other>` where there are too many."""
+        found = self._routes.get(name)
+        return found if found is not None else self._new(label(str(name)))
+
+    def _new(self, name: str) -> Route:
+        with self._lock:
+            if name not in self._routes and len(self._routes) - (OTHER in self._routes) >= MOST_ROUTES:
+                name = OTHER
+            if name not in self._routes:
+                self._routes[name] = Route(name, self._intervals)
+            return self._routes[name]
+
+    def in_flight(self) -> int | None:
+        """Requests that have begun and not ended; None before the first."""
+        # Read in this order: one that ends between the two would else be missing from both.
+        ended = self._ended.count
+        begun = self._begun.count
+        return max(0, begun - ended) if begun else None
+
+    def frozen(self) -> tuple[RouteState, ...]:
+        """The routes in the order in which they were first asked for."""
+        with self._lock:
+            routes = list(self._routes.values())
+        return tuple(route.frozen() for route in routes)
+
+
+class _Tally:
+    """Counts exactly under threads, without a lock: one step of an iterator in C."""
+
+    __slots__ = ("_left", "add")
+
+    def __init__(self) -> None:
+        self._left = itertools.repeat(None, sys.maxsize)
+        self.add = self._left.__next__
+
+    @property
+    def count(self) -> int:
+        return sys.maxsize - operator.length_hint(self._left)
+
+
+def covered(intervals: Iterable[Interval], since: float) -> float:
+    """Seconds that lie in any of the intervals and after `since`; where intervals overlap they count once."""
+    total = 0.0
+    for began, ended in sorted(intervals):
+        total += max(0.0, ended - max(began, since))
+        since = max(since, ended)
+    return total
+
+
+def latency(seconds: list[float]) -> Latency | None:
+    """Percentiles by nearest rank: each is the time of a request that there was. None of nothing."""
+    if not seconds:
+        return None
+    ordered = sorted(seconds)
+    last = len(ordered) - 1
+    p50, p90, p99 = (ordered[min(last, int(share * len(ordered)))] for share in (0.5, 0.9, 0.99))
+    return Latency(count=len(ordered), p50=p50, p90=p90, p99=p99, longest=ordered[-1])
+
+
+def _told(requests: Iterable[Ended], to_epoch: float) -> tuple[RequestRecord, ...]:
+    return tuple(_record(each, to_epoch) for each in requests)
+
+
+def _record(each: Ended, to_epoch: float) -> RequestRecord:
+    compilations, compiled = each.compiled or (0, ())
+    generation = each.generation or Generation()
+    return RequestRecord(
+        time=each.ended + to_epoch,
+        seconds=each.seconds,
+        outcome=each.outcome,
+        cold=each.cold,
+        waited=each.waited,
+        queue_seconds=each.queue_seconds,
+        first_token_seconds=generation.until_first_token(each.ended - each.seconds),
+        input_tokens=generation.input or None,
+        output_tokens=generation.output or None,
+        finish_reason=generation.reason,
+        compilations=compilations,
+        compiled=tuple(_short(event) for event in compiled),
+    )
+
+
+def _short(event: Compilation) -> RequestCompilation:
+    return RequestCompilation(
+        function=event.function,
+        cause=event.cause,
+        reason=event.reason,
+        cache=event.cache,
+        seconds=sum(event.phases.values()),
+    )

@@ -1,0 +1,69 @@
+"""Scopes of the account of time, within one another: the innermost is charged."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+
+class Owner(Protocol):
+    """What scopes belong to: an account."""
+
+    def leave(self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False) -> None:
+        """A scope ends."""
+
+
+class Scope:
+    """Something that began and is charged until it ends, less what began within it."""
+
+    __slots__ = ("began", "category", "ended", "held", "outer", "own", "wall")
+
+    held: bool
+    """Set where a block of the program is certain to leave it: a task or a generator may be in the middle of it. Every
+    other scope ends at the latest with the one that it began in."""
+
+    def __init__(self, wall: Owner, category: str, began: float, outer: Scope | None = None) -> None:
+        self.wall = wall
+        self.category = category
+        self.began = began
+        self.outer = outer
+        self.own = 0.0
+        """Seconds charged to it so far."""
+        self.ended: float | None = None
+        """When it ended: by another thread than the charged one, or before what began within it."""
+
+
+def is_open(top: Scope, scope: Scope) -> bool:
+    """Whether it is `top` or what that began within."""
+    each: Scope | None = top
+    while each is not None and each is not scope:
+        each = each.outer
+    return each is scope
+
+
+def goes_on_within(top: Scope, scope: Scope, now: float) -> bool:
+    """Whether a block that began within it is still open. What else began within it ends now, if so."""
+    held, others = False, []
+    each = top
+    while each is not scope and each.outer is not None:
+        if each.ended is None:
+            if getattr(each, "held", False):
+                held = True
+            else:
+                others.append(each)
+        each = each.outer
+    if held:
+        for each in others:
+            each.ended = now
+    return held
+
+
+def closed_since(closed: deque[tuple[float, float]], start: float) -> float:
+    """Seconds of what began and ended since then, which has been charged already; it is forgotten."""
+    total, earliest = 0.0, float("inf")
+    while closed and closed[-1][0] >= start:
+        began, ended = closed.pop()
+        if began < earliest:  # else it lay within the one after it
+            total += min(ended, earliest) - began
+            earliest = began
+    return total

@@ -1,0 +1,45 @@
+"""What only a state shows, as short as can be: for the event log, which has no snapshots."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jaxobs.facts.functions import FunctionState
+from jaxobs.facts.memory import DeviceState
+from jaxobs.facts.standing import Standing
+from jaxobs.state.checkpoints import Checkpoints
+from jaxobs.state.input_waits import Inputs
+from jaxobs.state.loop_outputs import watched_states
+from jaxobs.state.routes import Routes
+from jaxobs.state.runs import Runs, time_state
+from jaxobs.state.transfers import Transfers
+from jaxobs.state.utilization import loop_states
+from jaxobs.state.wall import Wall
+
+
+def standing(
+    part: Callable[[Any], Any], functions: Iterable[FunctionState], devices: Iterable[DeviceState],
+    peak_flops: float | None,
+) -> Standing:  # fmt: skip
+    """The state at this moment.
+
+    Args:
+      part: gives each kind of state of this process, as `Store.part`.
+      peak_flops: FLOP/s of one device, where the setting tells it.
+    """
+    loops = loop_states(part, functions, devices, peak_flops)
+    return Standing(
+        wall=time_state(part(Wall), part(Checkpoints), part(Runs)),
+        loops=tuple(dataclasses.replace(each, recent=_rounded(each.recent)) for each in loops),
+        inputs=tuple(dataclasses.replace(each, receipt=None) for each in part(Inputs).frozen()),
+        watched=watched_states(part),
+        routes=part(Routes).frozen(),
+        transfers=part(Transfers).frozen(),
+    )
+
+
+def _rounded(seconds: Iterable[float]) -> tuple[float, ...]:
+    """To four digits, which is more than a picture shows."""
+    return tuple(float(f"{each:.4g}") for each in seconds)

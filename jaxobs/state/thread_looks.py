@@ -1,0 +1,170 @@
+"""What the thread that makes the turns of a loop does while no call is seen: a second thread looks ten times a second.
+
+Calls alone do not tell a slow turn from a rest, nor a call that computes before it returns from what was before it, nor
+a wait for input. So the stack is read: no object of the program is kept, and nothing is added to it. A turn that takes
+much longer than usual goes on as long as the thread is where usual turns take it, in the call or in the loop's input,
+or as the devices still compute what was dispatched: a host runs ahead of them, and then waits by reading a loss.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Callable
+from time import perf_counter
+
+from jaxobs import internals
+from jaxobs.base.guard import guarded
+from jaxobs.state import call_places, positions
+from jaxobs.state.call_places import Line, Place
+from jaxobs.state.host_waits import USUAL as USUAL_STEP
+from jaxobs.state.host_waits import HostWaits
+from jaxobs.state.loop_outputs import LoopOutputs
+from jaxobs.state.positions import IN_INPUT
+from jaxobs.state.turns import Turns
+from jaxobs.state.wall import Wall
+
+LOOK_SECONDS = 0.1
+"""Between two looks, on average: at even intervals they might always meet the same part of a turn."""
+QUIET_SECONDS = 10.0
+"""After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
+QUIET_LOOK_SECONDS = 1.0
+PLACE_SECONDS = 1.0
+"""Between two looks at where the calls of the loop come from."""
+USUAL = 0.05
+"""Usual turns are at a line where they were in more of the looks."""
+MOST_LINES = 64
+MOST_EARLY = 64
+"""Looks that are kept as long as no loop is known."""
+
+
+class ThreadLooks:
+    """The thread that looks; it ends with `stop`, and does not keep the process alive."""
+
+    def __init__(self, turns: Turns, wall: Callable[[], Wall | None], waits: HostWaits, outputs: LoopOutputs) -> None:
+        """`wall` returns the account of the thread to look at, if there is one; `waits` gets looks at steps."""
+        self._outputs = outputs
+        self._turns = turns
+        self._waits = waits
+        self._wall = wall
+        self._here: tuple[Place, float] = ((), 0.0)
+        """Where the thread was at the latest looks, and since when."""
+        self._looked = perf_counter()
+        self._early: deque[tuple[float, float, Place]] = deque(maxlen=MOST_EARLY)
+        self._lines: Counter[Line] = Counter()
+        self._pending: list[Line] = []
+        """Lines of the turn that goes on: those of a slow one are not usual."""
+        self._turn = 0.0
+        """When that turn began."""
+        self._asked = 0.0
+        """When the place of a call was asked for."""
+        self._computing = True
+        """Whether a device computed when it was last asked in this turn."""
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, name="jaxobs-thread-looks", daemon=True).start()
+
+    def stop(self) -> None:
+        """Looks no more."""
+        self._stopped.set()
+        self._outputs.wake()
+
+    def began(self, here: Place, after: float, now: float) -> float:
+        """When the call began that is made `here` and has returned, not before `after`: earlier than now if it was seen
+        that the thread was in it."""
+        place, since = self._here
+        return min(now, max(math.nextafter(after, now), since)) if place and call_places.same(place, here) else now
+
+    def waited(self, since: float) -> float:
+        """See `EarlyLooks`."""
+        return sum(passed for passed, at in self._taken(since, perf_counter()) if at == IN_INPUT)
+
+    def learn(self, began: float, ended: float) -> None:
+        """See `EarlyLooks`."""
+        self._lines.update(at for _, at in self._taken(began, ended) if isinstance(at, tuple))
+
+    def seen(self, began: float, ended: float) -> tuple[float, float]:
+        """See `EarlyLooks`."""
+        looks = [(passed, self._is_usual(at)) for passed, at in self._taken(began, ended)]
+        return sum(passed for passed, usual in looks if usual), sum(passed for passed, usual in looks if not usual)
+
+    def _taken(self, began: float, ended: float) -> list[tuple[float, str | Line | None]]:
+        """The looks between these that were taken before a loop was known: the seconds of each, and where it was."""
+        call = self._turns.place
+        if call is None:
+            return []
+        early = [each for each in list(self._early) if began <= each[0] <= ended]
+        return [(min(passed, when - began), positions.position(here, call)) for when, passed, here in early]
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with guarded("thread_looks.outputs"):
+                self._outputs.settle_until(perf_counter() + self._pause())
+            if self._stopped.is_set():
+                return
+            with guarded("thread_looks"):
+                self.look()
+
+    def _pause(self) -> float:
+        quiet = perf_counter() - self._turns.called > QUIET_SECONDS
+        return (QUIET_LOOK_SECONDS if quiet else LOOK_SECONDS) * random.uniform(0.5, 1.5)
+
+    def look(self) -> None:
+        """Looks once."""
+        now, turns = perf_counter(), self._turns
+        passed, self._looked = now - self._looked, now
+        wall = self._wall()
+        frame = None if wall is None or not wall.at_rest else sys._current_frames().get(wall.thread or 0)
+        if wall is None or frame is None:
+            self._here = ((), 0.0)
+            return
+        here = call_places.place(frame)
+        del frame
+        if not call_places.same(here, self._here[0]):
+            self._here = (here, now)
+        if turns.category is None or turns.place is None:
+            self._early.append((now, passed, here))
+            return
+        last = turns.last
+        if last != self._turn:
+            self._next_turn(last)
+        if now - self._asked > PLACE_SECONDS:
+            self._asked, turns.wants_place = now, True
+            turns.due = min(turns.due, now)
+        at = positions.position(here, turns.place) if turns.category == "step" else None
+        if at == IN_INPUT:
+            turns.waited += passed
+        slow = now - last > max(turns.longest, LOOK_SECONDS)
+        if at not in (None, IN_INPUT) and now - last < USUAL_STEP * turns.median and turns.function is not None:
+            self._waits.look(turns.function, here)
+        if not slow:
+            if isinstance(at, tuple):
+                self._pending.append(at)
+        elif self._goes_on(at):
+            turns.overdue = (last, turns.overdue[1] + min(passed, now - last), turns.overdue[2])
+            wall.goes_on()
+        else:
+            turns.overdue = (last, turns.overdue[1], turns.overdue[2] + min(passed, now - last))
+
+    def _next_turn(self, began: float) -> None:
+        if self._turns.slow != self._turn:
+            self._lines.update(self._pending)
+            if len(self._lines) > MOST_LINES:
+                self._lines = Counter(dict(self._lines.most_common(MOST_LINES // 2)))
+        self._pending.clear()
+        self._turn, self._computing = began, True
+        self._turns.overdue = (began, 0.0, 0.0)
+
+    def _goes_on(self, at: str | Line | None) -> bool:
+        if self._is_usual(at):
+            return True
+        # Of a turn in which no device computes nothing more is asked: it asks all arrays.
+        self._computing = self._computing and internals.computing() is True
+        return self._computing
+
+    def _is_usual(self, at: str | Line | None) -> bool:
+        if isinstance(at, str):
+            return True
+        return at is not None and self._lines[at] > USUAL * self._lines.total()

@@ -1,0 +1,157 @@
+"""Where the time went: every second of the thread that runs the program, in exactly one category.
+
+Whoever sees something begin and end (a step, a wait for input, an evaluation, a compilation) enters and leaves its
+category; the innermost counts. What is known only afterwards is moved out of the category that was charged meanwhile.
+So the categories add up to the wall time since the process began, whatever is entered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from threading import get_ident
+
+from jaxobs.state.account import MOST_CLOSED, Account
+from jaxobs.state.scopes import Scope as Scope
+from jaxobs.state.wall_counters import Counters
+
+CATEGORY_OF_PHASE = {"trace": "trace", "lower": "trace", "compile": "compile"}
+"""Lowering counts as tracing: both are Python on the host, and no cache saves either."""
+
+
+class Wall(Account):
+    """The account of one process: what scopes say, what JAX says that it does, and turns of loops that were found."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter, age: float | None = None) -> None:
+        super().__init__(clock, age)
+        self._phases: list[tuple[str, Scope]] = []
+        self._counters = Counters()
+        self._evaluated = 0.0
+        """Seconds of turns of loops that were found to evaluate."""
+
+    def phase_began(self, phase: str) -> None:
+        """JAX begins to trace, lower or compile on this thread."""
+        if get_ident() != self.thread:
+            self._others.began(phase, CATEGORY_OF_PHASE[phase])
+            return
+        scope = self.enter(CATEGORY_OF_PHASE[phase])
+        if scope is not None:
+            self._phases.append((phase, scope))
+
+    def phase_ended(self, phase: str, seconds: float, *, loaded: bool = False) -> None:
+        """The innermost phase of that name has ended, after so many seconds; before JAX 0.6.1 none is seen to begin.
+
+        Args:
+          loaded: whether what passed for compiling was loading from the persistent cache.
+        """
+        category = "cache_load" if loaded else CATEGORY_OF_PHASE[phase]
+        if get_ident() != self.thread:
+            self._others.ended(phase, category, seconds)
+            return
+        for position in range(len(self._phases) - 1, -1, -1):
+            if self._phases[position][0] == phase:
+                scope = self._phases[position][1]
+                del self._phases[position:]
+                self.leave(scope, category)
+                return
+        self.move(category, seconds)
+
+    def nothing_open(self) -> None:
+        """The ends of open phases were lost."""
+        phases, self._phases = self._phases, []
+        for _, scope in reversed(phases):
+            self.leave(scope, alone=True)
+        self._others.nothing_open()
+
+    # ------------------------------------------------------------------------------------- loops that were found
+
+    def turned(
+        self, seconds: float, category: str = "step", *, less: float = 0.0, parts: Mapping[str, float] | None = None
+    ) -> bool:
+        """The last `seconds` on this thread were turns of a loop that was found, but for what else was in them.
+
+        Returns whether they could be told: not on a thread that is not charged, nor within any category.
+
+        Args:
+          category: `step`, or `eval` where the turns are known to evaluate.
+          less: seconds among them that were none.
+          parts: seconds among the turns that were of other categories.
+        """
+        if get_ident() != self.thread or not self.at_rest:
+            return False
+        if self.known_since > self._clock() - seconds:
+            return False  # what lay in these turns is not all known any more
+        self._expected = None
+        moved = self.move(category, seconds, less)
+        spent = {category: moved}
+        # From here
+        self._version += 1
+        for name, part in (parts or {}).items():
+            taken = min(part, spent[category])
+            self._seconds[category] -= taken
+            self._seconds[name] += taken
+            spent[category] -= taken
+            spent[name] = spent.get(name, 0.0) + taken
+        self._version += 1
+        self._evaluated += spent.get("eval", 0.0)
+        if self._starting:
+            self._started()
+            self._by_turns = True
+        return True
+
+    @property
+    def known_since(self) -> float:
+        """From when on it is known what began and ended."""
+        closed = self._closed
+        return closed[0][0] if len(closed) == MOST_CLOSED else self.began
+
+    def expect(self, category: str, seconds: float) -> None:
+        """A turn begins on this thread: what comes next in no category is part of it, up to so many seconds."""
+        if get_ident() == self.thread and not self._starting:
+            self._expected = None
+            self._expected = (category, self._resting(), seconds)
+
+    def goes_on(self) -> None:
+        """What was expected goes on, as another thread sees."""
+        expected = self._expected
+        if expected is not None:
+            self._longer = (expected, self._resting() - expected[1])
+
+    def adopt(self) -> bool:
+        """Charges this thread from now on, on which a loop was found; not where the program has declared steps.
+
+        Returns whether it is charged.
+        """
+        if get_ident() == self.thread:
+            return True
+        with self._lock:
+            if not (self._starting or (self._by_turns and not self.steps)) or not self.at_rest:
+                return False
+            self._charge_this_thread()
+        return True
+
+    def _charge_this_thread(self) -> None:
+        self._phases = []
+        super()._charge_this_thread()
+
+    # ------------------------------------------------------------------------------------- what is known
+
+    def elsewhere(self) -> float:
+        """Seconds so far of what is no part of a loop that was found, other loops left aside."""
+        spent = self._seconds
+        apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
+        return apart + spent["eval"] - self._evaluated
+
+    def apart(self, scope: Scope) -> float:
+        """Seconds so far of what is no part of a loop whose step `scope` is, to be asked when that begins or ends."""
+        spent = self._seconds
+        apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
+        return apart if scope.category == "eval" else apart + spent["eval"]
+
+    def counted(self, seconds: dict[str, float]) -> dict[str, float]:
+        """What `seconds` returned as counters show it: none ever goes down, and together they are the wall time.
+
+        What was shown under one category and turned out to be another's stays where it was until that category has
+        caught up; until then the others get less than they are due.
+        """
+        return self._counters.counted(seconds)

@@ -1,0 +1,282 @@
+"""Reads a jaxobs endpoint over HTTP and gives the facts back, typed as they were in the process.
+
+    url = endpoint_url("localhost:9464")
+    snapshot = fetch_snapshot(url)
+    page = fetch_events(url, since=0, kind="compilation")
+
+Fields that this version does not know are left out, so that a newer process can be read by an older client.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import re
+import socket
+import time
+import types
+import typing
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from http.client import HTTPException
+from typing import Any, TypeVar
+
+from jaxobs.base import json_lines
+from jaxobs.base.errors import JaxobsError, SettingError
+from jaxobs.facts import renamed
+from jaxobs.facts.events import Event
+from jaxobs.facts.kinds import event_types
+from jaxobs.facts.snapshot import Snapshot
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:9464"
+TIMEOUT = 3.0
+"""Seconds that an endpoint may take to answer."""
+
+_MOST_BYTES = 64 * 2**20
+_EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
+_MOST = 2**63
+"""Of a number: beyond, arithmetic and calendars overflow."""
+_MOST_FLOAT = 1e30
+_PIECE = 2**20
+_SLOW = 10.0
+"""Times the timeout that a whole answer may take, in pieces that each come in time."""
+_KNOWN_PATHS = re.compile(r"/(metrics|healthz|api/v1(/\w*)?)?/?$")
+
+
+class EndpointUnreachableError(JaxobsError, OSError):
+    """Nothing answers at the address, or it answers too slowly."""
+
+    brief = "no answer"
+    """What happened, in a few words, for a view that shows the address already."""
+
+
+class NotAnEndpointError(JaxobsError, ValueError):
+    """Something answers at the address, but it does not speak jaxobs' API."""
+
+    brief = "something else answers there"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EventPage:
+    """What `/api/v1/events` gave: the events after `since`, oldest first."""
+
+    events: tuple[Event, ...]
+    next: int
+    """What to ask for as `since` the next time."""
+    dropped: int
+    """Events after `since` that the process no longer holds."""
+
+
+def endpoint_url(text: str) -> str:
+    """The base URL that a person meant by `9464`, `localhost:9464`, or `http://host:9464/metrics`.
+
+    Raises:
+      SettingError: the text is no address.
+    """
+    given = text.strip()
+    if re.fullmatch(r":?\d+(/.*)?", given):
+        given = f"127.0.0.1:{given.lstrip(':')}"
+    if "://" not in given:
+        given = f"http://{given}"
+    try:
+        parts = urllib.parse.urlsplit(given)
+        port, host = parts.port, parts.hostname
+    except ValueError:
+        port, host = None, None
+    if not host or parts.scheme not in ("http", "https") or re.search(r"\s", given) or port == 0:
+        raise SettingError(
+            f"`{text}` is not the address of an endpoint. Give a port (9464), a host and port (localhost:9464), "
+            f"or a URL (http://host:9464/metrics)."
+        )
+    # A bare host means our default port; a URL keeps the port of its scheme, for proxies.
+    netloc = parts.netloc if port or "://" in text else f"{parts.netloc}:9464"
+    return urllib.parse.urlunsplit((parts.scheme, netloc, _KNOWN_PATHS.sub("", parts.path), "", ""))
+
+
+def fetch_snapshot(url: str, *, timeout: float = TIMEOUT) -> Snapshot:
+    """The whole state of the process behind `url`.
+
+    Raises:
+      EndpointUnreachableError: nothing answers within `timeout` seconds.
+      NotAnEndpointError: what answers is no jaxobs endpoint, or one of another version.
+    """
+
+    def snapshot(body: Any) -> Snapshot:
+        return typing.cast(Snapshot, decode(Snapshot, body))
+
+    return _read(f"{url}/api/v1/snapshot", timeout, snapshot)
+
+
+def fetch_events(url: str, *, since: int = 0, kind: str | None = None, timeout: float = TIMEOUT) -> EventPage:
+    """The events after number `since`, of one kind or of all; raises as `fetch_snapshot` does."""
+
+    def page(body: Any) -> EventPage:
+        found = [decode_event(each) for each in body["events"]]
+        events = tuple(event for event in found if event is not None)
+        return EventPage(events, int(body["next"]), int(body.get("dropped", 0)))
+
+    query = {"since": str(since)} | ({"kind": kind} if kind else {})
+    return _read(f"{url}/api/v1/events?{urllib.parse.urlencode(query)}", timeout, page)
+
+
+def decode_event(body: Mapping[str, Any]) -> Event | None:
+    """The event that `facts.events.as_event` made `body` of; None when this version does not know its kind."""
+    kind = event_types().get(body["event"])
+    if kind is None:
+        return None
+    event: Event = decode(kind, {**renamed.current(body), "time": _moment(body["time"])})
+    return event
+
+
+def _moment(text: Any) -> float:
+    """Seconds since the epoch, within what any clock and calendar can show."""
+    if not isinstance(text, str):
+        raise ValueError(f"`time` is {type(text).__name__} instead of a string")
+    moment = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if moment.tzinfo is None or not _EARLIEST_YEAR <= moment.year <= _LATEST_YEAR:
+        raise ValueError(f"`time` is {text!r:.60}, which is not a time in UTC")
+    return moment.timestamp()
+
+
+def decode(kind: Any, value: Any, path: str = "") -> Any:
+    """What `facts.events.plain` made plain, as `kind` again.
+
+    Raises:
+      ValueError: a field is missing or of another type; the message says which.
+    """
+    if kind is int and type(value) is int and not abs(value) < _MOST:
+        raise ValueError(f"`{path}` is out of range")
+    if (type(value) is kind and kind is not float) or kind is Any:
+        return value
+    origin, inner = _made_of(kind)
+    if origin in (types.UnionType, typing.Union):
+        if value is None:
+            return None
+        return decode(next(each for each in inner if each is not type(None)), value, path)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _decode_dataclass(kind, value, path)
+    if origin is tuple and isinstance(value, list):
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
+        if len(kinds) != len(value):
+            raise ValueError(f"`{path}` has {len(value)} items instead of {len(kinds)}")
+        return tuple(decode(each, item, f"{path}[]") for each, item in zip(kinds, value, strict=True))
+    if origin is Mapping and isinstance(value, dict):
+        return {str(key): decode(inner[1], item, f"{path}.{key}") for key, item in value.items()}
+    if kind is float and (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
+        if value is not None and not abs(value) < _MOST_FLOAT:
+            raise ValueError(f"`{path}` is out of range")
+        return float("nan") if value is None else float(value)
+    raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of {kind}")
+
+
+def _decode_dataclass(kind: type, value: Any, path: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of an object")
+    given: dict[str, Any] = {}
+    for name, hint, needed in _fields(kind):
+        if name in value:
+            given[name] = decode(hint, value[name], f"{path}.{name}" if path else name)
+        elif needed:
+            raise ValueError(f"`{path}.{name}` is missing" if path else f"`{name}` is missing")
+    return kind(**given)
+
+
+@functools.cache
+def _made_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type's origin and arguments."""
+    return typing.get_origin(kind), typing.get_args(kind)
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
+    """Of each field of a dataclass: its name, its type, and whether it has no default."""
+    hints = typing.get_type_hints(kind)
+    return tuple(
+        (each.name, hints[each.name], each.default is each.default_factory is dataclasses.MISSING)
+        for each in dataclasses.fields(kind)
+    )
+
+
+def _read(address: str, timeout: float, build: Callable[[Any], T]) -> T:
+    """What `build` makes of the JSON at `address`; a misfit is reported with the address and the field."""
+    body = _get_json(address, timeout)
+    try:
+        return build(body)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        detail = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+    raise NotAnEndpointError(
+        f"`{_base(address)}` answers, but not as this version of jaxobs expects (GET {address}: {detail}). "
+        f"It is not a jaxobs endpoint, or it runs a different version: compare `pip show jaxobs` on both sides."
+    )
+
+
+def _base(address: str) -> str:
+    return address.partition("/api/v1/")[0]
+
+
+def _get_json(address: str, timeout: float) -> Any:
+    url = _base(address)
+    try:
+        with _opener(url).open(address, timeout=timeout) as answer:
+            text = _whole(answer, time.monotonic() + _SLOW * timeout)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise _no_endpoint(url, address, f"HTTP {error.code} {error.reason}") from None
+    except HTTPException as error:
+        raise _no_endpoint(url, address, f"no HTTP answer, {type(error).__name__}") from None
+    except (OSError, ValueError) as error:
+        raise _unreachable(url, address, error, timeout) from None
+    try:
+        return json_lines.loads(text)
+    except ValueError:
+        raise _no_endpoint(url, address, "the answer is not JSON") from None
+
+
+def _whole(answer: Any, until: float) -> bytes:
+    """The body; a server that sends a byte now and then must not hold up a person for ever."""
+    pieces, size = [], 0
+    while size < _MOST_BYTES and (piece := answer.read1(_PIECE)):
+        pieces.append(piece)
+        size += len(piece)
+        if time.monotonic() > until:
+            raise TimeoutError("the answer does not end")
+    return b"".join(pieces)
+
+
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    host = urllib.parse.urlsplit(url).hostname or ""
+    local = host == "localhost" or host == "::1" or host.startswith("127.")
+    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
+
+
+def _no_endpoint(url: str, address: str, what: str) -> NotAnEndpointError:
+    return NotAnEndpointError(
+        f"`{url}` answers, but it is not a jaxobs endpoint (GET {address}: {what}). "
+        f"Give the address that the program printed when it started, for example `jaxobs top 9464`."
+    )
+
+
+def _unreachable(url: str, address: str, error: Exception, timeout: float) -> EndpointUnreachableError:
+    cause = getattr(error, "reason", error)
+    if isinstance(cause, TimeoutError):
+        said = f"no answer within {timeout:g} s"
+        hint = "The program may be stopped, or the host unreachable; check whether it still runs"
+    elif isinstance(cause, socket.gaierror):
+        said = "unknown host name"
+        hint = "Check the host name"
+    elif isinstance(cause, ConnectionRefusedError):
+        said = "connection refused"
+        hint = "Start a program with `jaxobs run SCRIPT`, or call `jaxobs.start()` in it"
+    else:
+        said = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+        hint = "Check that the program is running and that the address is right"
+    unreachable = EndpointUnreachableError(
+        f"No jaxobs endpoint at `{url}` (GET {address}: {said}). {hint}; for a different port, run `jaxobs top PORT`."
+    )
+    unreachable.brief = said
+    return unreachable

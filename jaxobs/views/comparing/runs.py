@@ -1,0 +1,263 @@
+"""What an event log says about one run of one process: the manifest, and figures by function, device and loop."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.base.json_lines import Damage
+from jaxobs.base.suggestions import did_you_mean
+from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.compilations import EAGER, Compilation
+from jaxobs.facts.events import Event
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.memory import DeviceMemory
+from jaxobs.facts.process import Exit, Manifest
+from jaxobs.facts.standing import Standing
+from jaxobs.facts.steps import Step
+from jaxobs.views import story
+from jaxobs.views.story import ProcessEvents
+
+_READ = (Manifest, Compilation, CacheLookup, DeviceMemory, Step, Finding, Exit)
+
+
+FEWEST_RECENT = 20
+"""Steps that a percentile takes."""
+FEWEST_MEDIANS = 4
+UNKNOWN_NOISE = 0.25
+"""Where there are too few steps to know by how much they vary."""
+
+
+class NoRunError(JaxobsError, ValueError):
+    """A log has no such process."""
+
+
+@dataclass(slots=True)
+class FunctionFigures:
+    """What one function compiled; operations outside any function are one, `<eager>`."""
+
+    programs: int = 0
+    seconds: float = 0.0
+    """All phases."""
+    compile_seconds: float = 0.0
+    """Of the phase `compile` alone, which the persistent cache spares."""
+    causes: Counter[str] = field(default_factory=Counter)
+    cache: Counter[str] = field(default_factory=Counter)
+    fingerprints: list[str] = field(default_factory=list)
+    memory: dict[str, int] = field(default_factory=dict)
+    """Bytes by section of its largest program, by what it takes beside its arguments."""
+    flops: float | None = None
+    """Of its largest program."""
+    arrays: tuple[str, ...] | None = None
+    """Types and shapes that its first program was compiled for, each once; None where they are not logged."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """By cause, a change that led to a program: `batch` float32[64] -> float32[65]."""
+
+    def add(self, event: Compilation) -> None:
+        """Counts a compilation in."""
+        self.programs += 1
+        self.seconds += sum(event.phases.values())
+        self.compile_seconds += event.phases.get("compile", 0.0)
+        self.causes[event.cause] += 1
+        self.cache[event.cache] += 1
+        if event.fingerprint is not None and event.fingerprint not in self.fingerprints:
+            self.fingerprints.append(event.fingerprint)
+        if sum(event.memory.values()) >= sum(self.memory.values()):
+            self.memory = dict(event.memory) or self.memory
+        if event.flops is not None:
+            self.flops = max(self.flops or 0.0, event.flops)
+        if self.arrays is None and event.signature is not None:
+            self.arrays = _arrays(event.signature)
+        for change in event.changes[:1]:
+            path = f"`{change.path}` " if change.path else ""
+            self.examples.setdefault(event.cause, f"{path}{change.before} -> {change.after}")
+
+
+@dataclass(slots=True)
+class LoopFigures:
+    """The steps of one loop."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    items: float | None = None
+    found: bool = False
+    """Whether the program does not mark its steps, and the turns of a loop stand for them."""
+    state: LoopState | None = None
+    """How the loop stood when that was last logged, its recent steps with it."""
+    _medians: list[tuple[float, int]] = field(default_factory=list)
+
+    def add(self, event: Step) -> None:
+        """Takes in the steps of a sample interval. A slow step that is reported by itself is among them already."""
+        if event.slow:
+            return
+        self.steps += event.count
+        self.seconds += event.seconds
+        if event.items is not None:
+            self.items = (self.items or 0.0) + event.items
+        self._medians.append((event.median_seconds, event.count))
+
+    def stand(self, state: LoopState) -> None:
+        """Takes in how the loop stood, which is all that is logged of one that was found."""
+        self.state = state
+        if state.found:
+            self.found, self.steps = True, max(state.steps, self.steps)
+            self.seconds = self.steps * (state.mean_seconds or 0.0)
+
+    @property
+    def median(self) -> float | None:
+        """The usual step: the median of the intervals' medians, each as often as it had steps. Robust to pauses."""
+        if not self._medians:
+            return None if self.state is None else self.state.p50_seconds
+        repeated = sorted(self._medians)
+        half, seen = sum(count for _, count in repeated) / 2, 0
+        for value, count in repeated:
+            seen += count
+            if seen >= half:
+                return value
+        return None
+
+    @property
+    def mean(self) -> float | None:
+        """All their time by their number: what the run took."""
+        return self.seconds / self.steps if self.steps and self.seconds else None
+
+    @property
+    def recent(self) -> tuple[float, ...]:
+        """Seconds of the latest steps that are logged one by one."""
+        return () if self.state is None or self.state.p50_seconds is None else self.state.recent
+
+    @property
+    def p95(self) -> float | None:
+        """What all but a twentieth of the recent steps keep within; None of fewer than twenty."""
+        ordered = sorted(self.recent)
+        return ordered[int(0.95 * len(ordered))] if len(ordered) >= FEWEST_RECENT else None
+
+    @property
+    def noise(self) -> float:
+        """How far chance may move the median, as a share of it: three standard errors, by how much steps vary."""
+        samples = [seconds for seconds, _ in self._medians] if len(self._medians) >= FEWEST_MEDIANS else self.recent
+        if len(samples) < FEWEST_MEDIANS or not self.median:
+            return UNKNOWN_NOISE
+        low, _, high = statistics.quantiles(samples, n=4)
+        return 3 * 1.25 * (high - low) / 1.35 / math.sqrt(len(samples)) / self.median
+
+
+@dataclass(slots=True)
+class Run:
+    """One process's run."""
+
+    source: str
+    process: ProcessEvents
+    manifest: Manifest | None = None
+    functions: dict[str, FunctionFigures] = field(default_factory=dict)
+    memory_peak: dict[str, int] = field(default_factory=dict)
+    """Bytes by device: the allocator's peak, else the largest sample in use; empty where the backend tells neither."""
+    live_peak: dict[str, int] = field(default_factory=dict)
+    """Bytes of live arrays by device: the largest sample."""
+    standing: Standing | None = None
+    """How the process stood when that was last logged: at its end, or a minute before."""
+    loops: dict[str, LoopFigures] = field(default_factory=dict)
+    saved_seconds: float = 0.0
+    findings: dict[str, Finding] = field(default_factory=dict)
+    exit: Exit | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def take(self, event: Event | None) -> None:
+        """Counts an event in."""
+        if isinstance(event, Manifest):
+            self.manifest = event
+        elif isinstance(event, Compilation):
+            self.functions.setdefault(EAGER if event.eager else event.function, FunctionFigures()).add(event)
+        elif isinstance(event, CacheLookup):
+            self.saved_seconds += max(0.0, event.saved_seconds or 0.0)
+        elif isinstance(event, DeviceMemory):
+            _most(self.memory_peak, event.device, event.peak_bytes or event.in_use_bytes)
+            _most(self.live_peak, event.device, event.live_array_bytes)
+        elif isinstance(event, Step):
+            self.loops.setdefault(event.loop, LoopFigures()).add(event)
+            self._stand(event.standing)
+        elif isinstance(event, Finding):
+            self.findings[event.id] = event
+        elif isinstance(event, Exit):
+            self.exit = event
+            self._stand(event.standing)
+
+    def _stand(self, standing: Standing | None) -> None:
+        if standing is not None:
+            self.standing = standing
+            for each in standing.loops:
+                self.loops.setdefault(each.name, LoopFigures()).stand(each)
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Where its time went, by category; empty where the log does not have that."""
+        return self.standing.wall.seconds if self.standing is not None and self.standing.wall is not None else {}
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """What they add up to."""
+        return self.standing.wall.wall_seconds if self.standing is not None and self.standing.wall is not None else None
+
+    @property
+    def loop(self) -> str | None:
+        """The loop that took most of the time."""
+        return max(self.loops, key=lambda name: self.loops[name].seconds, default=None)
+
+
+def _arrays(signature: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a recorded signature, as `float32[64,128]`."""
+    found = []
+    for node in signature.get("nodes") or ():
+        if isinstance(node, Mapping) and isinstance(node.get("shape"), list) and "dtype" in node:
+            found.append(f"{node['dtype']}[{','.join(map(str, node['shape']))}]")
+    return tuple(found)
+
+
+def _most(sizes: dict[str, int], device: str, size: int | None) -> None:
+    """Nothing at all is no peak: the backend does not tell, or nothing was there when the sample was taken."""
+    if size:
+        sizes[device] = max(size, sizes.get(device, 0))
+
+
+def read_run(path: str, process: int = 0) -> Run:
+    """The run of the process with this index, the latest of them where there are several.
+
+    Raises:
+      EventLogError: the file is no event log.
+      NoRunError: no process of it has this index.
+    """
+    runs: dict[ProcessEvents, Run] = {}
+    damage = Damage()
+    for whose, event in story.events(path, damage, _READ, signatures=True):
+        runs.setdefault(whose, Run(path, whose)).take(event)
+    found = [run for run in runs.values() if run.process.process_index == process]
+    if not found:
+        indices = [str(index) for index in sorted({each.process_index for each in runs})]
+        known = ", ".join(indices[:20])
+        meant = did_you_mean(str(process), indices)
+        raise NoRunError(
+            f"`{path}` has no process {process}. {meant}It has: {known}. Select one of them with --process N."
+        )
+    told = [run for run in found if run.functions or run.loops] or found
+    chosen = told[-1]
+    chosen.notes = _notes(path, runs.values(), told, chosen, damage)
+    return chosen
+
+
+def _notes(path: str, runs: Iterable[Run], found: Sequence[Run], chosen: Run, damage: Damage) -> list[str]:
+    notes = []
+    if len(found) > 1:
+        notes.append(f"{path}: {len(found)} runs of process {chosen.process.process_index}; this compares the latest.")
+    others = {run.process.process_index for run in runs} - {chosen.process.process_index}
+    if others:
+        left = "1 other process" if len(others) == 1 else f"{len(others)} other processes"
+        notes.append(f"{path}: left out {left}; --process N compares one of them.")
+    if damage.count:
+        notes.append(f"{path}: {damage.sentence()}")
+    return notes

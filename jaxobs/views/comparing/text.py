@@ -1,0 +1,199 @@
+"""A comparison as lines for a person: the verdict first, then figures, what differs, and function by function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxobs.recorder.oom_texts import human
+from jaxobs.views.comparing.differences import Comparison, FunctionDifference
+from jaxobs.views.comparing.measures import MEASURES
+from jaxobs.views.comparing.runs import FunctionFigures, Run
+from jaxobs.views.comparing.tolerances import Loops, Measured
+from jaxobs.views.comparing.verdict import Verdict
+from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section, wrapped
+from jaxobs.views.terminal.text import duration, middle, safe, short
+
+MOST_FUNCTIONS = 20
+ALWAYS = frozenset({"step-time", "memory"})
+"""Figures whose absence is explained although no tolerance asks for them."""
+_ALL = 1_000
+
+
+def lay_out(
+    comparison: Comparison, rows: Sequence[Measured], unlike: Sequence[str], loops: Loops, verdict: Verdict,
+    surface: Surface,
+) -> list[Line]:  # fmt: skip
+    """The whole comparison.
+
+    Args:
+      rows: the measures, with their tolerances.
+      unlike: groups that were to be the same, and are not.
+      loops: whose steps are compared.
+      verdict: what got worse.
+    """
+    before, after = comparison.before, comparison.after
+    lines: list[Line] = [[(" jaxobs compare", "program")]]
+    for name, run in (("A", before), ("B", after)):
+        lines += _sentence(f"{name}  {_who(run)}", surface, " ", "summary")
+    for note in (*before.notes, *after.notes):
+        lines += _sentence(note, surface, " ", "warn")
+    lines += _verdict(verdict, surface)
+    lines += _figures(rows, loops, surface)
+    lines += _time(before, after, surface)
+    lines += _differences(comparison, unlike, surface)
+    lines += _functions(comparison.functions, surface)
+    return lines
+
+
+def _who(run: Run) -> str:
+    manifest = run.manifest
+    parts = [run.source]
+    if manifest is not None:
+        parts += [manifest.program or "", f"on {manifest.hostname}" if manifest.hostname else ""]
+        parts.append(f"jax {manifest.versions['jax']}" if "jax" in manifest.versions else "")
+        parts.append(", ".join(f"{count} {kind}" for kind, count in manifest.devices.items()))
+    end = run.exit
+    parts.append("" if end is None else f"ended: {end.reason}{f' {end.detail}' if end.detail else ''}")
+    return ", ".join(each for each in parts if each)
+
+
+def _verdict(verdict: Verdict, surface: Surface) -> Iterator[Line]:
+    yield plain("")
+    yield from _sentence(verdict.headline, surface, " ", "bad" if verdict.worse else "good")
+    if verdict.cause is not None:
+        yield from _sentence(verdict.cause, surface, " ", "")
+    if verdict.also is not None:
+        yield from _sentence(verdict.also, surface, " ", "warn")
+
+
+def _figures(rows: Sequence[Measured], loops: Loops, surface: Surface) -> Iterator[Line]:
+    failed = sum(each.passed is False for each in rows)
+    asked = sum(each.passed is not None for each in rows)
+    told = f"{failed} of {asked} tolerances exceeded" if failed else f"{asked} tolerances kept" if asked else ""
+    yield plain("")
+    yield section(f"Figures{_steps_of(loops)}", told, surface.width, surface.glyphs)
+    columns = [
+        Column("figure", 16), Column("A", 10, right=True), Column("B", 10, right=True), Column("change", 9, right=True),
+        Column("", 6), Column("tolerance", 9, right=True), Column("", 4),
+    ]  # fmt: skip
+    yield heading(columns)
+    for each in rows:
+        verdict = {None: "", True: "kept", False: "OVER"}[each.passed]
+        style = {None: "", True: "good", False: "bad"}[each.passed]
+        judged = "" if each.judged in (None, "same") else each.judged or ""
+        yield row(columns, [
+            plain(each.measure.name, "name"), plain(each.measure.write(each.before), "number"),
+            plain(each.measure.write(each.after), "number"),
+            plain(each.change_text, "number"), plain(judged, {"worse": "bad", "better": "good"}.get(judged, "")),
+            plain(each.tolerance.text if each.tolerance else "", "dim"), plain(verdict, style),
+        ])  # fmt: skip
+    yield from _missing(rows, surface)
+
+
+def _missing(rows: Sequence[Measured], surface: Surface) -> Iterator[Line]:
+    """What the logs do not have, and what a run has to do for that; in red where a tolerance asks for it."""
+    lacking: dict[tuple[str, str], list[Measured]] = {}
+    shown = {each.measure.name for each in rows}
+    absent = [Measured(each, None, None) for each in MEASURES if each.name in ALWAYS and each.name not in shown]
+    for each in (*rows, *absent):
+        if each.measure.missing and None in (each.before, each.after):
+            which = "either log" if each.before is each.after else f"{'AB'[each.after is None]}'s log"
+            lacking.setdefault((which, each.measure.missing), []).append(each)
+    for (which, missing), those in lacking.items():
+        names = ", ".join(each.measure.name for each in those)
+        style = "bad" if any(each.tolerance is not None for each in those) else "dim"
+        yield from _sentence(f"Not in {which}: {names}. {missing}", surface, " ", style)
+
+
+def _steps_of(loops: Loops) -> str:
+    a, b = (None if each is None else short(each) for each in loops)
+    if a is None and b is None:
+        return ""
+    return f" (steps of {a or b})" if a == b or None in (a, b) else f" (steps of {a} in A, of {b} in B)"
+
+
+def _time(before: Run, after: Run, surface: Surface) -> Iterator[Line]:
+    """Where the time went, in seconds and as a share of each run."""
+    if not before.seconds and not after.seconds:
+        return
+    walls = [run.wall_seconds or 0.0 for run in (before, after)]
+    yield plain("")
+    whole = f"{duration(walls[0]) or 'not logged'} and {duration(walls[1]) or 'not logged'}"
+    yield section("Where the time went", whole, surface.width, surface.glyphs)
+    columns = [
+        Column("category", 16), Column("A", 10, right=True), Column("share", 7, right=True),
+        Column("B", 10, right=True), Column("share", 7, right=True),
+    ]  # fmt: skip
+    yield heading(columns)
+    for name in dict.fromkeys([*before.seconds, *after.seconds]):
+        spent = [run.seconds.get(name, 0.0) for run in (before, after)]
+        if any(spent):
+            cells = [plain(name, "name")]
+            for seconds, wall, run in zip(spent, walls, (before, after), strict=True):
+                cells.append(plain(duration(seconds) if run.seconds else "not logged", "number"))
+                cells.append(plain(f"{seconds / wall:.1%}" if wall else "", "dim"))
+            yield row(columns, cells)
+
+
+def _differences(comparison: Comparison, unlike: Sequence[str], surface: Surface) -> Iterator[Line]:
+    rows = comparison.differences
+    yield plain("")
+    yield section("What differs", f"{len(rows)} in versions, flags, devices", surface.width, surface.glyphs)
+    if None in (comparison.before.manifest, comparison.after.manifest):
+        yield from _sentence("One of the logs has lost its manifest: its versions are unknown.", surface, " ", "warn")
+    elif not rows:
+        yield plain(" Nothing: versions, flags, options, devices and commit are the same.", "good")
+    for each in rows:
+        told = f"{each.group}: {each.name}" if each.group != each.name else each.name
+        yield from _sentence(f"{told}: {each.before or '(empty)'} -> {each.after or '(empty)'}", surface, " ", "")
+    for group in unlike:
+        yield from _sentence(f"`{group}` was expected to be the same, but differs.", surface, " ", "bad")
+
+
+def _functions(rows: Sequence[FunctionDifference], surface: Surface) -> Iterator[Line]:
+    yield plain("")
+    count = f"{len(rows):,} function{'s' * (len(rows) != 1)}"
+    yield section("Functions by cost", count, surface.width, surface.glyphs)
+    columns = [
+        Column("function", max(20, surface.width - 62)), Column("programs", 9, right=True),
+        Column("seconds A", 9, right=True), Column("seconds B", 9, right=True), Column("what changed", 26),
+    ]  # fmt: skip
+    yield heading(columns)
+    shown = sorted(rows[:MOST_FUNCTIONS], key=lambda each: (-each.cost, each.name))
+    for each in shown:
+        a, b = each.before, each.after
+        changed, *more = wrapped(_changed(each), columns[-1].width, _ALL, surface.glyphs) or [""]
+        name = middle(safe(short(each.name), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
+        yield row(columns, [
+            plain(name, "name"), plain(_pair(a, b), "number"), plain(duration(a.seconds) if a else "", "number"),
+            plain(duration(b.seconds) if b else "", "number"), plain(changed, "cause"),
+        ])  # fmt: skip
+        for part in more:
+            yield row(columns, [plain("")] * 4 + [plain(part, "cause")])
+    if len(rows) > len(shown):
+        yield plain(f" {len(rows) - len(shown):,} cheaper ones: see --json", "dim")
+
+
+def _pair(a: FunctionFigures | None, b: FunctionFigures | None) -> str:
+    before, after = (0 if each is None else each.programs for each in (a, b))
+    return f"{before}" if before == after else f"{before} -> {after}"
+
+
+def _changed(each: FunctionDifference) -> str:
+    a, b = each.before, each.after
+    if a is None or b is None:
+        return "only in B" if a is None else "only in A"
+    parts = ["other program" if each.same_programs is False else ""]
+    for one, other in ((a.causes, b.causes), (a.cache, b.cache)):
+        for name in sorted({*one, *other}):
+            if one[name] != other[name]:
+                parts.append(f"{name} {one[name]} -> {other[name]}")
+    before, after = a.memory.get("temp"), b.memory.get("temp")
+    if before is not None and after is not None and before != after:
+        parts.append(f"temp {human(before)} -> {human(after)}")
+    return ", ".join(part for part in parts if part)
+
+
+def _sentence(text: str, surface: Surface, indent: str, style: str) -> Iterator[Line]:
+    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
+    return ([(indent, ""), (part, style)] for part in parts)

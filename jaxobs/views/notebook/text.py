@@ -1,0 +1,59 @@
+"""Blocks as plain text: for a terminal, and for front ends that show no HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxobs.views.notebook.blocks import Bar, Block, Folded, Heading, Places, Say, Table, as_they_are
+from jaxobs.views.terminal.lines import cells, wrapped
+from jaxobs.views.terminal.text import UNICODE, middle, safe
+
+WIDTH = 100
+_MOST_LINES = 6
+_MOST_NAME = 48
+
+
+def text(blocks: Sequence[Block], places: Places = as_they_are) -> str:
+    """The lines, without a newline at the end; what is folded is left out."""
+    lines = [line for each in blocks for line in _block(each, places)]
+    return "\n".join(lines).strip("\n")
+
+
+def _block(block: Block, places: Places) -> Iterator[str]:
+    if isinstance(block, Say):
+        yield from _sentence(f"{block.badge.upper()}: {block.text}" if block.badge else block.text, "", places)
+    elif isinstance(block, Heading):
+        yield ""
+        yield safe(places(block.text))
+    elif isinstance(block, Bar):
+        told = ", ".join(f"{name} {value}" for name, _, value in block.parts)
+        yield from _sentence(f"{block.label}: {told}", "", places)
+    elif isinstance(block, Table):
+        yield from _table(block, places)
+    else:
+        assert isinstance(block, Folded)
+
+
+def _table(table: Table, places: Places) -> Iterator[str]:
+    titles = [title.removeprefix(">") for title in table.titles]
+    rows = [[middle(safe(places(each).replace("`", "")), _MOST_NAME) for each in row.cells] for row in table.rows]
+    widths = [max(cells(each) for each in column) for column in zip(titles, *rows, strict=True)]
+    right = [title.startswith(">") for title in table.titles]
+    yield _line(titles, widths, right)
+    for row, shown in zip(table.rows, rows, strict=True):
+        yield _line(shown, widths, right)
+        for note in row.notes:
+            yield from _sentence(note, "    ", places)
+
+
+def _line(shown: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = [
+        " " * (width - cells(each)) + each if figure else each + " " * (width - cells(each))
+        for each, width, figure in zip(shown, widths, right, strict=True)
+    ]
+    return ("  " + "  ".join(padded)).rstrip()
+
+
+def _sentence(sentence: str, indent: str, places: Places) -> Iterator[str]:
+    for part in wrapped(safe(places(sentence)), WIDTH - len(indent), _MOST_LINES, UNICODE):
+        yield indent + part

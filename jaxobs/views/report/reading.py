@@ -1,0 +1,122 @@
+"""Reads an event log, of one process or of many, into recordings whose size together is bounded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.base.json_lines import Damage
+from jaxobs.base.suggestions import did_you_mean
+from jaxobs.views import story
+from jaxobs.views.report.recording import MOST_BYTES, MOST_COMPILATIONS, MOST_EAGER, Recording
+
+MOST_PROCESSES = 256
+_MOST_NAMED = 12
+_EVERY = 256
+
+
+class UnknownProcessError(JaxobsError, ValueError):
+    """A log has no process with that number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a log tells."""
+
+    source: str
+    """The file's name, without its folder."""
+    recordings: Sequence[Recording]
+    """The processes, in the order of their first lines."""
+    notes: Sequence[str]
+    """Sentences on what was passed over or left out."""
+
+
+def read(path: str, process: int | None = None, progress: Callable[[int], None] | None = None) -> Report:
+    """Reads a log, one line at a time.
+
+    Args:
+      process: only those with this JAX process index or, where there is none, with this number of the operating system.
+      progress: called with the bytes read so far, now and then.
+
+    Raises:
+      EventLogError: the file cannot be read, or holds no event.
+      UnknownProcessError: no process has that number.
+    """
+    recordings: dict[story.ProcessEvents, Recording | None] = {}
+    damage = Damage()
+    taken = 0
+    for number, (owner, event) in enumerate(story.events(path, damage, progress=progress)):
+        if owner not in recordings:
+            recordings[owner] = _recording(owner, process, taken)
+            taken += recordings[owner] is not None
+        recording = recordings[owner]
+        if recording is None:
+            continue
+        recording.take(event)
+        if number % _EVERY == 0:
+            _keep_bounds([each for each in recordings.values() if each is not None])
+    found = [each for each in recordings.values() if each is not None and each.first is not None]
+    if process is not None:
+        # Indices are small, and numbers of processes large: a number that is an index means the index.
+        found = [each for each in found if each.process_index == process] or found
+    if not found:
+        raise _unknown(path, process, recordings)
+    _keep_bounds(found)
+    refused = 0 if process is not None else sum(each is None for each in recordings.values())
+    return Report(os.path.basename(path) or path, found, _notes(found, damage, refused))
+
+
+def _recording(owner: story.ProcessEvents, process: int | None, taken: int) -> Recording | None:
+    wanted = process is None or process in (owner.process_index, owner.pid)
+    return Recording(owner.process_index, owner.pid) if wanted and taken < MOST_PROCESSES else None
+
+
+def _keep_bounds(recordings: Sequence[Recording]) -> None:
+    """Each has its own bounds; all together have the same, at the cost of those that hold most."""
+    kept = [each.compilations for each in recordings] + [each.eager for each in recordings]
+    while len(kept) > 2 and (
+        sum(map(len, kept)) > MOST_COMPILATIONS + MOST_EAGER or sum(each.bytes for each in kept) > 2 * MOST_BYTES
+    ):
+        largest = max(kept, key=lambda each: each.bytes)
+        for _ in range(max(1, len(largest) // 8)):
+            largest.drop()
+
+
+def _unknown(
+    path: str, process: int | None, owners: Iterable[story.ProcessEvents]
+) -> story.EventLogError | UnknownProcessError:
+    if process is None:
+        return story.EventLogError(
+            f"`{path}` contains only events that this version of jaxobs does not know. A newer version wrote it: "
+            f"use that one, see `jaxobs --version`."
+        )
+    found = list(owners)
+    known = [f"{each.process_index} (pid {each.pid})" for each in found]
+    meant = did_you_mean(str(process), [str(number) for each in found for number in (each.process_index, each.pid)])
+    some = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+    return UnknownProcessError(
+        f"`{path}` has no process `{process}`. {meant}It has: {some}. Pass `--process` one of these: the JAX process "
+        f"index or the pid."
+    )
+
+
+def _notes(recordings: Sequence[Recording], damage: Damage, refused: int) -> list[str]:
+    notes = [damage.sentence()] if damage.count else []
+    unknown = sum(each.unknown for each in recordings)
+    if unknown:
+        what = "1 event of a kind" if unknown == 1 else f"{unknown:,} events of kinds"
+        notes.append(f"Skipped {what} that this version of jaxobs does not know.")
+    if refused:
+        notes.append(
+            f"The log has {refused:,} more processes than the {MOST_PROCESSES} in this report; "
+            f"`--process N` shows one of them."
+        )
+    left = sum(each.compilations.left_out + each.eager.left_out for each in recordings)
+    if left:
+        notes.append(
+            f"The lists leave out the earliest {left:,} compilations; the figures count them. "
+            f"`jaxobs explain` reads the whole log."
+        )
+    return notes

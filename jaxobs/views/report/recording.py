@@ -1,0 +1,281 @@
+"""One process as an event log shows it: event by event into the state that its live page would have shown.
+
+The same store folds the events as in the process itself, so that a report and a live page count alike. Beside the state
+stands what happened when: compilations, samples of memory, and what else marks the run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from jaxobs.base.config import Settings
+from jaxobs.facts.actions import Action
+from jaxobs.facts.cache import CacheLookup, CacheState
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.errors import Error
+from jaxobs.facts.events import Event, as_event, plain
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, account, headroom
+from jaxobs.facts.numbers import NonFinite
+from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.process import Exit, Manifest, ProcessState
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.steps import Step
+from jaxobs.findings import conditions
+from jaxobs.findings.conditions.support.scene import KINDS, Scene
+from jaxobs.findings.patterns import Patterns
+from jaxobs.findings.verdict import judged
+from jaxobs.state.store import Store
+from jaxobs.views.report.kept import Newest, Thinned
+from jaxobs.views.report.standing import Stood
+from jaxobs.views.story import latest_findings
+
+MOST_COMPILATIONS = 20_000
+MOST_EAGER = 5_000
+"""Operations that JAX compiled by themselves have a bound of their own: they must not push out the program's."""
+MOST_BYTES = 24 * 2**20
+MOST_MARKS = 1_000
+MOST_SAMPLES = 1_500
+MOST_GROUP_SAMPLES = 60
+"""Samples of one device that also tell what holds its memory."""
+MOST_FUNCTIONS = 1_000
+MOST_GROUPS = 50
+_MOST_LOOKUPS = 100
+_MOST_RARER = 256
+_MOST_TEXT = 1_000
+
+MARKS: Mapping[type[Event], tuple[str, ...]] = {
+    Manifest: ("program", "versions"),
+    Exit: ("reason", "detail", "code", "report"),
+    NonFinite: ("name", "path", "what", "step", "call_site"),
+    Error: ("error", "error_kind", "message", "call_site", "report"),
+    Action: ("name", "origin", "result", "detail", "path", "bytes", "seconds"),
+    OutOfMemory: ("function", "stage", "error", "message", "device", "call_site", "wanted_bytes", "report"),
+    Finding: ("id", "finding", "function", "subject", "summary", "since"),
+}
+"""What marks the run beside compilations, and what is reported about it there."""
+
+
+class Recording:
+    """What a log says about one process."""
+
+    def __init__(self, process_index: int, pid: int) -> None:
+        self.process_index, self.pid = process_index, pid
+        self.manifest: Manifest | None = None
+        self.exit: Exit | None = None
+        self.first: float | None = None
+        self.last = 0.0
+        self.compiled = 0
+        self.seconds = 0.0
+        self.compilations = Newest(MOST_COMPILATIONS, MOST_BYTES)
+        self.eager = Newest(MOST_EAGER, MOST_BYTES // 4)
+        self.marks = Newest(MOST_MARKS, MOST_BYTES // 8)
+        self.unknown = 0
+        """Events of kinds that this version does not know."""
+        self._store = Store(Settings(max_functions=MOST_FUNCTIONS, max_events=1))
+        self._patterns = Patterns()
+        self._lookups: dict[tuple[str, float], CacheLookup] = {}
+        self._newest = 0
+        self._cache_used = False
+        self._stood = Stood()
+        self._rarer: dict[type[Event], deque[Any]] = {kind: deque(maxlen=_MOST_RARER) for kind in KINDS}
+        self._memory: dict[str, DeviceMemory] = {}
+        self._with_groups: dict[str, DeviceMemory] = {}
+        self._samples: dict[str, Thinned[DeviceMemory]] = {}
+        self._group_samples: dict[str, Thinned[DeviceMemory]] = {}
+
+    def take(self, event: Event | None) -> None:
+        """Takes in the next event of the process; None is one that this version does not know."""
+        if event is None:
+            self.unknown += 1
+            return
+        self.first = event.time if self.first is None else min(self.first, event.time)
+        self.last = max(self.last, event.time)
+        self._newest = max(self._newest, event.sequence)
+        self._store.replay(event)
+        self._stood.take(event)
+        if isinstance(event, Compilation):
+            self._take_compilation(event)
+        elif isinstance(event, DeviceMemory):
+            self._take_memory(event)
+        elif isinstance(event, CacheLookup):
+            self._lookups[event.function, event.time] = event
+            if len(self._lookups) > _MOST_LOOKUPS:
+                del self._lookups[next(iter(self._lookups))]
+        elif type(event) in MARKS:
+            self._take_mark(event)
+        if type(event) in self._rarer and not (isinstance(event, Step) and not event.slow):
+            self._rarer[type(event)].append(event)
+
+    def _take_compilation(self, event: Compilation) -> None:
+        self._patterns.see(event)
+        self.compiled += 1
+        self.seconds += sum(filter(math.isfinite, event.phases.values()))
+        self._cache_used |= event.cache != "disabled"
+        body = brief(event)
+        body["phases"] = plain({phase: round(seconds, 6) for phase, seconds in event.phases.items()})
+        lookup = self._lookups.pop((event.function, event.time), None)
+        if lookup is not None:
+            body["lookup"] = brief(lookup)
+        (self.eager if event.eager else self.compilations).add(body)
+
+    def _take_memory(self, event: DeviceMemory) -> None:
+        self._memory[event.device] = event
+        if event.device not in self._samples:
+            self._samples[event.device] = Thinned(MOST_SAMPLES, _height)
+            self._group_samples[event.device] = Thinned(MOST_GROUP_SAMPLES, _height)
+        if event.groups:
+            self._with_groups[event.device] = event
+            self._group_samples[event.device].add(event)
+        self._samples[event.device].add(dataclasses.replace(event, groups=()))
+
+    def _take_mark(self, event: Event) -> None:
+        if isinstance(event, Manifest):
+            again, self.manifest = self.manifest is not None, event
+            if again:  # told again because more is known: the process began once
+                return
+        elif isinstance(event, Exit):
+            self.exit = event = dataclasses.replace(event, standing=None)
+        whole = brief(event)
+        told = {name: whole[name] for name in ("time", "event", "sequence", *MARKS[type(event)]) if name in whole}
+        self.marks.add({name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in told.items()})
+
+    # --------------------------------------------------------------------------------------------- going out
+
+    def snapshot(self, process_count: int = 1) -> Snapshot:
+        """How things stood at the last event. What a log does not tell is None, empty or "".
+
+        Args:
+          process_count: JAX processes that the log knows of; the manifest may know of more.
+        """
+        manifest = self.manifest
+        devices = tuple(self._device(memory) for memory in self._memory.values())
+        known = self._store.snapshot()
+        told = latest_findings(known.findings, self._patterns.standing())
+        as_it_was = dataclasses.replace(
+            known,
+            time=self.last,
+            process=ProcessState(
+                pid=self.pid,
+                hostname=(manifest.hostname if manifest is not None else None) or "",
+                program=manifest.program if manifest is not None else None,
+                started=self.last if self.first is None else self.first,
+                process_index=self.process_index,
+                process_count=max(process_count, manifest.process_count if manifest is not None else 1),
+                versions=manifest.versions if manifest is not None else {},
+                platform=devices[0].platform if devices else None,
+            ),
+            devices=devices,
+            cache=CacheState(
+                enabled=self._cache_used,
+                directory=None,
+                unsaved=known.cache.unsaved,
+                saved_seconds=known.cache.saved_seconds,
+            ),
+            findings=tuple(told),
+            array_groups=self._groups(),
+            headroom=headroom(devices),
+            last_sequence=self._newest,
+            **self._stood.fields(),
+        )
+        found = latest_findings(as_it_was.findings, conditions.find(self._scene(as_it_was)))
+        return judged(dataclasses.replace(as_it_was, findings=tuple(sorted(found, key=lambda each: -each.time))))
+
+    def _scene(self, snapshot: Snapshot) -> Scene:
+        rarer = self._rarer
+        return Scene(
+            snapshot=snapshot,
+            nonfinite=tuple(rarer[NonFinite]),
+            steps=tuple(rarer[Step]),
+            errors=tuple(rarer[Error]),
+            out_of_memory=tuple(rarer[OutOfMemory]),
+            lookups=tuple(rarer[CacheLookup]),
+            ended=self.exit is not None,
+        )
+
+    @property
+    def findings(self) -> int:
+        """How many patterns it reported, or its compilations show."""
+        return len({each.id for each in (*self._store.snapshot_findings(), *self._patterns.standing())})
+
+    @property
+    def groups_told(self) -> float | None:
+        """When the log last told what holds the memory: once a minute, and when memory ran out."""
+        died = self._store.snapshot_last_out_of_memory()
+        times = [each.time for each in self._with_groups.values()]
+        return max((*times, died.time) if died is not None and died.arrays else times, default=None)
+
+    @property
+    def devices(self) -> int:
+        """How many devices it reported."""
+        return len(self._memory)
+
+    def memory(self, most: int, most_with_groups: int) -> list[dict[str, Any]]:
+        """Samples of memory as events, the oldest first; so many at most of each device."""
+        found: dict[tuple[float, str], DeviceMemory] = {}
+        for device in self._samples:
+            for sample in (
+                *self._samples[device].samples(most),
+                *self._group_samples[device].samples(most_with_groups),
+            ):
+                found[sample.time, device] = sample
+        return [brief(sample) for _, sample in sorted(found.items(), key=lambda item: item[0])]
+
+    def _device(self, memory: DeviceMemory) -> DeviceState:
+        platform, _, number = memory.device.partition(":")
+        return DeviceState(
+            device=memory.device,
+            id=int(number) if number.isdecimal() else 0,
+            platform=platform,
+            device_kind=platform,
+            process_index=self.process_index,
+            memory=dataclasses.replace(memory, groups=()),
+            account=account(memory),
+        )
+
+    def _groups(self) -> tuple[ArrayGroup, ...]:
+        """The largest groups as last told, those of the devices together."""
+        died = self._store.snapshot_last_out_of_memory()
+        if died is not None and died.arrays and died.time == self.groups_told:
+            return died.arrays
+        found: dict[object, ArrayGroup] = {}
+        for event in self._with_groups.values():
+            for group in event.groups:
+                known = found.get(group.key)
+                if known is not None:
+                    size = {**known.bytes_per_device, **group.bytes_per_device}
+                    group = dataclasses.replace(group, bytes_per_device=size, count=max(group.count, known.count))
+                found[group.key] = group
+        return tuple(sorted(found.values(), key=lambda group: -group.bytes)[:MOST_GROUPS])
+
+
+def brief(event: Event) -> dict[str, Any]:
+    """The event as in the API, less what is the default of its kind and whose it is (see `defaults`)."""
+    kind: Any = type(event)
+    usual = defaults(kind)
+    return {
+        name: value
+        for name, value in as_event(event).items()
+        if name not in ("pid", "process_index") and not (name in usual and usual[name] == value)
+    }
+
+
+@functools.cache
+def defaults(kind: Any) -> dict[str, Any]:
+    """What a field of that kind of event is where it does not say."""
+    found: dict[str, Any] = {}
+    for each in dataclasses.fields(kind):
+        if each.default is not dataclasses.MISSING:
+            found[each.name] = plain(each.default)
+        elif each.default_factory is not dataclasses.MISSING:
+            found[each.name] = plain(each.default_factory())
+    return found
+
+
+def _height(sample: DeviceMemory) -> float:
+    return sample.in_use_bytes or sample.live_array_bytes or 0

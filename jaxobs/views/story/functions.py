@@ -1,0 +1,153 @@
+"""The story of a process: its functions by cost, why each compiled, what the caches did, and the findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.compilations import EAGER, Compilation
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.verdicts import Verdict
+from jaxobs.findings import verdict
+from jaxobs.findings.patterns import Patterns
+from jaxobs.views.story import ending
+from jaxobs.views.story.log import ProcessEvents
+
+
+@dataclass(slots=True)
+class FunctionStory:
+    """One function; operations outside any jitted function are one, `<eager>`."""
+
+    name: str
+    programs: int = 0
+    seconds: float = 0.0
+    phases: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    cache: Counter[str] = field(default_factory=Counter)
+    unsaved: Counter[str] = field(default_factory=Counter)
+    unsaved_detail: dict[str, str] = field(default_factory=dict)
+    """The latest sentence for each reason."""
+    recompilations: list[Compilation] = field(default_factory=list)
+    """All but first calls, in order."""
+    operations: Counter[str] = field(default_factory=Counter)
+    """Of `<eager>`: how often each was compiled."""
+    lookups: list[CacheLookup] = field(default_factory=list)
+    """Questions to the persistent cache that say something of themselves: misses of what had been compiled before."""
+    saved_seconds: float = 0.0
+
+    def add(self, event: Compilation) -> None:
+        """Counts a compilation in."""
+        self.programs += 1
+        self.seconds += sum(event.phases.values())
+        self.phases.update(event.phases)
+        self.causes[event.cause] += 1
+        self.cache[event.cache] += 1
+        if event.cache == "miss" and event.uncached_because is not None:
+            self.unsaved[event.uncached_because] += 1
+            self.unsaved_detail[event.uncached_because] = event.uncached_detail or ""
+        if event.eager:
+            self.operations[event.function] += 1
+        if event.cause != "first_call":
+            self.recompilations.append(event)
+
+    def add_lookup(self, event: CacheLookup) -> None:
+        """Counts in what the persistent cache answered."""
+        self.saved_seconds += max(0.0, event.saved_seconds or 0.0)
+        if event.reason or event.differs:
+            self.lookups.append(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What one process compiled, and why."""
+
+    process: ProcessEvents
+    functions: tuple[FunctionStory, ...]
+    """The dearest first."""
+    findings: tuple[Finding, ...]
+    """In the order of the verdict; those that are over come last."""
+    verdict: Verdict
+
+    @property
+    def programs(self) -> int:
+        """Executables in all."""
+        return sum(each.programs for each in self.functions)
+
+    @property
+    def seconds(self) -> float:
+        """Time that they took, all phases."""
+        return sum(each.seconds for each in self.functions)
+
+    @property
+    def outline(self) -> tuple[object, ...]:
+        """What is the same for processes that did the same."""
+        functions = sorted((each.name, tuple(sorted(each.causes.items()))) for each in self.functions)
+        return tuple(functions), tuple(sorted(each.id for each in self.findings)), ending.outline(self.process)
+
+
+def tell(process: ProcessEvents, function: str | None = None, snapshot: Snapshot | None = None) -> Story:
+    """The story of a process, or of one of its functions: by its `module.qualname` or the end of it.
+
+    Args:
+      snapshot: how the process is or was; without it findings come from its events alone.
+    """
+    rows: dict[str, FunctionStory] = {}
+    eager = {each.function for each in process.compilations if each.eager}
+    own = {each.function for each in process.compilations if not each.eager}
+    for event in process.compilations:
+        name = EAGER if event.eager else event.function
+        if matches(name, function):
+            rows.setdefault(name, FunctionStory(name)).add(event)
+    for lookup in process.lookups:
+        name = EAGER if lookup.function in eager and lookup.function not in own else lookup.function
+        if name in rows:
+            rows[name].add_lookup(lookup)
+    known: Iterable[Finding] = (
+        snapshot.findings if snapshot is not None
+        else latest_findings(process.findings, _replayed(process.compilations))
+    )  # fmt: skip
+    findings = [each for each in known if matches(each.function, function)]
+    judged = _judged(process, findings, snapshot if function is None else None)
+    place = {each.id: number for number, each in enumerate(judged.findings)}
+    return Story(
+        process,
+        tuple(sorted(rows.values(), key=lambda row: (-row.seconds, row.name))),
+        tuple(sorted(findings, key=lambda each: (place.get(each.id, len(place)), each.id))),
+        judged,
+    )
+
+
+def _judged(process: ProcessEvents, findings: Sequence[Finding], snapshot: Snapshot | None) -> Verdict:
+    if snapshot is not None:
+        return verdict.verdict(snapshot)
+    times = [each.time for each in (*process.compilations, *findings)]
+    seconds = max(times) - min(times) if times else 0.0
+    return verdict.of(findings, seconds, "Nothing to mend: no finding concerns it.")
+
+
+def matches(name: str, function: str | None) -> bool:
+    """Whether `function` is the name of a function or the end of it: `train_step` for `train.train_step`."""
+    return function is None or name == function or name.endswith(f".{function}")
+
+
+def latest_findings(told: Iterable[Finding], replayed: Iterable[Finding]) -> Iterable[Finding]:
+    """What a process told, and what its compilations say now; the larger of each, for either may have seen more.
+
+    A process reports a finding again only when it has doubled, and a log may have lost its beginning or its end.
+    """
+    found: dict[str, Finding] = {}
+    for finding in (*told, *replayed):
+        known = found.get(finding.id)
+        if known is None or finding.count >= known.count:
+            found[finding.id] = finding
+    return found.values()
+
+
+def _replayed(compilations: Sequence[Compilation]) -> list[Finding]:
+    patterns = Patterns()
+    for event in sorted(compilations, key=lambda each: each.sequence):
+        patterns.see(event)
+    return patterns.standing()

@@ -1,0 +1,184 @@
+"""An event log read back: JSON lines of one process or of many, of this version of jaxobs or of another.
+
+A line that cannot be read costs that line: it is skipped and counted, whether a process was killed inside it, the power
+failed or somebody else wrote it. A file without any event is an error: then it is not the file that was meant.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxobs.base import json_lines
+from jaxobs.base.errors import JaxobsError
+from jaxobs.base.json_lines import Damage
+from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.errors import Error
+from jaxobs.facts.events import Event
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.numbers import NonFinite
+from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.process import Exit, Manifest
+from jaxobs.views import client
+
+_READ = (Compilation, CacheLookup, Finding, Manifest, OutOfMemory, NonFinite, Error, Exit)
+
+
+class EventLogError(JaxobsError, ValueError):
+    """A file is no event log, or cannot be read."""
+
+
+@dataclass(slots=True, eq=False)
+class ProcessEvents:
+    """The events of one process, in the order of their lines. Equal to nothing but itself."""
+
+    process_index: int = 0
+    pid: int = 0
+    manifest: Manifest | None = None
+    compilations: list[Compilation] = field(default_factory=list)
+    lookups: list[CacheLookup] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    out_of_memory: list[OutOfMemory] = field(default_factory=list)
+    nonfinite: list[NonFinite] = field(default_factory=list)
+    errors: list[Error] = field(default_factory=list)
+    exit: Exit | None = None
+    """None where it still runs, or could not speak any more."""
+    missing: int = 0
+    """Events that the process no longer held when it was asked."""
+    newest: int = 0
+    """The largest sequence number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """All processes of a file, in the order of their first lines."""
+
+    processes: tuple[ProcessEvents, ...]
+    damage: Damage
+    """The lines that were skipped."""
+
+
+def read_log(path: str) -> Log:
+    """Reads what compiled and why.
+
+    Raises:
+      EventLogError: the file cannot be read, or holds no event.
+    """
+    processes: dict[ProcessEvents, None] = {}
+    damage = Damage()
+    for process, event in events(path, damage, _READ):
+        processes[process] = None
+        _add(process, event)
+    return Log(tuple(processes), damage)
+
+
+def events(
+    path: str,
+    damage: Damage,
+    kinds: Sequence[type[Event]] | None = None,
+    progress: Callable[[int], None] | None = None,
+    *,
+    signatures: bool = False,
+) -> Iterator[tuple[ProcessEvents, Event | None]]:
+    """Each line that is an event: whose it is, and the event. One line is in memory at a time.
+
+    Args:
+      damage: counts the lines that are no event, or none that this version understands.
+      kinds: those wanted; of others, and of kinds that this version does not know, the event is None.
+      progress: called with the bytes read so far, now and then.
+      signatures: whether compilations have their recorded signature.
+
+    Raises:
+      EventLogError: as `read_log`.
+    """
+    wanted = None if kinds is None else {each.kind for each in kinds}
+    latest: dict[tuple[int, int], ProcessEvents] = {}
+    try:
+        with open(path, "rb") as file:
+            for number, body in json_lines.objects(file, damage, progress):
+                name = body.get("event")
+                if not isinstance(name, str):
+                    damage.add(number, "is JSON, but not an event")
+                    continue
+                try:
+                    event = _event_of(body, signatures) if wanted is None or name in wanted else None
+                except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+                    what = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+                    damage.add(number, f"is a `{name:.40}` that this version of jaxobs does not understand: {what}")
+                    continue
+                process = _process(body, latest)
+                process.newest = max(process.newest, _whole(body.get("sequence")))
+                yield process, event
+    except OSError as error:
+        what = "is a directory" if os.path.isdir(path) else f"cannot be read: {error.strerror or error}"
+        raise EventLogError(f"`{path}` {what}. Give the file that `jaxobs run --event-log FILE` wrote.") from None
+    if not latest and damage.count:
+        raise EventLogError(
+            f"`{path}` contains no events: none of its {damage.count:,} lines is an event. {path}:{damage.lines[0]}: "
+            f"the line {damage.what}{f': {damage.shown!r}' if damage.shown else ''}. An event log has one JSON object "
+            "per line, as `jaxobs run --event-log FILE` writes it; check whether this is the right file."
+        )
+    if not latest:
+        raise EventLogError(
+            f"`{path}` contains no events. Write one with `jaxobs run --event-log {path} SCRIPT`, or with "
+            f"jaxobs.install(event_log={path!r}) before the program compiles anything."
+        )
+
+
+def _event_of(body: dict[str, Any], signatures: bool) -> Event | None:
+    """The event; None where this version does not know its kind."""
+    # What one needs to compile it elsewhere is long, and of little use elsewhere.
+    return (
+        client.decode_event(body)
+        if signatures
+        else client.decode_event({name: value for name, value in body.items() if name != "signature"})
+    )
+
+
+def _process(body: dict[str, Any], latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents:
+    """Whose event it is. Numbers of processes come back, in containers above all: a manifest may begin a new one."""
+    key = _whole(body.get("process_index")), _whole(body.get("pid"))
+    known = latest.get(key)
+    if known is None and key[0]:
+        known = _joined(key, _whole(body.get("sequence")), latest)
+    again = body["event"] == Manifest.kind and known is not None and _whole(body.get("sequence")) <= known.newest
+    if known is None or again:
+        known = latest[key] = ProcessEvents(*key)
+    return known
+
+
+def _joined(key: tuple[int, int], sequence: int, latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents | None:
+    """The process that was reported as number 0 until it joined its job, if this event is its next."""
+    before = latest.get((0, key[1]))
+    if before is None or before.newest != sequence - 1:
+        return None
+    del latest[0, key[1]]
+    before.process_index = key[0]
+    latest[key] = before
+    return before
+
+
+def _add(process: ProcessEvents, event: Event | None) -> None:
+    if isinstance(event, Compilation):
+        process.compilations.append(event)
+    elif isinstance(event, CacheLookup):
+        process.lookups.append(event)
+    elif isinstance(event, Finding):
+        process.findings.append(event)
+    elif isinstance(event, Manifest):
+        process.manifest = event
+    elif isinstance(event, OutOfMemory):
+        process.out_of_memory.append(event)
+    elif isinstance(event, NonFinite):
+        process.nonfinite.append(event)
+    elif isinstance(event, Error):
+        process.errors.append(event)
+    elif isinstance(event, Exit):
+        process.exit = event
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,202 @@
+"""The story as lines for a person: the findings first, then the functions by cost, each with its recompilations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from jaxobs.facts.compilations import EAGER, PHASES, Compilation
+from jaxobs.findings.verdict import costs
+from jaxobs.views.story.ending import ending
+from jaxobs.views.story.functions import FunctionStory, Story
+from jaxobs.views.terminal.lines import Column, Line, Surface, heading, joined, plain, row, section, wrapped
+from jaxobs.views.terminal.text import clock, duration, middle, safe, short
+from jaxobs.views.terminal.verdict import STYLES, headline
+
+MOST_RECOMPILATIONS = 20
+"""Of one function, the latest, unless all are asked for."""
+
+_ALL = 1_000
+"""Lines that one sentence may take: no limit in practice."""
+
+
+def lay_out(
+    stories: Sequence[Story], source: str, notes: Sequence[str], surface: Surface, *, all_of: bool = False
+) -> list[Line]:
+    """All stories; processes that did the same are reported once.
+
+    Args:
+      source: the address or file that was asked for.
+      notes: sentences about the source.
+      all_of: whether every recompilation is listed, however many there are.
+    """
+    lines: list[Line] = [[(f" jaxobs explain {safe(source, surface.encoding)}", "program")]]
+    for note in notes:
+        lines += _sentence(note, surface, " ", "warn")
+    alike: dict[object, list[Story]] = {}
+    for story in stories:
+        alike.setdefault(story.outline, []).append(story)
+    for group in alike.values():
+        dearest = max(group, key=lambda story: story.seconds)
+        lines += _process(dearest, len(group) - 1, surface, all_of)
+    return lines
+
+
+def _process(story: Story, others: int, surface: Surface, all_of: bool) -> Iterator[Line]:
+    yield plain("")
+    yield from _sentence(_who(story, others, surface), surface, " ", "summary")
+    yield plain("")
+    yield from headline(story.verdict, surface)
+    yield from _findings(story, surface)
+    yield from ending(story.process, surface)
+    yield from _functions(story, surface)
+    yield from _cache(story, surface)
+    for function in story.functions:
+        if function.recompilations:
+            yield from _recompilations(function, surface, all_of)
+
+
+def _who(story: Story, others: int, surface: Surface) -> str:
+    process, manifest = story.process, story.process.manifest
+    parts = [] if manifest is None else [manifest.program or ""]
+    if others:
+        parts.append(f"process {process.process_index} and {_plural(others, 'other')} that compiled the same")
+    elif manifest is not None and manifest.process_count > 1:
+        parts.append(f"process {process.process_index} of {manifest.process_count}")
+    parts.append(f"pid {process.pid}")
+    if manifest is not None:
+        parts += [f"{name} {manifest.versions[name]}" for name in ("jax", "jaxobs") if name in manifest.versions]
+    if process.missing:
+        parts.append(f"{_plural(process.missing, 'older event')} that the process no longer keeps")
+    return f" {surface.glyphs.separator} ".join(each for each in parts if each)
+
+
+# ---------------------------------------------------------------------------------------------------- findings
+
+
+def _findings(story: Story, surface: Surface) -> Iterator[Line]:
+    if not story.findings:
+        return
+    entries = {each.id: each for each in story.verdict.findings}
+    yield plain("")
+    yield section("Findings", _plural(len(story.findings), "finding"), surface.width, surface.glyphs)
+    for each in story.findings:
+        entry = entries.get(each.id)
+        style = "dim" if entry is None else STYLES[entry.severity]
+        pieces = [
+            each.finding, short(each.function) if each.function != "<unknown>" else "", each.subject,
+            costs(entry.cost) if entry is not None else "over", each.where or "",
+            "caused by the one above" if entry is not None and entry.caused_by else "",
+        ]  # fmt: skip
+        about = joined([piece for piece in pieces if piece], surface.glyphs.separator, surface.width - 3)
+        yield [(f" {surface.glyphs.marker} ", style), (safe(about, surface.encoding), style)]
+        yield from _sentence(each.summary, surface, "   ", "sentence")
+        yield from _sentence(f"Do: {each.advice}", surface, "   ", "good")
+        for shown in each.evidence:
+            yield from _sentence(f"- {shown}", surface, "   ", "dim")
+
+
+# --------------------------------------------------------------------------------------------------- functions
+
+
+def _functions(story: Story, surface: Surface) -> Iterator[Line]:
+    yield plain("")
+    summary = f"{_plural(story.programs, 'program')}, {duration(story.seconds)}"
+    yield section("Functions by cost", summary, surface.width, surface.glyphs)
+    if not story.functions:
+        yield plain(" Nothing was compiled.", "dim")
+        return
+    phases = [phase for phase in PHASES if any(phase in each.phases for each in story.functions)]
+    names = ("programs", "seconds", *(phase.removeprefix("cache_") for phase in phases))
+    numbers = [Column(name, 8, right=True) for name in names]
+    room = surface.width - 1 - sum(column.width + 2 for column in numbers)
+    longest = max(len(short(each.name)) for each in story.functions)
+    width = max(min(longest, room - 26), 12)
+    columns = [Column("function", width), *numbers, Column("why", max(room - width - 2, 12))]
+    yield heading(columns)
+    for each in story.functions:
+        values = [
+            plain(middle(safe(short(each.name), surface.encoding), width, surface.glyphs.ellipsis), "name"),
+            plain(f"{each.programs:,}", "number"),
+            plain(duration(each.seconds), "number"),
+            *(plain(duration(each.phases[phase]) if phase in each.phases else "", phase) for phase in phases),
+        ]
+        first, *more = wrapped(_counts(each.causes), columns[-1].width, _ALL, surface.glyphs)
+        yield row(columns, [*values, plain(first, "cause")])
+        for part in more:
+            yield row(columns, [*(plain("") for _ in values), plain(part, "cause")])
+
+
+def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> Iterator[Line]:
+    yield plain("")
+    again = function.recompilations
+    cost = duration(sum(sum(each.phases.values()) for each in again))
+    title = "<eager>: operations outside any jitted function" if function.name == EAGER else short(function.name)
+    title = middle(safe(title, surface.encoding), max(surface.width - 40, 20), surface.glyphs.ellipsis)
+    yield section(title, f"recompiled {_plural(len(again), 'time')}, {cost}", surface.width, surface.glyphs)
+    shown = again if all_of else again[-MOST_RECOMPILATIONS:]
+    if len(shown) < len(again):
+        earlier = _plural(len(again) - len(shown), "earlier one")
+        yield from _sentence(f"{earlier}: add --function '{short(function.name)}'", surface, " ", "dim")
+    for _, alike in itertools.groupby(shown, lambda each: (each.function, each.reason, each.where, each.cache)):
+        yield from _recompilation(list(alike), surface)
+
+
+def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[Line]:
+    """One recompilation, or some in a row that differ in their cost alone."""
+    event = alike[-1]
+    times = f"{surface.glyphs.times}{len(alike)}" if len(alike) > 1 else ""
+    cost = duration(sum(sum(each.phases.values()) for each in alike))
+    words = [event.function if event.eager else "", event.cause, times, cost, "hit" if event.cache == "hit" else ""]
+    yield [
+        (f" {clock(alike[0].time)}  ", "dim"),
+        (safe(" ".join(word for word in words if word), surface.encoding), "cause"),
+        (f"  {safe(event.where or 'call site unknown', surface.encoding)}", "dim"),
+    ]
+    yield from _sentence(event.reason.removeprefix(f"`{event.function}`: "), surface, " " * 11, "sentence")
+
+
+# ----------------------------------------------------------------------------------------- persistent cache
+
+
+def _cache(story: Story, surface: Surface) -> Iterator[Line]:
+    hits, misses, off = (sum(each.cache[result] for each in story.functions) for result in ("hit", "miss", "disabled"))
+    saved = sum(each.saved_seconds for each in story.functions)
+    yield plain("")
+    summary = f"{_plural(hits, 'hit')}, {_plural(misses, 'miss', 'misses')}, {off:,} not asked"
+    yield section("Persistent cache", summary, surface.width, surface.glyphs)
+    if saved:
+        yield plain(f" Hits saved {duration(saved)} of compiling.", "good")
+    for function in story.functions:
+        yield from _unsaved(function, surface)
+        for lookup in function.lookups:
+            parts = f" (differs: {', '.join(lookup.differs)})" if lookup.differs else ""
+            told = f"{short(function.name)}: missed what had been compiled before{parts}. {lookup.reason or ''}"
+            yield from _sentence(told, surface, " ", "bad")
+    if off and not hits and not misses:
+        yield from _sentence("It is off: every start recompiles everything.", surface, " ", "dim")
+
+
+def _unsaved(function: FunctionStory, surface: Surface) -> Iterator[Line]:
+    for reason, count in function.unsaved.most_common():
+        detail = function.unsaved_detail[reason] or reason.replace("_", " ")
+        told = f"{short(function.name)}: {_plural(count, 'program')} not stored, {reason}. {detail}"
+        yield from _sentence(told, surface, " ", "sentence")
+
+
+# ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    """`shape 6, first_call 1`: a first call is expected, so it comes last."""
+    order = sorted(counts, key=lambda cause: (cause == "first_call", -counts[cause], cause))
+    return ", ".join(f"{cause} {counts[cause]}" for cause in order)
+
+
+def _sentence(text: str, surface: Surface, indent: str, style: str) -> Iterator[Line]:
+    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
+    return ([(indent, ""), (part, style)] for part in parts)
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

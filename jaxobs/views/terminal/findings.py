@@ -1,0 +1,102 @@
+"""The findings: what keeps compiling and what to do about it, as many of them and as much of each as there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.verdicts import Verdict
+from jaxobs.views.terminal.lines import GAP, Column, Line, Surface, plain, row, wrapped
+from jaxobs.views.terminal.text import clock, duration, end, middle, number, safe, short
+from jaxobs.views.terminal.verdict import STYLES
+
+LEVELS = ((3, 3), (2, 2), (1, 1), (0, 1), (0, 0))
+"""Lines at most for what was found and for what to do, from everything to the bare heading."""
+
+
+def findings(
+    found: Sequence[Finding], surface: Surface, most: int | None, verdict: Verdict | None = None
+) -> list[Line]:
+    """The findings in at most `most` lines: in the order of the verdict, then those that are over."""
+    if not found:
+        return []
+    entries = {each.id: each for each in verdict.findings} if verdict is not None else {}
+    order = sorted(found, key=placed(verdict))
+    styles = {key: STYLES[entry.severity] for key, entry in entries.items()}
+    columns = _columns(order, surface)
+    if most is None:
+        return [line for each in order for line in _block(each, columns, surface, styles, LEVELS[0])]
+    shown = order if len(order) <= most else order[: max(most - 1, 1)]
+    told = [_block(each, columns, surface, styles, LEVELS[-1]) for each in shown]
+    free = most - len(told) - (len(shown) < len(order))
+    # All of them alike as far as the room goes, then the dearest more than the others.
+    for level in reversed(LEVELS):
+        for position, each in enumerate(shown):
+            longer = _block(each, columns, surface, styles, level)
+            if 0 <= len(longer) - len(told[position]) <= free:
+                free -= len(longer) - len(told[position])
+                told[position] = longer
+    lines = [line for block in told for line in block]
+    left_out = len(order) - len(shown)
+    more = [plain(f" {left_out} more finding{'s' * (left_out != 1)}", "dim")] if left_out else []
+    return [*lines, *more][:most]
+
+
+def placed(verdict: Verdict | None) -> Callable[[Finding], tuple[bool, int, float, int, str]]:
+    """What orders findings as the verdict does; those that are over come last."""
+    place = {each.id: number for number, each in enumerate(verdict.findings)} if verdict is not None else {}
+    return lambda each: (each.ended is not None, place.get(each.id, len(place)), -each.seconds, -each.count, each.id)
+
+
+def _columns(order: Sequence[Finding], surface: Surface) -> list[Column]:
+    longest_kind = max(len(kind(each)) for each in order)
+    fixed = [Column("", 12, right=True), Column("", 8, right=True), Column("", 14)]
+    while fixed and surface.width - 3 - longest_kind - sum(each.width + GAP for each in fixed) - GAP < 12:
+        fixed.pop()
+    room = surface.width - 3 - longest_kind - sum(each.width + GAP for each in fixed) - GAP
+    longest = max(len(about(each)) for each in order)
+    return [Column("", longest_kind), Column("", max(min(longest, room), 4)), *fixed]
+
+
+def kind(each: Finding) -> str:
+    """Its type, in words."""
+    return each.finding.replace("_", " ")
+
+
+def when(each: Finding) -> str:
+    """Since when it stands; or that it is over, and since when."""
+    moment = each.since if each.ended is None else each.ended
+    told = clock(moment) if moment else ""
+    return "" if not moment else f"since {told}" if each.ended is None else f"over {told}"
+
+
+def about(each: Finding) -> str:
+    """The function; or, where it is about none, its subject."""
+    return each.subject if each.function == "<unknown>" and each.subject else short(each.function)
+
+
+def counted(each: Finding) -> str:
+    """How many batches or compilations belong to it."""
+    if "input" in each.data:
+        return f"{number(each.count)} batches"
+    return f"{number(each.count)} compiled" if each.sequences and each.seconds else ""
+
+
+def _block(
+    each: Finding, columns: Sequence[Column], surface: Surface, styles: Mapping[str, str], level: tuple[int, int]
+) -> list[Line]:
+    glyphs = surface.glyphs
+    style_of_kind = "dim" if each.ended is not None else styles.get(each.id, "warn")
+    values: list[Line] = [
+        plain(end(safe(kind(each), surface.encoding), columns[0].width, glyphs.ellipsis), style_of_kind),
+        plain(middle(safe(about(each), surface.encoding), columns[1].width, glyphs.ellipsis), "name"),
+        plain(counted(each)),
+        plain(duration(each.seconds) if each.seconds else "", "number"),
+        plain(when(each), "dim"),
+    ]
+    lines: list[Line] = [[(f" {glyphs.marker}", style_of_kind), *row(columns, values[: len(columns)])]]
+    width = surface.width - 4
+    for text, style, most in ((each.summary, "sentence", level[0]), (f"Do: {each.advice}", "good", level[1])):
+        parts = wrapped(safe(text, surface.encoding), width, most, glyphs) if most and text != "Do: " else []
+        lines += [[("   ", ""), (part, style)] for part in parts]
+    return lines

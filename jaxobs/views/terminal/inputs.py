@@ -1,0 +1,84 @@
+"""Inputs and watched values, a line each: who holds the loop up, what the data looks like, what is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxobs.facts.inputs import InputState
+from jaxobs.facts.numbers import WatchedState
+from jaxobs.views.terminal.lines import Line, Surface, cells, joined, plain
+from jaxobs.views.terminal.text import duration, end, number, safe
+
+_MOST_NAME = 40
+_VERDICTS = {
+    "input": ("input-bound", "warn"),
+    "compute": ("input keeps up", "good"),
+    "mixed": ("both cost", "number"),
+    None: ("not known yet", "dim"),
+}
+
+
+def inputs(states: Sequence[InputState], surface: Surface, most: int | None) -> list[Line]:
+    """Those that were waited for most come first."""
+    ordered = sorted(states, key=lambda each: (-each.wait_seconds, each.name))
+    return _bounded([_input(each, surface) for each in ordered], most)
+
+
+def _input(state: InputState, surface: Surface) -> Line:
+    name = _name(state.name, surface)
+    verdict, style = _VERDICTS[state.verdict]
+    if 2 * state.elsewhere_batches > state.batches:
+        verdict = "on another thread"
+    looks = state.receipt.looks if state.receipt is not None else None
+    loud = f"looks {looks}, like placeholder data" if looks else ""
+    figures = [
+        ""
+        if state.mean_interval_seconds is None
+        else f"waits {duration(state.mean_wait_seconds)} of {duration(state.mean_interval_seconds)} a batch "
+        f"({state.share or 0.0:.0%})",
+        f"{number(state.batches)} batches",
+        f"{duration(state.wait_seconds)} waited",
+    ]
+    # What may spoil every other figure is reported before them.
+    line: Line = [(f" {name}", "program"), *plain(f"  {verdict}", style)]
+    if loud:
+        line += plain(f" {surface.glyphs.separator} {loud}", "bad")
+    taken = sum(cells(text) for text, _ in line)
+    told = joined(figures, surface.glyphs.separator, surface.width - taken - 4)
+    return [*line, *plain(f" {surface.glyphs.separator} {told}" if told else "")]
+
+
+def watched(states: Sequence[WatchedState], surface: Surface, most: int | None) -> list[Line]:
+    """A line for each that was not finite; one for all others."""
+    bad = [each for each in states if each.nonfinite]
+    lines = [_bad(each, surface) for each in bad]
+    fine = [_name(each.name, surface) for each in states if not each.nonfinite and each.checked]
+    unseen = [_name(each.name, surface) for each in states if not each.nonfinite and not each.checked]
+    for said, names in (("finite", fine), ("not checked yet", unseen)):
+        if names:
+            told = joined(names, surface.glyphs.separator, surface.width - len(said) - 4)
+            lines.append([(f" {said}", "good" if said == "finite" else "dim"), *plain(f"  {told}")])
+    return _bounded(lines, most)
+
+
+def _bad(state: WatchedState, surface: Surface) -> Line:
+    figures = [
+        "not finite" if state.finite is not True else "finite again",
+        "" if state.step is None else f"first at call {number(state.step)}",
+        f"{number(state.nonfinite)} of {number(state.checked)} values",
+    ]
+    name = _name(state.name, surface)
+    told = joined(figures, surface.glyphs.separator, surface.width - cells(name) - 4)
+    return [(f" {name}", "program"), *plain(f"  {told}", "bad" if state.finite is not True else "warn")]
+
+
+def _name(name: str, surface: Surface) -> str:
+    return end(safe(name, surface.encoding), min(_MOST_NAME, max(surface.width // 3, 8)), surface.glyphs.ellipsis)
+
+
+def _bounded(lines: list[Line], most: int | None) -> list[Line]:
+    if most is None or len(lines) <= most:
+        return lines
+    kept = lines[: max(most - 1, 1)]
+    left = len(lines) - len(kept)
+    return [*kept, plain(f" {left} more", "dim")][:most]

@@ -1,0 +1,178 @@
+"""A snapshot as lines for a terminal of a given size: whoever shows them adds colours.
+
+The height is dealt to the sections before anything is cut: the view fills the screen and never passes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.views.terminal import functions, memory, sections
+from jaxobs.views.terminal.cache import cache
+from jaxobs.views.terminal.findings import findings
+from jaxobs.views.terminal.frame import ROOMY, Overview, framed
+from jaxobs.views.terminal.inputs import inputs, watched
+from jaxobs.views.terminal.lines import Line, Surface, section
+from jaxobs.views.terminal.loops import loops
+from jaxobs.views.terminal.out_of_memory import out_of_memory
+from jaxobs.views.terminal.requests import requests
+from jaxobs.views.terminal.text import Glyphs, duration, number, size
+from jaxobs.views.terminal.wall import goodput, wall
+
+ROOMY_LEFT = 16
+"""Rows left for functions and compilations from which each compilation tells its program as well."""
+
+FRESH_SECONDS = 600.0
+"""After so long an out-of-memory report gives its room to others."""
+
+
+def lay_out(view: Overview, surface: Surface) -> list[Line]:
+    """The whole view, not wider and not higher than the surface; dim when the process is gone."""
+    keys = ("q quit", "? help", "m back") if view.memory else ("q quit", "? help", "Tab lists", "m memory")
+    return framed(view, surface, partial(body, view), keys)
+
+
+def body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
+    """What stands between header and footer; whole where `height` is None."""
+    return _memory(view, surface, height) if view.memory else _sections(view, surface, height)
+
+
+def _sections(view: Overview, surface: Surface, height: int | None) -> list[Line]:
+    """The sections, each with the rows that the height leaves for it."""
+    snapshot = view.snapshot
+    roomy = height is None or height >= ROOMY
+    now = snapshot.time + view.age
+    small = _part(height, 5)
+    built = {
+        "findings": findings(snapshot.findings, surface, _part(height, 4), snapshot.verdict),
+        "died": _died(snapshot, surface, height),
+        "cache": cache(snapshot.cache, view.compilations, surface) if roomy else [],
+        **_training(snapshot, surface, height, roomy),
+        "progress": sections.in_progress(snapshot, now, surface, small),
+        "requests": requests(snapshot.routes, surface, _part(height, 6)),
+        "memory": memory.devices(snapshot, surface, small),
+        "notes": sections.notes(snapshot, surface, None if small is None else max(1, small // 2)),
+    }
+    left: int | None = None
+    if height is not None:
+        titled = 2 + len([lines for lines in built.values() if lines])
+        blanks = titled if roomy else 0
+        # One row each goes to the titles, one more to the heading of the functions.
+        left = max(height - titled - 1 - blanks - sum(len(lines) for lines in built.values()), 0)
+    function_rows, recent_rows = _dealt(view, surface, now, left)
+    ordered = [
+        ("Out of memory", "", built["died"]),
+        ("Findings", number(len(snapshot.findings)), built["findings"]),
+        ("Compiling now", "", built["progress"]),
+        ("Requests", _in_flight(snapshot), built["requests"]),
+        ("Steps", "" if roomy else goodput(snapshot.wall), built["loops"]),
+        ("Where the time went", goodput(snapshot.wall), built["wall"]),
+        ("Input", "", built["inputs"]),
+        ("Watched values", "", built["watched"]),
+        ("Functions", _summary(snapshot, surface.glyphs), function_rows),
+        ("Recent compilations", "", recent_rows),
+        ("Persistent cache", "", built["cache"]),
+        ("Device memory", "", built["memory"]),
+        ("Notes", "", built["notes"]),
+    ]
+    return _titled(ordered, surface, roomy)
+
+
+def _training(snapshot: Snapshot, surface: Surface, height: int | None, roomy: bool) -> dict[str, list[Line]]:
+    """Steps, time, input and watched values; in a low terminal a line each below one title, and no good news."""
+    part = _part(height, 8)
+    found = {
+        "loops": loops(snapshot.loops, surface, part),
+        "wall": wall(snapshot.wall, surface, None if roomy else 1),
+        "inputs": inputs(snapshot.inputs, surface, part if roomy else 1),
+        "watched": watched(snapshot.watched, surface, part if roomy else 1),
+    }
+    if not roomy and found["loops"]:
+        bad = found["watched"] if any(each.nonfinite for each in snapshot.watched) else []
+        more = [] if height is not None and height < 18 else [*found["wall"], *found["inputs"]]
+        return {**{name: [] for name in found}, "loops": [*found["loops"], *more, *bad]}
+    return found
+
+
+def _died(snapshot: Snapshot, surface: Surface, height: int | None) -> list[Line]:
+    """The latest out-of-memory report; one that the process has long survived is one line."""
+    event = snapshot.last_out_of_memory
+    fresh = event is not None and snapshot.time - event.time < FRESH_SECONDS
+    return out_of_memory(event, surface, _part(height, 4) if fresh or height is None else 1)
+
+
+def _in_flight(snapshot: Snapshot) -> str:
+    """Requests that are served, those that wait for an engine, and the fullest cache of one."""
+    found = [f"{number(snapshot.requests_in_flight)} in flight"] if snapshot.requests_in_flight else []
+    waiting = [each.waiting for each in snapshot.engines if each.waiting is not None]
+    caches = [each.kv_cache_ratio for each in snapshot.engines if each.kv_cache_ratio is not None]
+    if waiting:
+        found.append(f"{number(sum(waiting))} waiting")
+    if caches:
+        found.append(f"KV cache {max(caches):.0%}".replace("%", " %"))
+    return " · ".join(found)
+
+
+def _part(height: int | None, parts: int) -> int | None:
+    """The rows that a section may have where it is one of so many."""
+    return None if height is None else height // parts if height >= 18 else 1
+
+
+def _titled(ordered: Sequence[tuple[str, str, list[Line]]], surface: Surface, roomy: bool) -> list[Line]:
+    lines: list[Line] = []
+    for title, summary, rows in ordered:
+        if rows:
+            lines += [[]] if roomy else []
+            lines += [section(title, summary, surface.width, surface.glyphs), *rows]
+    return lines
+
+
+def _memory(view: Overview, surface: Surface, height: int | None) -> list[Line]:
+    """All that concerns memory: reports, leaks, devices, what holds them, who else is there."""
+    snapshot = view.snapshot
+    part = _part(height, 5)
+    leaks = [each for each in snapshot.findings if each.finding.endswith("_leak")]
+    left = snapshot.headroom
+    ordered = [
+        ("Out of memory", "", _died(snapshot, surface, height)),
+        ("Findings", "", findings(leaks, surface, part)),
+        (
+            "Device memory",
+            "" if left is None else f"{size(left.bytes)} left on {left.device}",
+            memory.devices(snapshot, surface, part),
+        ),
+        ("In use for", "", memory.account(snapshot, surface)[: None if part is None else part + 1]),
+        ("By the driver", "", memory.accelerators(snapshot.accelerators, surface, part)),
+    ]
+    taken = sum(len(rows) + 2 for _, _, rows in ordered if rows)
+    room = None if height is None else max(height - taken - 2, 0)
+    ordered.append(("Largest groups of live arrays", "", memory.groups(snapshot.array_groups, surface, room)))
+    return _titled(ordered, surface, height is None or height >= ROOMY)
+
+
+def _dealt(view: Overview, surface: Surface, now: float, left: int | None) -> tuple[list[Line], list[Line]]:
+    """The functions and the recent compilations, which share the rows that are left."""
+    wanted = len(view.snapshot.functions)
+    shown = partial(sections.recent, view.compilations, view.lookups, surface, facts=left is None or left >= ROOMY_LEFT)
+    recent_rows = shown(left)
+    if left is not None:
+        # Functions get half of them, or more where the compilations do not need their half.
+        for_functions = min(wanted, max(left // 2, left - len(recent_rows), 3))
+        recent_rows = shown(max(left - for_functions, 0))
+        wanted = min(wanted, max(left - len(recent_rows), 3))
+    table = functions.table(view.snapshot, view.rates, view.compilations, now, surface, wanted)
+    return table, recent_rows
+
+
+def _summary(snapshot: Snapshot, glyphs: Glyphs) -> str:
+    compiled = sum(each.compiled for each in snapshot.functions)
+    seconds = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
+    pieces = [f"{number(compiled)} compilation{'s' * (compiled != 1)}", duration(seconds)]
+    if snapshot.cache.enabled:
+        asked = {result: sum(each.cache.get(result, 0) for each in snapshot.functions) for result in ("hit", "miss")}
+        pieces.append(f"cache {number(asked['hit'])} hit, {number(asked['miss'])} miss")
+    else:
+        pieces.append("no persistent cache")
+    return f" {glyphs.separator} ".join(pieces)

@@ -1,0 +1,192 @@
+"""The smaller sections of the overview, each a function from facts to rows that fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.views.terminal.lines import Column, Line, Surface, joined, length, plain, row, wrapped
+from jaxobs.views.terminal.text import Glyphs, clock, duration, flops, middle, number, program_bytes, safe, short, size
+
+WIDE = 150
+"""Columns from which a compilation and its sentence share one line."""
+
+
+def devices_in_words(snapshot: Snapshot, glyphs: Glyphs) -> str:
+    """`8 × NVIDIA H100`; or that the program has not woken its devices."""
+    if not snapshot.devices:
+        return snapshot.process.platform or "no device in use yet"
+    kinds = Counter(each.device_kind or each.platform for each in snapshot.devices)
+    return ", ".join(f"{count} {glyphs.times} {kind}" for kind, count in kinds.items())
+
+
+def in_progress(snapshot: Snapshot, now: float, surface: Surface, most: int | None) -> list[Line]:
+    """The phases that began and have not ended, the oldest first, with the time they have taken."""
+    open_ones = sorted(snapshot.in_progress, key=lambda each: each.started)
+    longest = max((len(short(each.function)) for each in open_ones), default=0)
+    columns = [
+        Column("", max(min(longest, surface.width - 47), 8)),
+        Column("", 10),
+        Column("", 8, right=True),
+        Column("", 16),
+    ]
+    shown = open_ones if most is None or len(open_ones) <= most else open_ones[: most - 1]
+    rows: list[Line] = []
+    for each in shown:
+        elapsed = max(now - each.started, 0.0)
+        values = [
+            plain(_fit(short(each.function), columns[0].width, surface), "busy"),
+            plain(each.phase.replace("_", " "), each.phase),
+            plain(duration(elapsed), "bad" if elapsed >= 60 else "busy"),
+            plain(_fit(each.thread, 16, surface), "dim"),
+        ]
+        rows.append([(f" {surface.glyphs.marker}", "busy"), *row(columns, values)])
+    if len(shown) < len(open_ones):
+        rows.append(plain(f" {len(open_ones) - len(shown)} more", "dim"))
+    return rows
+
+
+def _fit(text: str, width: int, surface: Surface) -> str:
+    return middle(safe(text, surface.encoding), width, surface.glyphs.ellipsis)
+
+
+# ------------------------------------------------------------------------------- recent compilations
+
+
+def recent(
+    compilations: Sequence[Compilation],
+    lookups: Sequence[CacheLookup],
+    surface: Surface,
+    most: int | None,
+    *,
+    facts: bool = False,
+) -> list[Line]:
+    """The newest compilations first, with their sentence; eager operations in a row are reported together.
+
+    With `facts` each has another line: where it was called, what the program takes, why it was not stored.
+    """
+    # A lookup is reported just before its compilation, with the same time.
+    missed = {(each.function, each.time): each for each in lookups if each.reason or each.differs}
+    groups = _grouped(compilations)
+    longest = max((len(_group_name(group)) for group in groups), default=0)
+    wide = surface.width >= WIDE
+    columns = [
+        Column("time", 8),
+        Column("function", max(min(longest, surface.width - 50, max(surface.width // 6, 30)), 8)),
+        Column("why", 15),
+        Column("seconds", 8, right=True),
+        Column("cache", 8),
+    ]
+    rows: list[Line] = []
+    for group in groups:
+        block = _block(group, columns, surface, wide, missed if facts else None)
+        if most is not None and len(rows) + len(block) > most:
+            # A block is cut only where nothing else would be reported at all.
+            rows += block[:most] if not rows else []
+            break
+        rows += block
+    return rows
+
+
+def _grouped(compilations: Sequence[Compilation]) -> list[list[Compilation]]:
+    groups: list[list[Compilation]] = []
+    for each in reversed(compilations):
+        if groups and each.eager and groups[-1][0].eager:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return groups
+
+
+def _group_name(group: list[Compilation]) -> str:
+    return f"{len(group)} eager operations" if len(group) > 1 else short(group[0].function)
+
+
+def _block(
+    group: list[Compilation],
+    columns: list[Column],
+    surface: Surface,
+    wide: bool,
+    missed: Mapping[tuple[str, float], CacheLookup] | None,
+) -> list[Line]:
+    """One compilation, or some eager ones in a row, as one line and the lines of its sentence."""
+    newest = group[0]
+    together = len(group) > 1
+    seconds = sum(sum(each.phases.values()) for each in group)
+    quiet = newest.eager or newest.cause == "first_call"
+    values = [
+        plain(clock(newest.time), "dim"),
+        plain(_fit(_group_name(group), columns[1].width, surface), "dim" if newest.eager else "name"),
+        plain("" if together else newest.cause, "dim" if quiet else "cause"),
+        plain(duration(seconds), "number"),
+        plain("" if together else newest.cache, "good" if newest.cache == "hit" else "dim"),
+    ]
+    first = row(columns, values)
+    # The function stands in the line already.
+    reason = newest.reason.removeprefix(f"`{newest.function}`: ")
+    sentence = "" if together else safe(reason, surface.encoding)
+    if wide:
+        room = surface.width - length(first) - 3
+        parts = wrapped(sentence, room, 2, surface.glyphs)
+        indent = " " * (length(first) + 2)
+    else:
+        parts = [] if quiet else wrapped(sentence, surface.width - 13, 2, surface.glyphs)
+        indent = " " * 11
+    style = "dim" if quiet else "sentence"
+    if wide and parts:
+        first = [*first, ("  ", ""), (parts.pop(0), style)]
+    lines: list[Line] = [first, *([(indent, ""), (part, style)] for part in parts)]
+    if missed is None or newest.eager:
+        return lines
+    room = surface.width - len(indent) - 2
+    told = joined([safe(fact, surface.encoding) for fact in _facts(newest)], surface.glyphs.separator, room)
+    lines += [[(indent, ""), (told, "dim")]] if told else []
+    lookup = missed.get((newest.function, newest.time))
+    if lookup is not None:
+        text = lookup.reason or "An earlier process had compiled it; the key differs in " + ", ".join(lookup.differs)
+        parts = wrapped(safe(text, surface.encoding), room, 2, surface.glyphs)
+        lines += [[(indent, ""), (part, "warn")] for part in parts]
+    return lines
+
+
+def _facts(each: Compilation) -> list[str]:
+    """Where it was called, what one run of the program takes, and why it was not stored."""
+    not_stored = each.uncached_detail or (each.uncached_because or "").replace("_", " ")
+    return [
+        each.where or "",
+        flops(each.flops),
+        size(program_bytes(each.memory)),
+        f"{len(each.changes)} changes" if len(each.changes) > 1 else "",
+        f"not stored: {not_stored}" if not_stored else "",
+    ]
+
+
+# --------------------------------------------------------------------------------------------- notes
+
+
+def notes(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
+    """What jaxobs has to say about itself, worst first; nothing when all is well."""
+    observer = snapshot.observer
+    told: list[tuple[str, str]] = []
+    if not observer.installed:
+        told.append(("jaxobs is not installed in this process: it sees only instrumented functions.", "warn"))
+    failed = ", ".join(f"{where} ({count})" for where, count in observer.internal_errors.items())
+    if failed:
+        told.append((f"jaxobs itself failed in: {failed}. The program is unaffected.", "bad"))
+    blind = ", ".join(name for name, works in observer.capabilities.items() if not works)
+    if blind:
+        told.append((f"Not available with this version of JAX: {blind}.", "warn"))
+    lost = ", ".join(f"{reason} ({number(count)})" for reason, count in observer.dropped.items() if count)
+    if lost:
+        told.append((f"Dropped to stay within limits: {lost}.", "warn"))
+    told += [(note, "") for note in observer.notes]
+    rows: list[Line] = []
+    for text, style in told:
+        parts = wrapped(safe(text, surface.encoding), surface.width - 2, 1 if most else 4, surface.glyphs)
+        rows += [plain(f" {part}", style) for part in parts]
+    if most is not None and len(rows) > most:
+        rows = rows[:most]
+    return rows

@@ -1,0 +1,23 @@
+"""The verdict's headline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.facts.verdicts import Verdict
+from jaxobs.views.terminal.lines import Line, Surface, wrapped
+from jaxobs.views.terminal.text import safe
+
+STYLES = {"critical": "bad", "warning": "warn", "info": "dim"}
+"""By severity."""
+_WORDS = {"mend": ("bad", "MEND"), "watch": ("warn", "WATCH"), "fine": ("good", "FINE")}
+
+
+def headline(verdict: Verdict, surface: Surface, most: int = 1_000) -> Iterator[Line]:
+    """`MEND` and the worst finding, in at most `most` lines."""
+    style, word = _WORDS[verdict.verdict]
+    indent = len(word) + 3
+    parts = wrapped(safe(verdict.headline, surface.encoding), surface.width - indent, most, surface.glyphs)
+    for number, part in enumerate(parts):
+        mark = f" {word}  " if not number else " " * indent
+        yield [(mark, style), (part, style if verdict.verdict != "fine" else "good")]

@@ -1,0 +1,189 @@
+"""A function: what it cost to compile and why, its program, its times, its call sites, and what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from jaxobs.facts.compilations import EAGER, PHASES, Compilation
+from jaxobs.facts.functions import FunctionState
+from jaxobs.facts.histograms import Histogram
+from jaxobs.views.terminal import Overview, Surface
+from jaxobs.views.terminal.lines import Column, Line, heading, paragraph, plain, row
+from jaxobs.views.terminal.text import ago, clock, duration, flops, number, safe, size, tail
+from jaxobs.views.top.details.compilations import change, phases, program_facts
+from jaxobs.views.top.prose import bullets, facts, part, text
+
+MOST_COMPILATIONS = 50
+MOST_SITES = 10
+
+
+def function(view: Overview, state: FunctionState, surface: Surface) -> list[Line]:
+    """All that is known of it, with its latest compilations as far as the view holds them."""
+    mine = [each for each in reversed(view.compilations) if each.function == state.name]
+    if state.name == EAGER:
+        # Each of them has its operation's name.
+        mine = [each for each in reversed(view.compilations) if each.eager]
+    findings = [each for each in view.snapshot.findings if each.function == state.name and each.ended is None]
+    return [
+        *facts(_summary(view, state), surface),
+        *part("Findings", bullets((each.summary for each in findings), surface)),
+        *part("Why it compiled", _causes(state, surface)),
+        *part("Time to compile", _phases(state, surface)),
+        *part("Program", facts(_program(state, mine), surface)),
+        *part("Calls", facts(_calls(state), surface)),
+        *part("Slow calls that compiled nothing", _slow(state, surface)),
+        *part("Errors", bullets(_errors(state), surface)),
+        *part("Call sites of its latest compilations", bullets(_sites(mine), surface)),
+        *part("Latest compilations", _compilations(mine, surface)),
+    ]
+
+
+def _summary(view: Overview, state: FunctionState) -> list[tuple[str, str]]:
+    rate = view.rates.get(state.name)
+    now = view.snapshot.time + view.age
+    last = "" if state.last_compiled is None else f"{clock(state.last_compiled)}, {ago(now - state.last_compiled)}"
+    calls = "" if state.calls is None else f"{state.calls:,}{f', {number(rate)} per second' if rate else ''}"
+    if state.calls is None and not state.name.startswith("<"):
+        calls = "not counted: the function is not instrumented"
+    return [
+        ("Function", state.name),
+        ("Calls", calls),
+        ("Compilations", f"{state.compiled:,} in {duration(sum(state.phase_seconds.values()))}"),
+        ("Last compiled", last),
+        ("Reason", (state.last_reason or "").removeprefix(f"`{state.name}`: ")),
+    ]
+
+
+def _causes(state: FunctionState, surface: Surface) -> list[Line]:
+    order = sorted(state.compilations, key=lambda cause: -sum(state.compilations[cause].values()))
+    told = {cause: _counted(state.compilations[cause]) for cause in order}
+    return facts(told.items(), surface, max(map(len, told), default=0) + 1)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """`3: 2 miss, 1 hit`."""
+    parts = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return f"{sum(counts.values()):,}: cache {parts}" if set(counts) - {"disabled"} else f"{sum(counts.values()):,}"
+
+
+def _phases(state: FunctionState, surface: Surface) -> list[Line]:
+    known = [each for each in PHASES if state.phase_seconds.get(each)]
+    if not known:
+        return []
+    columns = [Column("phase", 10), *(Column(title, 10, right=True) for title in ("times", "seconds", "mean"))]
+    if surface.width < 50:
+        columns.pop()
+    rows = [heading(columns)]
+    for each in known:
+        seconds, count = state.phase_seconds[each], state.phase_counts.get(each, 0)
+        values = [
+            plain(each.replace("_", " "), each),
+            plain(number(count) if count else ""),
+            plain(duration(seconds), "number"),
+            plain(duration(seconds / count) if count else "", "dim"),
+        ]
+        rows.append(row(columns, values[: len(columns)]))
+    return rows
+
+
+def _program(state: FunctionState, mine: Sequence[Compilation]) -> list[tuple[str, str]]:
+    program = state.program
+    if program is None:
+        latest = next((each for each in mine if each.memory or each.flops is not None), None)
+        return [] if latest is None else program_facts(latest.flops, latest.bytes_accessed, latest.memory)
+    kinds = {kind: count for kind, count in (program.instructions or {}).items() if count}
+    instructions = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in kinds.items())
+    collectives = ", ".join(f"{name} {size(count)}" for name, count in program.collective_bytes.items())
+    looped = flops(program.all_flops) if program.all_flops != program.flops else ""
+    return [
+        *program_facts(program.flops, program.bytes_accessed, program.memory),
+        ("With all loops", f"{looped}, counting every iteration of a loop" if looped else ""),
+        ("Instructions", instructions),
+        ("Collectives", collectives),
+        ("Fingerprint", program.fingerprint or ""),
+    ]
+
+
+def _calls(state: FunctionState) -> list[tuple[str, str]]:
+    skipped = ", ".join(f"{count:,} {why}" for why, count in state.device_skipped.items() if count)
+    return [
+        ("Dispatch", _times(state.dispatch)),
+        ("On the device", _times(state.device)),
+        ("Not measured", f"{skipped} (of the sampled calls)" if skipped else ""),
+    ]
+
+
+def _times(histogram: Histogram | None) -> str:
+    """`p50 0.4 ms, p99 2.1 ms, mean 0.5 ms over 1,024 calls`."""
+    count = 0 if histogram is None else sum(histogram.counts)
+    if histogram is None or not count:
+        return ""
+    shares = [f"p{share:.0f} {told}" for share in (50, 99) if (told := duration(_quantile(histogram, share / 100)))]
+    return f"{', '.join([*shares, f'mean {duration(histogram.sum / count)}'])} over {count:,} calls"
+
+
+def _quantile(histogram: Histogram, share: float) -> float | None:
+    """As Prometheus' `histogram_quantile`: linear inside a bucket; None in the last one, which has no bound."""
+    wanted = share * sum(histogram.counts)
+    below, least = 0, 0.0
+    for bound, count in zip(histogram.bounds, histogram.counts, strict=False):
+        if count and below + count >= wanted:
+            return least + (bound - least) * (wanted - below) / count
+        below, least = below + count, bound
+    return None
+
+
+def _slow(state: FunctionState, surface: Surface) -> list[Line]:
+    counts = {cause: count for cause, count in state.fastpath_misses.items() if count}
+    if not counts:
+        return []
+    told = ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in counts.items())
+    return [*text(told, surface, "warn"), *(text(state.fastpath_reason, surface) if state.fastpath_reason else [])]
+
+
+def _errors(state: FunctionState) -> list[str]:
+    died = {device or "a device": count for device, count in state.out_of_memory.items()}
+    return [
+        *(f"{name}: {_calls_in_words(count)}" for name, count in state.errors.items()),
+        *(
+            (f"recognized by its text as {kind.replace('_', ' ')}: {count:,}")
+            for kind, count in state.error_kinds.items()
+        ),
+        *(f"out of memory on {device}: {_calls_in_words(count)}" for device, count in died.items()),
+    ]
+
+
+def _calls_in_words(count: int) -> str:
+    return f"{count:,} call{'s' * (count != 1)}"
+
+
+def _sites(mine: Sequence[Compilation]) -> list[str]:
+    counts = Counter(each.where for each in mine if each.where)
+    more = len(counts) - MOST_SITES
+    told = [f"{site}: {count:,}" for site, count in counts.most_common(MOST_SITES)]
+    return [*told, f"{more:,} more"] if more > 0 else told
+
+
+def _compilations(mine: Sequence[Compilation], surface: Surface) -> list[Line]:
+    lines: list[Line] = []
+    for each in mine[:MOST_COMPILATIONS]:
+        lines += _compilation(each, surface)
+    if len(mine) > MOST_COMPILATIONS:
+        lines.append(plain(f" {len(mine) - MOST_COMPILATIONS:,} more", "dim"))
+    return lines
+
+
+def _compilation(event: Compilation, surface: Surface) -> list[Line]:
+    quiet = event.cause == "first_call" or event.eager
+    cache = "" if event.cache == "disabled" else f"  {event.cache}"
+    head = f" {clock(event.time)}  {event.cause}  {duration(sum(event.phases.values()))}{cache}  "
+    site = tail(safe(event.where or "", surface.encoding), surface.width - len(head) - 1, surface.glyphs.ellipsis)
+    lines: list[Line] = [[(head, "dim" if quiet else "cause"), (site, "dim")]]
+    for said, style in (
+        (event.reason.removeprefix(f"`{event.function}`: "), "dim" if quiet else "sentence"),
+        *((change(each), "dim") for each in event.changes if len(event.changes) > 1),
+        (phases(event.phases), "dim"),
+    ):
+        lines += paragraph(safe(said, surface.encoding), style, surface, indent=3)
+    return lines

@@ -1,0 +1,46 @@
+"""What details are written with: paragraphs, labelled facts, and headings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jaxobs.views.terminal import Surface
+from jaxobs.views.terminal.lines import Line, paragraph, plain
+from jaxobs.views.terminal.text import safe
+
+_LABEL = 14
+_NARROW = 60
+"""Columns below which a label stands above its text."""
+
+
+def text(said: str, surface: Surface, style: str = "sentence") -> list[Line]:
+    """A paragraph, whole."""
+    return paragraph(safe(said, surface.encoding), style, surface)
+
+
+def facts(pairs: Iterable[tuple[str, str]], surface: Surface, label_cells: int = _LABEL) -> list[Line]:
+    """A label and its text for each pair that has one; the text is whole, however many lines it takes."""
+    lines: list[Line] = []
+    for label, said in pairs:
+        shown = safe(said, surface.encoding)
+        if not shown:
+            continue
+        if surface.width < _NARROW:
+            lines += [plain(f" {label}", "label"), *paragraph(shown, "", surface, indent=3)]
+        else:
+            first = plain(f" {label:<{label_cells}} ", "label")
+            lines += paragraph(shown, "", surface, first, indent=label_cells + 2)
+    return lines
+
+
+def bullets(sentences: Iterable[str], surface: Surface) -> list[Line]:
+    """Each sentence, whole, behind a sign."""
+    lines: list[Line] = []
+    for each in sentences:
+        lines += paragraph(safe(each, surface.encoding), "", surface, plain(f" {surface.glyphs.separator} "), indent=3)
+    return lines
+
+
+def part(title: str, lines: Sequence[Line]) -> list[Line]:
+    """The lines below a title and an empty line; nothing where there are none."""
+    return [[], plain(f" {title}", "title"), *lines] if lines else []

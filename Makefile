@@ -1,12 +1,14 @@
 # One short command for each job, the same on a laptop and in CI. Each does its own set-up on a fresh clone.
 #
 # PYTHON=python3.12   the Python that .venv is made with (3.11 or later; found on the PATH when not given)
-# ARGS='...'          handed on to the command: make test ARGS='-m "not slow" tests/test_store.py'
+# ARGS='...'          handed on to the command: make test ARGS='tests/state/test_store.py -k reset'
 
 export PYTHON
+# Tests start hundreds of processes that import JAX: with its bytecode kept that takes a third of the time.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
-.PHONY: help demo test lint bench gpu generate environments linters setup setup-demo clean
+.PHONY: help demo test test-all lint bench gpu docs generate environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -15,37 +17,50 @@ help: ## Says what there is
 demo: setup-demo ## Trains on handwritten digits, to be watched in a browser
 	@$(BIN)/jaxobs demo $(ARGS)
 
-# What is measured is measured alone, as is what makes a machine busy by itself: twenty programs behind one Prometheus. The
-# other tests mostly wait for processes of their own: three at a time on two cores.
-test: setup lint environments linters ## Lints, then runs all tests
+test: setup ## Lint, types, floors and the correctness tests on the JAX of .venv: run it before every commit
 ifdef ARGS
 	@$(BIN)/python -m pytest $(ARGS)
 else
-	@$(BIN)/python -m pytest tests/test_benchmarks.py
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore=tests/test_benchmarks.py --ignore=tests/test_alerts_live.py
-	@$(BIN)/python -m pytest tests/test_alerts_live.py
+	@$(BIN)/python -m tools.checks lint types floors tests
 endif
 
-lint: setup ## Style, types, floors, and whether what is generated is fresh
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
-	@$(BIN)/jaxobs generate all --check
+test-all: setup ## All of `make test` and of the test-* below: what CI runs
+	@$(BIN)/python -m tools.checks all
 
-bench: setup ## Measures what jaxobs costs
-	@$(BIN)/python -m benchmarks $(ARGS)
+# Markers of the same names select them, but for `slow` and `zoo`: see pyproject.toml.
+PARTS := versions alerts linters docs browser ray slow zoo
+.PHONY: $(PARTS:%=test-%)
+test-versions: ## Counts and causes under every supported JAX: after a change in jaxobs/internals or jaxobs/reasons
+test-alerts: ## Every alert against programs, Prometheus and Alertmanager: after a change in jaxobs/monitoring
+test-linters: ## Rules, dashboards and prose under their linters, built with Go: after the same, or in a text for users
+test-docs: ## The docs as a site, with warnings as errors: after a change in a page
+test-browser: ## The live page and the report in Chromium: after a change in jaxobs/exporters or jaxobs/views
+test-ray: ## Ray Serve: after a change in jaxobs/instruments
+test-slow: ## Tests of many seconds, most of them jobs of several processes
+test-zoo: ## Real programs of many projects, against what someone who knows them would say: see docs/zoo.md
+$(PARTS:%=test-%): test-%: setup
+	@$(BIN)/python -m tools.checks $*
+
+lint: setup ## Style, types, floors, and whether what is generated is fresh
+	@$(BIN)/python -m tools.checks lint types floors
+
+bench: setup ## Measures what jaxobs costs, and fails when a bound does not hold or something got slower
+	@$(BIN)/python -m benchmarks --check $(ARGS)
 
 gpu: setup ## Checks jaxobs on this machine's NVIDIA GPU, and writes docs/gpu.md
 	@$(BIN)/python -m tools.gpu_check --markdown docs/gpu.md $(ARGS)
 
-generate: setup ## Writes anew what is generated
+docs: setup ## Builds the docs as a site, build/site/index.html, searchable offline
+	@$(BIN)/python -m mkdocs build --strict
+
+generate: setup ## Writes all generated files
 	@$(BIN)/jaxobs generate all
+	@$(BIN)/python -m tools.architecture
 
 environments: setup ## Makes an environment for each JAX version of the tests' matrix
 	@$(BIN)/python -m tools.environments
 
-linters: ## Builds the linters of rules and dashboards with Go
+linters: ## Builds the linters of rules, dashboards and prose
 	@tools/linters
 
 setup: ## Makes .venv with all that linting and the tests need

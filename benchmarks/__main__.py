@@ -1,4 +1,7 @@
-"""`python -m benchmarks [NAME ...]`: measures what jaxobs costs, each benchmark in a process of its own."""
+"""`python -m benchmarks [NAME ...]`: measures what jaxobs costs, and compares with the committed baseline.
+
+Each benchmark runs in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import benchmarks
+from benchmarks import baseline
+from benchmarks.baseline import Baseline, Comparison, amount
 from benchmarks.harness import Figure
 
 ROOT = Path(__file__).parent.parent
+ATTEMPTS = 4
+"""With `--check`, a figure that is over or slower is measured so often: a busy machine makes everything slower and
+nothing faster, so that a bound holds if it holds once."""
 _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "JAXOBS_RAISE_INTERNAL_ERRORS": "1"}
 
 
@@ -69,15 +77,9 @@ def table(figures: list[Figure]) -> str:
     """Figures as the rows of a Markdown table."""
     lines = ["| | measured | bound | |", "|---|---:|---:|---|"]
     for each in figures:
-        bound = "" if each.limit is None else f"≤ {_amount(each.limit, each.unit)}"
-        lines.append(f"| {each.name} | {_amount(each.value, each.unit)} | {bound} | {each.note} |")
+        bound = "" if each.limit is None else f"≤ {amount(each.limit, each.unit)}"
+        lines.append(f"| {each.name} | {amount(each.value, each.unit)} | {bound} | {each.note} |")
     return "\n".join(lines)
-
-
-def _amount(value: float, unit: str) -> str:
-    digits = 0 if value == int(value) or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    value = round(value, digits) + 0.0  # no minus before a zero
-    return f"{value:.{digits}f} {unit}".strip()
 
 
 def _page(found: Mapping[str, list[Figure]]) -> str:
@@ -86,7 +88,7 @@ def _page(found: Mapping[str, list[Figure]]) -> str:
     parts = [
         "# What jaxobs costs\n",
         "Written by `python -m benchmarks --markdown docs/performance.md` (`make bench`); do not edit.",
-        "What is compared was measured by turns within one run. `make test` holds the bounds.\n",
+        "What is compared was measured by turns within one run. `make bench` holds the bounds.\n",
         about,
     ]
     for name, figures in found.items():
@@ -98,11 +100,18 @@ def _page(found: Mapping[str, list[Figure]]) -> str:
 
 
 def main() -> int:
-    """Parses the command line, measures, and prints; 1 when `--check` finds a bound that does not hold."""
+    """Parses the command line, measures, compares and prints; 1 when `--check` finds something over or slower."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(names())} (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: less exact")
-    parser.add_argument("--check", action="store_true", help="exit with 1 when a bound does not hold")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=f"exit with 1 when a bound does not hold or a figure is slower than the baseline: by more than "
+        f"{baseline.TOLERANCE:.0%}% (seconds: {baseline.TOLERANCE_OF_SECONDS:.0%}%), in {ATTEMPTS} measurements",
+    )
+    parser.add_argument("--update-baseline", action="store_true", help="make these figures the baseline")
+    parser.add_argument("--baseline", metavar="FILE", type=Path, default=baseline.PATH, help="(default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures as JSON")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the figures as a page")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
@@ -115,25 +124,64 @@ def main() -> int:
         figures = importlib.import_module(f"benchmarks.{name}").run(options.quick)
         print(json.dumps([dataclasses.asdict(each) for each in figures]))
         return 0
+    try:
+        before = baseline.read(options.baseline)
+    except ValueError as error:
+        parser.error(str(error))
+    here = machine()
     found = {}
     for name in options.names or names():
-        found[name] = measure(name, quick=options.quick)
-        for each in found[name]:
-            _say(name, each)
+        found[name] = _measured(name, before, here, attempts=ATTEMPTS if options.check else 1, quick=options.quick)
+    compared = baseline.compare(found, before, here)
+    print(*baseline.verdict(compared, before, here), sep="\n", flush=True)
     if options.json:
-        figures_of = {name: [dataclasses.asdict(each) for each in figures] for name, figures in found.items()}
-        options.json.write_text(json.dumps({"machine": machine(), "figures": figures_of}, indent=1) + "\n")
+        options.json.write_text(baseline.text(found, here), encoding="utf-8")
     if options.markdown:
-        options.markdown.write_text(_page(found))
-    broken = [each for figures in found.values() for each in figures if not each.holds]
-    return 1 if options.check and broken else 0
+        options.markdown.write_text(_page(found), encoding="utf-8")
+    if options.update_baseline:
+        try:
+            options.baseline.write_text(baseline.updated(before, found, here), encoding="utf-8")
+        except ValueError as error:
+            parser.error(str(error))
+    return 1 if options.check and any(_bad(each) for each in compared) else 0
 
 
-def _say(benchmark: str, figure: Figure) -> None:
-    bound = "" if figure.limit is None else f"  (at most {_amount(figure.limit, figure.unit)})"
-    verdict = "" if figure.limit is None else "ok  " if figure.holds else "OVER"
+def _bad(each: Comparison) -> bool:
+    return not each.figure.holds or bool(baseline.slower([each]))
+
+
+def _measured(
+    name: str, before: Baseline | None, here: Mapping[str, str], *, attempts: int, quick: bool
+) -> list[Figure]:
+    """The figures of a benchmark, printed; of several measurements the least counts, and of counts the most."""
+    figures: list[Figure] = []
+    for _ in range(attempts):
+        again = {each.name: each for each in measure(name, quick=quick)}
+        figures = [_better(each, again.pop(each.name, each)) for each in figures] + [*again.values()]
+        compared = baseline.compare({name: figures}, before, here)
+        if not any(map(_bad, compared)):
+            break
+    for each in compared:
+        _say(each)
+    return figures
+
+
+def _better(one: Figure, other: Figure) -> Figure:
+    choose = max if one.unit in baseline.COUNTS else min
+    return choose(one, other, key=lambda each: each.value)
+
+
+def _say(each: Comparison) -> None:
+    figure, before = each.figure, each.before
+    values = [amount(figure.value, figure.unit)]
+    if before is not None:
+        values.append(f"baseline {amount(before.value, before.unit)}{'' if each.comparable else ', another processor'}")
+    if figure.limit is not None:
+        values.append(f"at most {amount(figure.limit, figure.unit)}")
+    told = "" if figure.limit is None else "ok"
+    told = "OVER" if not figure.holds else "SLOW" if baseline.slower([each]) else told
     note = f"  {figure.note}" if figure.note else ""
-    print(f"{verdict:4} {benchmark:16} {figure.name}: {_amount(figure.value, figure.unit)}{bound}{note}", flush=True)
+    print(f"{told:4} {each.benchmark:16} {figure.name}: {' | '.join(values)}{note}", flush=True)
 
 
 if __name__ == "__main__":

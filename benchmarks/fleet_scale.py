@@ -28,10 +28,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.__main__ import machine
 from benchmarks.made_up_process import MadeUpProcess
-from jaxobs import alerting, boards, yaml_text
-from jaxobs.exposition import OPENMETRICS, Renderer
-from jaxobs.site import Site
+from jaxobs.exporters.forms.exposition import OPENMETRICS, Renderer
+from jaxobs.monitoring import alerting, boards, yaml_text
+from jaxobs.monitoring.site import Site
 from tools import panel_data
+from tools.ports import free_port
 
 DEVICES, FUNCTIONS = 8, 50
 IN_A_JOB = 100
@@ -159,7 +160,7 @@ def prometheus(folder: Path, count: int, address: str, interval: float, rules_ev
         ],
     }  # fmt: skip
     (folder / "prometheus.yml").write_text(json.dumps(config))
-    listen = f"127.0.0.1:{panel_data.free_port()}"
+    listen = f"127.0.0.1:{free_port()}"
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [
@@ -342,39 +343,42 @@ def page(sizes: list[Size]) -> str:
 
 _PAGE = """\
 <!-- Written by `python -m benchmarks.fleet_scale SIZES --markdown docs/scale.md`. Do not edit. -->
-# How large a Prometheus has to be
+# How large a Prometheus you need
 
-Measured with one real Prometheus, with all our recording and alerting rules, behind made-up processes. Each has
-{devices} devices and {functions} functions and exports {each} series, rendered by jaxobs' exporter with values that
-move; they are in jobs of {in_a_job}.
+Measured with one real Prometheus, with all of jaxobs' recording and alerting rules, and simulated processes. Each has
+{devices} devices and {functions} functions and exports {each} series, rendered by jaxobs' exporter with changing
+values, in jobs of {in_a_job}.
 
 {table}
 
-Memory is Prometheus' resident memory. Disk a day is the rate of samples times {stored:.1f} bytes, which is what
-one takes in a block with 240 samples of each series, as two hours at 30 s are. All rules is the time that all groups
-take one after the other, each as long as it usually took; they run side by side, and each has a minute. Missed are
-evaluations that were left out since the one before was not over. A panel's time is that of all its queries, with every
-process chosen, for one moment, and over an hour at a step of the scrape interval where the panel shows a range, as
-Grafana asks.
+- *Memory* is Prometheus' resident memory.
+- *Disk a day* is the rate of samples times {stored:.1f} bytes, the size of a sample in a block with 240 samples of each
+  series (two hours at 30 s).
+- *All rules* is the total time of all groups, each with its typical time. The groups run in parallel, and each
+  has a minute.
+- *Missed* are evaluations that were skipped because the previous one was still running.
+- A *panel*'s time is that of all its queries, with every process selected: for one moment, and, for a panel that shows
+  a range, over an hour at a step of the scrape interval, as Grafana asks.
 
 {trouble}
 ## What it was measured on
 
 {about}
-The simulation ran on the same machine, and so did other work: read the times as upper bounds. It ran for a short while
+The simulation and other work ran on the same machine: read the times as upper bounds. It ran for a short time
 ({ran}).
-Queries and rules that look further back find more samples in a Prometheus that has run for days, and take longer;
-memory grows with the series that come and go, as with jobs that begin and end, and with what the head holds of two to
-three hours. The first evaluation of the rules takes longer than the others, for it makes all recorded series.
+In a Prometheus that has run for days, queries and rules that look further back find more samples and take longer.
+Memory grows with series that come and go, as jobs start and end, and with the two to
+three hours of data in the head. The first evaluation of the rules takes longer than the others, because it creates all
+recorded series.
 
 ## For other sizes
 
-Series, samples and memory grow with the processes; so does the time of rules and of panels that look at all of them.
-Take processes × series each for the series, divide by the scrape interval for the samples a second. Beyond what one
-machine holds, have one Prometheus for each cluster or group of jobs, and write to a store that holds all of them:
-`jaxobs generate kubernetes` writes `deploy/prometheus` with what that takes for Mimir, Thanos and VictoriaMetrics. What
-else helps: scrape every 60 s, and bound the series of a process with `max_functions`.
-"""
+Series, samples and memory grow with the number of processes, and so does the time of rules and panels that look at
+all of them. For the number of series, multiply the processes by the series of each. For the samples a second, divide
+that by the scrape interval. Beyond what one machine can hold, run one Prometheus for each cluster or group of jobs,
+and write to a store that holds all of them: `jaxobs generate kubernetes` writes `deploy/prometheus` with
+configurations for Mimir, Thanos and VictoriaMetrics. You can also scrape every 60 s, and limit the series of a
+process with `max_functions`."""
 
 
 def _said(size: Size) -> Size:

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxobs.facts import ArrayGroup
-    from jaxobs.store import Store
+    from jaxobs.facts.memory import ArrayGroup
+    from jaxobs.state.store import Store
 
 DEVICES = 8
 LEAVES = 200
@@ -16,19 +16,13 @@ PHASES = {"trace": 0.12, "lower": 0.05, "compile": 1.7}
 
 def full_store() -> Store:
     """200 functions with causes, phases, times and programs, 8 devices with their history, full rings of events."""
-    from jaxobs.config import Settings
-    from jaxobs.facts import (
-        CAUSES,
-        EAGER,
-        INSTRUCTION_KINDS,
-        MEMORY_SECTIONS,
-        CacheLookup,
-        Change,
-        Compilation,
-        DeviceMemory,
-        DeviceState,
-    )
-    from jaxobs.store import MOST_HISTORY, Store
+    from jaxobs.base.config import Settings
+    from jaxobs.facts.cache import CacheLookup
+    from jaxobs.facts.compilations import CAUSES, EAGER, Change, Compilation
+    from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS
+    from jaxobs.facts.memory import DeviceMemory, DeviceState
+    from jaxobs.state.holdings import MOST_HISTORY
+    from jaxobs.state.store import Store
 
     settings = Settings()
     store = Store(settings)
@@ -78,7 +72,7 @@ def full_store() -> Store:
 
 
 def _groups() -> tuple[ArrayGroup, ...]:
-    from jaxobs.facts import ArrayGroup
+    from jaxobs.facts.memory import ArrayGroup
     from jaxobs.sources.devices import MOST_GROUPS
 
     return tuple(

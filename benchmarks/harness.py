@@ -29,6 +29,9 @@ class Figure:
     """Largest value allowed; None for what only explains another figure."""
     note: str = ""
     """How it was measured, or what it is to be compared with."""
+    compared: bool = True
+    """Whether it is held against the baseline. Not what JAX, Python or another library costs, nor what is known only
+    within an interval of confidence: its lower end is a figure of its own."""
 
     @property
     def holds(self) -> bool:

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxobs.catalogue import DEVICE_BOUNDS, DISPATCH_BOUNDS, PHASE_BOUNDS, STEP_BOUNDS
-from jaxobs.facts import (
-    MEMORY_SECTIONS,
-    PHASES,
-    TIME_CATEGORIES,
-    AcceleratorState,
-    CacheState,
-    DeviceMemory,
-    DeviceState,
-    FunctionState,
-    Histogram,
-    InputState,
-    LoopState,
-    ObserverState,
-    ProcessState,
-    ProgramState,
-    Snapshot,
-    TimeState,
-    account,
-)
+from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.cache import CacheState
+from jaxobs.facts.compilations import PHASES
+from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState, ProgramState
+from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.inputs import InputState
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.memory import DeviceMemory, DeviceState, account
+from jaxobs.facts.process import ObserverState, ProcessState
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
+from jaxobs.metrics.buckets import DEVICE_BOUNDS, DISPATCH_BOUNDS, PHASE_BOUNDS, STEP_BOUNDS
 
 LIMIT = 80 * 2**30
 PER_STEP = 0.5

@@ -13,7 +13,7 @@ from benchmarks.full import LEAVES, full_store
 from benchmarks.harness import Figure
 
 if TYPE_CHECKING:
-    from jaxobs.explanation import Explainer
+    from jaxobs.reasons.explanation import Explainer
 
 LIMIT = 20.0
 
@@ -23,7 +23,7 @@ def run(quick: bool) -> list[Figure]:
     import jax  # noqa: F401
     import prometheus_client  # noqa: F401
 
-    from jaxobs.exposition import OPENMETRICS, TEXT, Renderer
+    from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT, Renderer
 
     functions = _functions()
     _explainer(functions[:8])
@@ -58,7 +58,7 @@ def run(quick: bool) -> list[Figure]:
 
 def _functions() -> list[Any]:
     """As many functions as are remembered, each with code of its own: the program's memory, not ours."""
-    from jaxobs.history import MOST_PROGRAMS
+    from jaxobs.reasons.history import MOST_PROGRAMS
 
     def step(parameters: Any) -> Any:
         return parameters
@@ -70,9 +70,9 @@ def _explainer(functions: list[Any]) -> Explainer:
     """Has explained every function once with a pytree of its own, and some of them again and again."""
     import jax
 
-    from jaxobs.explanation import Explainer
     from jaxobs.internals import Call
-    from jaxobs.signature import take
+    from jaxobs.reasons.explanation import Explainer
+    from jaxobs.reasons.signature import take
 
     explainer = Explainer()
     for size, chosen in enumerate([functions, *[functions[:8]] * 40], start=1):
@@ -88,8 +88,8 @@ def _explainer(functions: list[Any]) -> Explainer:
 
 def _patterns() -> Any:
     """Has seen more functions than it remembers, each compiled again and again for ever new shapes of 50 arguments."""
-    from jaxobs.facts import Change, Compilation
-    from jaxobs.patterns import MOST_FUNCTIONS, Patterns
+    from jaxobs.facts.compilations import Change, Compilation
+    from jaxobs.findings.patterns import MOST_FUNCTIONS, Patterns
 
     patterns = Patterns()
     for size in range(40):

@@ -1,4 +1,4 @@
-"""Per compilation: the time of our own work in JAX's listeners, beside the compile that it describes.
+"""Per compilation: the time of our own work in JAX's listeners, compared with the compile that it describes.
 
 The listeners are timed while real programs compile, with the event log on a real file. Our time is that of the thread
 on the processor: all our work is on the thread that compiles, and other programs do not count.
@@ -53,13 +53,14 @@ class Watch:
     """A compilations source, with an event log, whose listeners are timed, and within them the parts of their work."""
 
     def __init__(self, folder: str) -> None:
-        from jaxobs import internals, signature
-        from jaxobs.config import Settings
-        from jaxobs.explanation import Explainer
+        from jaxobs import internals
+        from jaxobs.base.config import Settings
         from jaxobs.exporters.event_log import EventLog
         from jaxobs.internals import Listeners
+        from jaxobs.reasons import signature
+        from jaxobs.reasons.explanation import Explainer
         from jaxobs.sources.compilations import Compilations
-        from jaxobs.store import Store
+        from jaxobs.state.store import Store
 
         self.work = Work()
         store = Store(Settings())
@@ -159,9 +160,9 @@ def _many_arrays(rounds: int) -> Figure:
     """Signatures of a pytree of 10,000 arrays, each compared with the earlier ones; nothing is compiled."""
     import jax.numpy as jnp
 
-    from jaxobs import signature
-    from jaxobs.explanation import Explainer
     from jaxobs.internals import Call
+    from jaxobs.reasons import signature
+    from jaxobs.reasons.explanation import Explainer
 
     def step(parameters: Any, batch: Any) -> None:
         """Two arguments."""
@@ -197,7 +198,7 @@ def _share(of: str, works: list[Work], limit: float | None) -> Figure:
         value=statistics.median(each.seconds / each.compile_seconds for each in works) * 100,
         unit="%",
         limit=limit,
-        note=f"{ours:.2f} ms beside {compiling:.0f} ms; {hashing:.2f} ms of it to hash the program",
+        note=f"{ours:.2f} ms vs. {compiling:.0f} ms; {hashing:.2f} ms of it to hash the program",
     )
 
 
@@ -240,6 +241,6 @@ def _demo(watch: Watch) -> list[Figure]:
             unit="%",
             limit=1.0,
             note=f"{programs} programs, most of them single operations; "
-            f"{seconds * 1e3:.1f} ms beside {compile_seconds:.2f} s",
+            f"{seconds * 1e3:.1f} ms vs. {compile_seconds:.2f} s",
         ),
     ]

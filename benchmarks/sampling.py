@@ -14,7 +14,7 @@ from benchmarks.harness import Figure, interval, quantile, spinning
 from benchmarks.tick import live_arrays
 
 if TYPE_CHECKING:
-    from jaxobs.sampler import Sampler
+    from jaxobs.session.sampler import Sampler
 
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"}
 
@@ -56,9 +56,9 @@ def run(quick: bool) -> list[Figure]:
 @contextlib.contextmanager
 def _sampler() -> Iterator[Sampler]:
     """All sources as `install` starts them, sampled when we say so."""
-    from jaxobs import discovery
-    from jaxobs.sampler import Sampler
-    from jaxobs.store import current
+    from jaxobs.base import discovery
+    from jaxobs.session.sampler import Sampler
+    from jaxobs.state.store import current
 
     sources = [module.source(current()) for module in discovery.modules("jaxobs.sources")]
     for each in sources:
@@ -124,12 +124,14 @@ def _effect(sampler: Sampler, step: Callable[[], None], cost: float, pairs: int)
             value=statistics.median(ratios),
             unit="times",
             note=f"95 % confidence: {low:.4f} to {high:.4f}; {pairs} pairs of {steps} steps of {seconds * 1e3:.1f} ms",
+            compared=False,
         ),
         Figure(
             name="sampling adds to a training step at the default settings",
             value=statistics.median(lost) / pause * 100,
             unit="%",
             note=f"95 % confidence: {low_share:+.2f} to {high_share:+.2f}; one sample in {pause:.1f} s",
+            compared=False,
         ),
         Figure(
             name="sampling surely adds to a training step at the default settings",
@@ -164,8 +166,8 @@ def _more(sampler: Sampler, count: int, samples: int) -> list[Figure]:
 
 def _pause(cost: float) -> float:
     """Seconds until the sampler's next sample, at the default settings."""
-    from jaxobs.config import Settings
-    from jaxobs.sampler import BUDGET
+    from jaxobs.base.config import Settings
+    from jaxobs.session.sampler import BUDGET
 
     return max(Settings().sample_interval, cost / BUDGET)
 

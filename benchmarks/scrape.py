@@ -12,7 +12,7 @@ from benchmarks.full import PHASES, full_store, function_name
 from benchmarks.harness import Figure, quantile, spinning, without_gc
 
 if TYPE_CHECKING:
-    from jaxobs.store import Store
+    from jaxobs.state.store import Store
 
 ROUNDS = 40
 QUICK_ROUNDS = 12
@@ -22,7 +22,7 @@ CHANGING = 50
 
 def run(quick: bool) -> list[Figure]:
     """Milliseconds of a first scrape and of those of a busy process, and the longest wait of another thread."""
-    from jaxobs.exposition import OPENMETRICS, TEXT, Renderer
+    from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT, Renderer
 
     rounds = QUICK_ROUNDS if quick else ROUNDS
     store = full_store()
@@ -64,7 +64,7 @@ def _seconds(store: Store, scrape: Callable[[], None], number: int) -> float:
 
 def _change(store: Store, number: int) -> None:
     """What a busy process does between two scrapes: many functions are called, one is compiled."""
-    from jaxobs.facts import Compilation
+    from jaxobs.facts.compilations import Compilation
 
     for each in range(CHANGING):
         stats = store.call_stats(function_name((number * 7 + each) % 200))

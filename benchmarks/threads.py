@@ -20,8 +20,8 @@ def run(quick: bool) -> list[Figure]:
     import jax.numpy as jnp
 
     import jaxobs
-    from jaxobs.exposition import Renderer
-    from jaxobs.store import current
+    from jaxobs.exporters.forms.exposition import Renderer
+    from jaxobs.state.store import current
 
     calls = QUICK_CALLS if quick else CALLS
 

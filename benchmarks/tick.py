@@ -20,7 +20,7 @@ QUICK_TICKS = 1
 def run(quick: bool) -> list[Figure]:
     """Percent of a core over whole intervals between ticks, at the default settings."""
     import jaxobs
-    from jaxobs.store import current
+    from jaxobs.state.store import current
 
     arrays = live_arrays(ARRAYS)
     functions = [current().call_stats(function_name(number)) for number in range(FUNCTIONS)]

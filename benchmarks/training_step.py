@@ -71,18 +71,20 @@ def _added(training: _Training, seconds: float) -> list[Figure]:
     low, high = interval(added)
     low_all, high_all = interval(added_all)
     return [
-        Figure(name=f"a step of {training.name}", value=step_seconds * 1e3, unit="ms"),
+        Figure(name=f"a step of {training.name}", value=step_seconds * 1e3, unit="ms", compared=False),
         Figure(
             name="`instrument` and `step` add to it",
             value=statistics.median(added) * 1e6,
             unit="µs",
             note=f"95 % confidence: {low * 1e6:+.1f} to {high * 1e6:+.1f}; {len(added)} pairs of neighbours",
+            compared=False,
         ),
         Figure(
             name="together with `data` and `watch` they add to it",
             value=statistics.median(added_all) * 1e6,
             unit="µs",
             note=f"95 % confidence: {low_all * 1e6:+.1f} to {high_all * 1e6:+.1f}",
+            compared=False,
         ),
         Figure(
             name=f"a step of which they surely are no more than {MOST_LOST} %",
@@ -127,13 +129,14 @@ def _lost(training: _Training, pairs: int, block_seconds: float) -> list[Figure]
             value=statistics.median(lost),
             unit="%",
             note=f"95 % confidence: {low:+.2f} to {high:+.2f}; {blocks}",
+            compared=False,
         ),
         Figure(
             name=f"{training.name} surely loses of its throughput",
             value=max(0.0, low),
             unit="%",
             limit=training.most_lost,
-            note="lower end of the confidence interval: 0 where no difference was measured",
+            note="lower end of the confidence interval: 0 if no difference was measured",
         ),
     ]
 

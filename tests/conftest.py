@@ -1,14 +1,38 @@
-"""Eight virtual CPU devices for everybody, and our own failures raised instead of swallowed."""
+"""Eight virtual CPU devices for everybody, our own failures raised, and nothing of the user's settings."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from quick_xla import quick
+from helpers.quick_xla import quick
 
-os.environ["XLA_FLAGS"] = quick(*os.environ.get("XLA_FLAGS", "").split(), "--xla_force_host_platform_device_count=8")
+if TYPE_CHECKING:
+    from helpers.clock import Clock
+
+_THE_USERS = ("GIT_", "JAX_", "JAXOBS_", "OTEL_", "PYTHON", "XLA_")
+"""What a user may have set for programs of their own."""
+_OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE")
+"""Python writes UTF-8 where no locale is set; where the C locale is, only `LC_ALL` keeps it from that."""
+_KEPT = ("PYTHONUNBUFFERED",)
+
+for _name in [name for name in os.environ if name.startswith(_THE_USERS) and name not in _KEPT]:
+    del os.environ[_name]
+for _name in _OF_TERMINALS:
+    os.environ.pop(_name, None)
+    os.unsetenv(_name)  # readline, which pytest imports, sets some of them beside `os.environ`
+os.environ["GIT_CONFIG_GLOBAL"] = os.environ["GIT_CONFIG_SYSTEM"] = os.devnull
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"  # what tests ask for is on this machine
+os.umask(0o022)
+for _number in (signal.SIGINT, signal.SIGHUP):
+    # `make test &` in a script, and nohup, start it with these ignored, and so every process that a test starts.
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+os.environ["XLA_FLAGS"] = quick("--xla_force_host_platform_device_count=8")
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAXOBS_RAISE_INTERNAL_ERRORS"] = "1"
 
@@ -16,14 +40,39 @@ os.environ["JAXOBS_RAISE_INTERNAL_ERRORS"] = "1"
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Nothing recorded, nothing installed and no failure counted, before the test and after it."""
-    from jaxobs import guard, session, store
+    from jaxobs.base import guard
+    from jaxobs.facts.events import as_event
+    from jaxobs.session import lifecycle
+    from jaxobs.state import store
+    from jaxobs.state.routes import open_request
+    from tools.sentences import refuted
 
     def clear() -> None:
-        session.uninstall()
+        lifecycle.uninstall()
+        open_request.set(None)  # a test may leave one open, and what a request calls makes no loop
         store.current().reset()
         guard.reset()
 
     clear()
     yield
+    events, _, _ = store.current().events()
     clear()
     guard.raise_internal_errors(True)
+    contradictions = [(each, why) for each in events for why in refuted(as_event(each))]
+    assert contradictions == []
+
+
+@pytest.fixture
+def clock(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time that passes when the test says so."""
+    from helpers.clock import Clock
+
+    return Clock(monkeypatch)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at a page in a browser is marked by the fixture that it uses."""
+    for item in items:
+        if "chrome" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)

@@ -60,8 +60,33 @@ def serve(weights: jax.Array, width: int, stop: threading.Event) -> None:
                 raise RuntimeError("made on purpose")
 
 
+def generate(weights: jax.Array, width: int, stop: threading.Event) -> None:
+    """Text of made-up lengths; one in ten is cut off at its limit, one in forty given up."""
+    random, blocks = np.random.default_rng(2), 64
+    row, used, waiting = np.ones((8, width), np.float32), 4, 1
+    while not stop.wait(0.02):
+        prompt, length = int(random.integers(5, 200)), int(random.integers(2, 20))
+        used = min(8, max(1, used + int(random.integers(-1, 2)) * (random.random() < 0.1)))
+        waiting = min(6, max(0, waiting + int(random.integers(-1, 2)) * (random.random() < 0.1)))
+        jaxobs.engine(running=used, waiting=waiting, kv_cache=used * 7 / blocks)
+        with contextlib.suppress(GeneratorExit), jaxobs.request("/generate", batch=(used, 8)) as served:
+            served.queued(0.01 * waiting * random.random())
+            served.tokens(input=prompt)
+            time.sleep(1e-4 * prompt)
+            for token in range(length):
+                np.asarray(predict(weights, row))
+                if not token:
+                    served.first_token()
+                served.tokens(output=1)
+                time.sleep(0.003)
+            if random.random() < 1 / 40:
+                served.finish_reason("abort")
+                raise GeneratorExit
+            served.finish_reason("length" if random.random() < 0.1 else "stop")
+
+
 def main() -> None:
-    """Trains in this thread and serves in another until the time is over."""
+    """Trains in this thread and serves in others until the time is over."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("port", type=int)
     parser.add_argument("--seconds", type=float, default=60)
@@ -78,11 +103,13 @@ def main() -> None:
         stop = threading.Event()
         threading.Timer(args.seconds, stop.set).start()
         weights = jnp.zeros((args.width, args.width))
-        server = threading.Thread(target=serve, args=(weights, args.width, stop))
-        server.start()
+        servers = [threading.Thread(target=each, args=(weights, args.width, stop)) for each in (serve, generate)]
+        for server in servers:
+            server.start()
         print(f"http://127.0.0.1:{args.port}/metrics", flush=True)
         train(weights, args, stop)
-        server.join()
+        for server in servers:
+            server.join()
         assert handle is not None
         handle.close()
 

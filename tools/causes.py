@@ -22,13 +22,15 @@ SIGNS = {"right": "✓", "wrong": "✗", "silent": "–"}
 
 _HEAD = """\
 <!-- Written by `python -m tools.causes docs/causes.md`. Do not edit. -->
-# Causes: jaxobs beside JAX's explainer
+# Causes: jaxobs compared with JAX's explainer
 
-Each row is a program of [the corpus](../tests/corpus): what it does first compiles, and what it does then compiles once
-more for one reason, or not at all. jaxobs is right when it tells that cause, once, with the argument's path and both
-values; where nothing compiles, when it tells nothing. Whether something compiled is counted apart, at JAX's own
-compiler entry. JAX's explainer (`jax_explain_cache_misses`) is right when its log names the kind of difference, by the
-words that it has for it; where nothing compiles, when it logs no miss.
+Each row is a program of [the corpus](../tests/corpus). It first compiles; then it does something that makes it
+recompile for one reason, or not at all. jaxobs is right if it reports that cause, once, with the argument's path and
+both values, and reports nothing if nothing compiles. Whether something compiled is counted separately, at JAX's own
+compiler entry. JAX's explainer (`jax_explain_cache_misses`) is right if its log names the kind of difference, in its
+own words, and logs no miss if nothing compiles.
+
+<!-- vale off -->
 
 """
 
@@ -66,7 +68,7 @@ def _environments(reports: dict[str, dict[str, Any]]) -> str:
 
 
 def _summary(reports: dict[str, dict[str, Any]]) -> str:
-    rows = ["## By cause\n", "Right answers of jaxobs, and of the explainer.\n", _heading("cause", reports)]
+    rows = ["## By cause\n", "Correct answers of jaxobs, then of the explainer.\n", _heading("cause", reports)]
     totals: dict[str, list[int]] = {jax: [0, 0, 0] for jax in reports}
     causes: dict[str | None, dict[str, list[int]]] = defaultdict(lambda: {jax: [0, 0, 0] for jax in reports})
     for jax, report in reports.items():
@@ -92,7 +94,7 @@ def _examples(reports: dict[str, dict[str, Any]]) -> str:
     """The reasons that some of the programs got, as they were printed."""
     jax, report = list(reports.items())[-1]
     reasons = {verdict["id"]: verdict for verdict in report["verdicts"]}
-    rows = [f"## What is said\n\nOn JAX {jax}, with the names of the corpus' functions shortened.\n"]
+    rows = [f"## Examples of reasons\n\nOn JAX {jax}, with the corpus' function names shortened.\n"]
     for name in EXAMPLES:
         verdict = reasons[name]
         function = verdict["reasons"][0].partition("`: ")[0].partition("` ")[0].strip("`")
@@ -104,7 +106,7 @@ def _examples(reports: dict[str, dict[str, Any]]) -> str:
 def _programs(reports: dict[str, dict[str, Any]]) -> str:
     rows = [
         "## Every program\n",
-        "jaxobs, then the explainer: ✓ right, ✗ wrong, – silent; empty where that JAX lacks what the program shows.\n",
+        "jaxobs, then the explainer: ✓ right, ✗ wrong, – silent; empty if that JAX lacks the feature.\n",
         _heading("cause | way | program", reports, 3),
     ]
     cells: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)

@@ -1,7 +1,8 @@
 """Python environments with one version of JAX each, for the version matrix: kept in `.venvs`, made again when needed.
 
-python -m tools.environments            makes all that are missing
-python -m tools.environments --list     says what there is
+python -m tools.environments                makes all that are missing
+python -m tools.environments matrix|ray|zoo makes those
+python -m tools.environments --list         says what there is
 """
 
 from __future__ import annotations
@@ -43,6 +44,19 @@ class Row:
         return f"jax-{self.jax}-py{self.pythons[0]}" if self.jax == NEWEST else f"jax-{self.jax}"
 
 
+def own_jax() -> str | None:
+    """The version of JAX that this interpreter has."""
+    try:
+        return importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def own_python() -> str:
+    """The version of this interpreter, like `3.12`."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
 MATRIX = (
     Row("0.6.0", ("3.11", "3.12", "3.13")),
     Row("0.6.2", ("3.11", "3.12", "3.13")),
@@ -54,8 +68,77 @@ MATRIX = (
     Row(NEWEST, ("3.12",)),
     Row(NEWEST, ("3.13",)),
 )
+OWN = Row(own_jax() or NEWEST, (own_python(),))
+"""What runs this."""
 RAY = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("ray[serve]==2.60.0",), name="ray")
 """Ray is large, and pins packages that others want newer."""
+_ZOO_PYTHONS = ("3.11", "3.12", "3.13")
+ZOO = Row(
+    "0.10.2",
+    _ZOO_PYTHONS,
+    packages=(
+        "chex==0.1.92",
+        "diffrax==0.7.2",
+        "dm-haiku==0.0.17",
+        "equinox==0.13.8",
+        "flax==0.12.8",
+        "grain==0.2.18",
+        "keras==3.15.1",
+        "numpyro==0.22.0",
+        "optax==0.2.8",
+        "optimistix==0.1.0",
+        "optree==0.20.0",
+        "orbax-checkpoint==0.12.8",
+        "penzai==0.2.5",
+        "scikit-learn==1.9.1",
+    ),
+    name="zoo",
+)
+"""The programs of `tools.zoo`, but for Brax's."""
+ZOO_BRAX = Row(
+    "0.9.2", _ZOO_PYTHONS, packages=("brax==0.14.2", "flax==0.12.6", "orbax-checkpoint==0.12.8"), name="zoo-brax"
+)
+"""Brax 0.14.2 calls `jax.device_put_replicated`, which JAX 0.10 no longer has."""
+ZOO_MAXTEXT = Row(
+    "0.10.2",
+    ("3.12", "3.13"),
+    packages=(
+        "absl-py==2.5.1",
+        "aqtp==0.9.0",
+        "array-record==0.8.6",
+        "chex==0.1.92",
+        "cloud-accelerator-diagnostics==0.1.1",
+        "datasets==5.2.0",
+        "drjax==0.2.1",
+        "flax==0.12.8",
+        "grain==0.2.18",
+        "google-cloud-storage==3.17.1",
+        "jaxtyping==0.3.11",
+        "jinja2==3.1.6",
+        "jsonlines==4.0.0",
+        "ml-collections==1.1.0",
+        "ml-goodput-measurement==0.2.3",
+        "omegaconf==2.4.0",
+        "optax==0.2.8",
+        "orbax-checkpoint==0.12.8",
+        "pandas==3.1.1",
+        "pathwaysutils==0.1.13",
+        "pillow==13.0.0",
+        "psutil==7.2.2",
+        "pydantic==2.14.3",
+        "qwix==0.1.8",
+        "sentencepiece==0.2.3",
+        "sympy==1.14.0",
+        "tensorboardx==2.6.5",
+        "tiktoken==0.14.0",
+        "tokamax==0.0.15",
+        "transformers==5.23.0",
+    ),
+    name="zoo-maxtext",
+)
+"""What MaxText's training imports; it is not in `GROUPS`, for MaxText itself comes as a folder of sources."""
+_ZOO = (ZOO, ZOO_BRAX)
+GROUPS = {"all": (*MATRIX, RAY, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "zoo": _ZOO}
 
 
 class NoInterpreterError(Exception):
@@ -73,7 +156,7 @@ def environment(row: Row) -> Path:
       NoInterpreterError: no Python here will do.
       InstallError: the packages could not be installed and no earlier environment is there.
     """
-    if _is_ours(row):
+    if is_ours(row):
         return Path(sys.executable)
     version, base = _interpreter(row)
     folder = _folder(row, version)
@@ -93,15 +176,16 @@ def environment(row: Row) -> Path:
 
 def installed(row: Row) -> bool:
     """Whether nothing needs to be fetched for the row."""
-    if _is_ours(row):
+    if is_ours(row):
         return True
     version, base = _interpreter(row)
     stamp = _folder(row, version) / "recipe.txt"
     return stamp.exists() and stamp.read_text() == _recipe(row, base)
 
 
-def _is_ours(row: Row) -> bool:
-    return not row.name and row.jax == _own_jax() and _own_python() in row.pythons
+def is_ours(row: Row) -> bool:
+    """Whether this very interpreter is the row's."""
+    return not row.name and row.jax == own_jax() and own_python() in row.pythons
 
 
 def _folder(row: Row, version: str) -> Path:
@@ -143,17 +227,6 @@ def _run(command: list[str]) -> None:
 def _uv() -> str | None:
     beside = Path(sys.executable).with_name("uv")
     return str(beside) if beside.exists() else shutil.which("uv")
-
-
-def _own_jax() -> str | None:
-    try:
-        return importlib.metadata.version("jax")
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _own_python() -> str:
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _interpreter(row: Row) -> tuple[str, str]:
@@ -204,8 +277,10 @@ def main() -> int:
     """Makes or lists the environments, one line each."""
     parser = argparse.ArgumentParser(prog="python -m tools.environments", description="Environments of the matrix.")
     parser.add_argument("--list", action="store_true", help="only say what there is")
-    only_list, failures = parser.parse_args().list, 0
-    for row in (*MATRIX, RAY):
+    parser.add_argument("which", nargs="?", choices=GROUPS, default="all", help=f"{', '.join(GROUPS)}; all by default")
+    given, failures = parser.parse_args(), 0
+    only_list: bool = given.list
+    for row in GROUPS[given.which]:
         try:
             if only_list or installed(row):
                 print(f"{row.id}: {'ready' if installed(row) else 'missing'}", flush=True)

@@ -22,7 +22,7 @@ _DURATION = r"(?:\d+(?:ms|[smhdwy]))+"
 _TOKEN = re.compile(rf'"(?:[^"\\]|\\.)*"|[a-zA-Z_][\w:]*|(?P<duration>{_DURATION})\b|\d[\w.]*')
 """Strings, names and numbers are told apart from durations; what lies between matters to nobody here."""
 
-_SELECTOR = r"(?:\w+ by \([^)]*\) \()?[\w:]+(?:\{[^}]*\})?"
+_SELECTOR = r"(?:\w+ by \([^)]*\) \(|\w+\()?[\w:]+(?:\{[^}]*\})?(?:\[\w+\])?"
 _AGES = re.compile(
     rf"(?P<age>time\(\) - {_SELECTOR}\)*\s*[<>]=?\s*(?:bool\s+)?)(?P<limit>\d+(?:\.\d+)?)"
     r"|(?P<ago>time\(\) - )(?P<since>\d+(?:\.\d+)?)"

@@ -22,7 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxobs.facts import AcceleratorState, DeviceState
+from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.memory import DeviceState
 from tools.gpu_figures import Line, judge_busy, judge_memory, judge_out_of_memory
 
 ROOT = Path(__file__).parent.parent
@@ -146,12 +147,12 @@ def _advice() -> str:
 def _sampled(name: str) -> tuple[DeviceState, AcceleratorState]:
     """JAX's and the driver's state of a device, both read after now."""
     import jaxobs
-    from jaxobs import session
+    from jaxobs.session import lifecycle
 
     began, until = time.time(), time.monotonic() + 10.0
     while True:
-        if session._session is not None:  # by itself it samples rarely: the first sample is dear
-            session._session.sample()
+        if lifecycle._session is not None:  # by itself it samples rarely: the first sample is dear
+            lifecycle._session.sample()
         snapshot = jaxobs.snapshot()
         devices = [each for each in snapshot.devices if each.device == name]
         drivers = [each for each in snapshot.accelerators if each.device == name and each.time >= began]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxobs.facts import AcceleratorState, DeviceState, OutOfMemory
+from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.memory import DeviceState
+from jaxobs.facts.out_of_memory import OutOfMemory
 
 MIB, GIB = 2**20, 2**30
 

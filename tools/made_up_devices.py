@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from jaxobs.catalogue import METRICS
-from jaxobs.facts import THROTTLE_REASONS
+from jaxobs.facts.accelerators import THROTTLE_REASONS
+from jaxobs.metrics.catalogue import METRICS
 
 STARTED = time.time()
 LIMIT, DEVICES = 80 * 2**30, 8

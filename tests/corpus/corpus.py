@@ -20,11 +20,11 @@ from pathlib import Path
 import jax
 
 import jaxobs
-from jaxobs import store
-from jaxobs.facts import Compilation
+from jaxobs.facts.compilations import Compilation
+from jaxobs.state import store
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "versions"))
-import truth
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+from helpers import truth
 
 Body = Callable[[], Iterator[None]]
 
@@ -47,6 +47,8 @@ class Case:
     needs: Callable[[], bool] = lambda: True
     """Whether this JAX has what it shows."""
     times: int = 1
+    only: bool = False
+    """Whether nothing else may be among the changes, because they are told against the nearest earlier signature."""
     known_to_explainer: bool = field(default=True)
 
     @property
@@ -59,14 +61,14 @@ cases: list[Case] = []
 
 def case(
     way: str, cause: str | None, *paths: str, says: tuple[str, ...] | str = (), devices: int = 1,
-    needs: Callable[[], bool] = lambda: True, times: int = 1,
+    needs: Callable[[], bool] = lambda: True, times: int = 1, only: bool = False,
 ) -> Callable[[Body], Body]:  # fmt: skip
     """Adds a generator to the corpus under its own name."""
 
     def add(body: Body) -> Body:
         texts = (says,) if isinstance(says, str) else says
         name = body.__name__.strip("_").replace("_", " ")
-        cases.append(Case(name, way, cause, body, paths, texts, devices, needs, times))
+        cases.append(Case(name, way, cause, body, paths, texts, devices, needs, times, only))
         return body
 
     return add
@@ -168,6 +170,9 @@ def _judge(each: Case, event: Compilation) -> Iterator[str]:
     paths = {change.path for change in event.changes if change.what == event.cause}
     if each.paths and paths != set(each.paths):
         yield f"paths {sorted(paths)}, expected {sorted(each.paths)}"
+    beside = [change for change in event.changes if change.what != event.cause]
+    if each.only and beside:
+        yield f"told besides: {beside}"
     for text in each.says:
         if text not in event.reason:
             yield f"the reason lacks {text!r}"

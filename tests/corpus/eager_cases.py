@@ -154,7 +154,7 @@ def an_eager_scan() -> Iterator[None]:
     jax.lax.scan(_body, np.float32(0), xs)
 
 
-@eager("new_function", says="`scan` was given a function")
+@eager("new_function", says="`scan` received a function")
 def an_eager_scan_of_a_new_lambda() -> Iterator[None]:
     """The body is made again."""
     xs = array(4)

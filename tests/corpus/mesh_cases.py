@@ -56,6 +56,30 @@ def another_mesh(jit: Any) -> Iterator[None]:
     f(x)
 
 
+@both("sharding", "x", says=("devices 0,1,2,3,4,5,6,7", "devices 7,6,5,4,3,2,1,0"), devices=8)
+def another_order_of_devices(jit: Any) -> Iterator[None]:
+    """The same spec over the same axes."""
+    f = jit(lambda x: x * 15)
+    f(placed(P("data"), 8, over=mesh(8)))
+    x = placed(P("data"), 8, over=Mesh(np.array(jax.devices()[7::-1]), ("data",)))
+    yield
+    f(x)
+
+
+@both("jit_options", "in_shardings", says=("devices 0,1,2,3,4,5,6,7", "devices 7,6,5,4,3,2,1,0"), devices=8)
+def another_order_of_devices_in_shardings(jit: Any) -> Iterator[None]:
+    """Of an option."""
+
+    def spread(x):
+        return x * 16
+
+    over, back = mesh(8), Mesh(np.array(jax.devices()[7::-1]), ("data",))
+    jit(spread, in_shardings=NamedSharding(over, P("data")))(np.zeros(8, np.float32))
+    x = np.zeros(8, np.float32)
+    yield
+    jit(spread, in_shardings=NamedSharding(back, P("data")))(x)
+
+
 @both("sharding", "x", devices=8)
 def other_names_of_axes(jit: Any) -> Iterator[None]:
     """A mesh with other names."""
@@ -253,6 +277,18 @@ def pmapped_anew() -> Iterator[None]:
     call()
     yield
     call()
+
+
+@case("pmap", "shape", "x", devices=2, only=True)
+def pmapped_over_a_shape_alone() -> Iterator[None]:
+    """Where its arguments were is told where it matters: before JAX 0.8 `pmap` moved them."""
+    f = jax.pmap(lambda x: x * 6)
+    x = np.zeros((2, 4), np.float32)
+    y = f(f(x))
+    f(y)
+    f(f(np.zeros((2, 4, 1), np.float32)))
+    yield
+    f(np.zeros((2, 5), np.float32))
 
 
 @case("pmap", None, devices=2)

@@ -27,7 +27,7 @@ def main() -> int:
     args = parser.parse_args()
     os.environ["JAX_PLATFORMS"] = "cpu"
     sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-    from quick_xla import quick
+    from helpers.quick_xla import quick
 
     os.environ["XLA_FLAGS"] = quick(f"--xla_force_host_platform_device_count={args.devices}")
 
@@ -42,6 +42,7 @@ def main() -> int:
     import eager_cases  # noqa: F401
     import library_cases  # noqa: F401
     import mesh_cases  # noqa: F401
+    import nearest_cases  # noqa: F401
     import plain_cases  # noqa: F401
     import quiet_cases  # noqa: F401
 

@@ -24,14 +24,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from truth import (
+from helpers.truth import (
     USER_FUNCTIONS,
     causes,
     check,
@@ -46,6 +46,7 @@ from truth import (
     seen,
     user,
 )
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def ones(*shape: int, dtype: Any = np.float32) -> Any:
@@ -68,9 +69,10 @@ jitted_and_not_called = jax.jit(before_and_not_called)
 jitted_and_called(ones(3))
 
 import jaxobs  # noqa: E402
-from jaxobs import session, store  # noqa: E402
-from jaxobs.cache_records import KEY_PARTS, read  # noqa: E402
 from jaxobs.internals import post_hook  # noqa: E402
+from jaxobs.reasons.cache_records import KEY_PARTS, read  # noqa: E402
+from jaxobs.session import lifecycle  # noqa: E402
+from jaxobs.state import store  # noqa: E402
 
 count_truth()
 jaxobs.install()
@@ -100,7 +102,7 @@ def host_transfers() -> None:
     mesh = Mesh(np.array(jax.devices()), ("data",))
     halves = NamedSharding(mesh, PartitionSpec("data"))
     jaxobs.install(transfers=True)
-    session._session.sample()
+    lifecycle._session.sample()
 
     @jax.jit
     @user
@@ -122,7 +124,7 @@ def host_transfers() -> None:
     }  # fmt: skip
     check("moved", expected, dict(moved))
     jaxobs.install(transfers=False)
-    session._session.sample()
+    lifecycle._session.sample()
     float(sent(numbers))
     check("off again", 15, sum(each.count for each in jaxobs.snapshot().transfers))
 
@@ -518,10 +520,10 @@ def captures() -> None:
 @scenario
 def leaks() -> None:
     """A list that keeps the outputs is told with its pace and its line; one of a few is not."""
-    from jaxobs import session
+    from jaxobs.session import lifecycle
 
-    assert session._session is not None
-    samples = session._session.sample
+    assert lifecycle._session is not None
+    samples = lifecycle._session.sample
 
     @jaxobs.jit
     @user
@@ -642,19 +644,19 @@ def loops_found() -> None:
         return x * 7
 
     jitted, key = jax.jit(in_a_loop), ones(2)
-    session._session.sample()
+    lifecycle._session.sample()
     jaxobs.install(find_loops=True)
-    session._session.sample()
+    lifecycle._session.sample()
     for _ in range(50):
         jitted(key)
-    session._session.sample()
+    lifecycle._session.sample()
     found = {each.name.rpartition(".")[2]: each for each in jaxobs.snapshot().loops}
     check("found", ["in_a_loop"], [name for name in found if name == "in_a_loop"])
     check("compiled", 1, seen()["in_a_loop"])
     loop = found.get("in_a_loop")
     check("counted", True, loop is not None and loop.steps_counted and 48 <= loop.steps <= 50)
     jaxobs.install(find_loops=False)
-    session._session.sample()
+    lifecycle._session.sample()
     check("the hook is off", False, post_hook._get() is not None)
 
 
@@ -679,10 +681,10 @@ def listeners_cleared() -> None:
 
     for name in ("_event_listeners", "_event_duration_secs_listeners"):
         getattr(monitoring, name).clear()
-    from jaxobs import session
+    from jaxobs.session import lifecycle
 
-    assert session._session is not None
-    session._session.sample()
+    assert lifecycle._session is not None
+    lifecycle._session.sample()
     with compared("listeners_cleared"):
 
         @user
@@ -726,10 +728,10 @@ def scraped() -> None:
     """The endpoint's text holds the same total, and live arrays of every device."""
     keep = ones(1000)
     gc.collect()
-    from jaxobs import session
+    from jaxobs.session import lifecycle
 
-    assert session._session is not None
-    session._session.sample()
+    assert lifecycle._session is not None
+    lifecycle._session.sample()
     handle = jaxobs.serve(port=0)
     text = urllib.request.urlopen(handle.url + "metrics", timeout=30).read().decode()
     handle.close()

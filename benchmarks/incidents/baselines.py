@@ -1,0 +1,38 @@
+"""What a person has without a diagnosis: a table of alerts and error texts, and the loudest signal."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from jaxobs.operations.diagnosis.evidence import ALERT, Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import CAUSE, Alert
+from jaxobs.operations.diagnosis.known import known
+
+
+def _meant(observation: Observation) -> str | None:
+    """The most special fault with a sign that this observation shows."""
+    found = [
+        (each.general, name)
+        for name, each in sorted(known().items())
+        if each.role == CAUSE and any(sign.shows(observation) for sign in each.signs)
+    ]
+    return min(found)[1] if found else None
+
+
+def first_error(evidence: Evidence) -> str | None:
+    """A look-up in a table: by the name of the alert that fires first, else by the first text that is in the table."""
+    alerts = [each for each in evidence.observations if each.kind == ALERT]
+    for each in alerts:
+        for name, fault in sorted(known().items()):
+            if any(isinstance(sign, Alert) and sign.shows(each) for sign in fault.signs):
+                return name
+    return next((meant for each in evidence.observations if (meant := _meant(each)) is not None), None)
+
+
+def loudest(evidence: Evidence) -> str | None:
+    """The fault with the most signals, or the largest deviation."""
+    counts = Counter(name for each in evidence.observations if (name := _meant(each)) is not None)
+    return max(counts, key=lambda name: (counts[name], name), default=None)
+
+
+BASELINES = {"alert and first error": first_error, "loudest signal": loudest}

@@ -1,0 +1,117 @@
+"""Every scenario diagnosed, compared with the truth; and the table of that."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.incidents.baselines import BASELINES
+from benchmarks.incidents.scenarios import EPOCH, Scenario, laid_out, scenarios
+from jaxobs.operations.diagnosis import diagnose, gather
+from jaxobs.operations.diagnosis.evidence import Evidence
+from jaxobs.operations.diagnosis.result import Diagnosis
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was said of one scenario."""
+
+    scenario: Scenario
+    evidence: Evidence
+    diagnosis: Diagnosis
+    baselines: dict[str, str | None]
+
+    @property
+    def wrong(self) -> str | None:
+        """What is wrong with it; None if it is right."""
+        scenario, said = self.scenario, self.diagnosis
+        named = [each.id for each in said.causes]
+        if said.verdict != scenario.expect:
+            return f"{said.verdict} ({', '.join(named) or 'nothing named'}) instead of {scenario.expect}"
+        if not scenario.causes:
+            return None
+        if named[:1] != list(scenario.causes[:1]):
+            return f"{named[0]} instead of {scenario.causes[0]}"
+        if missed := set(scenario.causes) - set(named):
+            return f"{', '.join(sorted(missed))} not named"
+        if scenario.component is not None and said.causes[0].component != scenario.component:
+            return f"{said.causes[0].component} instead of {scenario.component}"
+        if missing := set(scenario.victims) - set(said.causes[0].victims):
+            return f"{', '.join(sorted(missing))} not listed as victims"
+        return None
+
+    @property
+    def extra(self) -> list[str]:
+        """Causes that are named and are none."""
+        return [each.id for each in self.diagnosis.causes if each.id not in self.scenario.causes]
+
+    def baseline_is_right(self, name: str) -> bool:
+        """Whether a baseline names the cause, or rightly none."""
+        said = self.baselines[name]
+        return said == self.scenario.causes[0] if self.scenario.causes else said is None
+
+
+def replay(scenario: Scenario) -> Outcome:
+    """One scenario, diagnosed."""
+    with tempfile.TemporaryDirectory() as folder, laid_out(scenario, Path(folder)) as inputs:
+        evidence = gather(inputs, now=EPOCH, timeout=2.0)
+    said = {name: baseline(evidence) for name, baseline in BASELINES.items()}
+    return Outcome(scenario, evidence, diagnose(evidence), said)
+
+
+def replay_all() -> list[Outcome]:
+    """All scenarios."""
+    return [replay(each) for each in scenarios()]
+
+
+def families(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """The outcomes by family."""
+    found: dict[str, list[Outcome]] = {}
+    for each in outcomes:
+        found.setdefault(each.scenario.family, []).append(each)
+    return found
+
+
+def interval(right: int, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    if not count:
+        return 0.0, 1.0
+    z, share = 1.96, right / count
+    middle = share + z * z / (2 * count)
+    spread = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    scale = 1 + z * z / count
+    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """The result as Markdown: by family, then together, beside the baselines."""
+    names = list(BASELINES)
+    lines = [
+        f"| family | scenarios | right | {' | '.join(names)} |",
+        f"|---|---:|---:|{'---:|' * len(names)}",
+    ]
+    rows = [*families(outcomes).items(), ("**all**", list(outcomes))]
+    for family, each in rows:
+        right = sum(one.wrong is None for one in each)
+        others = " | ".join(str(sum(one.baseline_is_right(name) for one in each)) for name in names)
+        lines.append(f"| {family.replace('_', ' ')} | {len(each)} | {right} | {others} |")
+    return "\n".join(lines)
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """The figures beside the table, in sentences."""
+    right = sum(each.wrong is None for each in outcomes)
+    low, high = interval(right, len(outcomes))
+    public = [each for each in outcomes if each.scenario.after]
+    controls = [each for each in outcomes if each.scenario.is_control]
+    blamed = sum(bool(each.diagnosis.causes) for each in controls)
+    held = [each for each in outcomes if each.scenario.held_out]
+    first = sum(each.scenario.first_try == "right" for each in held)
+    return (
+        f"{right} of {len(outcomes)} are right (95 % interval {low:.0%} to {high:.0%}); {len(public)} were made after "
+        f"public threads, {len(controls)} are healthy controls, of which {blamed} were blamed. {len(held)} were "
+        f"written after the diagnoses, from threads not read before: {first} of them were right at the first try."
+    )

@@ -1,0 +1,151 @@
+"""The scenarios: files found by their folder, read and laid out as the inputs of a diagnosis."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import os
+import re
+import socketserver
+import threading
+import tomllib
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxobs.operations.diagnosis import Inputs
+
+FOLDER = Path(__file__).parent / "scenarios"
+KINDS = ("single", "double", "remote", "distractor", "gap", "control")
+"""One fault; two; the cause on another process than the symptom; something louder beside it; telemetry that is missing;
+a healthy job."""
+EPOCH = 1_769_850_000.0
+"""When the recorded sources end, 31 January 2026: also the files' own time, for times without a year."""
+
+_SECTION = re.compile(r"^=== (log|event-log|metrics-file|prometheus|target) (\S+)\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One incident."""
+
+    family: str
+    name: str
+    kind: str
+    expect: str
+    """The right verdict."""
+    causes: tuple[str, ...]
+    """The right causes, the one that started it first."""
+    component: str | None
+    """Where it began, if the sources show that."""
+    victims: tuple[str, ...]
+    after: str | None
+    """The public thread that it was made after: `jax-ml/jax#22070`."""
+    truth: str
+    """What was the matter, according to the maintainers of that thread or to who made the fault."""
+    held_out: bool
+    """Whether it was written after the diagnoses, which were not changed before the first try."""
+    first_try: str | None
+    """For one that was held out: what `diagnose` said at first, `right` or what was wrong."""
+    sections: tuple[tuple[str, str, str], ...]
+    """Kind, name and text of each source."""
+
+    @property
+    def is_control(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.expect == "no_fault"
+
+
+def scenarios() -> list[Scenario]:
+    """All of them, by family and name."""
+    return [_read(path) for path in sorted(FOLDER.glob("*/*.txt"))]
+
+
+def _read(path: Path) -> Scenario:
+    _, head, body = path.read_text(encoding="utf-8").split("+++\n", 2)
+    told: dict[str, Any] = tomllib.loads(head)
+    parts = _SECTION.split(body)[1:]
+    sections = tuple((kind, name, text) for kind, name, text in zip(*[iter(parts)] * 3, strict=True))
+    causes = told.pop("causes", [])
+    found = Scenario(
+        family=path.parent.name, name=path.stem, kind=told.pop("kind"), expect=told.pop("expect"),
+        causes=tuple(causes), component=told.pop("component", None), victims=tuple(told.pop("victims", ())),
+        after=told.pop("after", None), truth=told.pop("truth"), held_out="first_try" in told,
+        first_try=told.pop("first_try", None), sections=sections,
+    )  # fmt: skip
+    if told or found.kind not in KINDS or (found.expect == "cause") != bool(causes):
+        raise ValueError(f"{path}: its head is not as it has to be: {sorted(told)}")
+    return found
+
+
+@contextlib.contextmanager
+def laid_out(scenario: Scenario, folder: Path) -> Iterator[Inputs]:
+    """Its sources as files in a folder, and as servers that answer what was recorded."""
+    paths: dict[str, list[str]] = {"log": [], "event-log": [], "metrics-file": [], "prometheus": [], "target": []}
+    with contextlib.ExitStack() as stack:
+        for kind, name, text in scenario.sections:
+            if kind in ("prometheus", "target"):
+                paths[kind].append(stack.enter_context(_answering(text)))
+                continue
+            path = folder / name
+            path.write_text(_expanded(text), encoding="utf-8")
+            os.utime(path, (EPOCH, EPOCH))
+            paths[kind].append(str(path))
+        yield Inputs(
+            logs=tuple(paths["log"]), event_logs=tuple(paths["event-log"]), metrics_files=tuple(paths["metrics-file"]),
+            prometheus=tuple(paths["prometheus"]), targets=tuple(paths["target"]),
+        )  # fmt: skip
+
+
+_REPEAT = re.compile(r"^@@ (\d+) times: (.*)\n", re.MULTILINE)
+
+
+def _expanded(text: str) -> str:
+    """`@@ 1000 times: LINE` stands for a megabyte line or a thousand lines; `{n}` is the number."""
+    return _REPEAT.sub(
+        lambda found: "".join(found.group(2).replace("{n}", str(n)) + "\n" for n in range(int(found.group(1)))), text
+    )
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    """Without the look-up of its own name that an HTTP server makes."""
+
+    daemon_threads = True
+
+
+@contextlib.contextmanager
+def _answering(text: str) -> Iterator[str]:
+    """A server with recorded answers by path, of queries by their metric; `gone` is an address where nobody answers."""
+    if text.strip() == "gone":
+        yield "http://127.0.0.1:9"
+        return
+    answers: dict[str, Any] = json.loads(text)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            parts = urllib.parse.urlsplit(self.path)
+            query = urllib.parse.parse_qs(parts.query).get("query", [""])[0]
+            nothing = {"status": "success", "data": {"alerts": [], "resultType": "matrix", "result": []}}
+            body = answers.get(f"{parts.path}?{query}" if query else parts.path, nothing)
+            data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    server = _Server(("127.0.0.1", 0), Handler)
+    port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,47 @@
+"""A damaged line costs that line; what is read is bounded."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from jaxobs.base import json_lines
+from jaxobs.base.json_lines import Damage
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\0" * 512, b"hello", b'{"a": 1', b'{"a": "\xff"}', b"[1]", b"3", b"null", b'"text"', b'{"a": NaN}',
+        b'{"a": Infinity}', b'{"a": 1e999}', b'{"a": -1e999}', b'{"a": 1' + b"0" * 400 + b"}",
+        b'{"a": 18446744073709551616}',
+        b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}", b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a": "' + b"x" * json_lines.MOST_LINE + b'"}', b'{"a": "' + b"x" * 2 * json_lines.MOST_LINE + b'"}',
+    ],
+    ids=lambda line: repr(line[:20]),
+)  # fmt: skip
+def test_a_damaged_line_costs_that_line(line: bytes) -> None:
+    """Those before and after it are read."""
+    damage = Damage()
+    data = b"\xef\xbb\xbf" + b'{"n": 1}\r\n' + line + b'\n\n{"n": 2}\n{"n": 3'
+    assert [body for _, body in json_lines.objects(io.BytesIO(data), damage)] == [{"n": 1}, {"n": 2}]
+    assert (damage.count, damage.lines) == (2, [2, 5])
+    assert damage.sentence().startswith("Skipped 2 damaged lines (lines 2, 5): the first ")
+
+
+def test_what_is_valid_is_read() -> None:
+    """Up to the bounds; the last of two equal keys wins, as everywhere in Python."""
+    value = {"a": [2**64 - 1, -(2**63), 1e308, 5e-324, {"b": [[]]}], "c": "1e999 \0", "d": "9" * 30}
+    assert json_lines.loads(json.dumps(value)) == value
+    assert json_lines.loads('{"a": 1, "a": 2}') == {"a": 2}
+    assert json_lines.loads("[" * json_lines.MOST_DEPTH + "]" * json_lines.MOST_DEPTH)
+    assert Damage().sentence() == ""
+
+
+def test_many_damaged_lines_are_counted() -> None:
+    """The first are named."""
+    damage = Damage()
+    assert not list(json_lines.objects(io.BytesIO(b"x\n" * 1234), damage))
+    assert damage.sentence() == "Skipped 1,234 damaged lines (lines 1, 2, 3, 4, 5, ...): the first is not valid JSON."

@@ -1,0 +1,62 @@
+"""Waiting for threads of ours at the program's end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from jaxobs.base import threads
+
+COMPUTES_AT_THE_END = """
+import jax, jax.numpy as jnp, numpy as np, time
+import jaxobs
+jaxobs.install(sample_interval=0.05)
+from jaxobs.session import lifecycle
+
+class Busy:
+    def sample(self):
+        until = time.thread_time() + 0.8
+        while time.thread_time() < until:
+            np.asarray(x + 1)
+
+x = jnp.ones((512, 512))
+np.asarray(x + 1)
+lifecycle._session.sources.append(Busy())
+time.sleep(0.3)
+"""
+
+
+def test_a_thread_that_computes_is_waited_for_and_one_that_hangs_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes, within ten seconds; a thread that has ended or never began is no matter."""
+    monkeypatch.setattr(threads, "PATIENCE", 0.1)
+    done, hang = [], threading.Event()
+
+    def compute() -> None:
+        until = time.thread_time() + 0.5
+        while time.thread_time() < until:
+            sum(range(1000))
+        done.append(1)
+
+    worker = threading.Thread(target=compute)
+    worker.start()
+    threads.join(worker)
+    assert done
+    threads.join(worker)
+    sleeper = threading.Thread(target=hang.wait, daemon=True)
+    sleeper.start()
+    threads.join(sleeper)
+    assert sleeper.is_alive()
+    hang.set()
+
+
+@pytest.mark.slow
+def test_a_sample_that_goes_on_at_the_end_does_not_abort_the_program() -> None:
+    """The sampler is in JAX for longer than it is waited for if it hangs; the interpreter ends all the same."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPUTES_AT_THE_END], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,333 @@
+"""The command line: commands found by folder, exit codes, and flags that come from the settings."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import jaxobs
+from jaxobs import cli
+from jaxobs.base import config, discovery
+from jaxobs.base.config import Settings
+from jaxobs.base.errors import JaxobsError, MissingExtraError
+from jaxobs.base.version import __version__
+
+ROOT = Path(jaxobs.__file__).parents[1]
+COMMANDS = {module.__name__.rpartition(".")[2]: module for module in discovery.modules("jaxobs.cli")}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_module_is_a_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every module in the folder says what it does in a line, and has a help of its own."""
+    command = COMMANDS[name]
+    assert command.HELP.strip() and "\n" not in command.HELP
+    with pytest.raises(SystemExit) as exit:
+        cli.main([name.replace("_", "-"), "--help"])
+    assert exit.value.code == 0
+    printed = capsys.readouterr().out
+    assert f"jaxobs {name.replace('_', '-')}" in printed
+    assert command.HELP[1:].rstrip(".") in " ".join(printed.split())
+
+
+def test_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """With its line each; the same without arguments, but for the exit code."""
+    assert cli.main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    for name, command in COMMANDS.items():
+        assert f"  {name.replace('_', '-')} " in printed
+        assert command.HELP in printed
+    assert max(map(len, printed.splitlines())) <= 110
+    assert cli.main([]) == 2
+    assert capsys.readouterr().out == printed
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """Name and version."""
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"jaxobs {__version__}\n"
+
+
+def test_an_unknown_command_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    """And is a usage error."""
+    assert cli.main(["rnu", "script.py"]) == 2
+    known = ", ".join(sorted(name.replace("_", "-") for name in COMMANDS))
+    assert capsys.readouterr().err == (
+        f"jaxobs: Unknown command `rnu`. Did you mean `run`? Known commands: {known}. Try: jaxobs --help\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("run --peak 1e15 train.py", "`--peak-flops`"),
+        ("run --evnt-log events.jsonl train.py", "`--event-log`"),
+        ("run --event_log=events.jsonl train.py", "`--event-log`"),
+        ("run --dispatch-timing sample train.py", "`sampled`"),
+        ("demo --onse", "`--once`"),
+        ("explain --jsn", "`--json`"),
+        ("explain -json events.jsonl", "`--json`"),
+        ("report events.jsonl --otu run.html", "`--out`"),
+        ("compare a.jsonl b.jsonl --max-stp-time 5%", "`--max-step-time`"),
+        ("compare a.jsonl b.jsonl --same version", "`versions`"),
+        ("top --intervall 3", "`--interval`"),
+        ("generate dashbords", "`dashboards`"),
+        ("generate all --sloz slos.yaml", "`--slos`"),
+        ("cache inspct /data/cache", "`inspect`"),
+        ("cache inspect --event-lgo e.jsonl /data/cache", "`--event-log`"),
+        ("cache verify --timout 3 -- python train.py", "`--timeout`"),
+        ("exlain 9464", "`explain`"),
+        ("train.py --steps 3", "`jaxobs run train.py`"),
+        ("--verison", "`--version`"),
+    ],
+)
+def test_a_misspelt_word_gets_the_nearest_one(line: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands, options and choices: a usage error that names what was probably meant."""
+    try:
+        code: object = cli.main(line.split())
+    except SystemExit as exit:
+        code = exit.code
+    assert code == 2
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_options_before_the_command_are_told_their_place(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--port` is no command."""
+    assert cli.main(["--port", "0", "run", "train.py"]) == 2
+    assert "Options of a command come after it: jaxobs COMMAND [options]" in capsys.readouterr().err
+
+
+def helps() -> Iterator[tuple[str, str]]:
+    """Each command and subcommand with its help, as it is printed, on one line."""
+    for line in [[name] for name in COMMANDS] + [["cache", name] for name in ("inspect", "verify", "warm")]:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), pytest.raises(SystemExit):
+            cli.main([*line, "--help"])
+        yield " ".join(line), " ".join(printed.getvalue().split())
+
+
+def test_helps_name_only_what_there_is() -> None:
+    """`serve` was named as a command; no help sends a user to a command, an option or a name that does not exist."""
+    options = {f"--{name.replace('_', '-')}" for name in config.names()}
+    choices = {choice for each in dataclasses.fields(Settings) for choice in each.metadata["choices"]}
+    others = {"python -m", "-", "module.qualname", "programs", "__main__", 'if __name__ == "__main__":'}
+    others |= {"POST /api/v1/actions/<name>", "job", "off", "{pid}", "{host}", "{process_index}", "python -"}
+    for name, text in helps():
+        for quoted in re.findall(r"`([^`]+)`", text):
+            word, _, rest = quoted.partition(" ")
+            known = (word == "jaxobs" and rest in COMMANDS) or quoted in others | choices | options | {*config.names()}
+            assert known or (word.startswith("jaxobs.") and hasattr(jaxobs, word.removeprefix("jaxobs."))), (
+                f"`jaxobs {name} --help` says `{quoted}`"
+            )
+        assert not re.search(r"\b(docs|runbooks)/", text), f"`jaxobs {name} --help` names a file that pip leaves out"
+
+
+def test_nothing_names_a_command_that_is_only_planned() -> None:
+    """The page recommended `jaxobs doctor`; neither the program nor its docs name what is not there."""
+    planned = "|".join({"agent", "bundle", "diagnose", "doctor", "gameday", "mcp", "profile", "serve"} - set(COMMANDS))
+    files = [
+        each for folder in ("jaxobs", "docs", "runbooks") for each in (ROOT / folder).rglob("*")
+        if each.suffix in (".py", ".js", ".html", ".md", ".yaml", ".json")
+    ]  # fmt: skip
+    assert len(files) > 300
+    for each in (*files, ROOT / "README.md"):
+        text = each.read_text(encoding="utf-8")
+        assert not (found := re.search(rf"\bjaxobs ({planned})\b[^:]", text)), f"{each} says {found and found[0]!r}"
+
+
+def test_helps_are_formatted() -> None:
+    """`5%%` stood in one: a per cent sign is doubled for an argument, not for a group of them."""
+    for name, text in helps():
+        assert "%%" not in text and "%(" not in text, f"`jaxobs {name} --help`"
+
+
+def test_an_unknown_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """As argparse has it, with no abbreviation taken for the whole."""
+    for option in ("--no-such-option", "--sample-inter"):
+        with pytest.raises(SystemExit) as exit:
+            cli.main(["run", option, "1", "script.py"])
+        assert exit.value.code == 2
+        assert f"unrecognized arguments: {option}" in capsys.readouterr().err
+
+
+def test_run_wants_something_to_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Options alone are a usage error."""
+    for arguments in (["run"], ["run", "--port", "0"], ["run", "--"], ["run", "-m"], ["run", "--port"]):
+        with pytest.raises(SystemExit) as exit:
+            cli.main(arguments)
+        assert exit.value.code == 2
+    assert "name a SCRIPT, -m MODULE, or - for standard input" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "module", "script", "rest"),
+    [
+        ("a.py", {}, None, "a.py", []),
+        ("a.py --port 5 -m b -- c", {}, None, "a.py", ["--port", "5", "-m", "b", "--", "c"]),
+        ("--port 0 a.py --port 5", {"port": "0"}, None, "a.py", ["--port", "5"]),
+        ("--port=0 --no-static-values a.py x", {"port": "0", "static_values": False}, None, "a.py", ["x"]),
+        ("-m b.c --port 5 -- d", {}, "b.c", None, ["--port", "5", "--", "d"]),
+        ("--addr :: -m b", {"addr": "::"}, "b", None, []),
+        ("-mb -x", {}, "b", None, ["-x"]),
+        ("--event-log run a.py", {"event_log": "run"}, None, "a.py", []),
+        ("-- -odd.py -x", {}, None, "-odd.py", ["-x"]),
+        ("--instrument a:b --instrument c:d e.py", {"instrument": ["a:b", "c:d"]}, None, "e.py", []),
+    ],
+)
+def test_options_of_run_end_where_the_script_begins(
+    arguments: str, settings: dict[str, object], module: str | None, script: str | None, rest: list[str]
+) -> None:
+    """What follows SCRIPT or `-m MODULE` is untouched, whatever it looks like."""
+    run = COMMANDS["run"]
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    run.configure(parser)
+    args = run.parse(parser, arguments.split())
+    assert (cli.given_settings(args), args.module, args.script, args.rest) == (settings, module, script, rest)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A command named `made-up` that does what its `run` is set to."""
+    module = ModuleType("jaxobs.cli.made_up")
+    module.HELP = "do what it is told"  # type: ignore[attr-defined]
+    module.configure = lambda parser: None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(cli, "_names", lambda: ["made-up"])
+    yield module
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (JaxobsError("`x` is 1. Say 2."), "jaxobs: `x` is 1. Say 2.\n"),
+        (
+            MissingExtraError("jaxobs top", "rich", "cli"),
+            "jaxobs: `jaxobs top` needs `rich`. Install it with: pip install 'jaxobs[cli]'\n",
+        ),
+    ],
+)
+def test_an_error_of_ours_is_a_line_on_stderr(
+    error: Exception, message: str, command: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback, and exit code 2."""
+    command.run = lambda args: (_ for _ in ()).throw(error)  # type: ignore[attr-defined]
+    assert cli.main(["made-up"]) == 2
+    assert capsys.readouterr() == ("", message)
+
+
+def test_exit_codes_are_the_commands(command: ModuleType) -> None:
+    """What `run` returns, or what the function that it returns does."""
+    command.run = lambda args: 1  # type: ignore[attr-defined]
+    assert cli.main(["made-up"]) == 1
+    command.run = lambda args: lambda: 3  # type: ignore[attr-defined]
+    assert cli.main(["made-up"]) == 3
+
+
+def test_an_interrupt_ends_quietly(command: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """With 130, as a shell has it."""
+
+    def interrupted(args: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    command.run = interrupted  # type: ignore[attr-defined]
+    assert cli.main(["made-up"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_reader_that_left_ends_it_quietly() -> None:
+    """`jaxobs --help | head -0` prints no traceback."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxobs", "--help"], stdout=write_end, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120,
+    )  # fmt: skip
+    os.close(write_end)
+    assert (done.stderr, done.returncode) == ("", 130)
+
+
+def test_every_setting_can_be_a_flag() -> None:
+    """Flags have what `jaxobs.base.config` says: sentence, default, variable, choices; and give it back as keywords."""
+    parser = argparse.ArgumentParser()
+    cli.add_settings(parser, config.names())
+    printed = " ".join(parser.format_help().split())
+    for each in dataclasses.fields(Settings):
+        flag = f"--{each.name.replace('_', '-')}"
+        assert flag in printed
+        assert " ".join(each.metadata["help"].split()) in printed
+        assert f"JAXOBS_{each.name.upper()})" in printed
+    assert "(default: 9464; JAXOBS_PORT)" in printed
+    assert "(default: on; JAXOBS_STATIC_VALUES)" in printed
+    assert cli.given_settings(parser.parse_args([])) == {}
+
+
+def test_only_the_named_settings_are_flags() -> None:
+    """A command takes the settings that mean something to it."""
+    parser = argparse.ArgumentParser()
+    cli.add_settings(parser, ["port"])
+    assert cli.given_settings(parser.parse_args(["--port", "1"])) == {"port": "1"}
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--addr", "::"])
+
+
+def test_run_imports_no_other_command_and_not_jax(tmp_path: Path) -> None:
+    """The script finds in the process little that it did not bring."""
+    (tmp_path / "script.py").write_text(
+        "import sys\n"
+        "print(sorted(name for name in sys.modules if name.startswith('jaxobs.cli')))\n"
+        "print([name for name in ('jax', 'numpy', 'rich', 'prometheus_client') if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxobs", "run", "--port", "0", "script.py"], cwd=tmp_path, text=True,
+        capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("['jaxobs.cli', 'jaxobs.cli.run']\n[]\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("ex",), ["explain"]),
+        (("cache", ""), ["inspect", "verify", "warm"]),
+        (("run", "--event-l"), ["--event-log", "--event-log-max-bytes"]),
+        (("run", "--event-log", "some"), ["some.jsonl"]),
+        (("run", "some"), ["some.jsonl"]),
+        (("compare", "so"), ["some.jsonl"]),
+    ],
+)
+def test_bash_completes_commands_options_and_files(
+    words: tuple[str, ...], expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the script that `jaxobs completion bash` prints, as bash itself uses it."""
+    assert cli.main(["completion", "bash"]) == 0
+    (tmp_path / "completion.bash").write_text(capsys.readouterr().out, encoding="utf-8")
+    (tmp_path / "some.jsonl").touch()
+    typed = " ".join(f"'{word}'" for word in ("jaxobs", *words))
+    program = f"source completion.bash; COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_jaxobs; "
+    done = subprocess.run(
+        ["bash", "-c", program + 'printf "%s\\n" "${COMPREPLY[@]}"'],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split() == expected
+
+
+def test_a_shell_that_shtab_does_not_know_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an earlier version, which knows fewer of them; every shell that the help names works with this one."""
+    for shell in ("bash", "zsh", "fish", "tcsh"):
+        assert cli.main(["completion", shell]) == 0
+        assert "verify" in capsys.readouterr().out
+    monkeypatch.setattr("shtab.SUPPORTED_SHELLS", ["bash", "zsh"])
+    assert cli.main(["completion", "fish"]) == 2
+    assert "cannot complete in fish. Update it" in capsys.readouterr().err

@@ -1,0 +1,133 @@
+"""`jaxobs doctor`: the command on this machine, with real faults in its environment, and against a good machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DUMPED = """
+import sys
+import jax, jax.numpy as jnp
+n = int(sys.argv[1])
+@jax.jit
+def step(x):
+    return (x * n).sum()
+@jax.jit
+def same(x):
+    return x + 1
+step(jnp.ones(8)); same(jnp.ones(4))
+if n > 2:
+    @jax.jit
+    def other(x):
+        return x - 1
+    other(jnp.ones(4))
+"""
+
+
+def doctor(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA"))}
+    command = [sys.executable, "-m", "jaxobs", "doctor", *map(str, arguments)]
+    return subprocess.run(command, env={**clean, **variables}, capture_output=True, text=True, check=False)
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """What `--json` prints, of the form that is promised."""
+    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    assert all({"id", "severity", "title", "evidence", "fix", "entity"} <= set(each) for each in found)
+    assert {each["severity"] for each in found} <= {"ok", "info", "warning", "critical"}
+    return found
+
+
+def test_real_faults_are_named_with_what_mends_them(tmp_path: Path) -> None:
+    """Of an environment that aborts the process, falls back to the CPU and fetches every output."""
+    done = doctor(
+        "--json", XLA_FLAGS="--xla_cpu_enable_fast_math=false --xla_nonexistent_flag=1", JAX_DEBUG_NANS="true",
+        JAX_PLATFORMS="cuda,cpu", JAX_COMPILATION_CACHE_DIRS="/x", JAX_COMPILATION_CACHE_DIR=str(tmp_path),
+    )  # fmt: skip
+    assert done.returncode == 1
+    found = {(each["id"], each["severity"]): each for each in findings(done)}
+    assert found["xla_flags", "critical"]["fix"] == 'export XLA_FLAGS="--xla_cpu_enable_fast_math=false"'
+    assert found["debug_options", "warning"]["evidence"] == "JAX_DEBUG_NANS=true"
+    assert "JAX_PLATFORMS=cuda,cpu" in found["silent_cpu", "critical"]["evidence"]
+    assert "JAX_COMPILATION_CACHE_DIR=/x" in found["launcher_variables", "warning"]["fix"]
+    severities = [each["severity"] for each in findings(done)]
+    assert severities == sorted(severities, key=["critical", "warning", "info", "ok"].index)
+
+
+def test_a_table_for_people_and_the_difference_from_a_good_machine(tmp_path: Path) -> None:
+    """Only what is not well, unless all is wanted; a flag that the good machine had not is a warning."""
+    good = tmp_path / "good.json"
+    good.write_text(doctor("--json").stdout)
+    done = doctor("--baseline", good, "--all", XLA_FLAGS="--xla_cpu_enable_fast_math=true")
+    assert done.returncode == 1
+    assert "WARNING   XLA_FLAGS is not what it was on the good machine" in done.stdout
+    assert "variables: absent -> --xla_cpu_enable_fast_math=true" in done.stdout
+    assert "ok        XLA takes its flags" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith(" ok.")
+
+
+def test_secrets_stay_in_the_process(tmp_path: Path) -> None:
+    """Of the environment only what JAX, XLA and their libraries read is printed, and no token."""
+    done = doctor("--json", JAXOBS_ACTION_TOKEN="geheim", AWS_SECRET="geheim", TPU_API_KEY="geheim")
+    assert "geheim" not in done.stdout
+    assert json.loads(done.stdout)["machine"]["variables"]["TPU_API_KEY"] == "<not shown>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--baseline", "{}/none.json"), "none.json"),
+        (("--baseline", "{}/list.json"), "has no `machine`"),
+        (("--baseline", "{}/bad.json"), "cannot be read"),
+        (("--xla-dump", "{}", "{}/none"), "has no programs of XLA"),
+        (("--xla-dump", "{}", "{}", "--deep"), "leave the other options out"),
+        (("--deeper",), "Did you mean `--deep`?"),
+    ],
+)
+def test_what_cannot_be_read_is_a_usage_error(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """That names the file, and how to make it."""
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "bad.json").write_text("{" * 100_000)
+    done = doctor(*(each.replace("{}", str(tmp_path)) for each in arguments))
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+
+
+def test_dumps_of_two_processes_are_compared(tmp_path: Path) -> None:
+    """Which programs one of them lacks, and where one begins to differ; source lines and paths are no difference."""
+    (tmp_path / "a.py").write_text(DUMPED)
+    (tmp_path / "b.py").write_text("# another line\n" + DUMPED)
+    for name, number in (("a", 2), ("b", 2), ("c", 3)):
+        script = tmp_path / ("a.py" if name == "a" else "b.py")
+        environment = {**os.environ, "XLA_FLAGS": f"--xla_dump_to={tmp_path / name}"}
+        subprocess.run([sys.executable, script, str(number)], env=environment, check=True, capture_output=True)
+    same = doctor("--json", "--xla-dump", tmp_path / "a", tmp_path / "b")
+    assert (same.returncode, [each["severity"] for each in findings(same)]) == (0, ["ok"])
+    differing = doctor("--json", "--xla-dump", tmp_path / "a", tmp_path / "c")
+    assert differing.returncode == 1
+    alone, step = findings(differing)
+    assert ("jit_other" in alone["evidence"], alone["title"]) == (True, "1 program is in B alone")
+    assert step["entity"] == "jit_step"
+    assert "constant(2)' -> " in step["evidence"] and "constant(3)" in step["evidence"]
+
+
+@pytest.mark.slow
+def test_deep_runs_one_program_with_an_empty_cache() -> None:
+    """And says what the first call takes."""
+    [deep] = [each for each in findings(doctor("--json", "--deep", JAX_PLATFORMS="cpu")) if each["id"] == "deep"]
+    assert deep["severity"] == "ok"
+    assert "first call" in deep["evidence"] and "(cpu)" in deep["evidence"]
+
+
+@pytest.mark.slow
+def test_deep_says_that_no_program_runs_here() -> None:
+    """With the last line of its error."""
+    found = findings(doctor("--json", "--deep", JAX_PLATFORMS="tpu"))
+    [deep] = [each for each in found if each["id"] == "deep"]
+    assert (deep["severity"], deep["title"]) == ("critical", "A JAX program does not run here")

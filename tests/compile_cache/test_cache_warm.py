@@ -1,0 +1,525 @@
+"""`jaxobs cache warm`: what one process recorded is compiled by a second, and found on the first call by a third."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from helpers.run_programs import environment, events
+
+from jaxobs.base.errors import JaxobsError, SettingError
+from jaxobs.compile_cache.warming import finding, plan
+
+DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+STORED = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+
+MODEL = """
+    import functools, os, typing
+    import jax, jax.numpy as jnp
+    import jaxobs
+
+    print("the model is imported")
+    jaxobs.install(event_log=os.environ.get("OWN_LOG"))
+
+    class Moments(typing.NamedTuple):
+        mean: typing.Any
+        scale: typing.Any
+
+    @functools.partial(jax.jit, static_argnames=("activation", "width"))
+    def predict(params, x, *, width, activation=jax.nn.relu):
+        return activation(x @ params["w"] * params["moments"].scale + width)
+
+    def plain(x):
+        return x - 1
+
+    jitted = jax.jit(plain)
+"""
+
+SCRIPT = """
+    import jax, jax.numpy as jnp, numpy as np, optax
+    from flax.training.train_state import TrainState
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+    import model
+
+    @jax.jit
+    def sample(key, scale):
+        return jax.random.normal(key, (3,)) * scale
+
+    class Trainer:
+        @staticmethod
+        @jax.jit
+        def rows(x, y):
+            return x @ y
+
+    @jax.jit
+    def update(params, state):
+        grads = jax.tree.map(jnp.ones_like, params)
+        updates, state = optax.adam(1e-3).update(grads, state, params)
+        return optax.apply_updates(params, updates), state
+
+    @jax.jit
+    def train_step(state, x):
+        return state.apply_gradients(grads={"w": state.params["w"] * x.sum()})
+
+    @jax.jit
+    def in_mesh(x):
+        return jax.lax.with_sharding_constraint(x * 2, P("data"))
+
+    def make():
+        def made(x):
+            return x * 7
+        return jax.jit(made)
+
+    def example_arguments():
+        return new_state(), np.ones(2, np.float32)
+
+    def new_state():
+        return TrainState.create(apply_fn=lambda: 0, params={"w": jnp.ones(3)}, tx=optax.sgd(0.1))
+
+    if __name__ == "__main__":
+        mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+        params = {"w": jnp.ones((2, 4)), "moments": model.Moments(None, 2.0)}
+        for size in (1, 5):
+            model.predict(params, np.ones((size, 2), np.float32), width=3)
+        model.predict(params, np.ones((1, 2), np.float32), width=4, activation=jnp.tanh)
+        model.jitted(jax.device_put(np.ones(3, np.float32), jax.devices()[1]))
+        sample(jax.random.key(0), 2.0)
+        rows = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh, P("data", None)))
+        Trainer.rows(rows, jax.device_put(rows, NamedSharding(mesh, P(None, "model"))))
+        params, state = update({"w": jnp.ones(3)}, optax.adam(1e-3).init({"w": jnp.ones(3)}))
+        update(params, state)
+        train_step(new_state(), np.ones(2, np.float32))
+        with (getattr(jax, "set_mesh", None) or jax.sharding.use_mesh)(mesh):
+            in_mesh(np.ones((8, 3), np.float32))
+        make()(np.ones(3, np.float32))
+"""
+
+
+def jaxobs(folder: pathlib.Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of ours in a folder."""
+    command = [os.path.join(sysconfig.get_path("scripts"), "jaxobs"), *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment(**DEVICES, **variables), capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+
+
+def run_script(folder: pathlib.Path, log: str, **variables: str) -> list[tuple[str, str]]:
+    """Runs the script under observation; what the cache did for each compile of its functions."""
+    result = jaxobs(folder, "run", "--port", "0", "--event-log", log, "script.py", **variables)
+    assert result.returncode == 0, result.stderr
+    found = events(folder / log, "compilation")
+    return [(each["function"], each["cache"]) for each in found if not each["eager"]]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A folder with the program, and the log of a run of it without a cache."""
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "model.py").write_text(textwrap.dedent(MODEL))
+    (folder / "script.py").write_text(textwrap.dedent(SCRIPT))
+    assert {cache for _, cache in run_script(folder, "events.jsonl")} == {"disabled"}
+    return folder
+
+
+def test_a_warmed_deployment_compiles_nothing(recorded: pathlib.Path) -> None:
+    """Every function hits on its first call, but the one that cannot be found, which is told with what to do."""
+    like = ("--like", "train_step=example_arguments")
+    warm = ("cache", "warm", "events.jsonl", "--script", "script.py", "--cache-dir", "cache", *like)
+    first = jaxobs(recorded, *warm, OWN_LOG="own.jsonl")
+    assert first.returncode == 1, first.stdout + first.stderr
+    assert "the model is imported" not in first.stdout
+    assert not (recorded / "own.jsonl").exists()
+    assert "9 of 10 signatures are in" in first.stdout
+    assert "9 compiled, 0 were there" in first.stdout
+    assert "exactly the same path, `cache`" in first.stdout
+    assert "__main__.make.<locals>.made: `__main__.make` creates it when called" in first.stdout
+    assert 'jaxobs.warmup(made, "events.jsonl")' in first.stdout
+
+    run = run_script(recorded, "hot.jsonl", JAX_COMPILATION_CACHE_DIR="cache", **STORED)
+    assert [function for function, cache in run if cache != "hit"] == ["__main__.make.<locals>.made"]
+    assert len(run) == 10
+
+    second = jaxobs(recorded, *warm, "--json", "--function", "model.*", "--function", "train_step")
+    assert second.returncode == 0, second.stderr
+    told = json.loads(second.stdout)
+    assert {(each["function"], each["cache"], each["warmed"]) for each in told["signatures"]} == {
+        (name, "hit", True) for name in ("model.predict", "model.plain", "__main__.train_step")
+    }
+
+
+def test_what_the_log_cannot_hold_is_told(recorded: pathlib.Path) -> None:
+    """A dry run says which argument lacks what, and runs nothing."""
+    result = jaxobs(
+        recorded, "cache", "warm", "events.jsonl", "--dry-run", "--function", "train_step", "--function", "sample"
+    )
+    assert result.returncode == 1
+    assert "the model is imported" not in result.stdout + result.stderr
+    assert "argument `0`: in the metadata of `flax.training.train_state.TrainState`, the function __main__" in (
+        result.stdout
+    )
+    assert "--like train_step=MAKER" in result.stdout
+    assert "1 of 2 signatures can be compiled, judging by the log alone." in result.stdout
+
+
+def test_usage(recorded: pathlib.Path) -> None:
+    """No cache, an unknown function, and a maker that is none: exit code 2, and what to do."""
+    for arguments, message in (
+        ((), "Use --cache-dir DIR, or set JAX_COMPILATION_CACHE_DIR"),
+        (("--cache-dir", "c", "--function", "nobody"), "no compilation of `nobody`. It has: __main__.Trainer"),
+        (("--cache-dir", "c"), "with --script FILE or --module MODULE: it is imported"),
+        (("--cache-dir", "c"), "According to the log: --script "),
+        (("--cache-dir", "c", "--script", "gone.py"), "The script gone.py cannot be read: No such file"),
+        (("--like", "train_step"), "`--like` is 'train_step', which is not of the form NAME=[MODULE:]MAKER"),
+    ):
+        result = jaxobs(recorded, "cache", "warm", "events.jsonl", *arguments)
+        assert result.returncode == 2, result.stdout
+        assert message in result.stderr
+
+
+# ------------------------------------------------------------------------------------- plans, in this process
+
+
+def entry(module: str, qualname: str, **fields: Any) -> dict[str, Any]:
+    """A recorded compilation of a function of one argument."""
+    signature = {
+        "version": 1, "module": module, "qualname": qualname, "platform": "cpu", "options": {},
+        "nodes": [{"shape": [3], "dtype": "float32"}], "shardings": [], "args": [0], "kwargs": {},
+    }  # fmt: skip
+    return {
+        "event": "compilation", "function": f"{module}.{qualname}", "phases": {"compile": 1.0}, "cache": "miss",
+        "signature": signature | fields,
+    }  # fmt: skip
+
+
+def planned(folder: pathlib.Path, *entries: dict[str, Any], **options: Any) -> plan.Plan:
+    """The plan for a log with these compilations, with what keeps arguments from being made."""
+    log = folder / "made.jsonl"
+    log.write_text("".join(json.dumps(each) + "\n" for each in entries))
+    given = {"names": (), "modules": (), "script": None, "makers": {}} | options
+    work = plan.make(log, **given)
+    for item in work.items:
+        try:
+            if item.task is not None:
+                item.task.arguments()
+        except JaxobsError as error:
+            item.why_not = str(error)
+    return work
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
+    """A folder to import from, which nothing remembers."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    known = set(sys.modules)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if name.endswith("_of_test") or name == finding.MAIN:
+            del sys.modules[name]
+
+
+LIBRARY = """
+    import jax
+
+    def unjitted(x):
+        return x
+
+    @jax.jit
+    def jitted(x):
+        return x
+
+    def twice(x):
+        return x
+
+    donating, keeping = jax.jit(twice, donate_argnums=0), jax.jit(twice)
+
+    class Trainer:
+        @jax.jit
+        def step(self):
+            return self
+
+        @staticmethod
+        def make():
+            return jax.jit(lambda x: x)
+
+        class Inner:
+            @jax.jit
+            def step(self):
+                return self
+"""
+
+
+def test_functions_are_found(folder: pathlib.Path) -> None:
+    """By their name, in classes, and where an attribute of another name is jitted from them; equal records once."""
+    (folder / "library_of_test.py").write_text(textwrap.dedent(LIBRARY))
+    names = ("jitted", "Trainer.step", "Trainer.Inner.step", "twice")
+    entries = [entry("library_of_test", name, started="/here/train.py") for name in names]
+    work = planned(folder, *entries, entry("library_of_test", "jitted", started="/there/serve.py"),
+                   modules=["library_of_test"])  # fmt: skip
+    assert [(item.function.partition(".")[2], item.why_not) for item in work.items] == [
+        ("jitted", None), ("Trainer.step", None), ("Trainer.Inner.step", None), ("twice", None), ("twice", None),
+    ]  # fmt: skip
+    assert [item.recorded.times for item in work.items] == [2, 1, 1, 1, 1]
+    library = sys.modules["library_of_test"]
+    assert [item.task.fun for item in work.items if item.task] == [
+        library.jitted, library.Trainer.step, library.Trainer.Inner.step, library.donating, library.keeping,
+    ]  # fmt: skip
+
+
+REASONS = [
+    (entry("library_of_test", "unjitted"), "`library_of_test.unjitted` is not jitted there"),
+    (entry("library_of_test", "gone"), "`library_of_test.gone` no longer exists"),
+    (entry("library_of_test", "Trainer.make.<locals>.<lambda>"), "`library_of_test.Trainer.make` creates it when"),
+    (entry("library_of_test", "<lambda>"), "a lambda that is not an attribute of `library_of_test`"),
+    (entry("raises_of_test", "f"), "`library_of_test.f` no longer exists"),
+    (entry("library_of_test", "jitted", platform="tpu"), "compiled for `tpu`, but this machine runs on `cpu`"),
+    (entry("library_of_test", "jitted", version=0), "version 0"),
+    (entry("library_of_test", "jitted", args=[7]), "damaged"),
+    (entry("library_of_test", "jitted", default_device={"platform": "cpu", "devices": [[64, 1]]}), "no cpu:64"),
+    (entry("library_of_test", "jitted", args=[-1]), "damaged"),
+    (
+        entry(
+            "library_of_test",
+            "jitted",
+            shardings=[{"opaque": "x"}],
+            nodes=[{"shape": [3], "dtype": "float32", "sharding": 0}],
+        ),
+        "cannot be recreated",
+    ),
+]
+
+
+def test_why_not_is_told(folder: pathlib.Path) -> None:
+    """What cannot be found or made again has a reason, and the others are not kept from it."""
+    (folder / "library_of_test.py").write_text(textwrap.dedent(LIBRARY))
+    (folder / "raises_of_test.py").write_text("raise SystemExit(3)")
+    given = [each for each, _ in REASONS]
+    work = planned(folder, *given, entry("library_of_test", "jitted"), modules=["library_of_test"])
+    *reasons, last = [item.why_not for item in sorted(work.items, key=lambda item: item.why_not is None)]
+    assert last is None
+    assert len(reasons) == len(REASONS)
+    for _, expected in REASONS:
+        assert any(expected in str(reason) for reason in reasons), (expected, reasons)
+
+
+def test_a_script_is_loaded_without_its_main_part(folder: pathlib.Path) -> None:
+    """Types and functions of `__main__` are those of the loaded script; --script and --module say where else."""
+    script = folder / "guarded_of_test.py"
+    script.write_text(
+        textwrap.dedent("""
+        import collections, jax
+        Pair = collections.namedtuple("Pair", "a b")
+        f = jax.jit(lambda pair, kind: pair.a)
+        f.__wrapped__.__qualname__ = "f"
+        if __name__ == "__main__":
+            raise RuntimeError("it runs")
+        """)
+    )
+    nodes = [
+        {"shape": [3], "dtype": "float32"},
+        {"node": "__main__:Pair", "children": [0, 0]},
+        {"static": {"import": "__main__:Pair"}},
+    ]
+    recorded = entry("__main__", "f", nodes=nodes, args=[1, 2], started=str(script))
+    (item,) = planned(folder, recorded, script=str(script)).items
+    assert item.why_not is None
+    assert item.task is not None
+    pair, kind = item.task.arguments().args
+    assert type(pair) is kind is sys.modules[finding.MAIN].Pair
+    elsewhere = entry("__main__", "f", started="/missing/script.py")
+    for option in ({"script": str(script)}, {"modules": ["guarded_of_test"]}):
+        assert [each.why_not for each in planned(folder, elsewhere, **option).items] == [None]
+
+
+def test_names_and_lines(folder: pathlib.Path) -> None:
+    """Functions are chosen by name, with or without the module; lines that tell nothing are counted."""
+    (folder / "library_of_test.py").write_text(textwrap.dedent(LIBRARY))
+    log = folder / "mixed.jsonl"
+    lines = [
+        entry("library_of_test", "jitted"),
+        entry("library_of_test", "jitted") | {"signature": None},
+        entry("jax.numpy", "sin") | {"eager": True},
+        entry("library_of_test", "jitted", kwargs={"y": 0}) | {"transform": "transpose"},
+        {"event": "exit", "why": "compilation"},
+    ]
+    log.write_text("".join(json.dumps(each) + "\n" for each in lines) + '{"event": "compilation", "fun')
+    library = ["library_of_test"]
+    work = plan.make(log, ["jitted"], library, None, {})
+    assert (len(work.items), work.without, work.damage.count) == (1, {"library_of_test.jitted": 1}, 1)
+    assert plan.make(log, ["library_*.jit*"], library, None, {}).items
+    for names, makers in ((["jit"], {}), ([], {"jit": "example"})):
+        with pytest.raises(SettingError, match=r"no compilation of `jit`\. It has: library_of_test.jitted"):
+            plan.make(log, names, library, None, makers)
+    with pytest.raises(SettingError, match="`--like` names 'gone', which failed: AttributeError"):
+        plan.make(log, [], library, None, {"jitted": "gone"})
+    with pytest.raises(SettingError, match=r"nowhere.jsonl' cannot be read"):
+        plan.make(folder / "nowhere.jsonl", [], library, None, {})
+
+
+# ------------------------------------------------------------------------------------ a log that was tampered with
+
+
+PROGRAM = """
+    import dataclasses, enum, functools, pathlib, subprocess
+    import jax
+
+    @dataclasses.dataclass(frozen=True)
+    class Config:
+        width: int
+
+    class Kind(enum.Enum):
+        SMALL = 1
+
+    def touch(path):
+        pathlib.Path(path).touch()
+
+    def activation(x):
+        return x
+
+    @functools.partial(jax.jit, static_argnames=("config", "call"))
+    def f(x, config=None, call=activation):
+        if callable(config) and call is not activation:
+            config(call)
+        return x
+"""
+
+
+def with_static(written: Any) -> dict[str, Any]:
+    """A recorded call of `f` with this as the static argument `config`."""
+    nodes = [{"shape": [3], "dtype": "float32"}, {"static": written}]
+    return entry("program_of_test", "f", nodes=nodes, args=[0, 1])
+
+
+def evil(mark: pathlib.Path) -> list[Any]:
+    """Static arguments that would run something if what they name were called or imported."""
+    call = f"touch {mark}"
+    return [
+        {"dataclass": "os:system", "fields": {"command": call}},
+        {"dataclass": "posix:system", "fields": {"command": call}},
+        {"dataclass": "subprocess:Popen", "fields": {"args": call, "shell": True}},
+        {"dataclass": "program_of_test:touch", "fields": {"path": str(mark)}},
+        {"dataclass": "program_of_test:Config", "fields": {"width": 1, "more": 2}},
+        {"dataclass": "program_of_test:Config", "fields": {}},
+        {"import": "payload_of_test:anything"},
+        {"dataclass": "payload_of_test:anything", "fields": {}},
+        {"import": "program_of_test:touch"},
+        {"import": "subprocess:Popen"},
+        {"import": "program_of_test:subprocess.Popen"},
+        {"import": "builtins:exec"},
+        {"import": "jax.numpy:save"},
+        {"import": "program_of_test:Kind.mro"},
+        {"import": ["os", "system"]},
+        {"dtype": "O"},
+        {"dtype": "payload_of_test"},
+        {"tuple": [{"list": [{"import": "os:system"}]}]},
+    ]
+
+
+def test_a_tampered_log_imports_and_calls_nothing(folder: pathlib.Path) -> None:
+    """A name in a log reaches real dataclasses, enumerations and types that the program holds, no more."""
+    mark = folder / "mark"
+    (folder / "program_of_test.py").write_text(textwrap.dedent(PROGRAM))
+    (folder / "payload_of_test.py").write_text(f"import pathlib; pathlib.Path({str(mark)!r}).touch()")
+    given = [with_static(each) for each in evil(mark)]
+    for node in ("payload_of_test:anything", "subprocess:Popen", "os:system", "program_of_test:Config"):
+        nodes = [{"shape": [3], "dtype": "float32"}, {"node": node, "children": [0]}]
+        given.append(entry("program_of_test", "f", nodes=nodes, args=[1]))
+    given.append(entry("payload_of_test", "f"))
+    given.append(entry("__main__", "f", started=str(folder / "payload_of_test.py")))
+    dry = planned_dry(folder, *given)
+    assert all(item.dry for item in dry.items)
+    assert not {"program_of_test", "payload_of_test"} & set(sys.modules)
+    work = planned(folder, *given, modules=["program_of_test"])
+    assert len(work.items) == len(given)
+    # The last function is named `__main__`'s, and is found in the module that stands for it.
+    assert [item.recorded.signature for item in work.items if item.why_not is None] == [
+        each["signature"] for each in (given[-2], given[-1])
+    ]
+    assert "payload_of_test" not in sys.modules
+    assert not mark.exists()
+
+
+def test_what_the_program_holds_is_read(folder: pathlib.Path) -> None:
+    """Its dataclasses and enumerations, JAX's functions that compute, and the defaults of the function itself."""
+    (folder / "program_of_test.py").write_text(textwrap.dedent(PROGRAM))
+    written = [
+        {"dataclass": "program_of_test:Config", "fields": {"width": 3}},
+        {"import": "program_of_test:Kind.SMALL"},
+        {"import": "program_of_test:Config"},
+        {"import": "program_of_test:activation"},
+        {"import": "jax._src.nn.functions:relu"},
+        {"import": "jax.numpy:float32"},
+        {"dtype": "bfloat16"},
+    ]
+    work = planned(folder, *map(with_static, written), modules=["program_of_test"])
+    assert [item.why_not for item in work.items] == [None] * len(written)
+    program = sys.modules["program_of_test"]
+    read = [item.task.arguments().args[1] for item in work.items if item.task is not None]
+    assert read[:4] == [program.Config(3), program.Kind.SMALL, program.Config, program.activation]
+
+
+def planned_dry(folder: pathlib.Path, *entries: dict[str, Any]) -> plan.Plan:
+    """The plan of a log by the log alone."""
+    log = folder / "made.jsonl"
+    log.write_text("".join(json.dumps(each) + "\n" for each in entries))
+    return plan.outlined(log, (), {})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"nodes": [{"shape": [3], "dtype": "float32"}, *({"tuple": [n, n]} for n in range(60))], "args": [60]},
+        {"nodes": [{"tuple": [0]}]},
+        {"nodes": [{"tuple": [1]}, {"tuple": [0]}]},
+        {"nodes": [{"shape": [3], "dtype": "float32"}, *({"tuple": [n]} for n in range(5000))], "args": [5000]},
+        {"nodes": [{"shape": [2**63], "dtype": "float32"}]},
+        {"nodes": [{"shape": [-1], "dtype": "float32"}]},
+        {"nodes": [{"shape": 3, "dtype": "float32"}]},
+        {"nodes": [[0]]},
+        {"nodes": {}},
+        {"args": {}},
+        {"kwargs": []},
+        {"options": 3},
+    ],
+)
+def test_a_damaged_signature_is_told(folder: pathlib.Path, fields: dict[str, Any]) -> None:
+    """Nodes that are their own parts, trees of 2**60 leaves and sizes that cannot be end soon, with and without JAX."""
+    (folder / "library_of_test.py").write_text(textwrap.dedent(LIBRARY))
+    recorded = entry("library_of_test", "jitted", **fields)
+    for work in (planned_dry(folder, recorded), planned(folder, recorded, modules=["library_of_test"])):
+        assert "damaged" in str(work.items[0].why_not)
+
+
+def test_a_mesh_of_a_tampered_log_is_bounded(folder: pathlib.Path) -> None:
+    """No list of a million million devices is made."""
+    (folder / "library_of_test.py").write_text(textwrap.dedent(LIBRARY))
+    recorded = entry("library_of_test", "jitted", default_device={"platform": "cpu", "devices": [[0, 10**12]]})
+    (item,) = planned(folder, recorded, modules=["library_of_test"]).items
+    assert "more than 65,536 devices" in str(item.why_not)
+
+
+def test_a_script_that_would_run_is_not_loaded(folder: pathlib.Path) -> None:
+    """It has to have a guard; what cannot be imported is named."""
+    script = folder / "unguarded_of_test.py"
+    script.write_text("raise RuntimeError('it runs')")
+    (folder / "raises_of_test.py").write_text("raise SystemExit(3)")
+    for option, message in (
+        ({"script": str(script)}, "loading it would run it"),
+        ({"script": str(folder / "missing.py")}, "cannot be read"),
+        ({"modules": ["raises_of_test"]}, "`raises_of_test` cannot be imported: SystemExit: 3"),
+        ({"modules": ["not_there_of_test"]}, "`not_there_of_test` cannot be imported: ModuleNotFoundError"),
+        ({}, "Name the program that has the functions"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            planned(folder, entry("__main__", "f", started=str(script)), **option)

@@ -1,0 +1,291 @@
+"""What is wrong in the state of a process, from states and events made by hand, and in real programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from jaxobs.facts.cache import CacheLookup, CacheState
+from jaxobs.facts.errors import Error
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.functions import FunctionState
+from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.loops import HostWait, LoopState
+from jaxobs.facts.numbers import NonFinite, WatchedState
+from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
+from jaxobs.facts.process import ObserverState, ProcessState
+from jaxobs.facts.requests import Latency, RequestCompilation, RequestRecord, RouteState
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.steps import Step
+from jaxobs.findings import conditions
+from jaxobs.findings.conditions.support.scene import Scene
+
+NOW = 1_770_000_000.0
+
+
+def snapshot(**more: Any) -> Snapshot:
+    """A process that is a thousand seconds old and did nothing."""
+    process = ProcessState(
+        pid=1, hostname="h", program="train.py", started=NOW - 1000, process_index=0, process_count=1, versions={},
+        platform="gpu",
+    )  # fmt: skip
+    known: dict[str, Any] = {
+        "time": NOW, "process": process, "functions": (), "phases": {}, "in_progress": (), "devices": (),
+        "cache": CacheState(enabled=False, directory=None), "observer": ObserverState(installed=True),
+        "last_sequence": 0,
+    }  # fmt: skip
+    return Snapshot(**(known | more))
+
+
+def scene(events: dict[str, Any] | None = None, **more: Any) -> Scene:
+    return Scene(snapshot=snapshot(**more), **(events or {}))
+
+
+def found(events: dict[str, Any] | None = None, **more: Any) -> list[Finding]:
+    return list(conditions.find(scene(events, **more)))
+
+
+def histogram(count: int, total: float) -> Histogram:
+    return Histogram(bounds=(1.0,), counts=(count, 0), sum=total)
+
+
+def test_a_process_that_did_nothing_has_none() -> None:
+    """Nor has one that is well."""
+    assert found() == []
+    assert found(
+        loops=(LoopState(name="train", steps=10_000, seconds=histogram(10_000, 900.0)),),
+        watched=(WatchedState(name="loss", calls=10_000, checked=10_000, nonfinite=0, finite=True),),
+        routes=(RouteState(route="/predict", requests={"false": {"ok": 500}}, seconds={"false": histogram(500, 5.0)}),),
+        functions=(FunctionState(name="train.step", phase_seconds={"compile": 12.0}),),
+    ) == []  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------- numbers
+
+NAN = NonFinite(
+    time=NOW - 60, name="loss", what="nan", step=151, program_step=152, last_finite_step=150, nans=1, dtype="float32",
+    call_site="train.py:41",
+)  # fmt: skip
+
+
+def test_a_loss_that_is_nan() -> None:
+    """How many, since which call, where, and what to do."""
+    state = WatchedState(name="loss", calls=238, checked=238, nonfinite=137, finite=False, step=151)
+    (finding,) = found({"nonfinite": (NAN,)}, watched=(state,))
+    assert finding.finding == "nonfinite_values" and finding.severity == "critical"
+    assert finding.summary == (
+        "`loss` was NaN in 137 of 238 checked values, and still is; first at call 151."
+    )  # fmt: skip
+    assert finding.where == "train.py:41" and finding.count == 137
+    assert finding.advice.startswith("Return to a checkpoint from before it.")
+
+
+def test_a_scaled_loss_that_overflowed_once_is_a_warning() -> None:
+    """A loss scale makes the gradients infinite now and then, which is how it finds its value."""
+    state = WatchedState(name="grads", calls=5000, checked=5000, nonfinite=2, finite=True)
+    event = dataclasses.replace(NAN, name="grads", what="inf")
+    (finding,) = found({"nonfinite": (event,)}, watched=(state,))
+    assert finding.severity == "warning"
+    assert "infinite in 2 of 5,000" in finding.summary and "finite again" in finding.summary
+    assert "checkpoint" not in finding.advice
+
+
+def test_one_that_was_reported_before_the_process_was_killed() -> None:
+    """The log has the event, and no state after it."""
+    (finding,) = found({"nonfinite": (NAN,)})
+    assert finding.summary == "`loss` became NaN; first at call 151."
+    raised = dataclasses.replace(NAN, name="div", source="debug_nans", step=None)
+    (finding,) = found({"nonfinite": (raised,)})
+    assert finding.summary == "`jax_debug_nans` stopped the program at `div`: its result is NaN."
+
+
+def test_what_a_loop_returns_is_nan() -> None:
+    """The function, and which part of its result where there are several scalars."""
+    for path, says in (("", "The result of `m.step`"), ("['loss']", "`['loss']` in the result of `m.step`")):
+        event = dataclasses.replace(NAN, name=f"m.step(){path}", source="loop", step=None, exact=False)
+        state = WatchedState(name=event.name, calls=310, checked=10, nonfinite=7, finite=False)
+        (finding,) = found({"nonfinite": (event,)}, watched=(state,))
+        assert finding.summary == f"{says} was NaN in 7 of 10 checked values, and still is."
+        assert finding.severity == "critical" and finding.where == "train.py:41"
+        (finding,) = found({"nonfinite": (event,)})
+        assert finding.summary == f"{says} became NaN."
+
+
+# ---------------------------------------------------------------------------------------------------- steps
+
+
+def waiting(**more: Any) -> tuple[LoopState, ...]:
+    """A loop whose host reads a value in each step: 2,000 steps of 10 ms."""
+    wait = HostWait(**({"share": 0.6, "idle_share": 0.4, "looks": 50, "where": "train.py:41"} | more))
+    return (LoopState(name="train", steps=2000, mean_seconds=0.01, host_wait=wait),)
+
+
+def test_a_host_that_waits_in_each_step() -> None:
+    """How much of the time, where, and what it costs at most."""
+    (finding,) = found(loops=waiting())
+    assert (finding.finding, finding.severity, finding.where) == ("host_sync", "info", "train.py:41")
+    assert "60% of the steps' time" in finding.summary and "idle up to 40% of the time" in finding.summary
+    assert finding.seconds == pytest.approx(8.0)
+    assert finding.evidence[0].startswith("In 30 of 50 looks ")
+
+
+def test_a_host_that_waits_and_costs_little_is_none() -> None:
+    """Where the devices are busy anyway, or the loop is short."""
+    assert not found(loops=waiting(share=0.95, idle_share=0.05))
+    assert not found(loops=tuple(dataclasses.replace(each, steps=200) for each in waiting()))
+    assert not found(loops=tuple(dataclasses.replace(each, host_wait=None) for each in waiting()))
+
+
+def slow(number: int, seconds: float = 0.5, **more: Any) -> Step:
+    """One slow step of a loop whose steps take 10 ms."""
+    return Step(
+        time=NOW, loop="train", count=1, last=number, seconds=seconds, least_seconds=seconds, most_seconds=seconds,
+        median_seconds=seconds, slow=True, typical_seconds=0.01, **more,
+    )  # fmt: skip
+
+
+def loop(steps: int, seconds: float, slow_steps: int) -> tuple[LoopState, ...]:
+    return (LoopState(name="train", steps=steps, slow=slow_steps, seconds=histogram(steps, seconds)),)
+
+
+@pytest.mark.parametrize(
+    ("more", "says", "do"),
+    [
+        ([{}] * 10, "every 50 steps", "Check what the program does every 50 steps"),
+        ([{"outside_seconds": 0.45}] * 10, "passed before the step began", "`jaxobs.data(loader)`"),
+        ([{"compilations": 1, "functions": ("f",)}] * 10, "10 of 10 compiled something", "Stop the recompilations"),
+    ],
+)
+def test_slow_steps_and_what_they_have_in_common(more: list[dict[str, Any]], says: str, do: str) -> None:
+    """The cure depends on it."""
+    steps = [slow(50 * (number + 1), **each) for number, each in enumerate(more)]
+    (finding,) = found({"steps": steps}, loops=loop(500, 10.0, 10))
+    assert finding.finding == "slow_steps" and finding.function == "train"
+    assert finding.seconds == pytest.approx(4.9)
+    assert finding.summary.startswith("10 of 500 steps of `train` took more than 3 times the typical 10 ms, 4.9 s more")
+    assert says in finding.summary and do in finding.advice
+    assert finding.data["functions"] == (["f"] if "compilations" in more[0] else [])
+
+
+def test_slow_steps_at_no_regular_distance() -> None:
+    """Nothing is claimed of them."""
+    steps = [slow(number) for number in (3, 47, 180, 181, 377)]
+    (finding,) = found({"steps": steps}, loops=loop(500, 10.0, 5))
+    assert "every" not in finding.summary and "profile" in finding.advice
+
+
+def test_few_or_short_slow_steps_are_none() -> None:
+    """Chance, or not worth a word."""
+    assert found({"steps": [slow(1), slow(2)]}, loops=loop(500, 10.0, 2)) == []
+    assert found({"steps": [slow(n, 0.12) for n in range(5)]}, loops=loop(500, 10.0, 5)) == []
+    assert found({"steps": [slow(n) for n in range(5)]}, loops=loop(90_000, 900.0, 5)) == []
+
+
+# ------------------------------------------------------------------------------------------------- requests
+
+
+def route(cold: int, seconds: float, cause: str = "shape", **more: Any) -> RouteState:
+    compiled = RequestCompilation(function="serve.predict", cause=cause, reason="`x` grew.", cache="miss", seconds=3.0)
+    record = RequestRecord(
+        time=NOW, seconds=4.0, outcome="ok", cold="true", compilations=1, compiled=(compiled,)
+    )  # fmt: skip
+    known: dict[str, Any] = {
+        "requests": {"true": {"ok": cold}, "false": {"ok": 998}},
+        "seconds": {"true": histogram(cold, seconds), "false": histogram(998, 12.0)},
+        "warm": Latency(count=500, p50=0.012, p90=0.02, p99=0.03, longest=0.04),
+        "latest_cold": (record,),
+    }
+    return RouteState(route="/predict", **(known | more))
+
+
+def test_cold_requests() -> None:
+    """One finding for a route, with what compiled in them."""
+    (finding,) = found(routes=(route(2, 8.0),))
+    assert finding.summary == (
+        "2 of 1,000 requests to `/predict` compiled before they were answered: 4 s on average, compared "
+        "with 12 ms for a typical warm one."
+    )
+    assert finding.function == "serve.predict" and finding.seconds == pytest.approx(7.976)
+    assert "jaxobs.warmup(predict, ...)" in finding.advice and "Pad requests" in finding.advice
+    (first,) = found(routes=(route(1, 4.0, "first_call"),))
+    assert "Pad requests" not in first.advice, "nothing varied"
+    assert found(routes=(route(2, 0.1),)) == [], "nobody noticed"
+
+
+def test_failed_requests() -> None:
+    """Many of them; a few of very many are the service's own."""
+    (finding,) = found(routes=(RouteState(route="/p", requests={"false": {"ok": 100, "error": 60}}),))
+    assert (finding.finding, finding.severity) == ("failed_requests", "warning")
+    assert finding.summary == "60 of 160 requests to `/p` failed (38%)."
+    (dead,) = found(routes=(RouteState(route="/p", requests={"false": {"error": 60}}),))
+    assert dead.severity == "critical"
+    assert found(routes=(RouteState(route="/p", requests={"false": {"ok": 12_000, "error": 7}}),)) == []
+    assert found(routes=(RouteState(route="/p", requests={"false": {"ok": 10, "client_error": 90}}),)) == []
+
+
+# --------------------------------------------------------------------------------------------- memory, errors
+
+
+def test_memory_that_ran_out() -> None:
+    """With the first cause of its report."""
+    cause = OomCause(cause="leaked_arrays", summary="412 arrays hold 26 GiB.", advice="Keep `float(x)`.")
+    died = OutOfMemory(
+        time=NOW, function="train.step", stage="run", error="E", message="m", device="gpu:0", wanted_bytes=2**31,
+        causes=(cause,), call_site="train.py:9",
+    )  # fmt: skip
+    (finding,) = found({"out_of_memory": (died, dataclasses.replace(died, causes=()))})
+    assert finding.summary == (
+        "`train.step` ran out of memory on gpu:0 2 times when it needed 2.00 GiB. 412 arrays hold 26 GiB."
+    )
+    assert (finding.severity, finding.advice, finding.where) == ("critical", "Keep `float(x)`.", "train.py:9")
+
+
+def test_an_error_that_ended_the_program() -> None:
+    """One at a prompt, which goes on, is no finding."""
+    error = Error(time=NOW, error="ValueError", message="bad\nshape", call_site="train.py:9")
+    assert found({"errors": (error,)}) == []
+    (finding,) = found({"errors": (error,), "ended": True})
+    assert finding.summary == "ValueError ended the program: bad shape"
+    assert finding.where == "train.py:9"
+    caught = dataclasses.replace(error, uncaught=False)
+    assert found({"errors": (caught,), "ended": True}) == []
+
+
+# ---------------------------------------------------------------------------------------------------- caches
+
+
+def test_a_cache_that_misses_what_was_compiled_before() -> None:
+    """Only what an earlier process is known to have compiled; a first run misses everything."""
+    functions = (FunctionState(name="train.step", phase_seconds={"compile": 41.0}),)
+    cache = CacheState(enabled=True, directory="/c")
+    new = CacheLookup(time=NOW, function="train.step", result="miss")
+    assert found({"lookups": (new,)}, functions=functions, cache=cache) == []
+    again = dataclasses.replace(new, reason="The flags differ.", differs=("flags",))
+    (finding,) = found({"lookups": (again,)}, functions=functions, cache=cache)
+    assert finding.finding == "cache_missed_again" and finding.seconds == 41.0
+    assert "parts of the key that differ: flags (1)" in finding.summary
+
+
+def test_a_cache_that_is_off() -> None:
+    """Where the compiler takes long; not where a cache is on, nor where little was compiled."""
+    functions = (FunctionState(name="train.step", phase_seconds={"compile": 300.0}),)
+    (finding,) = found(functions=functions)
+    assert (finding.finding, finding.severity) == ("no_persistent_cache", "info")
+    assert found(functions=functions, cache=CacheState(enabled=True, directory="/c")) == []
+    assert found(functions=(FunctionState(name="f", phase_seconds={"compile": 9.0}),)) == []
+
+
+# ------------------------------------------------------------------------------------------------------ news
+
+
+def test_what_is_news() -> None:
+    """New, or twice as large; else it is brought up to date in silence."""
+    watching = conditions.Conditions()
+
+    def see(bad: int) -> list[bool]:
+        state = WatchedState(name="loss", calls=bad, checked=bad, nonfinite=bad, finite=False)
+        return [news for _, news in watching.see(scene(watched=(state,)))]
+
+    assert [see(10), see(15), see(20), see(21)] == [[True], [False], [True], [False]]

@@ -1,0 +1,441 @@
+"""Leaks: a leaking program is told with what, where and how fast; healthy ones are not blamed."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.made_by_hand import compilation
+from helpers.run_programs import environment, events, run
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import jaxobs
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.memory import ArrayGroup
+from jaxobs.findings import leaks
+from jaxobs.findings.leaks import Leaks, Sample
+from jaxobs.findings.leaks import arrays as array_leaks
+from jaxobs.findings.leaks import host as host_leaks
+from jaxobs.session import lifecycle
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+PER_SAMPLE = 5
+
+
+def train_step(params: Any, batch: Any) -> tuple[Any, Any]:
+    """What is trained."""
+    return params - 0.001 * batch.mean(), jnp.tanh(params @ batch)
+
+
+def eval_step(params: Any, batch: Any) -> Any:
+    """What is evaluated."""
+    return params @ batch
+
+
+@pytest.fixture
+def sample() -> Iterator[Callable[[], None]]:
+    """Takes a sample each time: the thread takes none."""
+    jaxobs.install(sample_interval=3600)
+    current = lifecycle._session
+    assert current is not None
+    yield current.sample
+
+
+def standing() -> list[Finding]:
+    """The leaks in the snapshot."""
+    kinds = {each.NAME for each in leaks.known()}
+    return [each for each in jaxobs.snapshot().findings if each.finding in kinds]
+
+
+def told() -> list[Finding]:
+    """The leaks as events."""
+    kinds = {each.NAME for each in leaks.known()}
+    recorded = lifecycle._session.store.events(kind="finding")[0] if lifecycle._session else []
+    return [each for each in recorded if isinstance(each, Finding) and each.finding in kinds]
+
+
+def train(sample: Callable[[], None], steps: int, each: Callable[[int, Any], None]) -> None:
+    """A training loop; `each` gets the number of the step and its output."""
+    step = jaxobs.jit(train_step)
+    params = batch = jnp.ones((64, 64))
+    for number in range(steps):
+        params, output = step(params, batch)
+        each(number, output)
+        del output
+        if number % PER_SAMPLE == 0:
+            sample()
+
+
+# ------------------------------------------------------------------------------------------- a leaking program
+
+
+def test_a_list_that_keeps_every_output(sample: Callable[[], None]) -> None:
+    """What, how many a call, since when, from which line; and over when the list is cleared."""
+    history: list[Any] = []
+    train(sample, 300, lambda number, output: history.append(output))
+    (leak,) = standing()
+    assert (leak.finding, leak.ended) == ("array_leak", None)
+    assert leak.function.endswith("train_step")
+    assert leak.subject == "float32[64,64] on cpu:0"
+    data = leak.data
+    assert (data["shape"], data["dtype"]) == ([64, 64], "float32")
+    assert data["arrays_per_call"] == pytest.approx(1.0, rel=0.02)
+    assert data["bytes_per_call"] == pytest.approx(64 * 64 * 4, rel=0.02)
+    assert data["bytes"] == data["arrays"] * 64 * 64 * 4
+    (site,) = data["call_sites"]
+    assert site.startswith(f"{__file__}:")
+    assert site in leak.summary
+    assert "1 per call of" in leak.summary
+    (group,) = [each for each in jaxobs.snapshot().array_groups if each.shape == (64, 64)]
+    assert set(group.call_sites) == {site}
+    history.clear()
+    sample()
+    assert standing()[0].ended is None, "the program may have ended"
+    train(sample, 2 * PER_SAMPLE, lambda number, output: None)
+    (over,) = standing()
+    assert over.id == leak.id
+    assert over.ended is not None
+    assert "freed" in over.summary
+    assert [each.ended is None for each in told()][-1] is False
+
+
+def test_a_state_that_is_kept_is_one_leak(sample: Callable[[], None]) -> None:
+    """Arrays of many shapes, made by one call at one line."""
+    update = jaxobs.jit(lambda state: jax.tree.map(lambda x: x * 1.01, state), name="update")
+    state = {f"layer {number}": jnp.ones((number + 3, 256)) for number in range(12)}
+    history = []
+    for number in range(260):
+        state = update(state)
+        history.append(state)
+        if number % PER_SAMPLE == 0:
+            sample()
+    (leak,) = standing()
+    assert leak.function == "update"
+    assert leak.data["arrays_per_call"] == pytest.approx(12, rel=0.05)
+    assert leak.data["bytes_per_call"] == pytest.approx(sum(range(3, 15)) * 256 * 4, rel=0.05)
+
+
+def test_arrays_of_ever_new_shapes_are_one_leak(sample: Callable[[], None]) -> None:
+    """No single shape grows; all together do."""
+    history: list[Any] = []
+
+    def keep(number: int, output: Any) -> None:
+        history.append(jax.device_put(np.zeros((number + 1, 256), np.float32)))
+
+    train(sample, 300, keep)
+    (leak,) = standing()
+    assert leak.subject == array_leaks.MANY
+    assert leak.data["bytes"] > 2**20
+    assert leak.data["arrays_per_call"] is None
+
+
+def test_sharded_arrays_pile_up_on_each_device(sample: Callable[[], None]) -> None:
+    """The sharding is part of what is told."""
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(4), ("data",))
+    batch = jax.device_put(np.ones((64, 1024), np.float32), NamedSharding(mesh, PartitionSpec("data")))
+    step = jaxobs.jit(lambda x: x * 2, name="step")
+    history = []
+    for number in range(300):
+        history.append(step(batch))
+        if number % PER_SAMPLE == 0:
+            sample()
+    (leak,) = standing()
+    assert leak.data["sharding"].startswith("P('data'")
+    assert leak.data["bytes_per_call"] == 64 * 1024 * 4
+
+
+HOST = """
+import json, sys
+import jax.numpy as jnp
+import numpy as np
+import jaxobs
+from jaxobs.session import lifecycle
+
+jaxobs.install(sample_interval=3600)
+
+
+@jaxobs.jit
+def wide(x):
+    return x + 1
+
+
+batch, history = jnp.ones((512, 1024)), []
+for _ in range(130):
+    history.append(np.array(wide(batch)))
+    lifecycle._session.sample()
+print(json.dumps([[each.finding, each.summary, dict(each.data)] for each in jaxobs.snapshot().findings]))
+"""
+
+
+def test_results_kept_on_the_host() -> None:
+    """The process grows by what the step returns. In one of its own: here what others freed would be used again."""
+    done = run(HOST)
+    ((finding, summary, data),) = json.loads(done.stdout)
+    assert finding == "host_memory_leak"
+    assert data["bytes_per_call"] == pytest.approx(2**21, rel=0.25)
+    assert data["returned_bytes"] == 2**21
+    assert "fetched and kept" in summary
+
+
+def test_programs_pile_up(sample: Callable[[], None]) -> None:
+    """A static argument that is another one each time."""
+    step = jaxobs.jit(lambda x, n: x * n, static_argnums=1, name="step")
+    batch = jnp.ones(8)
+    for number in range(160):
+        step(batch, number)
+        if number % PER_SAMPLE == 0:
+            sample()
+    (leak,) = [each for each in standing() if each.finding == "executable_leak"]
+    assert leak.data["causes"]["static_argument"] > 100
+    assert leak.data["more"] >= 48
+    step.clear_cache()
+
+
+def test_without_counted_functions_it_is_told_by_the_minute(sample: Callable[[], None]) -> None:
+    """`install()` alone knows no steps."""
+    step = jax.jit(lambda x: x + 1)
+    batch, history = jnp.ones((128, 128)), []
+    for _ in range(60):
+        history.append(step(batch))
+        history.append(step(batch))
+        sample()
+    (leak,) = standing()
+    assert leak.function == leaks.UNKNOWN
+    assert "per minute" in leak.summary
+
+
+# ----------------------------------------------------------------------------------------------- healthy ones
+
+
+def _warm_up(kept: list[Any]) -> Callable[[int, Any], None]:
+    return lambda number, output: kept.append(output) if number < 60 else None
+
+
+def _cache(kept: dict[int, Any]) -> Callable[[int, Any], None]:
+    return lambda number, output: kept.update({number % 90: output})
+
+
+def _ring(kept: collections.deque[Any]) -> Callable[[int, Any], None]:
+    return lambda number, output: kept.append(output)
+
+
+def _epochs(kept: list[Any]) -> Callable[[int, Any], None]:
+    def each(number: int, output: Any) -> None:
+        kept.append(output)
+        if number % 80 == 79:
+            kept.clear()
+
+    return each
+
+
+def _cycles(kept: list[Any]) -> Callable[[int, Any], None]:
+    """Garbage that only the collector frees, now and then."""
+
+    def each(number: int, output: Any) -> None:
+        kept.append(output)
+        if number % 33 == 32:
+            del kept[:-2]
+
+    return each
+
+
+HEALTHY: dict[str, Callable[[], Callable[[int, Any], None]]] = {
+    "warm-up": lambda: _warm_up([]),
+    "a cache that fills up": lambda: _cache({}),
+    "the latest outputs": lambda: _ring(collections.deque(maxlen=100)),
+    "a history cleared each epoch": lambda: _epochs([]),
+    "garbage collected in cycles": lambda: _cycles([]),
+}
+
+
+@pytest.mark.parametrize("program", HEALTHY)
+def test_healthy_programs_are_not_blamed(program: str, sample: Callable[[], None]) -> None:
+    """At no time, and not when they end."""
+    train(sample, 500, HEALTHY[program]())
+    assert told() == []
+    _end()
+    assert told() == []
+
+
+def test_an_evaluation_is_not_blamed(sample: Callable[[], None]) -> None:
+    """It keeps its outputs until it is over."""
+    step = jaxobs.jit(eval_step)
+    params = batch = jnp.ones((64, 64))
+
+    def evaluate(number: int, output: Any) -> None:
+        if number % 150 == 149:
+            predictions = []
+            for each in range(130):
+                predictions.append(step(params, batch))
+                if each % PER_SAMPLE == 0:
+                    sample()
+
+    train(sample, 600, evaluate)
+    assert told() == []
+
+
+def _end() -> None:
+    assert lifecycle._session is not None
+    for each in lifecycle._session.sources:
+        if hasattr(each, "ending"):
+            each.ending()
+
+
+def test_a_short_program_is_told_when_it_ends(sample: Callable[[], None]) -> None:
+    """Before its last sample, when the list is gone."""
+    history: list[Any] = []
+    train(sample, 120, lambda number, output: history.append(output))
+    assert told() == []
+    _end()
+    (leak,) = told()
+    assert leak.data["arrays_per_call"] == 1.0
+    history.clear()
+    sample()
+    assert len(told()) == 1
+
+
+PROGRAM = """
+import sys, time
+import jax.numpy as jnp
+
+import jaxobs
+
+
+@jaxobs.jit
+def train_step(params, batch):
+    return params, jnp.tanh(params @ batch)
+
+
+def main(keep):
+    params = batch = jnp.ones((64, 128, 128)).mean(0)
+    history = []
+    for number in range(500):
+        params, output = train_step(params, batch)
+        if keep == "all" or number < 20:
+            history.append(output)
+        time.sleep(0.02)
+
+
+main(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_a_real_run(tmp_path: pathlib.Path) -> None:
+    """With nothing but the command line: the leak stands in the event log, and the healthy program's has none."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+    runs = {}
+    for keep in ("all", "some"):
+        options = ["--port", "0", "--event-log", f"{keep}.jsonl"]
+        command = [sys.executable, "-m", "jaxobs", "run", *options, "train.py", keep]
+        runs[keep] = subprocess.Popen(command, cwd=tmp_path, env=environment(JAXOBS_SAMPLE_INTERVAL="0.05"))
+    assert [each.wait(120) for each in runs.values()] == [0, 0]
+    found = {keep: events(tmp_path / f"{keep}.jsonl", "finding") for keep in runs}
+    assert found["some"] == []
+    leak = [each for each in found["all"] if each["finding"] == "array_leak"][-1]
+    assert leak["function"] == "__main__.train_step"
+    assert leak["ended"] is None
+    assert leak["data"]["arrays_per_call"] == pytest.approx(1.0, rel=0.1)
+    assert list(leak["data"]["call_sites"]) == [str(tmp_path / "train.py") + ":17"]
+
+
+# --------------------------------------------------------------------------------------------- facts by hand
+
+
+def _group(count: int, size: int = 2**20, device: str = "gpu:0", **more: Any) -> ArrayGroup:
+    known: dict[str, Any] = {"shape": (512, 512), "dtype": "float32", "sharding": "gpu:0", "memory_kind": "device"}
+    return ArrayGroup(count=count, bytes_per_device={device: count * size}, **(known | more))
+
+
+def _findings(samples: list[Sample]) -> list[Finding]:
+    watching = Leaks()
+    return [finding for each in samples for finding, news in watching.see(each) if news]
+
+
+def _growing(number: int, **more: Any) -> Sample:
+    known: dict[str, Any] = {"calls": {"train": 10 * number}, "groups": [_group(10 * number)]}
+    return Sample(time=5.0 * number, **(known | more))
+
+
+def test_one_group_is_reported_where_all_arrays_together_began_to_grow_before_it() -> None:
+    """Other arrays grew a little while the program began: the leak has a shape all the same, and is one."""
+
+    def before(number: int) -> Sample:
+        return Sample(time=5.0 * number, calls={"train": 10 * number}, groups=[_group(number, 2**10, dtype="int32")])
+
+    def later(number: int) -> Sample:
+        return _growing(number, groups=[_group(8, 2**10, dtype="int32"), _group(10 * (number - 8))])
+
+    found = _findings([before(number) for number in range(8)] + [later(number) for number in range(9, 80)])
+    assert {each.subject for each in found} == {"float32[512,512] on gpu:0"}
+
+
+def test_when_the_device_will_be_full() -> None:
+    """What is left, by the pace: 2 MiB a second."""
+    (leak,) = _findings([_growing(number, left={"gpu:0": 2**30}) for number in range(30)])
+    assert leak.data["bytes_per_second"] == 2 * 2**20
+    assert leak.data["full_in_seconds"] == 512
+    assert "gpu:0 will be full in 9 min" in leak.summary
+
+
+def test_it_is_told_again_when_it_has_doubled() -> None:
+    """Not at each sample."""
+    found = _findings([_growing(number) for number in range(200)])
+    grown = [each.data["arrays"] for each in found]
+    assert len({each.id for each in found}) == 1
+    assert len(found) == 4
+    assert all(after >= 2 * before for before, after in itertools.pairwise(grown))
+
+
+def test_small_arrays_are_told_later() -> None:
+    """Losses that are kept for an epoch are no harm."""
+    samples = [Sample(time=5.0 * n, calls={"train": 10 * n}, groups=[_group(10 * n, 4, shape=())]) for n in range(80)]
+    assert _findings(samples[:40]) == []
+    (leak, *_) = _findings(samples)
+    assert leak.subject == "float32[] on gpu:0"
+
+
+def _resident(number: int, **more: Any) -> Sample:
+    return Sample(time=5.0 * number, calls={"train": 10 * number}, resident=2**30 + number * 2**23, **more)
+
+
+def test_host_memory_that_programs_take() -> None:
+    """A few programs that were compiled meanwhile are shown beside it; where there are many, they are what grows."""
+    few = [compilation(time=50.0 * number) for number in range(4)]
+    (leak,) = _findings([_resident(number, compilations=lambda: few) for number in range(40)])
+    assert leak.finding == host_leaks.NAME
+    assert any("programs were compiled, which also" in each for each in leak.evidence)
+    many = [compilation(time=5.0 * number) for number in range(40)]
+    assert _findings([_resident(number, compilations=lambda: many) for number in range(40)]) == []
+
+
+def test_one_leak_is_not_told_twice() -> None:
+    """Arrays of the CPU backend lie in host memory, and so do programs; those of a GPU do not."""
+    grown = [_group(10 * n, sharding="cpu:0", device="cpu:0") for n in range(60)]
+    assert {each.finding for each in _findings([_resident(n, groups=[grown[n]]) for n in range(60)])} == {"array_leak"}
+    found = _findings([_resident(n, executables=10 * n) for n in range(60)])
+    assert {each.finding for each in found} == {"executable_leak"}
+    found = _findings([_resident(n, groups=[_group(10 * n)]) for n in range(60)])
+    assert {each.finding for each in found} == {"array_leak", "host_memory_leak"}
+
+
+def test_very_many_groups_stay_cheap_and_bounded() -> None:
+    """A sample of 2,000 kinds of arrays, all growing."""
+    watching = Leaks()
+    for number in range(30):
+        groups = [_group(number + 1, shape=(each,)) for each in range(2000)]
+        for finding, _ in watching.see(Sample(time=5.0 * number, calls={"train": 10 * number}, groups=groups)):
+            json.dumps(dict(finding.data))
+    assert sum(len(each._floors) for each in watching._kinds) <= leaks.MOST_FLOORS
+    assert sum(len(each._cases) for each in watching._kinds) <= leaks.MOST_CASES

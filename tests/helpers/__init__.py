@@ -1,0 +1,1 @@
+"""What tests share: facts, processes, checks and pages, made in one place."""

@@ -1,0 +1,21 @@
+"""Around the examples of docs/captures.md."""
+
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxobs
+
+jaxobs.install(capture_directory="captures")
+params, batches = jnp.ones(8), [jnp.ones(8)] * 8
+
+
+@jaxobs.jit
+def train_step(params, batch):
+    return params + batch
+
+
+example(1)
+assert os.path.exists(trace.path), trace

@@ -1,0 +1,16 @@
+"""Around the examples of docs/leaks.md."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxobs
+
+example(1)
+
+
+def range(number):  # not 1,500 arrays of 1 MiB
+    return [1, 2, 3]
+
+
+main()

@@ -1,0 +1,26 @@
+"""Around the examples of docs/numbers.md."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxobs
+
+w = jnp.ones(4)
+
+
+@jax.jit
+def train_step(w):
+    return w, w.sum()
+
+
+example(1)
+assert [each.name for each in jaxobs.snapshot().watched] == ["loss"]
+
+
+def train(key, steps):
+    return jax.random.normal(key, (steps,))
+
+
+example(2)
+test_training_is_repeatable()

@@ -1,0 +1,216 @@
+"""A server of the live page on facts made by hand, and the browser that looks at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from jaxobs.exporters.page import CONTENT_SECURITY_POLICY, render
+from jaxobs.facts.events import Event, as_event, plain
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.findings.verdict import judged
+
+CHROMIUM = "/usr/bin/chromium"
+Opener = Callable[..., Page]
+
+expect.set_options(timeout=20_000)
+"""On a machine that does much else at once; what is there is seen at once."""
+
+
+class PageServer:
+    """Serves the page with the snapshot and the events of the moment; can stop and come back on its port."""
+
+    def __init__(self, snapshot: Snapshot, events: Sequence[Event]) -> None:
+        self.snapshot, self.events, self.dropped, self.port = snapshot, list(events), 0, 0
+        self.broken, self.delay, self.over = False, 0.0, False
+        self.asked = self.busy = self.busiest = 0
+        self._server: ThreadingHTTPServer | None = None
+        self._thread: threading.Thread | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """Address of the page."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    def start(self) -> None:
+        """Listens, on the port of last time if there was one."""
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer._answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Closes the port, as a process that ends does."""
+        if self._server and self._thread:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+        self._server = self._thread = None
+
+    def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        parts = urlsplit(request.path)
+        if parts.path == "/":
+            _send(request, render(), "text/html; charset=utf-8")
+        elif self.broken:
+            request.send_error(500)
+        else:
+            self._answer_data(request, parts)
+
+    def _answer_data(self, request: BaseHTTPRequestHandler, parts: SplitResult) -> None:
+        self.asked += 1
+        self.busy += 1
+        self.busiest = max(self.busiest, self.busy)
+        time.sleep(self.delay)
+        self.busy -= 1
+        if parts.path == "/api/v1/snapshot":
+            body: object = plain(judged(self.snapshot))
+        elif parts.path == "/api/v1/events":
+            query = parse_qs(parts.query)
+            since, kind = int(query["since"][0]), query["kind"][0]
+            fresh = [as_event(each) for each in self.events if each.sequence > since and each.kind == kind]
+            newest = max((each.sequence for each in self.events), default=0)
+            body = {"events": fresh, "next": newest, "dropped": self.dropped}
+        else:
+            request.send_error(404)
+            return
+        _send(request, json.dumps(body).encode(), "application/json")
+
+
+def _send(request: BaseHTTPRequestHandler, body: bytes, kind: str) -> None:
+    try:
+        request.send_response(200)
+        request.send_header("Content-Type", kind)
+        request.send_header("Content-Length", str(len(body)))
+        request.send_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        request.send_header("Cache-Control", "no-store")
+        request.end_headers()
+        request.wfile.write(body)
+    except ConnectionError:
+        pass  # the browser left in the middle of an answer
+
+
+@contextmanager
+def serving(snapshot: Snapshot, events: Sequence[Event] = ()) -> Iterator[PageServer]:
+    """A `PageServer` that is closed afterwards."""
+    server = PageServer(snapshot, events)
+    try:
+        yield server
+    finally:
+        server.over = True
+        server.stop()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, headless. Without it the test is skipped, but fails where `CI` is set."""
+    if not pathlib.Path(CHROMIUM).exists():
+        missing = f"{CHROMIUM} is missing. Install Debian's package: apt-get install chromium"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    flags = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+        "--disable-default-apps",
+    ]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Browser]:
+    """One browser for the module."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(chrome: Browser) -> Iterator[Opener]:
+    """Opens a server's page; afterwards nothing may have gone wrong in it, or left for another host."""
+    contexts, complaints, allowed = [], [], []
+    asked, ours = set(), set()
+
+    def complained(server: PageServer, said: ConsoleMessage) -> None:
+        # What the page asks while or after the test closes its server fails in several ways: no fault of the page.
+        over = server.over and "net::ERR_" in said.text
+        if said.type in ("error", "warning") and not over:
+            complaints.append(said.text)
+
+    def open_page(
+        server: PageServer, *, script: str = "", may_fail: str = "", ready: bool = True, **options: Any
+    ) -> Page:
+        options.setdefault("viewport", {"width": 1440, "height": 1000})
+        context = chrome.new_context(**options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complained(server, said))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.add(urlsplit(request.url)[:2]))
+        ours.add(("http", f"127.0.0.1:{server.port}"))
+        if may_fail:
+            allowed.append(may_fail)
+        if script:
+            page.add_init_script(script)
+        page.goto(server.url)
+        if ready:
+            expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    left = [said for said in complaints if not any(each in said for each in allowed)]
+    assert left == [], left
+    assert {each for each in asked if each[0] != "data"} == ours
+
+
+def text(page: Page, selector: str) -> str:
+    """What a reader sees, with runs of white space as one space."""
+    return re.sub(r"\s+", " ", page.locator(selector).first.inner_text()).strip()
+
+
+def in_seconds(shown: str) -> float:
+    """The seconds that a text such as `1 min 05 s` or `340 ms` stands for."""
+    units = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+    return sum(float(number) * units[unit] for number, unit in re.findall(r"([\d.]+) (µs|ms|s|min|h|d)\b", shown))
+
+
+def row(page: Page, name: str) -> Any:
+    """The row of the function with this name."""
+    return page.locator("#table tbody").filter(has=page.locator(f'.fn[title="{name}"]'))
+
+
+def order(page: Page) -> list[str]:
+    """The names of the functions, from the top."""
+    names: list[str] = page.locator("#table .fn").evaluate_all("nodes => nodes.map(node => node.title)")
+    return names

@@ -1,0 +1,55 @@
+"""Facts made by hand of a process that trains: steps, inputs of each kind, watched values, where its time went."""
+
+from __future__ import annotations
+
+from helpers.page_facts import NOW
+from jaxobs.facts.inputs import DataLeaf, DataReceipt, InputState
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.numbers import WatchedState
+from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
+
+HOSTILE = "<img src=x onerror=document.title='pwned'>"
+
+TRAIN = LoopState(
+    name="train", steps=41_233, items=2_638_912, slow=3, ended=NOW, recent=(0.31, 0.3, 0.32, 0.95, 0.31),
+    mean_seconds=0.312, least_seconds=0.3, p50_seconds=0.31, p90_seconds=0.32, p99_seconds=0.95,
+    steps_per_second=3.21, items_per_second=205.1, flops=1.5e14, peak_flops=9.895e14, mfu=0.486,
+)  # fmt: skip
+
+SLOW = InputState(
+    name="train", batches=300, wait_seconds=1.92, intervals=128, mean_wait_seconds=0.0064, mean_interval_seconds=0.008,
+    share=0.8, looks=20, hidden=0.1, verdict="input", summary="Of 8 ms the program waits 6.4 ms.",
+    receipt=DataReceipt(
+        name="train", batches=8, fingerprint="513c9f4d28c86b49", looks="random",
+        reason="The values of its largest array `['image']` look like normal random numbers.",
+        leaves=(
+            DataLeaf(path="['image']", shape=(32, 64), dtype="float32", looks="random", detail="like normal random"),
+            *(DataLeaf(path=f"['label{n}']", shape=(32,), dtype="int64") for n in range(7)),
+        ),
+    ),
+)  # fmt: skip
+FAST = InputState(
+    name=HOSTILE, batches=1_060, wait_seconds=0.001, intervals=128, mean_wait_seconds=1e-6, mean_interval_seconds=0.004,
+    share=0.00025, looks=4, hidden=0.0, verdict="compute", summary="The input keeps up.",
+    receipt=DataReceipt(
+        name=HOSTILE, batches=8, fingerprint=None, leaves=(DataLeaf(path="", shape=(4,), dtype=HOSTILE),)
+    ),
+)  # fmt: skip
+AHEAD = InputState(
+    name="queue", batches=40, wait_seconds=0.0, elsewhere_batches=40, elsewhere_seconds=2.0,
+    summary="Its batches are taken on another thread, by a prefetcher.",
+)  # fmt: skip
+
+WATCHED = (
+    WatchedState(name="ratio", calls=300, checked=300, nonfinite=0, finite=True),
+    WatchedState(name="loss", calls=1_300, checked=1_290, nonfinite=98, finite=False, step=202,
+                 skipped={"deleted": 10}),
+    WatchedState(name="grads", calls=300, checked=0, nonfinite=0, finite=None, skipped={"too_large": 300}),
+    WatchedState(name=HOSTILE, calls=30, checked=30, nonfinite=2, finite=True),
+)  # fmt: skip
+
+SECONDS = dict.fromkeys(TIME_CATEGORIES, 0.0) | {"init": 10.0, "step": 60.0, "input_wait": 25.0, "compile": 5.0}
+WALL = TimeState(
+    seconds=SECONDS, counted=SECONDS, category="step", wall_seconds=100.0, started=0.0, steps=300, goodput=0.6,
+    lost={"input_wait": 25.0, "init": 10.0, "compile": 5.0},
+)  # fmt: skip

@@ -1,0 +1,535 @@
+"""The ASGI middleware: every HTTP request counted once and rightly, and all that passes left as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import pytest
+from helpers.requirements import package
+
+import jaxobs
+from jaxobs.base import guard
+from jaxobs.facts.requests import RouteState
+from jaxobs.instruments import route_names
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+
+
+@pytest.fixture(autouse=True)
+def seen(fresh: None) -> None:
+    """jaxobs is installed."""
+    jaxobs.install()
+
+
+class Client:
+    """A server's side of one connection, that notes what it is sent and hands on what it is told."""
+
+    def __init__(self, path: str = "/predict", **scope: Any) -> None:
+        self.scope: dict[str, Any] = {
+            "type": "http", "path": path, "method": "GET", "headers": [(b"host", b"here")], "query_string": b"",
+            **scope,
+        }  # fmt: skip
+        self.sent: list[Message] = []
+        self.coming: list[Message] = [{"type": "http.request", "body": b"x", "more_body": False}]
+        self.broken = False
+
+    async def receive(self) -> Message:
+        return self.coming.pop(0) if self.coming else {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        if self.broken:
+            raise OSError("the client has gone")
+        self.sent.append(message)
+
+    def call(self, app: Any) -> Client:
+        asyncio.run(app(self.scope, self.receive, self.send))
+        return self
+
+
+def answering(status: int = 200, *messages: Message) -> Any:
+    """An application that answers so; `messages` in the place of one body."""
+
+    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        for message in messages or ({"type": "http.response.body", "body": b"done"},):
+            await send(message)
+
+    return app
+
+
+def routes() -> dict[str, RouteState]:
+    return {each.route: each for each in jaxobs.snapshot().routes}
+
+
+def outcomes(path: str = "/predict") -> dict[str, int]:
+    return dict(routes()[path].requests["false"])
+
+
+def test_all_messages_pass_as_they_are() -> None:
+    """The application gets the server's own scope and messages, the server the application's, each the same object."""
+    seen: list[object] = []
+    answer: list[Message] = [
+        {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")], "own": object()},
+        {"type": "http.response.body", "body": b"1", "more_body": True},
+        {"type": "http.response.debug", "info": {}},
+        {"type": "http.response.body", "body": b"2"},
+    ]
+
+    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        seen.append(scope)
+        seen.append(await receive())
+        for message in answer:
+            await send(message)
+
+    client = Client()
+    request = client.coming[0]
+    before = copy.deepcopy(client.scope)
+    client.call(jaxobs.asgi(app))
+    assert seen[0] is client.scope and seen[1] is request and client.scope == before
+    assert all(sent is told for sent, told in zip(client.sent, answer, strict=True))
+    assert outcomes() == {"ok": 1} and guard.internal_errors().keys().isdisjoint({"asgi", "asgi.route"})
+
+
+def test_the_status_tells_the_outcome() -> None:
+    """Below 400 fine, below 500 the client's error, above the server's; no answer at all is an error."""
+    for status in (200, 302, 404, 422, 500, 503):
+        Client("/s").call(jaxobs.asgi(answering(status), route=lambda scope: "r"))
+
+    async def silent(scope: object, receive: object, send: object) -> None:
+        return None
+
+    Client().call(jaxobs.asgi(silent, route=lambda scope: "r"))
+    assert outcomes("r") == {"ok": 2, "client_error": 2, "error": 3}
+
+
+def test_an_exception_passes_and_is_an_error() -> None:
+    """The very exception comes out; a cancellation is told apart."""
+    error = ZeroDivisionError("user's own")
+
+    async def failing(scope: object, receive: object, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise error
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        Client().call(jaxobs.asgi(failing))
+    assert caught.value is error and error.__context__ is None
+
+    async def cancelled() -> None:
+        async def hanging(scope: object, receive: object, send: object) -> None:
+            await asyncio.sleep(3600)
+
+        client = Client()
+        task = asyncio.create_task(jaxobs.asgi(hanging)(client.scope, client.receive, client.send))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert outcomes() == {"error": 1, "cancelled": 1}
+    assert jaxobs.snapshot().requests_in_flight == 0
+
+
+def test_a_client_that_goes_before_the_end_is_no_error_of_ours() -> None:
+    """Told by a message, or by the server's send; after the end it does not matter."""
+
+    async def listening(scope: object, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    Client().call(jaxobs.asgi(listening))
+    client = Client()
+    client.broken = True
+    with pytest.raises(OSError, match="the client has gone"):
+        client.call(jaxobs.asgi(answering()))
+    assert outcomes() == {"cancelled": 2}
+
+    async def afterwards(scope: object, receive: Receive, send: Send) -> None:
+        await answering()(scope, receive, send)
+        assert (await receive())["type"] == "http.disconnect"
+
+    Client("/after").call(jaxobs.asgi(afterwards))
+    assert outcomes("/after") == {"ok": 1}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"type": "http.response.body", "more_body": True}, {"type": "http.response.body"}],
+        [{"type": "http.response.zerocopysend", "file": 0, "more_body": False}],
+        [{"type": "http.response.pathsend", "path": "/x"}],
+        [{"type": "http.response.body"}, {"type": "http.response.trailers", "headers": []}],
+    ],
+    ids=["body", "zerocopysend", "pathsend", "trailers"],
+)
+def test_a_request_lasts_until_the_last_part_is_sent(messages: list[Message]) -> None:
+    """A stream counts in full, and what the application does afterwards not at all."""
+    trailers = messages[-1]["type"] == "http.response.trailers"
+
+    async def app(scope: object, receive: object, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [], "trailers": trailers})
+        for message in messages:
+            assert jaxobs.snapshot().requests_in_flight == 1
+            await asyncio.sleep(0.02)
+            await send(message)
+        assert jaxobs.snapshot().requests_in_flight == 0
+        ended.append(time.perf_counter())
+        await asyncio.sleep(0.2)
+
+    ended: list[float] = []
+    began = time.perf_counter()
+    Client().call(jaxobs.asgi(app))
+    (slowest,) = routes()["/predict"].slowest
+    assert 0.02 * len(messages) <= slowest.seconds <= ended[0] - began and slowest.outcome == "ok"
+
+
+def test_what_is_no_http_request_passes_by() -> None:
+    """Lifespan and websockets reach the application with the server's own callables."""
+    seen: list[tuple[object, ...]] = []
+
+    async def app(*args: object) -> None:
+        seen.append(args)
+
+    async def receive() -> None: ...
+
+    async def send(message: object) -> None: ...
+
+    for kind in ("lifespan", "websocket"):
+        scope = {"type": kind}
+        asyncio.run(jaxobs.asgi(app)(scope, receive, send))
+        assert seen[-1][0] is scope and seen[-1][1:] == (receive, send)
+    assert jaxobs.snapshot().routes == ()
+
+
+def test_however_many_middlewares_count_a_request_once() -> None:
+    """The outermost counts, also where a framework copies the scope in between; another request inside is another."""
+    inner = jaxobs.asgi(answering())
+
+    async def copying(scope: Any, receive: Receive, send: Send) -> None:
+        await inner({**scope, "path": "/mounted"}, receive, send)
+
+    Client().call(jaxobs.asgi(copying))
+    assert set(routes()) == {"/predict"}
+
+    async def asking(scope: Any, receive: Receive, send: Send) -> None:
+        other = Client("/other")
+        await inner(other.scope, other.receive, other.send)
+        await answering()(scope, receive, send)
+
+    Client("/asking").call(jaxobs.asgi(asking))
+    assert routes()["/other"].total == routes()["/asking"].total == 1
+
+
+def test_attributes_are_those_of_the_application_and_a_broken_name_breaks_nothing() -> None:
+    """Wrapped, an application can still be asked; a `route` that raises gives way to the path."""
+    guard.raise_internal_errors(False)
+    app = answering()
+    app.state = "its own"
+    wrapped = jaxobs.asgi(app, route=lambda scope: scope["nothing"])
+    assert wrapped.state == "its own" and not hasattr(wrapped, "missing") and copy.copy(wrapped).state == "its own"
+    Client("/items/17").call(wrapped)
+    assert outcomes("/items/{number}") == {"ok": 1} and guard.internal_errors()["asgi.route"] == 1
+
+
+def test_paths_of_strangers_make_no_series() -> None:
+    """Numbers and ids are left out, what nobody serves is one label, and the length is bounded."""
+    for path, name in {
+        "/": "/",
+        "": "/",
+        "/v1/items/17/x": "/v1/items/{number}/x",
+        "/v1/3.5": "/v1/{number}",
+        "/runs/0b5cbc2e-9f0d-4c1b-8a53-61f3c6f6a001": "/runs/{id}",
+        "/blobs/9b74c9897bac770ffc029102a200c5de": "/blobs/{id}",
+        "/v1/chat/completions": "/v1/chat/completions",
+        "/internationalization": "/internationalization",
+    }.items():
+        assert route_names.of_asgi({}, path or "/", "", 200) == name
+    assert route_names.of_asgi({}, "/wp-login.php", "", 404) == route_names.UNMATCHED
+    Client("/" + "a" * 5000).call(jaxobs.asgi(answering()))
+    assert max(len(each) for each in routes()) <= 200
+
+
+def test_frameworks_tell_their_template() -> None:
+    """A FastAPI route, one that is mounted, Starlette's parameters alone, Litestar's template."""
+
+    class Route:
+        path_format = "/models/{name}"
+
+    tell = route_names.of_asgi
+    assert tell({"route": Route()}, "/models/bert", "", 200) == "/models/{name}"
+    assert tell({"route": Route(), "root_path": "/api"}, "/api/models/bert", "", 404) == "/api/models/{name}"
+    assert tell({"route": Route(), "root_path": "/api"}, "/models/bert", "", 200) == "/models/{name}"
+    mounted = {"route": Route(), "root_path": "/p/acme", "path_params": {"tenant": "acme", "name": "bert"}}
+    assert tell(mounted, "/p/acme/models/bert", "/p", 200) == "/{tenant}/models/{name}"
+    alone = {"path_params": {"name": "bert", "file": "a/b.txt"}}
+    assert tell(alone, "/models/bert/files/a/b.txt", "", 200) == "/models/{name}/files/{file}"
+    assert tell({"path_template": "/x/{y}"}, "/x/1", "", 200) == "/x/{y}"
+
+
+def test_fastapi_and_starlette_as_they_are() -> None:
+    """Real applications, wrapped and as a middleware: templates, mounts, 404s, errors, worker threads, streams."""
+    fastapi = package("fastapi")
+    from fastapi.responses import StreamingResponse
+
+    jax = pytest.importorskip("jax")
+    fun = jax.jit(lambda x: x + 1)
+
+    def made(wrapped: bool) -> Any:
+        """An application with the middleware around or within it."""
+        app, below = fastapi.FastAPI(), fastapi.FastAPI()
+
+        @app.get("/models/{name}")
+        def model(name: str, size: int = 3) -> float:
+            return float(fun(jax.numpy.ones(size))[0])
+
+        @app.get("/stream")
+        async def stream() -> StreamingResponse:
+            return StreamingResponse(iter([b"1", b"2"]))
+
+        @app.get("/broken")
+        def broken() -> None:
+            raise ZeroDivisionError
+
+        @below.get("/items/{item}")
+        async def items(item: int) -> int:
+            return item
+
+        app.mount("/below", below)
+        if wrapped:
+            return jaxobs.asgi(app)
+        app.add_middleware(jaxobs.asgi)
+        return app
+
+    def status(app: Any, path: str, query: bytes = b"") -> int:
+        return int(Client(path, query_string=query, http_version="1.1", root_path="").call(app).sent[0]["status"])
+
+    for wrapped in (True, False):
+        app = made(wrapped)
+        paths = ["/models/bert", "/models/gpt", "/stream", "/below/items/7", "/nowhere/at/all"]
+        assert [status(app, path) for path in paths] == [200, 200, 200, 200, 404]
+        assert status(app, "/models/bert", b"size=x") == 422
+        with pytest.raises(ZeroDivisionError):
+            Client("/broken").call(app)
+    assert {name: each.total for name, each in routes().items()} == {
+        "/models/{name}": 6, "/stream": 2, "/below/items/{item}": 2, route_names.UNMATCHED: 2, "/broken": 2
+    }  # fmt: skip
+    found = routes()["/models/{name}"]
+    assert found.requests == {"true": {"ok": 1}, "false": {"ok": 3, "client_error": 2}}, found.latest_cold
+    assert routes()["/broken"].requests == {"false": {"error": 2}}
+    assert jaxobs.snapshot().requests_in_flight == 0
+
+
+STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]
+
+
+def streaming(*parts: bytes, headers: object = None, status: int = 200, pause: float = 0.0) -> Any:
+    """An application that streams these parts, each after a pause, and closes with an empty one."""
+
+    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": headers or []})
+        for part in parts:
+            await asyncio.sleep(pause)
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return app
+
+
+def first_tokens(path: str = "/predict") -> int:
+    """Requests whose time to the first token is known."""
+    found = routes()[path].first_token_seconds
+    return 0 if found is None else sum(found.counts)
+
+
+def test_the_first_part_of_a_stream_is_its_first_token() -> None:
+    """As a stopwatch in the client has it; and with the tokens that the handler reports, the time for each of them."""
+    pause = 0.02
+    arrived: list[float] = []
+
+    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        async def passing(message: Message) -> None:
+            await send(message)
+            if message.get("body"):
+                jaxobs.request.current().tokens(output=1)
+
+        await streaming(b"a", b"b", b"c", pause=pause)(scope, receive, passing)
+
+    class Timed(Client):
+        async def send(self, message: Message) -> None:
+            await super().send(message)
+            arrived.append(time.perf_counter())
+
+    began = time.perf_counter()
+    Timed().call(jaxobs.asgi(app))
+    found = routes()["/predict"]
+    first, each = found.first_token_seconds, found.output_token_seconds
+    assert first is not None and each is not None and sum(first.counts) == sum(each.counts) == 1
+    assert pause <= first.sum and arrived[1] - arrived[0] <= first.sum  # the first message has the headers
+    assert pause <= each.sum <= (time.perf_counter() - began - first.sum) / 2
+    assert found.output_tokens == 3
+
+
+def test_what_is_no_stream_of_text_has_no_first_token() -> None:
+    """Answers that are whole, files, pages, one part alone, failures; and what the server may read once only."""
+    html, octets = [(b"content-type", b"text/html")], [(b"Content-Type", b"application/octet-stream")]
+    sized = [(b"content-type", b"application/json"), (b"Content-Length", b"2")]
+    once_only: list[object] = []
+
+    async def reading(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        await streaming(b"a", b"b", headers=iter(STREAM))(scope, receive, send)
+
+    def read(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            once_only.append(list(message["headers"]))
+
+    for app in (
+        answering(), streaming(b"a", b"b", headers=html), streaming(b"a", b"b", headers=octets),
+        streaming(b"{", b"}", headers=sized), streaming(b"a"), streaming(), streaming(b"", b""),
+        streaming(b"a", b"b", status=500), streaming(b"a", b"b", status=404),
+        streaming(b": ping\n\n", b"data: [DONE]\n\n", headers=STREAM),
+    ):  # fmt: skip
+        Client().call(jaxobs.asgi(app, route=lambda scope: "/predict"))
+    client = Client().call(jaxobs.asgi(reading))
+    read(client.sent[0])
+    assert once_only == [STREAM]
+    assert first_tokens() == 0 and routes()["/predict"].total == 11
+
+
+def test_streams_of_text_are_known_by_their_type() -> None:
+    """Server-sent events, after what only keeps the connection alive; lines of JSON; plain text; and no type at all."""
+    apps = [
+        streaming(b": ping\n\n", b"data: a\n\n", headers=STREAM),
+        streaming(b"event: token\ndata: a\n\n", b"data: [DONE]\n\n", headers=STREAM),
+        streaming(b"{}\n", b"{}\n", headers=[(b"content-type", b"application/x-ndjson")]),
+        streaming(b"a", b"b", headers=((b"Content-Type", b"text/plain"),)),
+        streaming(b"a", b"b"),
+    ]
+    for number, app in enumerate(apps):
+        Client().call(jaxobs.asgi(app))
+        assert first_tokens() == number + 1
+
+
+def test_what_the_program_says_of_its_first_token_counts() -> None:
+    """Earlier or later than the first part: it knows better, and it may be an answer that is whole."""
+
+    async def later(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        async def passing(message: Message) -> None:
+            await send(message)
+            if message.get("body") == b"b":
+                jaxobs.request.current().first_token()
+
+        await streaming(b"role", b"b", pause=0.02)(scope, receive, passing)
+
+    async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        jaxobs.request.current().first_token()
+        await answering()(scope, receive, send)
+
+    Client("/later").call(jaxobs.asgi(later))
+    Client("/whole").call(jaxobs.asgi(whole))
+    found = routes()["/later"].first_token_seconds
+    assert found is not None and found.sum >= 0.04
+    assert first_tokens("/whole") == 1
+
+
+def test_a_stream_that_breaks_off_ends_once() -> None:
+    """The client goes, or the application fails, in the middle: counted as that, with the tokens so far."""
+
+    async def failing(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        async def passing(message: Message) -> None:
+            await send(message)
+            jaxobs.request.current().tokens(output=1)
+            if message.get("body") == b"b":
+                raise ZeroDivisionError
+
+        await streaming(b"a", b"b")(scope, receive, passing)
+
+    with pytest.raises(ZeroDivisionError):
+        Client("/fails").call(jaxobs.asgi(failing))
+
+    class Gone(Client):
+        async def send(self, message: Message) -> None:
+            self.broken = len(self.sent) == 3
+            await super().send(message)
+
+    with pytest.raises(OSError, match="the client has gone"):
+        Gone("/gone").call(jaxobs.asgi(streaming(b"a", b"b", b"c")))
+    found = routes()
+    assert found["/fails"].requests == {"false": {"error": 1}} and found["/gone"].requests == {
+        "false": {"cancelled": 1}
+    }
+    assert found["/fails"].output_tokens == 3 and first_tokens("/fails") == 0
+    assert first_tokens("/gone") == 1 and found["/gone"].output_token_seconds is None
+    assert jaxobs.snapshot().requests_in_flight == 0
+
+
+def test_a_stream_that_a_framework_closes_for_a_client_that_has_gone_is_cancelled() -> None:
+    """As Starlette's `BaseHTTPMiddleware` does; an answer whose length the client knows was whole."""
+
+    def listening(headers: object) -> Any:
+        async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"ab", "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            await send({"type": "http.response.body", "body": b""})
+
+        return app
+
+    Client("/stream").call(jaxobs.asgi(listening(STREAM)))
+    Client("/sized").call(jaxobs.asgi(listening([(b"content-length", b"2")])))
+    assert outcomes("/stream") == {"cancelled": 1} and outcomes("/sized") == {"ok": 1}
+
+
+def test_tokens_and_their_request_have_one_route() -> None:
+    """Also where the end would give it another name."""
+
+    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        jaxobs.request.current().tokens(output=3)
+        await answering(404)(scope, receive, send)
+
+    Client().call(jaxobs.asgi(app))
+    (found,) = jaxobs.snapshot().routes
+    assert (found.route, found.total, found.output_tokens) == ("/predict", 1, 3)
+
+
+def test_tokens_are_counted_under_the_route_at_once() -> None:
+    """By the framework's template while the handler runs; where the program names it, at the end; never twice."""
+    fastapi = package("fastapi")
+    from fastapi.responses import StreamingResponse
+
+    app, live = fastapi.FastAPI(), []
+
+    @app.get("/models/{name}")
+    def model(name: str) -> Any:
+        served = jaxobs.request.current()
+        served.tokens(input=3)
+
+        def parts() -> Any:
+            for part in ("a", "b"):
+                jaxobs.request.current().tokens(output=1)
+                live.append({each.route: each.output_tokens for each in jaxobs.snapshot().routes})
+                yield part
+
+        return StreamingResponse(parts(), media_type="text/plain")
+
+    def ask(wrapped: Any) -> None:
+        asgi = {"version": "3.0", "spec_version": "2.4"}
+        Client("/models/bert", http_version="1.1", root_path="", asgi=asgi).call(wrapped)
+
+    ask(jaxobs.asgi(app))
+    assert live == [{"/models/{name}": 1}, {"/models/{name}": 2}]
+    ask(jaxobs.asgi(app, route=lambda scope: "named"))
+    assert live[2:] == [{"/models/{name}": 2}] * 2
+    found = routes()
+    assert {name: (each.input_tokens, each.output_tokens) for name, each in found.items()} == {
+        "/models/{name}": (3, 2), "named": (3, 2)
+    }  # fmt: skip
+    assert first_tokens("/models/{name}") == first_tokens("named") == 1

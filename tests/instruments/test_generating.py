@@ -1,0 +1,420 @@
+"""What requests report of the text that they generate: true figures from any thread, none from what is no figure."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import prometheus_client
+import pytest
+
+import jaxobs
+from jaxobs.base import guard
+from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.requests import RouteState
+from jaxobs.session import lifecycle
+from jaxobs.state import store
+from jaxobs.state.engines import MOST_ENGINES
+from jaxobs.state.routes import MOST_ROUTES
+
+PART = 0.03
+"""Seconds that something takes here at least."""
+
+
+@pytest.fixture(autouse=True)
+def seen(fresh: None) -> None:
+    """jaxobs is installed."""
+    jaxobs.install()
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads take turns after every few instructions."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def route(name: str = "generate") -> RouteState:
+    return next(each for each in jaxobs.snapshot().routes if each.route == name)
+
+
+def metric(name: str, **labels: str) -> float | None:
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(jaxobs.collector())
+    return registry.get_sample_value(name, {"route": "generate", **labels})
+
+
+def once(histogram: Histogram | None) -> float:
+    """The only value that a histogram has."""
+    assert histogram is not None and sum(histogram.counts) == 1
+    return histogram.sum
+
+
+def notes() -> list[str]:
+    return [note for note in jaxobs.snapshot().observer.notes if "valid are" in note]
+
+
+def test_a_generation_is_timed_and_counted() -> None:
+    """First token, each one after it, tokens in both directions, why it ended: as a stopwatch has them."""
+    began = time.perf_counter()
+    with jaxobs.request("generate") as scope:
+        scope.queued(0.25)
+        scope.tokens(input=12)
+        time.sleep(PART)
+        scope.first_token()
+        first = time.perf_counter() - began
+        for _ in range(4):
+            time.sleep(PART)
+            scope.first_token()  # later ones change nothing
+            scope.tokens(output=1)
+        scope.tokens(output=1)
+        scope.finish_reason("length")
+    took = time.perf_counter() - began
+
+    found = route()
+    told = once(found.first_token_seconds)
+    assert PART <= told <= first
+    assert PART <= once(found.output_token_seconds) <= (took - told) / 4
+    between = found.inter_token_seconds
+    assert between is not None and sum(between.counts) == 4 and 3 * PART <= between.sum <= took - told
+    assert (found.input_tokens, found.output_tokens, found.finish_reasons) == (12, 5, {"length": 1})
+    assert (found.queued, found.queue_seconds) == (1, 0.25)
+    assert found.first_token is not None and found.first_token.p50 == told
+    (record,) = found.slowest
+    assert (record.input_tokens, record.output_tokens, record.finish_reason) == (12, 5, "length")
+    assert record.first_token_seconds == told
+
+    assert metric("jax_request_first_token_seconds_count") == metric("jax_request_output_token_seconds_count") == 1
+    assert metric("jax_request_tokens_total", direction="input") == 12
+    assert metric("jax_request_tokens_total", direction="output") == 5
+    assert metric("jax_request_finish_reasons_total", reason="length") == 1
+    assert metric("jax_request_queue_seconds_bucket", le="0.25") == 1
+    assert metric("jax_request_queue_seconds_bucket", le="0.1") == 0
+
+
+def test_a_request_that_reports_nothing_has_no_series_of_it() -> None:
+    """A classifier has no first token: absent, never zero."""
+    with jaxobs.request("generate"):
+        pass
+    for name in ("first_token_seconds", "output_token_seconds", "inter_token_seconds", "queue_seconds", "batch_size"):
+        assert metric(f"jax_request_{name}_count") is None
+    assert metric("jax_request_tokens_total", direction="output") is None
+    found = route()
+    assert found.first_token is found.output_token is found.output_tokens_per_second is None
+    assert found.slowest[0].output_tokens is None
+
+
+def test_tokens_are_counted_while_the_request_runs() -> None:
+    """A long generation is no peak at its end, and none is counted twice."""
+    with jaxobs.request("generate") as scope:
+        scope.tokens(output=3)
+        assert metric("jax_request_tokens_total", direction="output") == 3
+        scope.tokens(output=np.int32(2))  # type: ignore[arg-type]
+        assert route().output_tokens == 5 and route().total == 0
+    assert metric("jax_request_tokens_total", direction="output") == 5
+
+
+def test_the_time_for_each_token_needs_two_of_them_and_the_first() -> None:
+    """Tokens before the first one, a single token, tokens without a first: nothing is made up."""
+    with jaxobs.request("generate") as scope:
+        scope.tokens(output=3)  # told before the first token: counted all the same
+        scope.first_token()
+    with jaxobs.request("generate") as scope:
+        scope.first_token()
+        scope.tokens(output=1)
+    with jaxobs.request("generate") as scope:
+        scope.tokens(output=50)
+    found = route()
+    assert found.output_tokens == 54 and found.inter_token_seconds is None
+    assert found.first_token_seconds is not None and sum(found.first_token_seconds.counts) == 2
+    assert once(found.output_token_seconds) >= 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [-1, 1.5, float("nan"), float("inf"), "5", [1], 10**400, object()], ids=lambda wrong: type(wrong).__name__
+)
+def test_what_is_no_number_of_tokens_is_left_out_with_a_note(wrong: Any) -> None:
+    """And nothing is raised, nor is what else was told lost."""
+    with jaxobs.request("generate") as scope:
+        scope.tokens(input=wrong, output=7)
+        scope.tokens(input=None, output=wrong)  # type: ignore[arg-type]
+    assert (route().input_tokens, route().output_tokens) == (0, 7)
+    assert len(notes()) == 2 and "request" not in guard.internal_errors()
+
+
+def test_a_number_whose_comparison_raises_harms_nobody() -> None:
+    """Types of the program's own."""
+
+    class Odd:
+        def __int__(self) -> int:
+            raise RuntimeError("user's own")
+
+    with jaxobs.request("generate") as scope:
+        scope.tokens(output=Odd())  # type: ignore[arg-type]
+        scope.queued(float("nan"))
+        scope.queued(-1.0)
+        scope.finish_reason(None)  # type: ignore[arg-type]
+    assert route().queued == 0 and route().finish_reasons == {"other": 1}
+
+
+def test_reasons_are_a_closed_set() -> None:
+    """What others call the same is the same; strangers' words make no series."""
+    import enum
+
+    class Reason(enum.Enum):
+        LIMIT = "length"
+
+    for reason in ("stop", "EOS", "max_tokens", Reason.LIMIT, "tool_use", "my own words", "x" * 10_000):
+        with jaxobs.request("generate") as scope:
+            scope.finish_reason("abort")
+            scope.finish_reason(reason)  # type: ignore[arg-type]
+    assert route().finish_reasons == {"stop": 2, "length": 2, "tool_calls": 1, "other": 2}
+
+
+def test_other_threads_report_too_and_no_token_is_lost(often: None) -> None:
+    """An engine's threads hold the scope: sixteen of them, at once, from the first report on."""
+    start = threading.Barrier(16)
+
+    def work(scope: Any) -> None:
+        start.wait()
+        for _ in range(500):
+            scope.tokens(input=2, output=1)
+            scope.first_token()
+
+    with jaxobs.request("generate") as scope, ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, [scope] * 16))
+    assert (route().input_tokens, route().output_tokens) == (16_000, 8_000)
+    assert once(route().output_token_seconds) == pytest.approx(
+        (route().slowest[0].seconds - once(route().first_token_seconds)) / (8_000 - 1)
+    )
+
+
+def test_what_is_reported_before_the_start_or_after_the_end_counts_nowhere() -> None:
+    """A thread that is late does not touch the next request."""
+    scope = jaxobs.request("generate")
+    scope.first_token()
+    scope.tokens(output=5)
+    with scope:
+        pass
+    scope.tokens(output=5)
+    scope.queued(3.0)
+    scope.finish_reason("stop")
+    with scope:
+        scope.tokens(output=1)
+    found = route()
+    assert (found.output_tokens, found.finish_reasons, found.queued, found.first_token_seconds) == (1, {}, 0, None)
+
+
+def test_nested_requests_report_for_themselves() -> None:
+    """Tokens are not counted twice, `current` is the innermost; one object used inside itself is two requests."""
+    with jaxobs.request("http") as outer:
+        assert jaxobs.request.current() is outer
+        with jaxobs.request("generate") as inner:
+            assert jaxobs.request.current() is inner
+            inner.first_token()
+            inner.tokens(output=4)
+            with inner as again:
+                again.tokens(output=2)
+    assert route().output_tokens == 6 and route().total == 2
+    assert route("http").output_tokens == 0 and route("http").first_token_seconds is None
+    nobody = jaxobs.request.current()
+    nobody.first_token()
+    nobody.tokens(output=4)
+    nobody.finish_reason("stop")
+    assert {each.route for each in jaxobs.snapshot().routes} == {"http", "generate"}
+
+
+def test_each_call_of_a_decorated_function_reports_by_current() -> None:
+    """Functions, coroutines, generators and asynchronous generators, also those that are closed early."""
+
+    def report() -> None:
+        jaxobs.request.current().first_token()
+        jaxobs.request.current().tokens(output=2)
+
+    @jaxobs.request("generate")
+    def whole() -> None:
+        report()
+
+    @jaxobs.request("generate")
+    async def awaited() -> None:
+        await asyncio.sleep(0)
+        report()
+
+    @jaxobs.request("generate")
+    def streamed() -> Iterator[int]:
+        report()
+        yield 1
+        yield 2
+
+    @jaxobs.request("generate")
+    async def streamed_too() -> AsyncIterator[int]:
+        report()
+        yield 1
+        yield 2
+
+    async def serve() -> None:
+        await asyncio.gather(awaited(), awaited())
+        assert [each async for each in streamed_too()] == [1, 2]
+        early = streamed_too()
+        await anext(early)
+        await early.aclose()  # type: ignore[attr-defined]
+
+    whole()
+    asyncio.run(serve())
+    assert list(streamed()) == [1, 2]
+    closed = streamed()
+    next(closed)
+    closed.close()
+    found = route()
+    assert found.requests == {"false": {"ok": 5, "cancelled": 2}} and found.output_tokens == 14
+    # One that was given up has had its first token; how long it took for the others is not known.
+    assert found.first_token_seconds is not None and sum(found.first_token_seconds.counts) == 7
+    assert found.output_token_seconds is not None and sum(found.output_token_seconds.counts) == 5
+
+
+def test_how_fast_a_request_failed_is_no_latency() -> None:
+    """Its tokens and its end are counted."""
+    with pytest.raises(KeyError), jaxobs.request("generate") as scope:
+        scope.first_token()
+        scope.tokens(output=3)
+        scope.finish_reason("error")
+        raise KeyError
+    found = route()
+    assert found.first_token_seconds is None and found.output_token_seconds is None
+    assert found.output_tokens == 3 and found.finish_reasons == {"error": 1}
+
+
+def test_the_state_may_be_forgotten_while_tokens_come() -> None:
+    """As in a forked child."""
+    with jaxobs.request("generate") as scope:
+        scope.tokens(output=3)
+        store.current().reset()
+        scope.tokens(output=3)
+    assert jaxobs.snapshot().routes == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_can_report_though_a_thread_was_reporting() -> None:
+    """The lock that the thread held is nobody's there."""
+    code = """
+import os, signal, threading, jaxobs
+from jaxobs.instruments import generating
+held = threading.Event()
+def hold():
+    with generating._lock:
+        held.set()
+        threading.Event().wait()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    with jaxobs.request("generate") as served:
+        served.tokens(output=3)
+    os._exit(jaxobs.snapshot().routes[0].output_tokens)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "3", done.stderr
+
+
+def test_batches_are_told_by_their_size() -> None:
+    """Rows in use, of each request that reports them."""
+    for used in (1, 3, 3, 30):
+        with jaxobs.request("generate", batch=(used, 32)):
+            pass
+    assert metric("jax_request_batch_size_bucket", le="1.0") == 1
+    assert metric("jax_request_batch_size_bucket", le="4.0") == 3
+    assert metric("jax_request_batch_size_sum") == 37
+    assert (route().batches, route().batch_used, route().batch_size) == (4, 37, 128)
+
+
+def test_many_generating_routes_stay_within_the_bound_on_series() -> None:
+    """Everything of everything: what is beyond the bound is counted, and the observer's own series are there."""
+    from jaxobs.exporters.forms.exposition import MOST_SERIES, Renderer
+
+    for number in range(MOST_ROUTES + 5):
+        for cold in (False, True):
+            with jaxobs.request(f"/{number}", queue_seconds=0.1, batch=(1, 2)) as scope:
+                scope.tokens(input=1, output=2)
+                scope.first_token()
+                scope.finish_reason(("stop", "length")[cold])
+    text = Renderer(store.current()).render().decode()
+    series = [line for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) <= MOST_SERIES
+    assert 'jax_request_tokens_total{route="<other>",direction="output"} 20' in text.replace(".0\n", "\n")
+    assert 'jaxobs_dropped_series_total{reason="routes"}' in text
+
+
+def test_an_engine_reports_its_queue_and_its_cache() -> None:
+    """The latest counts; what is left out stays; what is no figure is left out, with a note; engines are bounded."""
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(jaxobs.collector())
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, labels)
+
+    assert value("jax_engine_requests", engine="engine", state="running") is None
+    jaxobs.engine(running=3, waiting=2)
+    assert value("jax_engine_kv_cache_ratio", engine="engine") is None
+    jaxobs.engine(kv_cache=np.float32(0.5), waiting=0)  # type: ignore[arg-type]
+    assert value("jax_engine_requests", engine="engine", state="running") == 3
+    assert value("jax_engine_requests", engine="engine", state="waiting") == 0
+    assert value("jax_engine_kv_cache_ratio", engine="engine") == 0.5
+    assert notes() == []
+    for wrong in (
+        {"running": -1},
+        {"waiting": float("nan")},
+        {"kv_cache": 1.5},
+        {"kv_cache": "full"},
+        {"running": 2.5},
+    ):
+        jaxobs.engine(**wrong)  # type: ignore[arg-type]
+    assert value("jax_engine_requests", engine="engine", state="running") == 3
+    assert value("jax_engine_kv_cache_ratio", engine="engine") == 0.5
+    assert len(notes()) == 5
+    for number in range(MOST_ENGINES + 3):
+        jaxobs.engine(f"decode {number}", running=1)
+    assert len(jaxobs.snapshot().engines) == MOST_ENGINES
+    assert jaxobs.snapshot().observer.dropped["engines"] == 4
+
+
+def test_what_an_engine_computes_is_no_step() -> None:
+    """A server that is idle at night has no goodput to lose; and its thread is in no request."""
+    import jax
+
+    decode = jax.jit(lambda x: x + 1)
+
+    def run(reports: bool) -> None:
+        for _ in range(60):
+            if reports:
+                jaxobs.engine(running=1)
+                with jaxobs.request("generate"):
+                    pass
+                jaxobs.request.current().tokens(output=1)
+            np.asarray(decode(np.ones(3, np.float32)))
+            time.sleep(0.005)
+
+    def loops(reports: bool) -> int:
+        thread = threading.Thread(target=run, args=(reports,))
+        thread.start()
+        thread.join()
+        store.current().tick()
+        for source in lifecycle._session.sources:  # type: ignore[union-attr]
+            source.sample()
+        return len(jaxobs.snapshot().loops)
+
+    assert loops(reports=True) == 0
+    assert route().output_tokens == 0 and route().total == 60
+    assert loops(reports=False) == 1  # what the first line would find otherwise

@@ -1,0 +1,398 @@
+"""`jaxobs.data`: the same iterable, the time waited for it, who holds the loop up, and what it was fed with."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.clock import Clock
+from helpers.waiting import until
+
+import jaxobs
+from jaxobs.exporters.forms.exposition import SnapshotCollector
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.inputs import InputState
+from jaxobs.facts.process import Manifest
+from jaxobs.findings import input_findings
+from jaxobs.findings.input_findings import InputFindings, input_bound, placeholder_data
+from jaxobs.session import lifecycle
+from jaxobs.state import data_looks, data_receipts, input_waits, store
+from jaxobs.state.input_waits import MOST_INPUTS, Inputs, verdict_of
+from jaxobs.state.wall import Wall
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+ENOUGH = 100
+
+
+@pytest.fixture(autouse=True)
+def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loops of these tests are short."""
+    monkeypatch.setattr(input_waits, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(input_waits, "_LOOK_PAUSE", 10)
+
+
+class Loader:
+    """In the manner of PyTorch's `DataLoader`: a length, attributes, and a fresh iterator for each epoch."""
+
+    batch_size = 4
+
+    def __init__(self, batches: int = 3, seconds: float = 0.0, sleep: Callable[[float], object] = time.sleep) -> None:
+        self.batches = batches
+        self.seconds = seconds
+        self.sleep = sleep
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in range(self.batches):
+            self.sleep(self.seconds)
+            yield {"x": np.arange(12, dtype=np.float32).reshape(4, 3) * number, "y": np.arange(4) + number}
+
+
+class Checkpointable:
+    """In the manner of Grain's iterators: the place in the data can be saved."""
+
+    def __init__(self) -> None:
+        self.place = 0
+
+    def __iter__(self) -> Checkpointable:
+        return self
+
+    def __next__(self) -> int:
+        self.place += 1
+        return self.place
+
+    def get_state(self) -> int:
+        return self.place
+
+
+def state_of(name: str = "input") -> InputState:
+    """The snapshot's row of one input."""
+    return next(each for each in jaxobs.snapshot().inputs if each.name == name)
+
+
+def test_a_loader_stays_what_it_is() -> None:
+    """Length, attributes, type, epochs and copies are those of the wrapped loader."""
+    inner = Loader()
+    loader = jaxobs.data(inner)
+    assert isinstance(loader, Loader)
+    assert (len(loader), loader.batch_size, bool(loader), callable(loader)) == (3, 4, True, False)
+    loader.batch_size = 8
+    assert inner.batch_size == 8
+    assert [len(list(loader)) for _ in range(2)] == [3, 3]
+    first, second = iter(loader), iter(loader)
+    next(first)
+    assert next(second)["y"][0] == 0
+    for other in (copy.copy(loader), pickle.loads(pickle.dumps(loader))):
+        assert type(other) is type(loader)
+        assert len(list(other)) == 3
+    assert len(list(jaxobs.data(loader, "again"))) == 3
+    assert state_of().batches == 14
+    assert state_of("again").batches == 3
+
+
+def test_iterators_and_generators_stay_what_they_are() -> None:
+    """An iterator is its own iterator and keeps its methods; a generator can be sent to and closed."""
+    iterator = jaxobs.data(Checkpointable(), "grain")
+    assert iter(iterator) is iterator
+    assert next(iterator) == 1
+    assert iterator.get_state() == 1
+    assert not hasattr(iterator, "__len__")
+
+    def doubling() -> Any:
+        got = 1
+        while True:
+            got = yield got * 2
+
+    generator = jaxobs.data(doubling(), "generator")
+    assert next(generator) == 2
+    assert generator.send(21) == 42
+    generator.close()
+    assert next(generator, None) is None
+    assert jaxobs.data([1, 2, 3])[1] == 2
+    assert list(jaxobs.data({"a": 1})) == ["a"]
+
+
+def test_errors_of_the_loader_pass_unchanged() -> None:
+    """The loader's own exception comes through, with no frame of ours in its traceback."""
+
+    def breaking() -> Iterator[int]:
+        yield 1
+        raise KeyError("gone")
+
+    loader = jaxobs.data(breaking())
+    next(loader)
+    with pytest.raises(KeyError, match="gone") as caught:
+        next(loader)
+    assert [entry.name for entry in caught.traceback] == ["test_errors_of_the_loader_pass_unchanged", "breaking"]
+    with pytest.raises(TypeError, match="an iterable, but got int: 3"):
+        jaxobs.data(3)  # type: ignore[type-var]
+    with pytest.raises(TypeError, match="must be a string, not int: 3"):
+        jaxobs.data([], 3)  # type: ignore[arg-type]
+
+
+def test_a_slow_loader_is_the_bottleneck_and_a_fast_one_is_not(clock: Clock) -> None:
+    """The wait is what the loader took; the side that takes longer is named."""
+    step = jax.jit(lambda x: (x @ x.T).sum())
+    step(jnp.ones((4, 3)))
+    before = store.current().part(Wall).seconds()["input_wait"]
+    for batch in jaxobs.data(Loader(ENOUGH, 0.004, clock.sleep), "slow"):
+        step(batch["x"]).block_until_ready()
+        clock.sleep(0.0005)
+    waited = store.current().part(Wall).seconds()["input_wait"] - before
+    for batch in jaxobs.data(Loader(ENOUGH // 2), "fast"):
+        step(batch["x"]).block_until_ready()
+        clock.sleep(0.015)
+    for batch in jaxobs.data(Loader(ENOUGH, 0.002, clock.sleep), "even"):
+        step(batch["x"]).block_until_ready()
+        clock.sleep(0.006)
+    slow, fast, even = state_of("slow"), state_of("fast"), state_of("even")
+    assert (slow.verdict, fast.verdict, even.verdict) == ("input", "compute", "mixed")
+    assert slow.batches == ENOUGH
+    assert slow.wait_seconds == pytest.approx(ENOUGH * 0.004)
+    assert waited == pytest.approx(slow.wait_seconds)
+    assert slow.share == pytest.approx(8 / 9)
+    assert even.share == pytest.approx(0.25)
+    assert "the input is the bottleneck" in slow.summary
+    assert "the rest of the loop is the bottleneck" in fast.summary
+    metrics = {metric.name: dict(samples) for metric, samples in SnapshotCollector(store.current()).samples()}
+    assert metrics["jax_input_batches_total"]["slow",] == ENOUGH
+    assert metrics["jax_input_wait_seconds_total"]["slow",] == slow.wait_seconds
+
+
+def test_a_wait_that_the_devices_do_not_notice_is_no_bottleneck(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that runs ahead waits for most of its time, and the input is not to blame while devices are busy."""
+    busy = iter([True, True, False] * ENOUGH)
+    monkeypatch.setattr(input_waits.internals, "computing", lambda: next(busy))
+    for _ in jaxobs.data(Loader(ENOUGH, 0.004, clock.sleep)):
+        clock.sleep(0.001)
+    state = state_of()
+    assert state.share == pytest.approx(0.8)
+    assert state.looks >= 3
+    assert state.hidden == pytest.approx(2 / 3, abs=0.05)
+    assert state.verdict == "compute"
+    assert "still had work" in state.summary
+    assert (verdict_of(0.9, None), verdict_of(0.9, 0.2), verdict_of(0.3, 0.2), verdict_of(0.01, None)) == (
+        "input", "input", "mixed", "compute",
+    )  # fmt: skip
+
+
+def test_what_a_prefetcher_fetches_is_no_wait_of_the_program() -> None:
+    """Batches taken on another thread give no verdict; the queue's wait is told where it is seen."""
+    handed: queue.Queue[Any] = queue.Queue(2)
+
+    def prefetch() -> None:
+        for batch in jaxobs.data(Loader(ENOUGH, 0.002), "raw"):
+            handed.put(batch)
+        handed.put(None)
+
+    thread = threading.Thread(target=prefetch)
+    thread.start()
+    until(handed.full)  # the prefetcher is the first to fetch
+    for _ in jaxobs.data(iter(handed.get, None), "queue"):
+        time.sleep(0.0001)
+    thread.join()
+    raw, seen = state_of("raw"), state_of("queue")
+    assert (raw.batches, raw.elsewhere_batches, raw.wait_seconds, raw.verdict) == (ENOUGH, ENOUGH, 0.0, None)
+    assert raw.elsewhere_seconds >= ENOUGH * 0.002
+    assert "prefetcher" in raw.summary
+    assert seen.verdict == "input"
+    assert store.current().part(Wall).thread == threading.main_thread().ident
+
+
+def test_names_are_bounded() -> None:
+    """What comes after so many names shares one."""
+    for number in range(MOST_INPUTS + 3):
+        list(jaxobs.data([1], f"n{number}"))
+    snapshot = jaxobs.snapshot()
+    assert len(snapshot.inputs) == MOST_INPUTS + 1
+    assert state_of("<other>").batches == 3
+    assert snapshot.observer.dropped["inputs"] == 3
+
+
+def test_nothing_is_wrapped_where_jaxobs_is_disabled() -> None:
+    """With JAXOBS_DISABLED the very same object comes back, and watching does nothing."""
+    code = (
+        "import jaxobs; x = [1]; assert jaxobs.data(x) is x; jaxobs.watch(loss=float('nan')); "
+        "assert not jaxobs.snapshot().watched and not jaxobs.snapshot().inputs"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"JAXOBS_DISABLED": "1", "PATH": "/usr/bin"})
+
+
+# ------------------------------------------------------------------------------------------------------ receipts
+
+
+def receipt_of(*batches: Any) -> Any:
+    """The receipt of these batches."""
+    return data_receipts.receipt("input", [data_receipts.sample(each) for each in batches])
+
+
+def test_the_receipt_comes_into_the_manifest() -> None:
+    """After the first batches the manifest is told again, whole, with types and fingerprint; no contents."""
+    jaxobs.install()
+    for _ in range(2):
+        list(jaxobs.data(Loader(), "train"))
+    assert lifecycle._session is not None
+    lifecycle._session.sample()
+    manifests = [each for each in store.current().events(kind="manifest")[0] if isinstance(each, Manifest)]
+    (receipt,) = manifests[-1].data
+    assert (manifests[0].data, manifests[-1].hostname) == ((), manifests[0].hostname)
+    assert (receipt.name, receipt.batches, receipt.looks) == ("train", 3, None)
+    assert [(each.path, each.shape, each.dtype) for each in receipt.leaves] == [
+        ("['x']", (4, 3), "float32"),
+        ("['y']", (4,), "int64"),
+    ]
+    assert receipt.fingerprint == receipt_of(*Loader()).fingerprint
+    assert receipt.fingerprint != receipt_of(*list(Loader())[::-1]).fingerprint
+    lifecycle._session.sample()
+    assert len(store.current().events(kind="manifest")[0]) == len(manifests)
+
+
+def test_a_receipt_reads_no_device_and_little_of_the_rest() -> None:
+    """Arrays on devices give types only; of a large array 64 KiB are taken, from all over it."""
+    on_device = receipt_of({"x": jnp.ones((4, 4))})
+    assert (on_device.fingerprint, on_device.looks) == (None, None)
+    assert on_device.leaves[0].detail is not None
+    large = np.zeros((1024, 1024), np.float32)
+    (leaf,) = data_receipts.sample(large)
+    assert leaf.values.nbytes <= data_receipts.MOST_BYTES
+    first = receipt_of(large).fingerprint
+    large[-1] = 1
+    assert receipt_of(large).fingerprint != first
+    assert receipt_of(large[:, ::2]).leaves[0].shape == (1024, 512)
+    assert receipt_of(["text", None, object()]).fingerprint is None
+
+
+def test_tensors_of_pytorch_are_looked_at_on_the_host_only() -> None:
+    """A tensor on the CPU is read without a copy of all of it; one on a GPU is not touched."""
+
+    class Device:
+        def __init__(self, kind: str) -> None:
+            self.type = kind
+
+    class Tensor:
+        dtype = "torch.float32"
+        shape = (4, 4)
+
+        def __init__(self, device: str) -> None:
+            self.device = Device(device)
+
+        def detach(self) -> Tensor:
+            assert self.device.type == "cpu"
+            return self
+
+        def numpy(self) -> Any:
+            return np.zeros((4, 4), np.float32)
+
+    on_host, on_gpu = receipt_of([Tensor("cpu")] * 2), receipt_of([Tensor("cuda")])
+    assert (on_host.looks, on_host.leaves[0].dtype, on_host.leaves[0].shape) == ("constant", "float32", (4, 4))
+    assert on_gpu.fingerprint is None
+
+
+def test_placeholders_are_told_from_data() -> None:
+    """Constant, repeating and random batches are said to be so; pixels, tokens and labels are not."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 32)
+
+    def look(make: Any, batches: int = 8) -> str | None:
+        found: str | None = receipt_of(*[{"x": make(), "y": labels} for _ in range(batches)]).looks
+        return found
+
+    one = rng.normal(size=(32, 64)).cumsum(axis=1)
+    two = itertools.cycle([one, one + 1])
+    assert look(lambda: np.zeros((32, 64), np.float32)) == "constant"
+    assert look(lambda: one) == "repeating"
+    assert look(lambda: next(two)) == "repeating"
+    assert look(lambda: one, batches=1) is None
+    assert look(lambda: rng.normal(size=(32, 64))) == "random"
+    assert look(lambda: rng.random((32, 64), np.float32) * 0.02) == "random"
+    assert look(lambda: rng.integers(0, 256, (32, 64), np.uint8)) == "random"
+    assert look(lambda: rng.integers(0, 50_000, (32, 64))) == "random"
+    # Real data is unlike chance by far: pixels resemble their neighbours, and words are unlike in frequency.
+    assert look(lambda: (rng.normal(size=(32, 64)).cumsum(axis=1) * 9).astype(np.uint8)) is None
+    assert look(lambda: rng.integers(0, 256, (32, 64)).astype(np.float32) / 255) is None
+    assert look(lambda: rng.zipf(1.3, (32, 64)).clip(max=50_000)) is None
+    assert receipt_of(*[rng.integers(0, 10, 4096) for _ in range(8)]).looks is None
+    digits = pytest.importorskip("sklearn.datasets").load_digits().data.astype(np.float32)
+    assert receipt_of(*[digits[place : place + 64] for place in range(0, 512, 64)]).looks is None
+    scaled = (digits - digits.mean()) / digits.std()
+    assert receipt_of(*[scaled[place : place + 64] for place in range(0, 512, 64)]).looks is None
+
+
+def test_random_numbers_are_known_by_each_seed() -> None:
+    """The tests for chance miss few: of fifty seeds nearly all are known."""
+    found = [
+        data_looks.looks([np.random.default_rng(seed).normal(size=4096)], (64, 64))[0] == "random" for seed in range(50)
+    ]
+    assert sum(found) >= 47
+
+
+# ------------------------------------------------------------------------------------------------------ findings
+
+
+def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_over() -> None:
+    """Thirty seconds of waiting make a finding, told again when it doubled, and once more at its end."""
+    bound = InputState(
+        name="train", batches=100, wait_seconds=0.0, share=0.9, verdict="input", summary="Figures.",
+        intervals=128, mean_wait_seconds=0.09, mean_interval_seconds=0.1,
+    )  # fmt: skip
+    findings = InputFindings()
+    told: list[tuple[float, Finding, bool]] = []
+    for now in range(0, 200, 5):
+        verdict = "input" if now <= 120 else "mixed"
+        state = dataclasses.replace(bound, wait_seconds=now * 0.9, verdict=verdict)
+        told += [(float(now), *each) for each in findings.see([state], float(now))]
+    news = [(now, round(finding.seconds), finding.ended) for now, finding, new in told if new]
+    assert news == [(30.0, 27, None), (60.0, 54, None), (120.0, 108, None), (125.0, 108, 125.0)]
+    assert told[0][1].finding == input_bound.NAME
+    assert told[0][1].subject == "train"
+    assert "27 s of the last 30 s" in told[0][1].summary
+
+
+def test_placeholder_data_is_a_finding() -> None:
+    """A training run on zeros is told of once, by the program itself."""
+    jaxobs.install()
+    for _ in jaxobs.data([np.zeros((8, 8)) for _ in range(10)], "zeros"):
+        pass
+    assert lifecycle._session is not None
+    lifecycle._session.sample()
+    lifecycle._session.sample()
+    (finding,) = [each for each in store.current().events(kind="finding")[0] if isinstance(each, Finding)]
+    assert (finding.finding, finding.subject, finding.data["looks"]) == (placeholder_data.NAME, "zeros", "constant")
+    assert "placeholder" in finding.summary
+
+
+def test_each_kind_says_what_it_is() -> None:
+    """The reference is made of these."""
+    assert all(each.ABOUT.endswith(".") and each.TOLD_WHEN for each in input_findings.known())
+
+
+def test_threads_lose_no_batch() -> None:
+    """Four threads that share an input count all that they took."""
+
+    def take() -> None:
+        for _ in jaxobs.data(range(5_000), "shared"):
+            pass
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert state_of("shared").batches == 20_000
+    assert len(store.current().part(Inputs).meter("shared").waits) < 2_000

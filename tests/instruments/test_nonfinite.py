@@ -1,0 +1,349 @@
+"""`jaxobs.watch`: NaN and infinities found without waiting, with the first step; and by `jax_debug_nans`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.waiting import until
+
+import jaxobs
+from jaxobs.exporters.forms.exposition import SnapshotCollector
+from jaxobs.facts.numbers import NonFinite, WatchedState
+from jaxobs.state import store
+from jaxobs.state.watched import MOST_ARRAY_BYTES, MOST_LEAVES, MOST_NAMES, MOST_PENDING, Watched
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+
+def told() -> list[NonFinite]:
+    """The events so far, once everything that arrived was looked at."""
+    until(lambda: not store.current().part(Watched).pending)
+    time.sleep(0.02)
+    return [each for each in store.current().events(kind="nonfinite")[0] if isinstance(each, NonFinite)]
+
+
+def state_of(name: str) -> WatchedState:
+    """The snapshot's row of one name."""
+    return next(each for each in jaxobs.snapshot().watched if each.name == name)
+
+
+def test_a_training_run_that_diverges_is_told_with_its_first_step() -> None:
+    """Of a loss that overflows, the first step is named, once; and again after it was finite."""
+
+    @jax.jit
+    def step(w: Any) -> Any:
+        return w * w, (w * w).sum()
+
+    w, first = jnp.full(4, 2.0), None
+    for number in range(12):
+        w, loss = step(w)
+        jaxobs.watch(loss=loss, lr=0.1)
+        if first is None and not np.isfinite(loss):
+            first = number
+    (event,) = told()
+    assert (event.name, event.what, event.step, event.last_finite_step, event.exact) == (
+        "loss", "inf", first, (first or 0) - 1, True,
+    )  # fmt: skip
+    assert (event.infs, event.nans, event.size, event.dtype, event.source) == (1, 0, 1, "float32", "watch")
+    assert event.call_site is not None
+    assert event.call_site.startswith(__file__)
+    assert event.program_step is None
+    row = state_of("loss")
+    assert (row.calls, row.checked, row.nonfinite, row.finite, row.step) == (12, 12, 12 - (first or 0), False, first)
+    assert state_of("lr").finite is True
+    jaxobs.watch(loss=jnp.float32(1))
+    jaxobs.watch(loss=jnp.float32(jnp.nan))
+    assert [(each.what, each.step) for each in told()] == [("inf", first), ("nan", 13)]
+    metrics = {metric.name: dict(samples) for metric, samples in SnapshotCollector(store.current()).samples()}
+    assert metrics["jax_nonfinite_total"]["loss",] == row.nonfinite + 1
+
+
+def test_the_number_of_the_programs_step_is_told() -> None:
+    """Where the program makes steps, the step in which it happened is named as well."""
+    for number in range(5):
+        with jaxobs.step("train"):
+            jaxobs.watch(loss=jnp.float32(jnp.nan if number == 3 else 1.0))
+    (event,) = told()
+    assert (event.step, event.program_step) == (3, 4)
+
+
+def test_nothing_is_waited_for() -> None:
+    """The call returns while the value is still computed, and finds it when it has come."""
+
+    @jax.jit
+    def slow(x: Any) -> Any:
+        return jax.lax.fori_loop(0, 300, lambda _, y: (y @ y) / 400, x).sum() * jnp.nan
+
+    ones = jnp.ones((400, 400))
+    slow(ones).block_until_ready()
+    for number in range(20):  # on a busy machine the device may be done before this thread goes on
+        result = slow(ones)
+        jaxobs.watch(**{f"slow {number}": result})
+        early, arrived = state_of(f"slow {number}").checked, result.is_ready()
+        result.block_until_ready()
+        if not arrived:
+            break
+    assert (early, arrived) == (0, False)
+    assert told()[-1].name == f"slow {number}"
+
+
+def test_pytrees_name_the_leaf() -> None:
+    """Of a pytree the first bad leaf is named, with how many there are; integers and keys do no harm."""
+    tree = {
+        "count": jnp.arange(3),
+        "key": jax.random.key(0),
+        "w": [jnp.ones(3, jnp.bfloat16), jnp.array([1.0, np.nan, np.inf, np.nan])],
+        "z": np.array([np.inf]),
+        "scale": 2.5,
+    }
+    jaxobs.watch(grads=tree)
+    (event,) = told()
+    assert (event.path, event.what, event.leaves) == ("['w'][1]", "nan and inf", 2)
+    assert (event.nans, event.infs, event.size) == (2, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (float("nan"), "nan"),
+        (np.float32("-inf"), "inf"),
+        (complex(0, float("nan")), "nan"),
+        (np.array([1.0, np.nan]), "nan"),
+        (jnp.array([1, jnp.inf], jnp.bfloat16), "inf"),
+        (jnp.array([1, jnp.nan], jnp.float8_e4m3fn), "nan"),
+    ],
+)
+def test_every_kind_of_number_is_looked_at(value: Any, what: str) -> None:
+    """Python's numbers, NumPy's, and JAX's narrow types."""
+    jaxobs.watch(x=value)
+    assert [each.what for each in told()] == [what]
+
+
+def test_values_that_change_later_are_seen_as_they_were() -> None:
+    """A NumPy array that is written to after the call counts as it was in the call."""
+    buffer = np.ones(8)
+    jaxobs.watch(x=buffer)
+    buffer[:] = np.nan
+    assert told() == []
+
+
+def test_what_is_not_looked_at_is_counted() -> None:
+    """Large arrays, donated ones, tracers, and leaves beyond a bound: none is kept, each has its reason."""
+    large = jnp.zeros(MOST_ARRAY_BYTES // 4 + 1)
+    jaxobs.watch(large=large)
+    kept = weakref.ref(large)
+    del large
+    assert kept() is None
+    donate = jax.jit(lambda x: x + 1, donate_argnums=0)
+    array = jnp.full(1000, jnp.nan)
+    jaxobs.watch(donated=array)
+    donate(array)
+
+    @jax.jit
+    def traced(x: Any) -> Any:
+        jaxobs.watch(inside=x)
+        return x
+
+    traced(jnp.float32(1))
+    jaxobs.watch(many=[1.0] * (MOST_LEAVES + 1))
+    told()
+    rows = {each.name: each for each in jaxobs.snapshot().watched}
+    assert dict(rows["large"].skipped) == {"too_large": 1}
+    assert rows["large"].finite is None
+    assert dict(rows["inside"].skipped) == {"tracing": 1}
+    assert dict(rows["many"].skipped) == {"too_many": 1}
+    assert rows["donated"].skipped.get("deleted", 0) + rows["donated"].nonfinite == 1
+
+
+def test_what_a_name_is_given_may_change() -> None:
+    """Arrays of another shape, type or size under one name, and a tracer like the one before: each for what it is."""
+    large = jnp.ones(MOST_ARRAY_BYTES // 4 + 1)
+    for value in (jnp.ones(3), jnp.ones(3), large, jnp.ones(3), jnp.arange(3), np.ones(3), jnp.full(3, jnp.nan)):
+        jaxobs.watch(loss=value)
+
+    @jax.jit
+    def traced(x: Any) -> Any:
+        jaxobs.watch(loss=x)
+        return x
+
+    traced(jnp.full(3, jnp.nan))
+    (event,) = told()
+    assert (event.step, event.nans, event.exact) == (6, 3, True)
+    found = state_of("loss")
+    assert (found.calls, found.checked, found.skipped) == (8, 6, {"too_large": 1, "tracing": 1})
+
+
+def test_a_flood_is_bounded_and_the_first_step_is_then_no_exact_one() -> None:
+    """Values beyond the bound are passed over; what is found after that says so."""
+    watched = Watched()
+    row = watched.add("x", None)
+    for _ in range(MOST_PENDING + 10):
+        watched.take(row, jnp.float32(1))
+    watched.look()
+    watched.take(row, jnp.float32(1))
+    watched.look()
+    (state,) = watched.frozen()
+    assert (state.checked, dict(state.skipped)) == (MOST_PENDING + 1, {"too_many": 10})
+    for value in (np.zeros(10_000), np.float32("nan")):
+        watched.take(row, value)
+    (event,) = watched.look()
+    assert not event.exact
+    assert event.last_finite_step == MOST_PENDING + 10
+    for number in range(MOST_NAMES + 5):
+        watched.add(f"n{number}", None)
+    assert len(watched.frozen()) == MOST_NAMES + 1
+
+
+def test_the_thread_ends_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks when there is nothing to see, and somebody does again when there is."""
+    from jaxobs.instruments import nonfinite
+
+    monkeypatch.setattr(nonfinite, "_REST_SECONDS", 0.1)
+    for number in range(2):
+        jaxobs.watch(x=jnp.float32(jnp.nan if number else 1.0))
+        until(lambda: not store.current().part(Watched).running)
+        until(lambda: not any(each.name == "jaxobs-watch" for each in threading.enumerate()))
+    assert len(told()) == 1
+
+
+def test_debug_nans_is_a_nonfinite_event() -> None:
+    """The error that JAX raises then passes unchanged, and is told of by the name that JAX gives."""
+
+    @jaxobs.jit
+    def loss(x: Any) -> Any:
+        return jnp.log(x)
+
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
+        loss(jnp.float32(-1))
+    (event,) = told()
+    assert (event.source, event.what, event.name) == ("debug_nans", "nan", "log")
+    assert event.call_site is not None
+    assert event.call_site.startswith(__file__)
+    assert state_of("log").nonfinite == 1
+
+
+# ------------------------------------------------------------------------------------------------- repeatability
+
+
+def test_a_repeatable_function_passes_even_if_it_donates() -> None:
+    """NaN, keys, structures and donated arguments are no difference; the first result is returned."""
+    from jaxobs.testing import assert_repeatable
+
+    @jax.jit
+    def sample(key: Any, scale: Any) -> Any:
+        return {"x": jax.random.normal(key, (8,)) * scale, "key": jax.random.split(key), "nan": scale * jnp.nan}
+
+    result = assert_repeatable(sample, jax.random.key(3), jnp.float32(2))
+    assert result["x"].shape == (8,)
+    assert_repeatable(jax.jit(lambda x: x + 1, donate_argnums=0), jnp.ones(4), times=3)
+    with pytest.raises(ValueError, match="`times` is 1"):
+        assert_repeatable(sample, jax.random.key(3), jnp.float32(2), times=1)
+
+
+def test_what_differs_is_named() -> None:
+    """The first leaf that differs, where, by how much, and of how many."""
+    from jaxobs.testing import NotRepeatableError, assert_repeatable
+
+    rng = np.random.default_rng(0)
+    with pytest.raises(NotRepeatableError, match=r"`\['b'\]`: 1 of 4 elements differ, the first at \[2\]"):
+        assert_repeatable(lambda: {"a": np.ones(3), "b": np.array([0.0, 1.0, rng.random(), 3.0])})
+    sizes = iter((3, 4))
+    with pytest.raises(NotRepeatableError, match=r"float64\[3\], then float64\[4\]"):
+        assert_repeatable(lambda: np.zeros(next(sizes)))
+    kinds = iter(((1,), [1]))
+    with pytest.raises(NotRepeatableError, match="another structure"):
+        assert_repeatable(lambda: next(kinds))
+    with pytest.raises(NotRepeatableError, match="another value: 1 of 1 elements differ"):
+        assert_repeatable(lambda: np.float32(rng.random()))
+
+
+# --------------------------------------------------------------------------------------------------- a whole run
+
+RUN = """
+import time
+import jax, jax.numpy as jnp, numpy as np
+import jaxobs
+
+@jaxobs.jit
+def step(w, x):
+    return w * w + x.sum()
+
+def loader():
+    for number in range(40):
+        time.sleep(0.005)
+        yield np.full((4, 4), float(number), np.float32)
+
+w = jnp.float32(2)
+for batch in jaxobs.data(loader(), "train"):
+    with jaxobs.step("train"):
+        w = step(w, batch).block_until_ready()
+        jaxobs.watch(weight=w)
+try:
+    step(jnp.ones(3), jnp.ones(4)) + jnp.ones(5)
+except TypeError:
+    pass
+"""
+
+
+def test_a_run_tells_of_input_numbers_and_errors_to_its_end(tmp_path: Path) -> None:
+    """The event log of a program that is over holds the receipt and the first bad step; `explain` says so."""
+    script, log = tmp_path / "train.py", tmp_path / "events.jsonl"
+    script.write_text(RUN)
+    command = [sys.executable, "-m", "jaxobs"]
+    subprocess.run([*command, "run", "--port", "0", "--event-log", str(log), str(script)], check=True)
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    (bad,) = [each for each in events if each["event"] == "nonfinite"]
+    assert (bad["name"], bad["what"], bad["call_site"]) == ("weight", "inf", f"{script}:19")
+    assert bad["program_step"] == bad["step"] + 1
+    (receipt,) = [each for each in events if each["event"] == "manifest"][-1]["data"]
+    assert (receipt["name"], receipt["batches"], receipt["leaves"][0]["shape"]) == ("train", 8, [4, 4])
+    explained = subprocess.run([*command, "explain", str(log)], capture_output=True, text=True).stdout
+    assert f"weight is inf at call {bad['step']} of watch" in explained
+
+
+@pytest.mark.parametrize(
+    ("unnamed", "call"),
+    [((1.0, "loss"), "jaxobs.watch(loss=loss)"), (("grads", 1.0), "jaxobs.watch(grads=grads)"),
+     ((1.0,), "jaxobs.watch(loss=loss)"), ((1.0, "train loss"), "jaxobs.watch(loss=loss)")],
+)  # fmt: skip
+def test_a_value_without_a_name_is_told_how_to_call(unnamed: tuple[Any, ...], call: str) -> None:
+    """`watch(loss, "loss")` is an error of the call, and the message is the documentation."""
+    watch: Any = jaxobs.watch
+    with pytest.raises(TypeError, match=re.escape(f"by its name. Call it as: {call}")):
+        watch(*unnamed)
+
+
+LAST = """
+import jax, jax.numpy as jnp
+import jaxobs
+
+@jax.jit
+def slow(x):
+    return jax.lax.fori_loop(0, 60, lambda _, y: (y @ y) / 400, x).sum() * jnp.nan
+
+slow(jnp.ones((400, 400))).block_until_ready()
+for _ in range(3):
+    jaxobs.watch(loss=slow(jnp.ones((400, 400))))
+"""
+
+
+def test_what_is_still_computed_at_the_end_is_looked_at(tmp_path: Path) -> None:
+    """The program does not wait for its last losses; they may be the ones that turned NaN."""
+    (tmp_path / "last.py").write_text(LAST)
+    command = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", "events.jsonl", "last.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    ended = json.loads((tmp_path / "events.jsonl").read_text().splitlines()[-1])
+    [row] = ended["standing"]["watched"]
+    assert (row["calls"], row["checked"], row["nonfinite"]) == (3, 3, 3)

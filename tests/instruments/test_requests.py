@@ -1,0 +1,399 @@
+"""Served requests: exactly those in which something compiled are cold, and every other figure is true as well."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxobs
+from jaxobs.base import guard
+from jaxobs.facts.compilations import OTHER, Compilation
+from jaxobs.facts.requests import RouteState
+from jaxobs.state import store
+from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Ended, Routes, covered, latency
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+
+@pytest.fixture
+def seen() -> Iterator[None]:
+    """jaxobs is installed."""
+    jaxobs.install()
+    yield
+
+
+def model() -> Callable[[jax.Array], jax.Array]:
+    """A function that is compiled anew for each test."""
+
+    def double(x: jax.Array) -> jax.Array:
+        return x * 2 + 1
+
+    return jax.jit(double)
+
+
+def answer(fun: Callable[[jax.Array], jax.Array], size: int) -> None:
+    np.asarray(fun(np.ones(size, np.float32)))
+
+
+def route(name: str) -> RouteState:
+    return next(each for each in jaxobs.snapshot().routes if each.route == name)
+
+
+def compiled(function: str = "f", *, cache: str = "miss", seconds: float = 0.5) -> None:
+    """Something compiles on this thread, made by hand."""
+    store.current().record(
+        Compilation(
+            time=time.time(), function=function, cause="shape", reason="why", phases={"compile": seconds}, cache=cache
+        )
+    )
+
+
+def test_exactly_the_requests_in_which_something_compiled_are_cold(seen: None) -> None:
+    """Three shapes among forty requests: three cold ones, each told with the function, the cause and the reason."""
+    fun = model()
+    for n in range(40):
+        with jaxobs.request("predict"):
+            answer(fun, 4 + n % 3)
+    found = route("predict")
+    assert found.requests == {"true": {"ok": 3}, "false": {"ok": 37}}
+    assert {cold: sum(h.counts) for cold, h in found.seconds.items()} == {"true": 3, "false": 37}
+    assert found.cold is not None and found.warm is not None
+    assert (found.cold.count, found.warm.count, found.waited) == (3, 37, 0)
+    assert found.cold.longest >= max(each.compiled[0].seconds for each in found.latest_cold)
+    assert [each.compiled[0].cause for each in found.latest_cold] == ["shape", "shape", "first_call"]
+    newest = found.latest_cold[0]
+    assert newest.compiled[0].function.endswith("model.<locals>.double") and "float32[6]" in newest.compiled[0].reason
+    assert newest.compilations == len(newest.compiled) == 1
+    assert 0 < newest.compiled[0].seconds <= newest.seconds and abs(newest.time - time.time()) < 60
+    assert [each.cold for each in found.slowest] == ["false"] * MOST_TOLD
+    assert found.slowest[0].seconds == found.warm.longest >= found.slowest[-1].seconds
+
+
+def test_a_load_from_the_persistent_cache_makes_a_request_cold(seen: None) -> None:
+    """A cache load takes time too, and is told as what it is."""
+    with jaxobs.request("predict"):
+        compiled(cache="hit")
+    assert route("predict").latest_cold[0].compiled[0].cache == "hit"
+
+
+def test_a_single_operation_makes_a_request_cold(seen: None) -> None:
+    """What JAX compiles for an operation outside any function delays the request as well."""
+    jax.clear_caches()
+    with jaxobs.request("predict") as scope:
+        assert not scope.cold
+        jnp.ones(5).sum()
+        assert scope.cold
+    assert scope.cold
+    assert any("reduce_sum" in each.function for each in route("predict").latest_cold[0].compiled)
+
+
+def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_others_wait(seen: None) -> None:
+    """Eight threads call a function that takes long to compile: one compiles, seven wait, later ones are fast."""
+
+    @jax.jit
+    def deep(x: jax.Array) -> jax.Array:
+        for n in range(120):
+            x = jnp.sin(x @ x) + n
+        return x
+
+    start = threading.Barrier(8)
+    x = np.ones((8, 8), np.float32)
+
+    def ask(wait: bool) -> None:
+        if wait:
+            start.wait()
+        with jaxobs.request("predict"):
+            np.asarray(deep(x))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, [True] * 8))
+    for _ in range(10):
+        ask(False)
+    found = route("predict")
+    assert found.requests == {"true": {"ok": 1}, "false": {"ok": 17}}
+    assert found.waited == 7 and found.warm is not None and found.warm.count == 10
+    assert found.waited_seconds > 0
+    assert sum(each.waited for each in found.slowest) == 7
+
+
+def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait(seen: None) -> None:
+    """One that takes as long as ever has not been held up, though something compiled meanwhile."""
+    routes = Routes()
+    row = routes.route("generate")
+
+    def end(began: float, ended: float) -> None:
+        row.add(Ended(ended, ended - began, "ok", "false"))
+
+    for n in range(20):
+        end(100.0 + n, 105.0 + n)
+    routes.compiled(200.0, 204.0)
+    end(199.5, 204.5)
+    assert row.frozen().waited == 0
+    end(199.5, 212.0)  # most of it came after the compilation
+    assert row.frozen().waited == 0
+    end(190.0, 203.0)  # it did not wait for the end of it
+    assert row.frozen().waited == 0
+    routes.compiled(300.0, 309.0)
+    end(299.0, 312.0)
+    assert row.frozen().waited == 1 and row.frozen().waited_seconds == pytest.approx(13.0)
+
+
+def test_compilations_in_the_background_mark_no_request(seen: None) -> None:
+    """A thread that warms up while requests are served compiles for itself."""
+    fun = model()
+    done = threading.Event()
+    with jaxobs.request("predict"):
+        thread = threading.Thread(target=lambda: (answer(fun, 3), done.set()))
+        thread.start()
+        thread.join()
+        assert done.is_set()
+    assert route("predict").count(cold="true") == 0
+
+
+def test_interleaved_requests_of_one_event_loop_are_told_apart(seen: None) -> None:
+    """Async handlers on one thread, and workers that inherit their context: each compilation marks its own request."""
+    fun = model()
+
+    async def handle(name: str, size: int, *, worker: bool) -> None:
+        async with jaxobs.request(name):
+            await asyncio.sleep(0.01)
+            if worker:
+                await asyncio.to_thread(answer, fun, size)
+            else:
+                answer(fun, size)
+            await asyncio.sleep(0.01)
+
+    async def serve() -> None:
+        # Sizes 3, 4 and 5 are new to the first request that has them; 3 comes again.
+        await handle("first", 3, worker=False)
+        await asyncio.gather(
+            handle("again", 3, worker=False),
+            handle("new", 4, worker=False),
+            handle("worker", 5, worker=True),
+            handle("again", 3, worker=True),
+        )
+
+    asyncio.run(serve())
+    cold = {each.route: each.count(cold="true") for each in jaxobs.snapshot().routes}
+    assert cold == {"first": 1, "again": 0, "new": 1, "worker": 1}
+
+
+def test_what_compiles_after_the_end_is_no_part_of_the_request(seen: None) -> None:
+    """A task that a request left behind compiles when it is over: nobody waited for that."""
+
+    async def serve() -> None:
+        async def later() -> None:
+            await asyncio.sleep(0.05)
+            compiled()
+
+        async with jaxobs.request("predict") as scope:
+            task = asyncio.create_task(later())
+        await task
+        assert not scope.cold
+
+    asyncio.run(serve())
+    assert route("predict").requests == {"false": {"ok": 1}}
+
+
+def test_a_request_inside_another_makes_both_cold_and_is_in_flight_once(seen: None) -> None:
+    """The inner one is counted for itself; the process serves one."""
+    with jaxobs.request("http"):
+        with jaxobs.request("model"):
+            assert jaxobs.snapshot().requests_in_flight == 1
+            compiled("g")
+        with jaxobs.request("model"):
+            pass
+    assert jaxobs.snapshot().requests_in_flight == 0
+    assert route("http").requests == {"true": {"ok": 1}}
+    assert route("model").requests == {"true": {"ok": 1}, "false": {"ok": 1}}
+
+
+def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged(seen: None) -> None:
+    """An exception is an error, a cancellation is one of its own; the block may say how it ended."""
+    error = KeyError("user's own")
+    with pytest.raises(KeyError) as caught, jaxobs.request("predict"):
+        raise error
+    assert caught.value is error and error.__context__ is None and error.__cause__ is None
+    with pytest.raises(asyncio.CancelledError), jaxobs.request("predict"):
+        raise asyncio.CancelledError
+    with jaxobs.request("predict") as scope:
+        scope.outcome = "client_error"
+    with jaxobs.request("predict") as scope:
+        scope.outcome = "nonsense"
+    assert route("predict").requests == {"false": {"error": 1, "cancelled": 1, "client_error": 1, "ok": 1}}
+
+
+def test_queue_and_batch_are_summed_where_they_are_told(seen: None) -> None:
+    """Rows of padding and seconds in a queue; what is no number is told of, and left out."""
+    for used in (3, 8):
+        with jaxobs.request("predict", queue_seconds=0.25, batch=(used, 8)):
+            pass
+    with jaxobs.request("predict") as scope:
+        scope.batch, scope.queue_seconds = (np.int32(1), np.int32(8)), np.float32(0.5)
+    for wrong in ({"batch": 5}, {"batch": (9, 8)}, {"queue_seconds": "long"}, {"queue_seconds": float("nan")}):
+        with jaxobs.request("predict", **wrong):  # type: ignore[arg-type]
+            pass
+    found = route("predict")
+    assert (found.queued, found.queue_seconds) == (3, 1.0)
+    assert (found.batches, found.batch_used, found.batch_size) == (3, 12, 24)
+    assert found.total == 7
+    notes = [note for note in jaxobs.snapshot().observer.notes if "valid are seconds" in note]
+    assert len(notes) == 4
+
+
+def test_routes_are_bounded(seen: None) -> None:
+    """Beyond the bound they share one label, and each request of theirs is counted as cut off."""
+    for n in range(MOST_ROUTES + 5):
+        with jaxobs.request(f"/{n}"):
+            pass
+    with jaxobs.request("/0"):
+        pass
+    found = {each.route: each.total for each in jaxobs.snapshot().routes}
+    with jaxobs.request(0):  # type: ignore[arg-type]
+        pass
+    assert len(found) == MOST_ROUTES + 1 and found[OTHER] == 5 and found["/0"] == 2
+    assert jaxobs.snapshot().observer.dropped["routes"] == 6  # with the one whose route is no text
+
+
+def test_cold_requests_are_told_within_bounds(seen: None) -> None:
+    """Many cold requests, one with many compilations: the latest few, each with its first few."""
+    for n in range(MOST_TOLD + 3):
+        with jaxobs.request("predict"):
+            for each in range(1 + n):
+                compiled(f"f{each}")
+    found = route("predict")
+    assert len(found.latest_cold) == MOST_TOLD
+    assert [each.compilations for each in found.latest_cold] == list(range(MOST_TOLD + 3, 3, -1))
+    assert len(found.latest_cold[0].compiled) == MOST_COMPILED and found.latest_cold[0].compiled[0].function == "f0"
+
+
+def test_without_installation_cold_is_unknown() -> None:
+    """Nobody saw the compilations, so that it is not said that there were none; a note tells why."""
+    with jaxobs.request("predict"):
+        answer(model(), 3)
+    assert route("predict").requests == {"unknown": {"ok": 1}}
+    assert any("not installed" in note for note in jaxobs.snapshot().observer.notes)
+
+
+def test_counts_are_exact_under_threads(seen: None) -> None:
+    """Sixteen threads, each many requests: none is lost, and none stays in flight."""
+
+    def ask(n: int) -> None:
+        for _ in range(200):
+            with jaxobs.request(f"/{n % 2}"):
+                pass
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(ask, range(16)))
+    snapshot = jaxobs.snapshot()
+    assert {each.route: each.total for each in snapshot.routes} == {"/0": 1600, "/1": 1600}
+    assert snapshot.requests_in_flight == 0
+    assert all(each.per_second for each in snapshot.routes)
+
+
+def test_a_request_may_end_in_another_context_or_thread(seen: None) -> None:
+    """As frameworks do that run the two halves of a dependency in two worker threads: it is counted once."""
+    scope = jaxobs.request("predict")
+    contextvars.copy_context().run(scope.__enter__)
+    thread = threading.Thread(target=scope.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    scope.__exit__(None, None, None)
+    assert route("predict").requests == {"false": {"ok": 1}} and jaxobs.snapshot().requests_in_flight == 0
+    assert "request" not in guard.internal_errors()
+
+
+def test_a_scope_can_be_used_again_even_inside_itself(seen: None) -> None:
+    """One object for many requests counts each, one inside itself too, and never goes in circles."""
+    scope = jaxobs.request("predict")
+    for _ in range(2):
+        with scope, scope:
+            compiled()
+    with jaxobs.request("outer") as outer:
+        scope.begin()
+        outer.finish()
+        outer.begin()
+        compiled()
+        outer.finish()
+        scope.finish()
+    assert route("predict").requests == {"true": {"ok": 5}}
+
+
+def test_the_state_may_be_forgotten_while_a_request_is_under_way(seen: None) -> None:
+    """As in a forked child: the request ends without a trace, the next is counted from nothing."""
+    with jaxobs.request("before"):
+        store.current().reset()
+        store.current().installed = True
+    with jaxobs.request("after"):
+        compiled()
+    assert [each.route for each in jaxobs.snapshot().routes] == ["after"]
+    assert route("after").count(cold="true") == 1
+
+
+def test_metrics_tell_cold_and_steady_apart(seen: None) -> None:
+    """Counters and histograms by `cold`, so that each has a service level of its own."""
+    import prometheus_client
+
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(jaxobs.collector())
+    with jaxobs.request("predict", queue_seconds=0.5, batch=(3, 4)):
+        compiled()
+    for _ in range(3):
+        with jaxobs.request("predict"):
+            pass
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, {"route": "predict", **labels})
+
+    assert value("jax_requests_total", cold="true", outcome="ok") == 1
+    assert value("jax_requests_total", cold="false", outcome="ok") == 3
+    assert value("jax_request_seconds_count", cold="true") == 1
+    assert value("jax_request_seconds_bucket", cold="false", le="+Inf") == 3
+    assert value("jax_request_waited_seconds_count") == 0
+    assert value("jax_request_queue_seconds_sum") == 0.5
+    assert value("jax_request_batch_rows_total", rows="padding") == 1
+    assert registry.get_sample_value("jax_requests_in_flight") == 0
+
+
+def test_percentiles_are_times_that_there_were() -> None:
+    """By nearest rank over all that are kept; overlapping intervals count once."""
+    found = latency([float(n) for n in range(1, 101)])
+    assert found is not None
+    assert (found.count, found.p50, found.p90, found.p99, found.longest) == (100, 51.0, 91.0, 100.0, 100.0)
+    assert latency([]) is None
+    assert covered([(0.0, 4.0), (3.0, 6.0), (8.0, 9.0)], since=1.0) == 6.0
+
+
+def test_switched_off_the_scopes_only_run_the_block() -> None:
+    """With JAXOBS_DISABLED nothing is counted, and the middleware is the application itself."""
+    program = """
+import asyncio, jaxobs
+with jaxobs.request("predict") as scope:
+    scope.batch = (1, 2)
+    scope.first_token()
+    scope.tokens(input=1, output=2)
+    jaxobs.request.current().finish_reason("stop")
+jaxobs.engine(running=1)
+async def main():
+    async with jaxobs.request("predict"):
+        pass
+asyncio.run(main())
+app = object()
+assert jaxobs.asgi(app) is app and jaxobs.wsgi(app) is app
+print(len(jaxobs.snapshot().routes) + len(jaxobs.snapshot().engines))
+"""
+    environment = {**os.environ, "JAXOBS_DISABLED": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "0", done.stderr

@@ -1,0 +1,616 @@
+"""One scope object in several uses at once, and functions as scopes: every use is its own, and the account is right."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from helpers.run_programs import run
+
+import jaxobs
+from jaxobs.state.checkpoints import Checkpoints
+from jaxobs.state.loops import Loops
+from jaxobs.state.store import current
+from jaxobs.state.wall import Wall
+
+
+class Clock:
+    """Moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(fresh: None) -> Clock:
+    """The one that the account of time goes by."""
+    clock = Clock()
+    current()._parts[Wall] = Wall(clock)
+    with jaxobs.step("first"):
+        pass  # the preparations are over
+    return clock
+
+
+def charged() -> dict[str, float]:
+    """Seconds by category, those that have some."""
+    return {name: value for name, value in current().part(Wall).seconds().items() if value}
+
+
+def steps(name: str = "train") -> tuple[int, int]:
+    """How many steps were finished, and how many failed."""
+    state = current().part(Loops).loop(name, current().part(Wall), current().calls).frozen()
+    return state.steps, state.failed
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A sort of scope: how one is made, what it is charged as, and how many were counted."""
+
+    make: Callable[[], Any]
+    category: str
+    count: Callable[[], int]
+
+
+KINDS = {
+    "step": Kind(lambda: jaxobs.step("train"), "step", lambda: steps()[0]),
+    "phase": Kind(
+        lambda: jaxobs.phase("checkpoint"),
+        "checkpoint",
+        lambda: sum(current().part(Checkpoints).frozen()["phase"].counts),
+    ),
+    "request": Kind(
+        lambda: jaxobs.request("predict"),
+        "idle",
+        lambda: next(each.total for each in jaxobs.snapshot().routes if each.route == "predict"),
+    ),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+def expect(kind: Kind, clock: Clock, uses: int, seconds: float, rest: float = 0.0) -> None:
+    """So many uses were counted, so many seconds charged, and `rest` between them; from now on nothing is."""
+    clock.now += 100.0
+    idle = 100.0 + (seconds if kind.category == "idle" else rest)
+    charged_to_it = {kind.category: seconds} if seconds else {}
+    assert charged() == pytest.approx({**charged_to_it, "idle": idle})
+    assert current().part(Wall).at_rest
+    assert kind.count() == uses
+    assert jaxobs.snapshot().requests_in_flight in (None, 0)
+
+
+def test_one_object_inside_itself(kind: Kind, clock: Clock) -> None:
+    """In one statement, in several, and one after the other."""
+    scope = kind.make()
+    with scope:
+        clock.now += 1.0
+        with scope, scope:
+            clock.now += 2.0
+        clock.now += 4.0
+    with scope:
+        clock.now += 8.0
+    expect(kind, clock, 4, 15.0)
+
+
+def test_one_object_in_a_recursion(kind: Kind, clock: Clock) -> None:
+    """Each level ends its own, also where the innermost raises."""
+    scope = kind.make()
+
+    def work(depth: int) -> None:
+        with scope:
+            clock.now += 1.0
+            if depth == 0:
+                raise KeyError
+            with contextlib.suppress(KeyError):
+                work(depth - 1)
+            clock.now += 1.0
+
+    work(3)
+    assert kind.category != "step" or steps() == (3, 1)
+    expect(kind, clock, 3 if kind.category == "step" else 4, 7.0)
+
+
+def test_one_object_in_two_generators(kind: Kind, clock: Clock) -> None:
+    """The one that begins first ends first; what the other still does is charged."""
+    scope = kind.make()
+
+    def work() -> Iterator[None]:
+        with scope:
+            yield
+
+    one, two = work(), work()
+    next(one)
+    clock.now += 1.0
+    next(two)
+    clock.now += 2.0
+    assert list(one) == []
+    clock.now += 4.0
+    assert list(two) == []
+    expect(kind, clock, 2, 7.0)
+
+
+def test_one_object_in_interleaved_tasks(kind: Kind, clock: Clock) -> None:
+    """Tasks of one event loop, the first to begin being the first to end; one of them by an exit stack."""
+    scope = kind.make()
+
+    async def work(begin: asyncio.Event, end: asyncio.Event, begun: asyncio.Event, stack: bool) -> None:
+        await begin.wait()
+        with contextlib.ExitStack() as entered:
+            if stack:
+                entered.enter_context(scope)
+            with contextlib.nullcontext() if stack else scope:
+                begun.set()
+                await end.wait()
+
+    async def main() -> None:
+        begin, end, begun = ([asyncio.Event() for _ in range(3)] for _ in range(3))
+        tasks = [asyncio.create_task(work(begin[n], end[n], begun[n], stack=n == 1)) for n in range(3)]
+        for n in range(3):
+            begin[n].set()
+            await begun[n].wait()
+            clock.now += 1.0
+        for n in range(3):
+            end[n].set()
+            await tasks[n]
+            clock.now += 10.0
+
+    asyncio.run(main())
+    clock.now -= 10.0
+    expect(kind, clock, 3, 23.0)
+
+
+@pytest.mark.parametrize("main_first", [True, False])
+def test_one_object_on_two_threads(kind: Kind, clock: Clock, main_first: bool) -> None:
+    """The charged thread's time is charged, whoever begins and ends first; uses of both are counted."""
+    scope = kind.make()
+    entered, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with scope:
+            entered.set()
+            assert leave.wait(60)
+
+    thread = threading.Thread(target=work)
+
+    def other(begins: bool) -> None:
+        if begins:
+            thread.start()
+            assert entered.wait(60)
+        else:
+            leave.set()
+            thread.join()
+
+    with contextlib.ExitStack() if main_first else contextlib.nullcontext():
+        if not main_first:
+            other(begins=True)
+        with scope:
+            clock.now += 1.0
+            other(begins=main_first)
+            clock.now += 2.0
+        if main_first:
+            other(begins=False)
+    expect(kind, clock, 2, 3.0)
+
+
+def test_one_object_on_many_threads(kind: Kind, clock: Clock) -> None:
+    """No use is lost, and none is left open."""
+    scope = kind.make()
+
+    def work() -> None:
+        for _ in range(500):
+            with scope, scope:
+                pass
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    expect(kind, clock, 4000, 0.0)
+    assert scope._taken is False
+
+
+def test_one_object_by_calls_of_its_methods(kind: Kind, clock: Clock) -> None:
+    """As callbacks do that are called at the beginning and at the end: two threads, each in its own use."""
+    scope = kind.make()
+
+    def begin() -> None:
+        scope.__enter__()
+
+    def end() -> None:
+        scope.__exit__(None, None, None)
+
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begin()
+        begin()
+        begun.set()
+        assert go_on.wait(60)
+        end()
+        end()
+
+    thread = threading.Thread(target=work)
+    begin()
+    thread.start()
+    assert begun.wait(60)
+    clock.now += 1.0
+    end()
+    clock.now += 2.0
+    begin()
+    clock.now += 4.0
+    go_on.set()
+    thread.join()
+    end()
+    end()  # once too often
+    expect(kind, clock, 4, 7.0 if kind.category == "idle" else 5.0, rest=2.0)
+
+
+def test_an_exit_stack_ends_in_its_order(kind: Kind, clock: Clock) -> None:
+    """Where no statement tells which use ends, it is the newest of this thread."""
+    scope = kind.make()
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(scope)
+            clock.now += 1.0
+        with scope:
+            clock.now += 1.0
+    expect(kind, clock, 4, 4.0)
+
+
+def test_a_scope_of_one_task_goes_on_when_that_of_another_ends(clock: Clock) -> None:
+    """Different objects too: a checkpoint that began before a step and ends within it."""
+
+    async def save(saved: asyncio.Event) -> None:
+        with jaxobs.phase("checkpoint"):
+            await saved.wait()
+
+    async def main() -> None:
+        saved = asyncio.Event()
+        task = asyncio.create_task(save(saved))
+        await asyncio.sleep(0)
+        clock.now += 1.0
+        with jaxobs.step("train"):
+            clock.now += 2.0
+            saved.set()
+            await task
+            clock.now += 4.0
+
+    asyncio.run(main())
+    assert charged() == {"checkpoint": 1.0, "step": 6.0}
+    assert current().part(Wall).at_rest
+
+
+def test_a_phase_of_jax_that_never_ended_ends_with_the_scope_around_it(clock: Clock) -> None:
+    """What nobody holds open is not left on top because a block within it is: neither is charged for good."""
+    wall = current().part(Wall)
+    generator = (_ for _ in [0])
+
+    def work() -> Iterator[None]:
+        wall.enter("compile")  # its end is lost
+        with jaxobs.step("train"):
+            wall.enter("trace")  # so is that of this
+            yield
+
+    with jaxobs.phase("checkpoint"):
+        generator = work()
+        next(generator)
+        clock.now += 1.0
+    clock.now += 2.0  # the generator is in the middle of its step
+    generator.close()
+    clock.now += 4.0
+    assert charged() == {"trace": 1.0, "step": 2.0, "idle": 4.0}
+    assert wall.at_rest
+
+
+def test_an_iterator_that_lies_about_is_not_charged(clock: Clock) -> None:
+    """Batches taken by `next` within an evaluation: between two evaluations it is in no step."""
+    batches = iter(jaxobs.steps(range(10), "eval"))
+    for _ in range(2):
+        with jaxobs.phase("eval"):
+            next(batches)
+            clock.now += 1.0
+        clock.now += 2.0
+    assert charged() == {"eval": 2.0, "idle": 4.0}
+
+
+def test_an_interrupt_while_a_step_begins_leaves_none_open(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block does not run, so nobody would end it."""
+
+    def interrupted(*_: Any) -> float:
+        raise KeyboardInterrupt
+
+    scope = jaxobs.step("train")
+    with monkeypatch.context() as patch:
+        patch.setattr(Wall, "apart", interrupted)
+        with pytest.raises(KeyboardInterrupt), scope:
+            pass
+    assert current().part(Wall).at_rest
+    with scope:
+        clock.now += 1.0
+    assert steps() == (1, 0) and charged() == {"step": 1.0}
+
+
+def test_items_told_within_a_step_are_those_of_that_step(clock: Clock) -> None:
+    """What the object was made with, or set to before, holds for each of its uses."""
+    scope = jaxobs.step("train", items=1)
+    with scope as outer:
+        outer.items = 10
+        with scope as inner:
+            pass
+        assert inner is not outer
+        with scope as inner:
+            inner.items = 100
+    with scope:
+        pass
+    scope.items = 1000
+    for _ in range(2):
+        with scope:
+            pass
+    loop = current().part(Loops).loop("train", current().part(Wall), current().calls)
+    assert loop.frozen().items == 10 + 1 + 100 + 1 + 2000
+
+
+def test_what_one_request_tells_is_no_part_of_the_next(fresh: None) -> None:
+    """Queue, batch and outcome, of one object that is used again, also inside itself."""
+    scope = jaxobs.request("predict", queue_seconds=1.0)
+    with scope as outer:
+        outer.queue_seconds, outer.outcome, outer.batch = 10.0, "client_error", (1, 2)
+        with scope as inner:
+            inner.queue_seconds = 100.0
+    with scope:
+        pass
+    (route,) = jaxobs.snapshot().routes
+    assert route.requests == {"unknown": {"client_error": 1, "ok": 2}}
+    assert route.queue_seconds == 111.0 and (route.batch_used, route.batch_size) == (1, 2)
+
+
+def test_an_object_made_before_a_fork_or_a_reset_counts_after_it(clock: Clock) -> None:
+    """It belongs to whichever account there is when it is used."""
+    scope, batches = jaxobs.step("train"), iter(jaxobs.steps(range(4), "turns"))
+    with scope:
+        next(batches)
+    current().reset()
+    for _ in range(2):
+        with scope:
+            pass
+        next(batches)
+    batches.close()
+    assert steps() == (2, 0) and steps("turns") == (2, 0)
+    assert current().part(Wall).at_rest
+    program = """
+        import os, jaxobs
+        from jaxobs.state.loops import Loops
+        from jaxobs.state.store import current
+        scope = jaxobs.step("train")
+        with scope:
+            pass
+        child = os.fork()
+        with scope:
+            pass
+        if child:
+            os.waitpid(child, 0)
+        print(current().part(Loops).steps(), flush=True)
+    """
+    done = run(program)
+    assert (done.stdout, done.stderr) == ("{'train': 1}\n{'train': 2}\n", "")
+
+
+# ------------------------------------------------------------------------------------------------ as decorators
+
+
+def test_functions_of_every_sort_are_in_their_scope_until_they_end(kind: Kind, clock: Clock) -> None:
+    """A function, a coroutine, a generator and an asynchronous generator stay what they are."""
+
+    @kind.make()
+    def function(a: int, *, b: int = 1) -> int:
+        """Adds."""
+        clock.now += 1.0
+        return a + b
+
+    @kind.make()
+    async def coroutine(a: int) -> int:
+        await asyncio.sleep(0)
+        clock.now += 2.0
+        return a
+
+    @kind.make()
+    def generator(a: int) -> Any:
+        try:
+            got = yield a
+        except KeyError:
+            got = "caught"
+        clock.now += 4.0
+        yield got
+        return "returned"
+
+    @kind.make()
+    async def stream(a: int) -> AsyncIterator[Any]:
+        try:
+            got = yield a
+        except KeyError:
+            got = "caught"
+        clock.now += 8.0
+        yield got
+
+    assert function(1, b=2) == 3
+    assert (function.__name__, function.__doc__) == ("function", "Adds.")
+    assert str(inspect.signature(function)) == "(a: 'int', *, b: 'int' = 1) -> 'int'"
+    assert inspect.iscoroutinefunction(coroutine) and asyncio.run(coroutine(1)) == 1
+    assert inspect.isgeneratorfunction(generator) and inspect.isasyncgenfunction(stream)
+
+    sent = generator(1)
+    assert (next(sent), sent.send("sent")) == (1, "sent")
+    with pytest.raises(StopIteration, match="returned"):
+        next(sent)
+    thrown = generator(1)
+    assert (next(thrown), thrown.throw(KeyError())) == (1, "caught")
+    thrown.close()
+
+    async def streams() -> None:
+        sent: Any = stream(1)
+        assert (await anext(sent), await sent.asend("sent")) == (1, "sent")
+        assert [each async for each in sent] == []
+        thrown: Any = stream(1)
+        assert (await anext(thrown), await thrown.athrow(KeyError())) == (1, "caught")
+        await thrown.aclose()
+
+    asyncio.run(streams())
+    # A generator that is closed before its end is a step that was not finished.
+    expect(kind, clock, 4 if kind.category == "step" else 6, 1.0 + 2.0 + 8.0 + 16.0)
+
+
+def test_a_decorator_without_its_name_is_told_at_once() -> None:
+    """`@jaxobs.request` in place of `@jaxobs.request("predict")`: else the function would be gone."""
+    with pytest.raises(TypeError, match=r"needs a route, such as `@jaxobs.request\(\"predict\"\)`, but got function"):
+
+        @jaxobs.request  # type: ignore[arg-type]
+        def predict() -> None: ...
+
+
+def test_calls_of_a_decorated_function_are_told_apart(fresh: None) -> None:
+    """What it raises goes on unchanged, and is counted as it ended."""
+
+    @jaxobs.request("predict", queue_seconds=0.5)
+    async def predict(error: type[BaseException] | None) -> str:
+        await asyncio.sleep(0)
+        if error is not None:
+            raise error
+        return "answer"
+
+    async def main() -> list[Any]:
+        calls = (predict(None), predict(ValueError), predict(asyncio.CancelledError), predict(None))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    answers = asyncio.run(main())
+    assert [each if isinstance(each, str) else type(each) for each in answers] == [
+        "answer", ValueError, asyncio.CancelledError, "answer"
+    ]  # fmt: skip
+    (route,) = jaxobs.snapshot().routes
+    assert route.requests == {"unknown": {"ok": 2, "error": 1, "cancelled": 1}}
+    assert route.queue_seconds == 2.0
+
+
+# ------------------------------------------------------------------------------------------ asynchronous iterators
+
+
+def test_turns_of_async_for_are_steps_and_waits(clock: Clock) -> None:
+    """As those of `for`; the step that `break` ends counts, and ends there."""
+    closed = []
+
+    async def loader() -> AsyncIterator[list[int]]:
+        try:
+            for number in range(4):
+                clock.now += 1.0
+                await asyncio.sleep(0)
+                yield [number] * 3
+        finally:
+            closed.append(True)
+
+    async def main() -> None:
+        found = []
+        async for batch in jaxobs.steps(loader(), "train", items=len):
+            clock.now += 10.0
+            found.append(batch[0])
+        assert found == [0, 1, 2, 3]
+        async for _ in jaxobs.steps(loader(), "short", items=5):
+            clock.now += 10.0
+            break
+        assert current().part(Wall).at_rest
+        async with contextlib.aclosing(jaxobs.steps(loader(), "closed")) as batches:  # type: ignore[type-var]
+            async for _ in batches:
+                break
+        assert closed[-1:] == [True] and current().part(Wall).at_rest
+        with pytest.raises(RuntimeError):
+            async for _ in jaxobs.steps(loader(), "raises"):
+                raise RuntimeError
+        assert current().part(Wall).at_rest
+
+    asyncio.run(main())
+    assert steps() == (4, 0) and steps("short") == (1, 0) and steps("closed") == (1, 0) and steps("raises") == (1, 0)
+    loop = current().part(Loops).loop("train", current().part(Wall), current().calls).frozen()
+    assert loop.items == 12 and loop.recent == (11.0, 11.0, 11.0)
+    assert charged() == {"input_wait": 7.0, "step": 50.0}
+
+
+def test_what_an_asynchronous_loader_raises_reaches_the_program(clock: Clock) -> None:
+    """Its own error or a cancellation while it is waited for; nothing is left open, by `steps` or by `data`."""
+
+    async def loader(error: type[BaseException]) -> AsyncIterator[int]:
+        yield 1
+        clock.now += 1.0
+        raise error
+
+    async def main(over: Any, error: type[BaseException]) -> None:
+        with pytest.raises(error):
+            async for _ in over(loader(error)):
+                pass
+        assert current().part(Wall).at_rest
+
+    for over in (jaxobs.steps, jaxobs.data):
+        for error in (OSError, asyncio.CancelledError):
+            asyncio.run(main(over, error))
+    assert steps() == (2, 0) and charged() == {"input_wait": 4.0}
+
+
+def test_waits_for_an_asynchronous_input_are_counted_among_tasks(clock: Clock) -> None:
+    """Two inputs waited for in turns, the first to begin being the first to end, and a step meanwhile."""
+
+    class Loader:
+        """Gives iterators, can be measured, and is no iterator."""
+
+        def __init__(self, gates: list[asyncio.Event]) -> None:
+            self.gates = gates
+
+        def __len__(self) -> int:
+            return len(self.gates)
+
+        async def __aiter__(self) -> AsyncIterator[int]:
+            for number, gate in enumerate(self.gates):
+                await gate.wait()
+                yield number
+
+    async def read(over: Any, into: list[int]) -> None:
+        async for each in over:
+            into.append(each)
+
+    async def main() -> None:
+        gates = [[asyncio.Event() for _ in range(2)] for _ in range(2)]
+        inputs = [jaxobs.data(Loader(each), f"input {n}") for n, each in enumerate(gates)]
+        assert [len(each) for each in inputs] == [2, 2] and isinstance(inputs[0], Loader)
+        assert not hasattr(inputs[0], "__iter__") and not hasattr(aiter(inputs[0]), "__next__")
+        found: list[list[int]] = [[], []]
+        tasks = [asyncio.create_task(read(each, into)) for each, into in zip(inputs, found, strict=True)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for turn in range(2):
+            for gate in (gates[0][turn], gates[1][turn]):
+                clock.now += 1.0
+                gate.set()
+                for _ in range(4):
+                    await asyncio.sleep(0)
+        await asyncio.gather(*tasks)
+        assert found == [[0, 1], [0, 1]]
+
+    asyncio.run(main())
+    clock.now += 100.0
+    assert charged() == {"input_wait": 4.0, "idle": 100.0}
+    assert [(each.name, each.batches) for each in jaxobs.snapshot().inputs] == [("input 0", 2), ("input 1", 2)]

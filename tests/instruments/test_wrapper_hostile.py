@@ -1,0 +1,964 @@
+"""What the wrapper must not change: errors and their tracebacks, warnings, caches, memory; and how it times calls."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gc
+import logging
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import traceback
+import tracemalloc
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxobs
+from jaxobs.base import guard
+from jaxobs.base.config import Settings
+from jaxobs.instruments import counted, wrapper
+from jaxobs.state import call_stats, store
+
+Jit = Callable[..., Any]
+ROOT = Path(jaxobs.__file__).parent.parent
+MODES = ["off", "tracebackhide", "remove_frames", "quiet_remove_frames"]
+
+
+def plain_text(text: str) -> str:
+    """`text` without what differs from run to run: addresses in either notation, fingerprints, durations."""
+    return re.sub(r"0x[0-9a-f]+|\b\d{9,}\b|\b[0-9a-f]{32,}\b|\b\d+\.\d+(?= ms)", "0x", text)
+
+
+def state(name: str) -> Any:
+    """What the store knows of the function labelled `name`."""
+    return {each.name: each for each in jaxobs.snapshot().functions}[name]
+
+
+# ------------------------------------------------------------------------------------------------ what is raised
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    """An error that refuses to have its attributes set."""
+
+    code: int
+
+
+class StubbornError(Exception):
+    """An error that answers nothing about its own traceback."""
+
+    def with_traceback(self, tb: Any) -> Any:
+        raise RuntimeError("no")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise RuntimeError("no")
+
+
+def fails_with(error: Callable[[], BaseException]) -> Callable[[Jit], None]:
+    def run(jit: Jit) -> None:
+        @jit
+        def fails(x: Any) -> Any:
+            raise error()
+
+        fails(1.0)
+
+    return run
+
+
+def with_notes() -> BaseException:
+    error = ValueError("noted")
+    error.add_note("first")
+    error.add_note("second")
+    return error
+
+
+def chained(jit: Jit) -> None:
+    @jit
+    def fails(x: Any) -> Any:
+        try:
+            {}["k"]
+        except KeyError as error:
+            raise ValueError("from a key") from error
+
+    fails(1.0)
+
+
+def in_context(jit: Jit) -> None:
+    @jit
+    def fails(x: Any) -> Any:
+        try:
+            {}["k"]
+        except KeyError:
+            raise ValueError("while handling")  # noqa: B904
+
+    try:
+        raise OSError("outer")
+    except OSError:
+        fails(1.0)
+
+
+def suppressed(jit: Jit) -> None:
+    @jit
+    def fails(x: Any) -> Any:
+        raise ValueError("alone") from None
+
+    fails(1.0)
+
+
+def nested(jit: Jit) -> None:
+    @jit
+    def inner(x: Any) -> Any:
+        return x + undefined_name  # type: ignore[name-defined]  # noqa: F821
+
+    @jit
+    def middle(x: Any) -> Any:
+        return inner(x)
+
+    @jit
+    def outer(x: Any) -> Any:
+        return middle(x) + 1
+
+    outer(1.0)
+
+
+def raised_again(jit: Jit) -> None:
+    inner = jit(lambda x: 1 / 0)
+
+    @jit
+    def outer(x: Any) -> Any:
+        try:
+            return inner(x)
+        except ZeroDivisionError:
+            raise
+
+    outer(1.0)
+
+
+def raised_twice(jit: Jit) -> None:
+    kept = ValueError("one object")
+
+    @jit
+    def fails(x: Any) -> Any:
+        raise kept
+
+    with contextlib.suppress(ValueError):
+        fails(1.0)
+    fails(1.0)
+
+
+def under(transform: Callable[[Any], Any]) -> Callable[[Jit], None]:
+    def run(jit: Jit) -> None:
+        @jit
+        def fails(x: Any) -> Any:
+            raise ValueError("below")
+
+        transform(fails)(jnp.ones(2))
+
+    return run
+
+
+def tracer_as_bool(jit: Jit) -> None:
+    jit(lambda x: 1 if x > 0 else 2)(1.0)
+
+
+def tracer_as_index(jit: Jit) -> None:
+    jit(lambda x: [1, 2][x])(1)
+
+
+def shapes(jit: Jit) -> None:
+    jit(lambda x, y: x @ y)(jnp.ones((2, 3)), jnp.ones((2, 3)))
+
+
+def too_few(jit: Jit) -> None:
+    jit(lambda x, y: x)(1.0)
+
+
+def unknown_keyword(jit: Jit) -> None:
+    jit(lambda x: x)(1.0, y=1)
+
+
+def no_jax_type(jit: Jit) -> None:
+    jit(lambda x: x)("text")
+
+
+def no_jax_result(jit: Jit) -> None:
+    jit(lambda x: "text")(1.0)
+
+
+def unhashable_static(jit: Jit) -> None:
+    jit(lambda x, n: x, static_argnums=1)(1.0, [1])
+
+
+def donated_again(jit: Jit) -> None:
+    f = jit(lambda x: x + 1, donate_argnums=0)
+    x = jnp.ones(4)
+    f(x)
+    f(x)
+
+
+def wrong_sharding(jit: Jit) -> None:
+    split = jax.sharding.NamedSharding(jax.make_mesh((8,), ("a",)), jax.sharding.PartitionSpec("a"))
+    jit(lambda x: x, in_shardings=split)(jnp.ones(3))
+
+
+def not_a_number(jit: Jit) -> None:
+    with jax.debug_nans(True):
+        jit(lambda x: x / x)(0.0)
+
+
+def escaped(jit: Jit) -> None:
+    seen: list[Any] = []
+    jit(lambda x: (seen.append(x), x)[1])(1.0)
+    jit(lambda x: x + seen[0])(1.0)
+
+
+def leak_checked(jit: Jit) -> None:
+    seen: list[Any] = []
+    with jax.checking_leaks():
+        jit(lambda x: (seen.append(x + 1), x)[1])(1.0)
+
+
+def tracing_forbidden(jit: Jit) -> None:
+    with jax.no_tracing():
+        jit(lambda x: x)(1.0)
+
+
+def without_jit(jit: Jit) -> None:
+    with jax.disable_jit():
+        jit(lambda x: 1 / 0)(1.0)
+
+
+def in_lower(jit: Jit) -> None:
+    jit(lambda x: 1 / 0).lower(1.0)
+
+
+def in_trace(jit: Jit) -> None:
+    jit(lambda x: 1 / 0).trace(1.0)
+
+
+def wrong_aot(jit: Jit) -> None:
+    jit(lambda x: x).lower(jnp.ones(2)).compile()(jnp.ones(3))
+
+
+def bad_option(jit: Jit) -> None:
+    jit(lambda x: x, static_argnums="x")
+
+
+def not_callable(jit: Jit) -> None:
+    jit(3)
+
+
+def in_custom_gradient(jit: Jit) -> None:
+    @jax.custom_vjp
+    def f(x: Any) -> Any:
+        return x
+
+    f.defvjp(lambda x: (x, x), lambda residual, g: 1 / 0)
+    jax.grad(jit(f))(1.0)
+
+
+def stopped(jit: Jit) -> None:
+    @jit
+    def fails(x: Any) -> Any:
+        return next(iter(()))
+
+    fails(1.0)
+
+
+def in_generator(jit: Jit) -> None:
+    def produce() -> Iterator[Any]:
+        yield jit(lambda x: 1 / 0)(1.0)
+
+    next(produce())
+
+
+SCENARIOS: dict[str, Callable[[Jit], None]] = {
+    "value error": fails_with(lambda: ValueError("plain", 1)),
+    "without arguments": fails_with(ValueError),
+    "frozen": fails_with(lambda: FrozenError(3)),
+    "stubborn": fails_with(lambda: StubbornError("x")),
+    "notes": fails_with(with_notes),
+    "group": fails_with(lambda: ExceptionGroup("several", [ValueError("a"), TypeError("b")])),
+    "keyboard interrupt": fails_with(KeyboardInterrupt),
+    "system exit": fails_with(lambda: SystemExit(3)),
+    "generator exit": fails_with(GeneratorExit),
+    "under vmap": under(jax.vmap),
+    "under grad": under(lambda f: jax.grad(lambda x: f(x).sum())),
+    "under scan": under(lambda f: lambda x: jax.lax.scan(lambda c, y: (f(c), y), x, x)),
+    "under jit": under(jax.jit),
+    "under make_jaxpr": under(jax.make_jaxpr),
+    **{
+        each.__name__: each
+        for each in (
+            chained, in_context, suppressed, nested, raised_again, raised_twice, tracer_as_bool, tracer_as_index,
+            shapes, too_few, unknown_keyword, no_jax_type, no_jax_result, unhashable_static, donated_again,
+            wrong_sharding, not_a_number, escaped, tracing_forbidden, without_jit, in_lower, in_trace, wrong_aot,
+            bad_option, not_callable, in_custom_gradient, stopped, in_generator,
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def filtering(request: pytest.FixtureRequest) -> Iterator[None]:
+    """JAX's way of filtering tracebacks, for one test."""
+    before = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", request.param)
+    yield
+    jax.config.update("jax_traceback_filtering", before)
+
+
+def raised(scenario: Callable[[Jit], None], jit: Jit) -> BaseException:
+    try:
+        scenario(jit)
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def hidden_frames(error: BaseException) -> list[tuple[str, bool]]:
+    return [(f.f_code.co_name, "__tracebackhide__" in f.f_locals) for f, _ in traceback.walk_tb(error.__traceback__)]
+
+
+def instrumented(fun: Any, **options: Any) -> Any:
+    return jaxobs.instrument(jax.jit(fun, **options))
+
+
+@pytest.mark.parametrize("filtering", MODES, indirect=True)
+@pytest.mark.parametrize("name", list(SCENARIOS))
+def test_errors_arrive_as_they_were(name: str, filtering: None) -> None:
+    """Type, arguments, notes, causes and each line of the traceback are those of `jax.jit`, however JAX filters."""
+    seen = [raised(SCENARIOS[name], jit) for jit in (jax.jit, jaxobs.jit)]
+    bare, ours = seen
+    assert type(ours) is type(bare)
+    assert plain_text(repr(ours.args)) == plain_text(repr(bare.args))
+    texts = [plain_text("".join(traceback.format_exception(error))) for error in seen]
+    assert texts[1] == texts[0]
+    assert hidden_frames(ours) == hidden_frames(bare)
+
+
+@pytest.mark.parametrize("name", ["value error", "nested", "tracer_as_bool", "donated_again", "keyboard interrupt"])
+def test_errors_of_instrumented_functions(name: str) -> None:
+    """`instrument` leaves errors as they were too."""
+    texts = [
+        plain_text("".join(traceback.format_exception(raised(SCENARIOS[name], jit)))) for jit in (jax.jit, instrumented)
+    ]
+    assert texts[1] == texts[0]
+
+
+@pytest.mark.parametrize("kind", [FrozenError, StubbornError])
+def test_errors_that_refuse_to_be_touched(kind: type[Exception]) -> None:
+    """An error whose type forbids setting attributes arrives all the same, with the same traceback."""
+
+    def fails() -> None:
+        raise kind(1)
+
+    texts = []
+    for function in (fails, jaxobs.instrument(fails)):
+        error = raised(lambda _, function=function: function(), jax.jit)  # type: ignore[misc]
+        assert type(error) is kind
+        texts.append("".join(traceback.format_exception(error)))
+    assert texts[0] == texts[1]
+
+
+def test_error_in_a_callback() -> None:
+    """An error raised in a callback of a compiled program has the same type and message, traceback within included."""
+
+    def back(x: Any) -> Any:
+        raise ValueError("in the callback")
+
+    def run(jit: Jit) -> None:
+        jit(lambda x: jax.pure_callback(back, x, x))(jnp.float32(1)).block_until_ready()
+
+    logging.disable(logging.ERROR)
+    try:
+        bare, ours = (raised(run, jit) for jit in (jax.jit, jaxobs.jit))
+    finally:
+        logging.disable(logging.NOTSET)
+    assert type(ours) is type(bare)
+    assert "in the callback" in str(bare)
+    # JAX puts the whole stack into this text as it stands, so our frame is in it.
+    stack = re.sub(rf'  File "{re.escape(counted.UNSEEN)}".*\n', "", str(ours))
+    assert plain_text(stack) == plain_text(str(bare))
+
+
+def test_leaks_are_found_alike() -> None:
+    """`jax.checking_leaks` reports the same leak; in its list of who refers to whom the wrapper is one line more."""
+    bare, ours = (raised(leak_checked, jit) for jit in (jax.jit, jaxobs.jit))
+    assert type(ours) is type(bare)
+    text = plain_text(str(ours)).replace("<PjitFunction 0x> is referred to by <PjitFunction 0x>\n", "")
+    assert text == plain_text(str(bare))
+    with jax.checking_leaks():
+        assert jaxobs.jit(lambda x: x + 1)(1.0) == 2.0
+
+
+def test_an_error_without_python_below_it() -> None:
+    """What JAX's C++ raises has the caller's frame as its only one."""
+    compiled = jax.jit(lambda x: x + 1)
+    deleted = jnp.ones(3)
+    deleted.delete()
+    compiled(jnp.ones(3))
+    frames = []
+    for function in (compiled, jaxobs.instrument(compiled)):
+        error = raised(lambda _, function=function: function(deleted), jax.jit)  # type: ignore[misc]
+        frames.append([frame.name for frame in traceback.extract_tb(error.__traceback__)])
+    assert frames[0] == frames[1]
+
+
+def test_an_error_leaves_no_cycle() -> None:
+    """An error that was handled is freed at once, with what its frames held."""
+
+    class HandledError(Exception):
+        pass
+
+    def fails() -> None:
+        raise HandledError
+
+    ours = jaxobs.instrument(fails)
+    error = raised(lambda _: ours(), jax.jit)
+    reference = weakref.ref(error)
+    gc.disable()
+    try:
+        del error
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+def test_errors_are_counted_by_type(fresh: None) -> None:
+    """A call that raises is a call and an error of its type; an interrupt is no error; a traced one is the outer's."""
+
+    def fails(x: Any, how: str) -> Any:
+        raise {"value": ValueError, "key": KeyError, "stop": KeyboardInterrupt}[how]("x")
+
+    ours = jaxobs.jit(fails, static_argnames="how", name="fails")
+    outer = jaxobs.jit(lambda x: ours(x, how="value"), name="outer")
+    for how in ("value", "value", "key", "stop"):
+        with pytest.raises((ValueError, KeyError, KeyboardInterrupt)):
+            ours(1.0, how=how)
+    with pytest.raises(ValueError, match="x"):
+        outer(1.0)
+    assert state("fails").calls == 4
+    assert state("fails").errors == {"ValueError": 2, "KeyError": 1}
+    assert state("outer").calls == 1
+    assert state("outer").errors == {"ValueError": 1}
+
+
+def test_error_types_are_bounded(fresh: None) -> None:
+    """A function that raises ever new types has a bounded number of series."""
+    kinds = iter(type(f"Error{n}", (Exception,), {}) for n in range(100))
+
+    def fails() -> None:
+        raise next(kinds)
+
+    ours = jaxobs.instrument(fails, name="inventive")
+    for _ in range(100):
+        with contextlib.suppress(Exception):
+            ours()
+    errors = state("inventive").errors
+    assert len(errors) <= call_stats.MOST_ERROR_TYPES + 1
+    assert sum(errors.values()) == 100
+
+
+def test_our_own_failure_stays_ours(fresh: None, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    """What breaks in the wrapper's own work is counted, and neither the result nor the user's error is touched."""
+    guard.raise_internal_errors(False)
+    ours = jaxobs.instrument(lambda x: 10 / x, name="survivor")
+    monkeypatch.setattr(call_stats.CallStats, "failed", lambda *_: 1 / 0)
+    monkeypatch.setattr(call_stats.CallStats, "spent", lambda *_: 1 / 0)
+    store.current().call_stats("survivor").timed = 1
+    assert ours(5) == 2
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        ours(0)
+    assert guard.internal_errors() == {"wrapper.failed": 1, "wrapper.spent": 1}
+    monkeypatch.setattr(store.Store, "call_stats", lambda *_: 1 / 0)
+    plain = jaxobs.instrument(len)
+    assert plain is len
+    assert guard.internal_errors()["wrapper"] == 1
+
+
+# -------------------------------------------------------------------------------------- who asks for the caller
+
+
+def places(jit: Jit, report: Callable[[int], Any]) -> Any:
+    """Where `report` finds the caller so many frames up, from within functions that are traced or run as they are."""
+    found = []
+
+    def reporting(x: Any) -> Any:
+        found.append([report(level) for level in range(1, 60)])
+        return x
+
+    def caller() -> None:
+        jit(reporting)(1.0)
+        with jax.disable_jit():
+            jit(reporting)(1.0)
+        jax.vmap(jit(jit(reporting)))(jnp.ones(2))
+
+    caller()
+    return found
+
+
+def warned(level: int) -> tuple[str, int]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        warnings.warn("look", stacklevel=level)
+    return seen[0].filename, seen[0].lineno
+
+
+def logged(level: int) -> tuple[str, int]:
+    file, line, *_ = logging.getLogger("x").findCaller(stacklevel=level)
+    return file, line
+
+
+@pytest.mark.parametrize("report", [warned, logged])
+def test_stacklevels_point_where_they_did(report: Callable[[int], Any]) -> None:
+    """A warning or a log record meant for a caller so many levels up reaches that caller, past the wrapper."""
+    bare, ours = (places(jit, report) for jit in (jax.jit, jaxobs.jit))
+    assert len(bare) == 3
+    assert (__file__, places.__code__.co_firstlineno + 11) in bare[1]
+    assert ours == bare
+
+
+@pytest.mark.parametrize("option", [{"backend": "cpu"}, {"device": "first"}])
+def test_deprecations_of_jit_reach_the_caller(option: dict[str, Any]) -> None:
+    """`jit`'s own warnings name the line that calls `jaxobs.jit`: only so does Python show deprecations at all."""
+    if "device" in option:
+        option = {"device": jax.devices()[0]}
+    seen = []
+    for jit in (jax.jit, jaxobs.jit):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            f = jit(lambda x: x + 1, **option)
+        assert f(1) == 2
+        seen.append([(each.category, str(each.message), each.filename, each.lineno) for each in caught])
+    assert len(seen[0]) == 1
+    assert seen[0] == seen[1]
+
+
+def test_warnings_of_a_call_reach_the_caller() -> None:
+    """A warning that JAX issues while it compiles a call is the same, at the same place."""
+    seen = []
+    for jit in (jax.jit, jaxobs.jit):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            jit(lambda x: x[:1].astype(jnp.int8), donate_argnums=0)(jnp.ones(300))
+        seen.append([(each.category, plain_text(str(each.message)), each.filename, each.lineno) for each in caught])
+    assert "donated" in seen[0][0][1]
+    assert seen[0] == seen[1]
+
+
+def test_cache_misses_are_explained_alike(caplog: pytest.LogCaptureFixture) -> None:
+    """`jax_explain_cache_misses` says the same, word for word."""
+    said = []
+    jax.config.update("jax_explain_cache_misses", True)
+    try:
+        for jit in (jax.jit, jax.jit, jaxobs.jit):  # the first time it lacks: "another function on the same line"
+            caplog.clear()
+            with caplog.at_level(logging.DEBUG, logger="jax"):
+                f = jit(lambda x, y: x + y)
+                f(1.0, jnp.ones(2))
+                f(1.0, jnp.ones(3))
+                f(1, jnp.ones(3))
+                f(1, y=jnp.ones(3))
+            said.append([plain_text(each.getMessage()) for each in caplog.records if "MISS" in each.getMessage()])
+    finally:
+        jax.config.update("jax_explain_cache_misses", False)
+    assert len(said[1]) >= 4
+    assert said[2] == said[1]
+
+
+def run(script: str, *arguments: str, cwd: Path | None = None) -> str:
+    """What a script of its own prints, or its failure."""
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *arguments],
+        cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_persistent_cache_has_the_same_keys(tmp_path: Path) -> None:
+    """A program compiled through jaxobs is found in the persistent cache without it: keys and entries are equal."""
+    script = """
+        import os, sys
+        os.mkdir(sys.argv[1])
+        os.chdir(sys.argv[1])  # the name of the cache's directory is part of its keys
+        import jax, jax.numpy as jnp
+        jax.config.update("jax_compilation_cache_dir", "cache")
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        import jaxobs
+        jit = {"jax": jax.jit, "jaxobs": jaxobs.jit, "instrument": lambda f: jaxobs.instrument(jax.jit(f))}[sys.argv[1]]
+
+        @jit
+        def inner(x):
+            return jnp.sin(x)
+
+        @jit
+        def outer(x):
+            return jax.lax.fori_loop(0, 3, lambda i, c: inner(c), x)
+
+        outer(jnp.ones(3)), jax.grad(lambda x: outer(x).sum())(jnp.ones(3)), jax.vmap(inner)(jnp.ones(4))
+        print(sorted(name for name in os.listdir('cache') if name.endswith("-cache")))
+    """
+    found = [run(script, kind, cwd=tmp_path) for kind in ("jax", "jaxobs", "instrument")]
+    assert "outer" in found[0]
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+
+
+# ----------------------------------------------------------------------------------------------- what is kept
+
+
+def test_nothing_is_kept_alive() -> None:
+    """Arguments, results and the function itself are freed as soon as the user lets go of them."""
+
+    class Held:
+        pass
+
+    def use() -> list[weakref.ref[Any]]:
+        held = Held()
+        ours = jaxobs.jit(lambda x: (held, x + 1)[1])
+        x = jnp.ones(8)
+        y = ours(x)
+        references = [weakref.ref(x), weakref.ref(y)]
+        del x, y
+        assert [reference() for reference in references] == [None, None]
+        return [weakref.ref(held), weakref.ref(ours)]
+
+    references = use()
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+
+
+def call(fun: Any, x: Any, _: Any) -> None:
+    fun(x)
+
+
+def test_an_error_keeps_no_more_than_without_us() -> None:
+    """The traceback of an error holds the arguments as long as it does without the wrapper, and no longer."""
+
+    def kept(jit: Jit) -> list[bool]:
+        def fails(x: Any) -> Any:
+            raise ValueError
+
+        x = jnp.ones(8)
+        reference = weakref.ref(x)
+        error = raised(functools.partial(call, jit(fails), x), jit)
+        del x, fails
+        gc.collect()
+        alive = [reference() is not None]
+        del error
+        gc.collect()
+        return [*alive, reference() is not None]
+
+    assert kept(jaxobs.jit) == kept(jax.jit)
+
+
+def test_ten_thousand_wrappers_take_no_memory(fresh: None) -> None:
+    """Wrappers made in a loop and dropped leave nothing behind, and their labels stay bounded."""
+
+    def make(several: int) -> None:
+        for n in range(several):
+            jaxobs.jit(lambda x: x, name=f"made{n}")
+            jaxobs.instrument(lambda x: x, name=f"made{n}")
+
+    make(2000)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        make(10_000)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 200_000
+    assert len(jaxobs.snapshot().functions) <= Settings().max_functions + 1
+
+
+@pytest.mark.parametrize("wrap", [jaxobs.jit, lambda fun: jaxobs.instrument(functools.partial(fun))])
+def test_dropped_wrappers_are_freed(wrap: Any) -> None:
+    """A wrapper that nobody holds is gone without the garbage collector's help."""
+    gc.disable()
+    try:
+        reference = weakref.ref(wrap(lambda x: x))
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+# --------------------------------------------------------------------------------------------------- timing
+
+
+@pytest.fixture
+def settings(fresh: None) -> Iterator[None]:
+    """The default settings, before the test and after it."""
+    store.current().configure(Settings())
+    yield
+    store.current().configure(Settings())
+
+
+def timed(name: str) -> int:
+    """How many calls of `name` have a time."""
+    dispatch = state(name).dispatch
+    return 0 if dispatch is None else sum(dispatch.counts)
+
+
+def test_timing_is_sampled_by_default(settings: None) -> None:
+    """The first 1,024 calls are timed, then a few after each tick; every call is counted."""
+    ours = jaxobs.instrument(lambda: None, name="sampled")
+    for _ in range(3000):
+        ours()
+    assert timed("sampled") == 1024
+    store.current().tick()
+    for _ in range(3000):
+        ours()
+    assert timed("sampled") == 1024 + 64
+    assert state("sampled").calls == 6000
+    assert 0 < state("sampled").dispatch.sum < 1
+
+
+def test_every_call_is_timed_when_asked_for(settings: None) -> None:
+    """With `all` each call has a time, however many wait and whether anybody digests them."""
+    store.current().configure(Settings(dispatch_timing="all"))
+    ours = jaxobs.instrument(lambda: None, name="all")
+    for _ in range(3 * call_stats.MOST_WAITING_DURATIONS + 5):
+        ours()
+    assert len(store.current().call_stats("all").durations) <= call_stats.MOST_WAITING_DURATIONS
+    assert timed("all") == state("all").calls == 3 * call_stats.MOST_WAITING_DURATIONS + 5
+
+
+def test_no_call_is_timed_when_off(settings: None) -> None:
+    """With `off` none has, and switching over takes effect on functions that exist."""
+    store.current().configure(Settings(dispatch_timing="off"))
+    ours = jaxobs.instrument(lambda: None, name="off")
+    for _ in range(100):
+        ours()
+    store.current().tick()
+    ours()
+    assert timed("off") == 0
+    store.current().configure(Settings(dispatch_timing="all"))
+    ours()
+    store.current().configure(Settings(dispatch_timing="off"))
+    ours()
+    assert timed("off") == 1
+    assert state("off").calls == 103
+
+
+def test_times_of_many_calls_lie_where_each_would(settings: None) -> None:
+    """Digesting many times at once puts each in the bucket that it has by itself, bounds included."""
+    bounds = (0.001, 0.01, 0.1)
+    values = [0.0, 0.0005, 0.001, 0.00100001, 0.01, 0.05, 0.1, 0.2, 7.0] * 50
+    one, many = call_stats.MutableHistogram(bounds), call_stats.MutableHistogram(bounds)
+    for value in values:
+        one.observe(value)
+    many.observe_all(list(values))
+    assert many.counts == one.counts
+    assert many.sum == pytest.approx(one.sum)
+    many.observe_all([0.05])
+    assert sum(many.counts) == len(values) + 1
+
+
+def test_traced_calls_have_no_time(settings: None) -> None:
+    """A call inside a trace is no call, so it has no dispatch time either."""
+    ours = jaxobs.jit(lambda x: x + 1, name="traced")
+    jax.jit(lambda x: ours(x))(1.0)
+    assert state("traced").calls == 0
+    assert timed("traced") == 0
+
+
+def test_timing_ends_where_calls_overlap(settings: None) -> None:
+    """Of two calls at once both may take themselves for the last that is timed: the timing ends all the same."""
+
+    def within(depth: int) -> None:
+        if depth:
+            ours(depth - 1)
+
+    ours = jaxobs.instrument(within, name="overlap")
+    stats = store.current().call_stats("overlap")
+    stats.timed = 1
+    ours(3)
+    assert stats.timed == 0
+    ours(3)
+    assert stats.timed == 0
+    assert timed("overlap") == 4
+
+
+def test_timing_survives_threads(settings: None) -> None:
+    """Threads that race for the last timed call neither stop nor start the timing for good."""
+    ours = jaxobs.instrument(lambda: None, name="raced")
+    stats = store.current().call_stats("raced")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def work() -> None:
+        for _ in range(5000):
+            ours()
+
+    try:
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    for _ in range(2000):
+        ours()
+    assert stats.timed == 0
+    assert state("raced").calls == 42_000
+    assert 1024 <= timed("raced") < 42_000
+
+
+def test_a_forked_child_starts_from_nothing(settings: None) -> None:
+    """After a fork the wrappers that exist count from zero, with locks of their own; names and settings stay."""
+    ours = jaxobs.instrument(raises_zero, name="forked")
+    for _ in range(5):
+        with contextlib.suppress(ZeroDivisionError):
+            ours()
+    stats = store.current().call_stats("forked")
+    with stats._lock:
+        store.current().after_fork()
+        with contextlib.suppress(ZeroDivisionError):
+            ours()
+        assert state("forked").calls == 1
+        assert state("forked").errors == {"ZeroDivisionError": 1}
+        assert timed("forked") == 0
+
+
+def raises_zero() -> float:
+    return 1 / 0
+
+
+def test_a_real_fork() -> None:
+    """A child process forked while other threads count reports its own calls only."""
+    printed = run("""
+        import os, threading, time, warnings
+        warnings.simplefilter("ignore")
+        import jaxobs
+        jaxobs.install()
+        ours = jaxobs.instrument(lambda: None, name="ours")
+        going = True
+        def work():
+            while going:
+                ours()
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [thread.start() for thread in threads]
+        time.sleep(0.1)
+        pid = os.fork()
+        if pid == 0:
+            for _ in range(7):
+                ours()
+            print([(f.name, f.calls) for f in jaxobs.snapshot().functions], flush=True)
+            os._exit(0)
+        going = False
+        [thread.join() for thread in threads]
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    """)
+    assert printed.strip() == "[('ours', 7)]"
+
+
+def test_a_signal_handler_may_call_it(settings: None) -> None:
+    """A handler that interrupts our own bookkeeping and calls the function itself does not wait for itself."""
+    ours = jaxobs.instrument(raises_zero, name="interrupted")
+    stats = store.current().call_stats("interrupted")
+    done = []
+
+    def handler(*_: Any) -> None:
+        with contextlib.suppress(ZeroDivisionError):
+            ours()
+        stats.drain()
+        done.append(1)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with stats._lock:
+            signal.raise_signal(signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert done == [1]
+    assert state("interrupted").errors == {"ZeroDivisionError": 1}
+
+
+# ------------------------------------------------------------------------------------------------------ oddities
+
+
+def test_frames_of_the_wrapper_are_excluded_by_name() -> None:
+    """The frames that are not to be seen are those that run the user's code, and no others."""
+    assert "importlib" in counted.UNSEEN
+    assert "_bootstrap" in counted.UNSEEN
+    assert wrapper.jit.__code__.co_filename == counted.UNSEEN
+    assert wrapper.jit(lambda x: x).__call__.__code__.co_filename == counted.UNSEEN
+    assert wrapper.instrument.__code__.co_filename == wrapper.__file__
+
+
+def test_threads_may_prepare_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that make the first wrapper of a process both prepare for it, and neither fails."""
+    monkeypatch.setattr(counted, "_prepared", False)
+    assert jaxobs.instrument(len) is not len
+    monkeypatch.setattr(counted, "_prepared", False)
+    assert jaxobs.instrument(len)("ab") == 2
+
+
+def test_half_made_wrappers_do_not_recurse() -> None:
+    """One that was made without its `__init__` raises an AttributeError, as `copy` and debuggers expect."""
+    bare = counted.InstrumentedFunction.__new__(counted.InstrumentedFunction)
+    with pytest.raises(AttributeError):
+        _ = bare.anything
+
+
+def test_odd_callables(settings: None) -> None:
+    """Classes, builtins, methods of builtins and callables with hostile attributes can be instrumented."""
+
+    class Hostile:
+        def __call__(self, x: Any) -> Any:
+            return x
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+        def __repr__(self) -> str:
+            raise RuntimeError("repr")
+
+    assert jaxobs.instrument(dict)(a=1) == {"a": 1}
+    assert jaxobs.instrument(len)([1]) == 1
+    assert jaxobs.instrument("a,b".split)(",") == ["a", "b"]
+    assert jaxobs.instrument(jaxobs.instrument)(len)([1, 2]) == 2
+    hostile = Hostile()
+    guard.raise_internal_errors(False)
+    assert jaxobs.instrument(hostile)(3) == 3
+    assert jaxobs.instrument(hostile, name="hostile")(4) == 4
+    assert state("hostile").calls == 1
+
+
+def test_labels_are_taken_as_given(settings: None) -> None:
+    """A name is the label; without one it is module and qualified name, of what is inside partials and methods too."""
+
+    class Owner:
+        def step(self) -> None:
+            return None
+
+    jaxobs.instrument(functools.partial(Owner.step, Owner()))()
+    jaxobs.instrument(Owner().step)()
+    jaxobs.instrument(np.sum)([1])
+    jaxobs.instrument(lambda: None, name="x" * 1000)()
+    names = {each.name: each.calls for each in jaxobs.snapshot().functions}
+    assert names[f"{__name__}.test_labels_are_taken_as_given.<locals>.Owner.step"] == 2
+    assert max(map(len, names)) <= call_stats.MOST_LABEL
+    assert pickle.loads(pickle.dumps(jaxobs.instrument(len, name="len"))).__name__ == "len"

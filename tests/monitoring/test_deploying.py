@@ -1,0 +1,252 @@
+"""What goes into a cluster: checked by promtool and amtool where they can, else against the generated rules."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from helpers import examples
+from helpers.paths import ROOT
+from helpers.requirements import program
+
+from jaxobs.base import config
+from jaxobs.monitoring import alerting, generate
+from jaxobs.monitoring.deploying import gke, kubernetes, prometheus
+from jaxobs.monitoring.generate import kubernetes as generator
+from jaxobs.monitoring.promql import parse
+from jaxobs.monitoring.site import Site
+
+SITE = Site()
+
+
+quickly = functools.partial(yaml.load, Loader=yaml.CSafeLoader)
+
+
+@functools.cache
+def files() -> dict[str, str]:
+    """What is generated, by its path."""
+    return generator.files(SITE)
+
+
+@functools.cache
+def objects() -> dict[str, Any]:
+    """The objects of Kubernetes among them."""
+    return loaded("deploy/kubernetes/")
+
+
+def loaded(folder: str) -> dict[str, Any]:
+    """The generated YAML of a folder, less Kustomize's lists."""
+    chosen = (path for path in files() if path.startswith(folder) and not path.endswith("kustomization.yaml"))
+    return {path: quickly(files()[path]) for path in chosen}
+
+
+def test_prometheus_takes_each_configuration(tmp_path: Path) -> None:
+    """With its rules beside it, and the targets in a file; each long-term store as well."""
+    promtool = program("promtool")
+    for path, text in {**files(), **generate.files("alerts")}.items():
+        target = tmp_path / path.removeprefix("deploy/prometheus/").removeprefix("alerts/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    configurations = sorted(tmp_path.glob("prometheus*.yaml"))
+    assert len(configurations) == 1 + len(prometheus.STORES)
+    for path in configurations:
+        done = subprocess.run([promtool, "check", "config", str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "rules found" in done.stdout, done.stdout + done.stderr
+
+
+def test_alertmanager_routes_by_severity(tmp_path: Path) -> None:
+    """A page, a ticket, nothing; and the configuration is one."""
+    amtool = program("amtool")
+    path = tmp_path / "alertmanager.yaml"
+    path.write_text(files()["deploy/prometheus/alertmanager.yaml"], encoding="utf-8")
+    checked = subprocess.run([amtool, "check-config", str(path)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    for severity, receiver in (("critical", "pager"), ("warning", "tickets"), ("info", "nowhere")):
+        done = subprocess.run(
+            [amtool, "config", "routes", "test", f"--config.file={path}", f"severity={severity}", "alertname=JaxX"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.stdout.strip() == receiver, done.stderr
+
+
+def test_what_inhibits_is_an_alert_with_the_labels_it_needs() -> None:
+    """Each alert that an inhibition names is there, and one with each static label that it asks for."""
+    names = {alert.name for alert in alerting.enabled(SITE)}
+    labels = {pair for alert in alerting.enabled(SITE) for pair in alert.labels.items()}
+    for rule in prometheus.alertmanager(SITE)["inhibit_rules"]:
+        for matcher in [*rule["source_matchers"], *rule["target_matchers"]]:
+            name, _, value = matcher.replace("=~", "=").replace("!=", "=").partition("=")
+            if name == "alertname" and "=~" not in matcher:
+                assert json.loads(value) in names
+            if name == "phase":
+                assert (name, json.loads(value)) in labels
+
+
+def test_kubernetes_objects_are_whole() -> None:
+    """Kinds and versions, unique names, the rules as Prometheus takes them, the dashboards as they are imported."""
+    kinds = {each["kind"] for each in objects().values() if "kind" in each}
+    operators = {"PodMonitor", "PrometheusRule", "AlertmanagerConfig", "ScaledObject"}
+    assert kinds == {*operators, "ConfigMap", "HorizontalPodAutoscaler"}
+    named = [(each["kind"], each["metadata"]["name"]) for each in objects().values() if "kind" in each]
+    assert len(named) == len(set(named))
+    rules = quickly(generate.files("alerts")["alerts/jaxobs.rules.yaml"])
+    assert objects()["deploy/kubernetes/prometheusrule.yaml"]["spec"] == rules
+    drawn = generate.files("dashboards")
+    maps = [each for each in objects().values() if each.get("kind") == "ConfigMap"]
+    assert {file: text for each in maps for file, text in each["data"].items()} == {
+        path.rpartition("/")[2]: text for path, text in drawn.items()
+    }
+    for each in maps:
+        assert each["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert len(json.dumps(each)) < 2**20, "a ConfigMap takes 1 MiB"
+
+
+def test_alertmanager_config_is_alertmanagers() -> None:
+    """Prometheus-operator's object has the routes, inhibitions and receivers of the plain configuration."""
+    spec = objects()["deploy/kubernetes/alertmanagerconfig.yaml"]["spec"]
+    plain = quickly(files()["deploy/prometheus/alertmanager.yaml"])
+
+    def matchers(found: list[dict[str, str]]) -> list[str]:
+        return [f'{each["name"]}{each["matchType"]}"{each["value"]}"' for each in found]
+
+    assert spec["route"]["groupBy"] == plain["route"]["group_by"]
+    assert [(matchers(each["matchers"]), each["receiver"]) for each in spec["route"]["routes"]] == [
+        (each["matchers"], each["receiver"]) for each in plain["route"]["routes"]
+    ]
+    assert [(matchers(each["sourceMatch"]), matchers(each["targetMatch"])) for each in spec["inhibitRules"]] == [
+        (each["source_matchers"], each["target_matchers"]) for each in plain["inhibit_rules"]
+    ]
+    used = {spec["route"]["receiver"], *(each["receiver"] for each in spec["route"]["routes"])}
+    assert used == {each["name"] for each in spec["receivers"]}
+
+
+GKE_RULE = {"record", "alert", "expr", "for", "labels", "annotations"}
+GKE_PROTECTED = {"project_id", "location", "cluster", "namespace", "job", "instance"}
+
+
+def test_gke_gets_the_same_rules_without_what_it_lacks(tmp_path: Path) -> None:
+    """Rules have no `keep_firing_for`, groups nothing but name, interval and rules; Prometheus takes the rest."""
+    groups = loaded("deploy/gke/")["deploy/gke/rules.yaml"]["spec"]["groups"]
+    ours = objects()["deploy/kubernetes/prometheusrule.yaml"]["spec"]["groups"]
+    assert {key for group in groups for key in group} == {"name", "interval", "rules"}
+    assert {key for group in groups for rule in group["rules"] for key in rule} == GKE_RULE
+    for group in ours:
+        for rule in group["rules"]:
+            rule.pop("keep_firing_for", None)
+    assert groups == ours
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    command = [program("promtool"), "check", "rules", str(tmp_path / "rules.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_gke_scrapes_each_workload_as_a_job() -> None:
+    """An object for each, named after what it selects; protected labels are not touched; the same limits."""
+    monitor = objects()["deploy/kubernetes/podmonitor.yaml"]["spec"]
+    found = [each for each in loaded("deploy/gke/").values() if each["kind"] == "ClusterPodMonitoring"]
+    assert [each["metadata"]["name"] for each in found] == list(gke.EXAMPLES)
+    for each in found:
+        spec = each["spec"]
+        assert spec["selector"]["matchLabels"] == {
+            **monitor["selector"]["matchLabels"], monitor["jobLabel"]: each["metadata"]["name"],
+        }  # fmt: skip
+        (endpoint,) = spec["endpoints"]
+        (theirs,) = monitor["podMetricsEndpoints"]
+        assert endpoint.items() <= theirs.items()
+        assert spec["limits"] == {"samples": monitor["sampleLimit"], "labels": monitor["labelLimit"]}
+        assert [pair["from"] for pair in spec["targetLabels"]["fromPod"]] == monitor["podTargetLabels"]
+        assert not GKE_PROTECTED & {pair["to"] for pair in spec["targetLabels"]["fromPod"]}
+
+
+def test_each_object_is_in_a_kustomization() -> None:
+    """Or is one of those that are applied by their own name, because they need what not every cluster has."""
+    listed: set[str] = set()
+    for path in files():
+        folder = path.rpartition("/")[0]
+        if path.endswith("kustomization.yaml"):
+            listed |= {f"{folder}/{name}" for name in quickly(files()[path])["resources"]}
+    alone = {f"deploy/kubernetes/{name}.yaml" for name in ("alertmanagerconfig", "autoscaler", "keda")}
+    wanted = {path for path, each in {**objects(), **loaded("deploy/gke/")}.items() if "kind" in each}
+    assert wanted - listed == alone
+
+
+def examples_of(page: str) -> list[Any]:
+    """The YAML in a page of the docs."""
+    return [quickly(each.text) for each in examples.blocks("yaml") if each.page == page]
+
+
+def test_the_pod_of_the_docs_is_scraped() -> None:
+    """It has the label, the port and the name that the PodMonitor looks for."""
+    (deployment,) = (each for each in examples_of("docs/kubernetes.md") if each.get("kind") == "Deployment")
+    monitor = objects()["deploy/kubernetes/podmonitor.yaml"]["spec"]
+    template = deployment["spec"]["template"]
+    assert monitor["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert template["metadata"]["labels"][monitor["jobLabel"]] == deployment["metadata"]["name"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    (container,) = template["spec"]["containers"]
+    assert container["ports"] == [
+        {"name": monitor["podMetricsEndpoints"][0]["port"], "containerPort": config.Settings().port}
+    ]
+    assert container["env"] == [{"name": "JAXOBS_ADDR", "value": "0.0.0.0"}]
+
+
+def test_the_values_of_the_docs_are_values_of_the_chart() -> None:
+    """Its schema takes them; one that is misspelt it refuses."""
+    schema = json.loads(files()["deploy/helm/jaxobs/values.schema.json"])
+    given = [each for each in examples_of("docs/kubernetes.md") if "kind" not in each]
+    assert len(given) >= 2
+    for each in [*given, quickly(files()["deploy/helm/jaxobs/values.yaml"])]:
+        jsonschema.validate(each, schema)
+    with pytest.raises(jsonschema.ValidationError, match="intervall"):
+        jsonschema.validate({"podMonitor": {"intervall": "15s"}}, schema)
+    page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    named = [
+        name for name in re.findall(r"^\| `([a-zA-Z]+(?:\.[a-zA-Z]+)?)`", page, re.MULTILINE) if "yaml" not in name
+    ]
+    assert "monitoring" in named and "scaledObject.enabled" in named
+    for name in named:
+        group, _, rest = name.partition(".")
+        inside = schema["properties"][group]
+        assert not rest or rest in inside["properties"], name
+
+
+def test_autoscalers_ask_for_a_metric_that_there_is() -> None:
+    """The same threshold for both; the queries are PromQL over a metric of the catalogue."""
+    hpa, keda = objects()["deploy/kubernetes/autoscaler.yaml"], objects()["deploy/kubernetes/keda.yaml"]
+    metric = hpa["spec"]["metrics"][0]["pods"]
+    trigger = keda["spec"]["triggers"][0]["metadata"]
+    assert metric["target"]["averageValue"] == trigger["threshold"] == str(kubernetes.IN_FLIGHT)
+    assert metric["metric"]["name"] in trigger["query"]
+    parse(trigger["query"])
+    adapter = objects()["deploy/kubernetes/prometheus-adapter.values.yaml"]["rules"]["custom"][0]
+    assert adapter["seriesQuery"].startswith(metric["metric"]["name"] + "{")
+
+
+def test_a_sites_choices_are_in_them() -> None:
+    """Matchers and the interval."""
+    chosen: dict[str, Any] = {
+        path: quickly(text)
+        for path, text in generator.files(Site(job="serve", matchers={"cluster": "a"}, scrape_interval="15s")).items()
+        if path.endswith(".yaml") and "/helm/" not in path
+    }
+    endpoint = chosen["deploy/kubernetes/podmonitor.yaml"]["spec"]["podMetricsEndpoints"][0]
+    assert endpoint["interval"] == "15s"
+    assert 'job="serve", namespace="default", cluster="a"' in json.dumps(chosen["deploy/kubernetes/keda.yaml"]).replace(
+        '\\"', '"'
+    )
+    assert chosen["deploy/prometheus/prometheus.yaml"]["global"]["scrape_interval"] == "15s"
+
+
+@pytest.mark.parametrize("store", prometheus.STORES)
+def test_long_term_stores_get_everything(store: str) -> None:
+    """With a label that tells one Prometheus from another, which the stores ask for."""
+    config = prometheus.prometheus(SITE, store)
+    assert config["remote_write"][0]["url"] == prometheus.STORES[store]
+    assert config["global"]["external_labels"]

@@ -1,0 +1,83 @@
+"""The quiet suite and the death suite, through the rules as they are generated, by promtool."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.requirements import program
+
+from jaxobs.monitoring import alerting, suites
+from jaxobs.monitoring.deaths import deaths
+from jaxobs.monitoring.lives import lives
+from jaxobs.monitoring.lives.support.scenes import Process, series, trains, unseen
+from jaxobs.monitoring.site import Site
+
+SITE = Site()
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+def promtool(tests: list[dict[str, Any]], folder: Path) -> str:
+    """What promtool says of the tests."""
+    groups = [*alerting.recording_groups(SITE), *alerting.alert_groups(SITE)]
+    (folder / "jaxobs.rules.yaml").write_text(json.dumps({"groups": groups}), encoding="utf-8")
+    (folder / "tests.yaml").write_text(json.dumps(suites.document(tests, SITE)), encoding="utf-8")
+    done = subprocess.run(
+        [program("promtool"), "test", "rules", "tests.yaml"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def failures(output: str) -> list[str]:
+    """Which lives and deaths fail, and with what."""
+    found = re.findall(r'job=~\\"([^"\\]+)\\".*?time: (\S+),\s*\n\s*exp:(.*)\n\s*got:(.*)', output)
+    return [f"{job} until {at}: expected {wanted.strip()}, got {got.strip()}" for job, at, wanted, got in found]
+
+
+def test_nobody_is_told_of_ordinary_life(tmp_path: Path) -> None:
+    """No page and no ticket, whatever of it goes on for hours."""
+    output = promtool(suites.quiet(lives(), SITE), tmp_path)
+    assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
+
+
+def test_each_death_is_told_in_time(tmp_path: Path) -> None:
+    """By its own alert, with its severity, within its minutes; and nothing before it."""
+    output = promtool(suites.noticed(deaths(), SITE), tmp_path)
+    assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
+
+
+def test_a_suite_can_fail(tmp_path: Path) -> None:
+    """A death that is called a life is told of; a life that is called a death is missed."""
+    death = next(each for each in deaths() if each.name == "only-errors")
+    life = next(each for each in lives() if each.name == "one-error")
+    wrong = suites.noticed([death], SITE)
+    for each in wrong[0]["promql_expr_test"]:
+        each["exp_samples"] = []
+    told = failures(promtool(wrong, tmp_path))
+    assert len(told) == 1 and 'alertname="JaxSloRequestAvailabilityBurn"' in told[0]
+    silent = suites.quiet([life], SITE)
+    silent[0]["promql_expr_test"][0]["exp_samples"] = [{"labels": "{}", "value": 1}]
+    assert len(failures(promtool(silent, tmp_path))) == 1
+
+
+def test_there_are_enough() -> None:
+    """Names once, each death by an alert that there is, with its severity."""
+    assert len({each.name for each in lives()}) == len(lives()) >= 25
+    assert len({each.name for each in deaths()}) == len(deaths()) >= 20
+    known = {(alert.name, alert.severity) for alert in alerting.enabled(SITE)}
+    assert {(each.alert, each.severity) for each in deaths()} <= known
+    for each in (*lives(), *deaths()):
+        assert {process.job for process in each.processes()} == {each.name}
+
+
+def test_scenes_are_written_as_promtool_takes_them() -> None:
+    """Gaps are stale at first and then nothing; what ends is stale; a second process follows at the same address."""
+    process = Process(job="j", instance="a", parts=[trains(2), unseen(2), trains(2)], start=1)
+    steps = 'jax_steps_total{job="j", instance="a", loop="train"}'
+    assert series([process], 10)[steps] == "_x1 60+60x1 stale _x1 180+60x1 stale"
+    again = Process(job="j", instance="a", parts=[trains(3)], start=7)
+    assert series([process, again], 10)[steps].endswith("180+60x1 60+60x2")

@@ -1,0 +1,122 @@
+"""Every alert and recording rule: complete, right in promtool's eyes, and guarded by cases that notice every change."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from helpers import rule_checks
+
+from jaxobs.monitoring import alerting, generate
+from jaxobs.monitoring.site import Site
+
+ALERTS = {rule_checks.key(alert): alert for alert in alerting.declared(Site())}
+
+OF_OBJECTIVES = "JaxSlo"
+"""Thresholds and windows of these follow from tables: `test_burn_rates` looks 1 % above and below each."""
+
+
+pytestmark = pytest.mark.timeout(1200)  # promtool runs a thousand times
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[rule_checks.Outcome]:
+    """What promtool says of every alert and of its mutants."""
+    return rule_checks.tried_all(list(ALERTS.values()), tmp_path_factory.mktemp("rules"))
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_an_alert_lacks_nothing(name: str) -> None:
+    """Texts, thresholds with reasons, known series and labels, cases of each kind, and a runbook that says enough."""
+    assert list(rule_checks.mistakes(ALERTS[name])) == []
+
+
+def test_recording_rules_are_named_for_what_they_keep() -> None:
+    """Level, order within their group, and no name twice."""
+    assert list(rule_checks.mistakes_in_recordings()) == []
+
+
+def test_names_are_used_once() -> None:
+    """No two alerts have the same name and static labels."""
+    assert len(ALERTS) == len(alerting.declared(Site()))
+
+
+def test_what_is_generated_is_right_for_promtool(tmp_path: Path) -> None:
+    """The rules as they are written, with every lint that promtool has."""
+    generate.write(generate.files("alerts"), tmp_path)
+    output = rule_checks.promtool(
+        "check", "rules", "--lint=all", "--lint-fatal", "jaxobs.rules.yaml", folder=tmp_path / "alerts"
+    )
+    groups = [*alerting.recording_groups(Site()), *alerting.alert_groups(Site())]
+    count = sum(len(group["rules"]) for group in groups)
+    assert f"SUCCESS: {count} rules found" in output
+    assert "FAILED" not in output
+
+
+def test_what_is_shipped_holds(tmp_path: Path) -> None:
+    """The tests beside the rules, as a user runs them; many cases in few tests, and none of an alert is left out."""
+    generate.write(generate.files("alerts"), tmp_path)
+    files = sorted(path.name for path in (tmp_path / "alerts").glob("jaxobs.tests*.yaml"))
+    output = rule_checks.promtool("test", "rules", *files, folder=tmp_path / "alerts")
+    assert output.count("SUCCESS") == len(files) == 2 and "FAILED" not in output
+    text = "".join((tmp_path / "alerts" / name).read_text(encoding="utf-8") for name in files)
+    assert [alert.name for alert in ALERTS.values() if f'alertname="{alert.name}"' not in text] == []
+
+
+@pytest.mark.slow
+def test_every_case_holds(outcomes: list[rule_checks.Outcome]) -> None:
+    """Each alert fires, waits, keeps quiet and ends as its cases say, with its labels and annotations."""
+    assert "\n".join(each.failure for each in outcomes if each.failure) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", rule_checks.REQUIRED)
+def test_every_change_is_noticed(outcomes: list[rule_checks.Outcome], kind: str) -> None:
+    """Whatever threshold, operator or time to wait is changed, a case fails."""
+    left = [
+        f"{each.alert}: {mutant.what}"
+        for each in outcomes
+        for mutant in each.survived
+        if mutant.kind == kind and not (kind == "threshold" and each.alert.startswith(OF_OBJECTIVES))
+    ]
+    assert left == []
+
+
+@pytest.mark.slow
+def test_most_changed_ranges_are_noticed(outcomes: list[rule_checks.Outcome]) -> None:
+    """Halving or doubling a range changes what fires in one of the cases, but where it only bridges gaps."""
+    others = [each for each in outcomes if not each.alert.startswith(OF_OBJECTIVES)]
+    killed = sum(mutant.kind == "window" for each in others for mutant in each.killed)
+    survived = [
+        f"{each.alert}: {mutant.what}" for each in others for mutant in each.survived if mutant.kind == "window"
+    ]
+    assert killed >= 0.8 * (killed + len(survived)), survived
+
+
+def test_what_is_wrong_is_found() -> None:
+    """The checks themselves: an alert with a mistake of each kind has each of them told."""
+    some = next(iter(ALERTS.values()))
+    wrong = dataclasses.replace(
+        some,
+        summary="no sentence",
+        description="Nothing.",
+        cases=(),
+        panel=("nowhere", "none"),
+        for_="10s",
+        expr="jax_compilations_total{@} > 3 or rate(jax_live_arrays[5m]) > 1",
+    )
+    told = "\n".join(rule_checks.mistakes(wrong))
+    for part in (
+        "its summary is no capitalised sentence",
+        "it has no template",
+        "the counter jax_compilations_total is taken as it stands",
+        "rate() of jax_live_arrays, which is no counter",
+        "jax_live_arrays is asked for without a matcher of the job",
+        "it waits for 10s",
+        "there is no dashboard nowhere",
+        "no case is of the kind counter_reset",
+    ):
+        assert part in told
+    colour = dataclasses.replace(some, expr='jax_live_arrays{@, colour="red"} > 3')
+    assert any("colour" in text for text in rule_checks.mistakes(colour))

@@ -1,0 +1,123 @@
+"""The runbooks: a page for each alert, with every section, whose queries, figures and links hold."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from helpers import rule_checks
+from helpers.paths import ROOT
+
+from jaxobs.base.links import page_url
+from jaxobs.monitoring import alerting, boards, promql
+from jaxobs.monitoring.generate import runbooks
+from jaxobs.monitoring.site import AlertChoice, Site
+
+PAGES = runbooks.files(Site())
+RULES = {rule["alert"]: rule for group in alerting.alert_groups(Site()) for rule in group["rules"]}
+SECTIONS = (
+    "Meaning",
+    "Impact",
+    "Diagnosis",
+    "Mitigation",
+    "What this is not",
+    "Escalation",
+    "How to verify",
+    "Configuration",
+)
+
+
+def test_each_alert_has_its_page_and_no_page_is_left_over() -> None:
+    """As many pages as names, and the index."""
+    assert {f"runbooks/{name}.md" for name in RULES} | {"runbooks/README.md"} == set(PAGES)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_page_is_whole(name: str) -> None:
+    """Every section says something; every query parses, and asks for what there is."""
+    page = PAGES[f"runbooks/{name}.md"]
+    parts = re.split(r"(?m)^## (.+)$", page)
+    found = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert tuple(found) == SECTIONS
+    assert [title for title, text in found.items() if len(text.strip()) < 40] == []
+    assert re.search(r"```sh\n.+\n```", found["Diagnosis"])
+    assert "| --- |" not in page and "\\|\\|" not in page
+    gaps = {f"<{gap}>" for alert in alerting.declared(Site()) if alert.name == name for gap in alert.thresholds}
+    assert [gap for gap in gaps if gap in page] == []
+    queries = re.findall(r"```promql\n(.*?)\n```", page, re.S)
+    assert queries
+    wrong = [text for query in queries for text in rule_checks.mistakes_in_query(query, looked_at=True)]
+    assert [text for text in wrong if "15 days" not in text] == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_page_quotes_the_rule(name: str) -> None:
+    """Expression, time to wait, severity, link to the panel and every figure are those of the rule."""
+    page = PAGES[f"runbooks/{name}.md"]
+    for rule in (rule for group in alerting.alert_groups(Site()) for rule in group["rules"] if rule["alert"] == name):
+        assert f"```promql\n{rule['expr']}\n```" in page
+        assert f"It has to hold for `{rule['for']}`" in page
+        assert (
+            f"Severity `{RULES[name]['labels']['severity']}`" in page
+            or f"`severity: {rule['labels']['severity']}`" in page
+        )
+        assert rule["annotations"]["dashboard_url"].partition("&")[0] in page
+        assert rule["annotations"]["runbook_url"].endswith(f"/runbooks/{name}.md")
+    for alert in alerting.declared(Site()):
+        for value in alerting.thresholds(alert, Site()).values() if alert.name == name else ():
+            assert f"| `{promql.number(value)}` |" in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_links_lead_somewhere(path: str) -> None:
+    """To pages that are generated too, or that lie in the repository."""
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGES[path]):
+        if link.startswith(page_url("")):
+            assert (ROOT / link.removeprefix(page_url(""))).is_file(), link
+            continue
+        if link.startswith("http"):
+            panel = re.search(r"/d/jaxobs-(\w+)\?viewPanel=(\d+)", link)
+            assert panel, link
+            shown = [row for board in boards.boards() if board.name == panel[1] for row in board.rows]
+            ids = {alerting.panel_id(each.key) for row in shown for each in row.panels}
+            assert not shown or int(panel[2]) in ids, link
+            continue
+        target = ((ROOT / path).parent / link).resolve()
+        # No further: runbooks are copied to wikis, and generated from a wheel, where no other folder lies beside them.
+        assert str(target.relative_to(ROOT)) in PAGES, link
+
+
+def test_a_site_s_choices_are_on_the_page() -> None:
+    """The figures, in the sentences as well."""
+    site = Site(alerts={"JaxColdRequestsHigh": AlertChoice(thresholds={"share": 0.2}, severity="info", for_="20m")})
+    page = runbooks.files(site)["runbooks/JaxColdRequestsHigh.md"]
+    assert "More than `20 %` of the requests" in page
+    assert "> 0.2" in page
+    assert "Severity `info`: it is not routed." in page
+    assert "It has to hold for `20m`" in page
+
+
+def test_an_alert_that_is_off_has_no_page() -> None:
+    """Nor is it linked."""
+    pages = runbooks.files(Site(alerts={"JaxArrayLeak": AlertChoice(enabled=False)}))
+    assert "runbooks/JaxArrayLeak.md" not in pages
+    assert not any("(JaxArrayLeak.md)" in page for page in pages.values())
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (0.05, "ratio", "5 %"),
+        (1.5, "factor", "1.5 times"),
+        (7200, "seconds", "2 hours"),
+        (90, "seconds", "90 seconds"),
+        (86400, "seconds", "1 day"),
+        (0, "seconds", "0 seconds"),
+        (3 * 2**20, "bytes", "3 MiB"),
+        (10, "count", "10"),
+        (90, "celsius", "90 °C"),
+    ],
+)
+def test_figures_are_said_as_a_person_says_them(value: float, unit: str, said: str) -> None:
+    """With the unit, and without needless digits."""
+    assert runbooks.human(value, unit) == said

@@ -1,0 +1,310 @@
+"""Sources as they come: huge, damaged, hostile, hanging, gone. Nothing read stops a diagnosis or is run."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import os
+import re
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.incidents.scenarios import scenarios
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, Evidence
+from jaxobs.operations.diagnosis.gathering import bounded, literals
+from jaxobs.operations.diagnosis.gathering import http as bounded_http
+from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
+from jaxobs.operations.diagnosis.gathering.logs import process_of
+from jaxobs.operations.diagnosis.knowledge import Line
+from jaxobs.operations.diagnosis.known import known
+
+DISK_FULL = "OSError: [Errno 28] No space left on device"
+MOMENT = 1769850000.0  # 2026-01-31T09:00:00Z
+
+
+def log(folder: Path, text: str | bytes, name: str = "train.log") -> str:
+    """A file."""
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def look(*paths: str) -> Evidence:
+    """At logs."""
+    return gather(Inputs(logs=paths))
+
+
+# --------------------------------------------------------------------------------------------------- lines of logs
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("plain text", LogLine("plain text")),
+        ("2026-01-31T09:00:00Z INFO ok", LogLine("ok", MOMENT, level="I")),
+        ("2026-01-31T10:00:00+01:00 ok", LogLine("ok", MOMENT)),
+        ("2026-01-31 09:00:00,250 - WARNING - ok", LogLine("ok", MOMENT + 0.25, level="W")),
+        ("[2026-01-31 09:00:00] [ERROR] ok", LogLine("ok", MOMENT, level="E")),
+        ("2026-01-31 09:00:00.250000: E external/xla/xla/a.cc:12] ok", LogLine("ok", MOMENT + 0.25, level="E")),
+        ("E0131 09:00:00.250000   123 a.cc:12] ok", LogLine("ok", MOMENT + 0.25, level="E", yearless=True)),
+        ("W0000 00:00:1769850000.250000   123 a.cc:12] ok", LogLine("ok", MOMENT + 0.25, level="W")),
+        ("Jan 31 09:00:00 host-3 kernel: ok", LogLine("kernel: ok", MOMENT, yearless=True)),
+        ("[Sat Jan 31 09:00:00 2026] NVRM: ok", LogLine("NVRM: ok", MOMENT)),
+        ("ERROR:absl:ok", LogLine("ok", level="E")),
+        ("3: 2026-01-31 09:00:00 ok", LogLine("ok", MOMENT, "process 3")),
+        ("[rank12]:   File x", LogLine("  File x", None, "process 12")),
+        ("[1,7]<stderr>: ok", LogLine("ok", None, "process 7")),
+        ("[pod/train-5/main] ok", LogLine("ok", None, "process 5")),
+        ("worker-2  | ok", LogLine("ok", None, "process 2")),
+        ("(Worker pid=7, ip=10.0.0.9) ok", LogLine("ok", None, "10.0.0.9")),
+        ('{"severity": "ERROR", "time": "2026-01-31T09:00:00Z", "message": "ok", "rank": 4}',
+         LogLine("ok", MOMENT, "process 4", "E")),
+        ("\x1b[31mERROR\x1b[0m: ok", LogLine("ok", level="E")),
+        ("2026-13-99 09:00:00 no date", LogLine("no date")),
+        ("{not json", LogLine("{not json")),
+        ("2026-01-31T09:00:00 - 4 - levanter.trainer - trainer.py:300 - WARNING :: ok",
+         LogLine("ok", MOMENT, "process 4", "W")),
+        ("ERROR 01-31 09:00:00 [core.py:396]   File x", LogLine("  File x", MOMENT, level="E", yearless=True)),
+        ("20:15:38.288 [I] [process=0] ok", LogLine("ok", None, "process 0", "I")),
+    ],
+)  # fmt: skip
+def test_a_line_is_understood(line: str, expected: LogLine) -> None:
+    """Time, level and process in the forms of loggers and launchers; the message without them."""
+    assert parse(line, 2026) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("worker-3.log", "process 3"), ("rank_12.out", "process 12"), ("train.7.err", "process 7"),
+        ("dmesg-host-4.log", "process 4"), ("train.log", ""), ("llama-70b.log", ""),
+    ],
+)  # fmt: skip
+def test_a_file_names_its_process(name: str, expected: str) -> None:
+    """Where its name has a number that can be nothing else."""
+    assert process_of(f"/logs/{name}") == expected
+
+
+def test_times_without_a_year_take_that_of_other_sources(tmp_path: Path) -> None:
+    """glog has none: the year of what is dated decides, not that of today."""
+    one = log(tmp_path, "E0131 09:00:05.000000  1 a.cc:1] another task died\n", "worker-0.log")
+    other = log(tmp_path, f"2019-01-31 09:00:00,000 ERROR x\n{DISK_FULL}\n", "worker-1.log")
+    found = diagnose(look(one, other))
+    assert [each.id for each in found.causes] == ["disk_full"]
+    assert found.causes[0].onset == "2019-01-31T09:00:00.000000Z"
+    assert found.causes[0].victims == ("process 0",)
+
+
+def test_what_came_later_is_no_cause(tmp_path: Path) -> None:
+    """An exception minutes after a loss is another victim's."""
+    one = log(tmp_path, "2026-01-31 09:00:00,000 ERROR x: another task died\n", "worker-0.log")
+    other = log(tmp_path, f"2026-01-31 09:05:00,000 ERROR x\n{DISK_FULL}\n", "worker-1.log")
+    assert "peer_lost" not in diagnose(look(one, other)).causes[0].consequences
+
+
+def test_code_in_a_traceback_is_no_sign(tmp_path: Path) -> None:
+    """It may name any error; what was raised says which one it was."""
+    frames = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    raise Full("No space left on device")\n'
+    )
+    found = diagnose(look(log(tmp_path, f"{frames}KeyError: 'x'\n")))
+    assert [each.id for each in found.causes] == ["program_error"]
+
+
+def test_what_a_process_survived_is_no_cause(tmp_path: Path) -> None:
+    """Steps with higher numbers say so, in one run; a new run says nothing of the old one."""
+    error = f"WARNING could not save: {DISK_FULL}\n"
+    survived = f"step 1\nstep 2\n{error}step 3\nstep 4\n"
+    assert diagnose(look(log(tmp_path, survived))).verdict == "no_fault"
+    again = f"step 1\nstep 2\n{error}Restoring checkpoint 1\nstep 3\nstep 4\n"
+    assert [each.id for each in diagnose(look(log(tmp_path, again))).causes] == ["disk_full"]
+    back = f"step 1\nstep 2\n{error}step 1\nstep 2\nstep 3\n"
+    assert [each.id for each in diagnose(look(log(tmp_path, back))).causes] == ["disk_full"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"prompt: '{DISK_FULL}'", f'content="{DISK_FULL}"', f"> {DISK_FULL}", f"| {DISK_FULL} |", f'"{DISK_FULL}"',
+        f"```\n{DISK_FULL}\n```", f"INFO user: {DISK_FULL}", f"tests/a.py::b[{DISK_FULL}] PASSED",
+        f"2026-01-31 09:00:00 INFO docs: {DISK_FULL} means that the disk is full",
+    ],
+)  # fmt: skip
+def test_quoted_errors_are_no_signs(line: str, tmp_path: Path) -> None:
+    """Prompts, documents, tests: what somebody wrote did not happen."""
+    assert diagnose(look(log(tmp_path, f"{line}\n"))).verdict == "no_fault"
+
+
+def test_an_open_fence_hides_nothing(tmp_path: Path) -> None:
+    """Otherwise three characters in a prompt would hide the rest of a log."""
+    filler = "".join(f"line {number}\n" for number in range(100))
+    for text in (f"```\n{DISK_FULL}\n", f"```\n{filler}{DISK_FULL}\n", f"```\n{DISK_FULL}\n{filler}```\n"):
+        assert [each.id for each in diagnose(look(log(tmp_path, text))).causes] == ["disk_full"]
+
+
+# ---------------------------------------------------------------------------------------------- files that are trouble
+
+
+def test_pipes_directories_and_missing_files_are_named(tmp_path: Path) -> None:
+    """A FIFO that nobody writes would hold the command for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    paths = [str(tmp_path / "pipe"), str(tmp_path), str(tmp_path / "gone"), "\0"]
+    for inputs in (Inputs(logs=tuple(paths)), Inputs(event_logs=tuple(paths)), Inputs(metrics_files=tuple(paths))):
+        evidence = gather(inputs)
+        assert [each.problem is not None for each in evidence.sources] == [True] * len(paths)
+        found = diagnose(evidence)
+        assert found.verdict == "inconclusive"
+        assert len(found.missing) == len(paths)
+
+
+def test_a_huge_file_is_read_from_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out is noted, so that nothing is concluded from its absence."""
+    monkeypatch.setattr(bounded, "MOST_BYTES", 10_000)
+    filler = "2026-01-31 09:00:00,000 INFO x: nothing of interest\n" * 2_000
+    path = log(tmp_path, f"{filler}{DISK_FULL}\n")
+    evidence = look(path)
+    assert [each.id for each in diagnose(evidence).causes] == ["disk_full"]
+    assert "were left out" in evidence.sources[0].notes[0]
+    assert not evidence.sources[0].is_whole
+    places = [each.place for each in evidence.observations]
+    assert places == sorted(places)
+
+
+def test_a_flood_of_errors_is_bounded(tmp_path: Path) -> None:
+    """The first ones of each kind are kept, for they tell when it began."""
+    evidence = look(log(tmp_path, f"{DISK_FULL}\n" * 50_000))
+    assert len(list(evidence.of_kind(LINE))) == 20
+    assert diagnose(evidence).causes[0].evidence[0].place == 1
+
+
+def test_long_and_foreign_lines(tmp_path: Path) -> None:
+    """A line of megabytes, NULs, bytes that are no UTF-8, no line end: none is in the way of the next."""
+    text = b"x" * 3_000_000 + b" Errno 28\n\x00\xff\xfe\x80\n" + b"\r".join([b"step 1", b"step 2"]) + b"\n"
+    evidence = look(log(tmp_path, text + DISK_FULL.encode()))
+    assert [each.id for each in diagnose(evidence).causes] == ["disk_full"]
+    assert [each.value for each in evidence.of_kind(PROGRESS)] == [2.0]
+    json.dumps(diagnose(evidence).as_json())
+
+
+def test_reports_quote_one_bounded_line(tmp_path: Path) -> None:
+    """No control characters, no escape sequences, no megabytes."""
+    found = diagnose(look(log(tmp_path, f"{DISK_FULL}: \x1b[2J\x07\u202e{'x' * 5000}\n")))
+    (quote,) = found.causes[0].evidence
+    assert quote.text.isprintable()
+    assert len(quote.text) <= 300
+
+
+def test_patterns_take_no_time_on_lines_made_for_that(tmp_path: Path) -> None:
+    """Each line of this would take minutes in an expression that backtracks."""
+    lines = ["NCCL " * 800, "exit code " * 400, "a" * 4000 + ":", '"' * 4000, "gs://" * 800, "loss " * 800, "(" * 4000]
+    start = time.process_time()
+    look(log(tmp_path, "\n".join(lines * 3)))
+    assert time.process_time() - start < 20
+
+
+def test_the_quick_look_misses_nothing() -> None:
+    """Whatever a pattern finds in the scenarios, its plain texts are in there; and each pattern has some."""
+    patterns = [sign.pattern for each in known().values() for sign in each.signs if isinstance(sign, Line)]
+    lines = [line for each in scenarios() for _, _, text in each.sections for line in text.splitlines()]
+    may_show = literals.gate(tuple(patterns))
+    for pattern in patterns:
+        texts = literals.needed(pattern)
+        assert texts, f"{pattern!r} has no text that can be looked for quickly"
+        shown = [line for line in lines if re.search(pattern, line[:4096])]
+        assert all(any(text in line for text in texts) for line in shown), pattern
+        assert all(may_show(line) for line in shown)
+
+
+def test_damaged_metrics_and_events_cost_their_lines(tmp_path: Path) -> None:
+    """The others count."""
+    text = 'broken{{{\naccelerator_xid_errors_total{xid="79"} 1\naccelerator_xid_errors_total{'
+    metrics = log(tmp_path, text, "m.prom")
+    found = diagnose(gather(Inputs(metrics_files=(metrics,))))
+    assert [each.id for each in found.causes] == ["gpu_hardware"]
+    assert any("damaged" in each for each in found.missing)
+    body = {"time": "2026-01-31T09:00:00Z", "event": "nonfinite", "name": "loss", "what": "nan"}
+    events = log(tmp_path, f"garbage\n{json.dumps(body)}\n{{'\n", "e.jsonl")
+    assert [each.id for each in diagnose(gather(Inputs(event_logs=(events,)))).causes] == ["nonfinite_values"]
+
+
+# -------------------------------------------------------------------------------------------------------------- servers
+
+
+@contextlib.contextmanager
+def server(answer: bytes | None, pause: float = 0.0) -> Iterator[str]:
+    """Answers every request with these bytes, one by one where it pauses; with None it never answers."""
+    ended = threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if answer is None:
+                ended.wait(30)
+                return
+            with contextlib.suppress(OSError):
+                self.send_response(200)
+                self.end_headers()
+                for each in [answer] if not pause else [answer[i : i + 1] for i in range(len(answer))]:
+                    self.wfile.write(each)
+                    self.wfile.flush()
+                    if ended.wait(pause):
+                        return
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    made = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{made.server_address[1]}"
+    finally:
+        ended.set()
+        made.shutdown()
+        made.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "pause", "problem"),
+    [
+        (None, 0.0, "no answer within"),
+        (b"{" * 400, 0.02, "no whole answer within"),
+        (b"<html>", 0.0, "not JSON"),
+        (b'{"status": "error"}', 0.0, "not a Prometheus"),
+        (b"x" * 200_000, 0.0, "larger than"),
+    ],
+)
+def test_a_bad_prometheus_is_a_problem(
+    answer: bytes | None, pause: float, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hangs, trickles, or is something else never holds up or misleads a diagnosis."""
+    monkeypatch.setattr(bounded_http, "MOST_BYTES", 100_000)
+    with server(answer, pause) as url:
+        found = diagnose(gather(Inputs(prometheus=(url,)), timeout=0.3))
+    assert found.verdict == "inconclusive"
+    assert problem in found.missing[0]
+
+
+def test_a_target_that_hangs_is_a_problem() -> None:
+    """As a stopped process does."""
+    with server(None) as url:
+        found = diagnose(gather(Inputs(targets=(url,)), timeout=0.3))
+    assert found.verdict == "inconclusive"
+    assert "no answer" in found.missing[0]
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x", "prometheus", "http://", "http://[::1"])
+def test_only_http_is_asked(url: str) -> None:
+    """No other scheme, whoever gave it."""
+    assert diagnose(gather(Inputs(prometheus=(url,)))).verdict == "inconclusive"

@@ -1,0 +1,112 @@
+"""The scenarios of `benchmarks/incidents`, replayed: the gates of the evaluation, and what each diagnosis rests on."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+
+import pytest
+
+from benchmarks.incidents import __main__ as command
+from benchmarks.incidents.evaluation import Outcome, families, replay, replay_all, summary, table
+from benchmarks.incidents.scenarios import scenarios
+from jaxobs.operations.diagnosis import diagnose
+from jaxobs.operations.diagnosis.evidence import Evidence
+from jaxobs.operations.diagnosis.knowledge import CAUSE
+from jaxobs.operations.diagnosis.known import known
+
+LEAST_RIGHT, LEAST_OF_A_FAMILY = 0.95, 0.70
+SCENARIOS = {f"{each.family}/{each.name}": each for each in scenarios()}
+
+
+@functools.cache
+def outcomes() -> tuple[Outcome, ...]:
+    """All scenarios, replayed once."""
+    return tuple(replay_all())
+
+
+def outcome(name: str) -> Outcome:
+    """That of one scenario."""
+    return next(each for each in outcomes() if f"{each.scenario.family}/{each.scenario.name}" == name)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_diagnosis_is_right(name: str) -> None:
+    """Each by itself, so that one that turns wrong has its name."""
+    assert outcome(name).wrong is None
+
+
+def test_the_gates() -> None:
+    """Of the whole and of each family; an empty evaluation passes nothing."""
+    found = outcomes()
+    assert len(found) >= 40
+    assert len(families(found)) >= 12
+    assert sum(each.wrong is None for each in found) >= LEAST_RIGHT * len(found)
+    for family, each in families(found).items():
+        assert sum(one.wrong is None for one in each) >= LEAST_OF_A_FAMILY * len(each), family
+
+
+def test_what_the_scenarios_are() -> None:
+    """Many after what people had, a quarter of them healthy, and of each kind some."""
+    assert len({each.after for each in SCENARIOS.values() if each.after}) >= 25
+    assert sum(each.is_control for each in SCENARIOS.values()) >= 0.25 * len(SCENARIOS)
+    assert min(Counter(each.kind for each in SCENARIOS.values()).values()) >= 2
+    assert sum(each.held_out for each in SCENARIOS.values()) >= 10
+
+
+def test_no_healthy_job_is_blamed() -> None:
+    """And nothing is named that is no cause of a scenario."""
+    for each in outcomes():
+        assert each.extra == [], each.scenario.name
+
+
+def test_nothing_is_named_without_evidence() -> None:
+    """Each cause quotes what a source says, and that is in the source."""
+    for each in outcomes():
+        for cause in each.diagnosis.causes:
+            assert cause.evidence
+            assert {quote.source for quote in cause.evidence} <= {source.name for source in each.evidence.sources}
+
+
+@pytest.mark.parametrize("baseline", ["alert and first error", "loudest signal"])
+def test_it_beats_the_baselines(baseline: str) -> None:
+    """A look-up and the loudest signal."""
+    assert sum(each.wrong is None for each in outcomes()) > sum(each.baseline_is_right(baseline) for each in outcomes())
+
+
+# -------------------------------------------------------------------------------------------- each diagnosis by itself
+
+
+@pytest.mark.parametrize("name", [name for name, each in known().items() if each.role == CAUSE])
+def test_a_diagnosis_without_its_evidence_is_not_named(name: str) -> None:
+    """In each scenario that names it: without the observations that show it, it is gone; with them, it is there."""
+    rests_on = known()[name]
+    found = [each for each in outcomes() if name in [one.id for one in each.diagnosis.causes]]
+    assert found, f"no scenario in benchmarks/incidents/scenarios has {name} as a cause"
+    for each in found:
+        signs = [one for one in each.evidence.observations if any(sign.shows(one) for sign in rests_on.signs)]
+        assert name not in [one.id for one in diagnose(each.evidence.without(signs)).causes], each.scenario.name
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_same_evidence_gives_the_same_bytes(name: str) -> None:
+    """In whatever order it comes, and whatever comes twice."""
+    evidence = outcome(name).evidence
+    mixed = Evidence.of([*reversed(evidence.observations), *evidence.observations], reversed(evidence.sources))
+    said = json.dumps(outcome(name).diagnosis.as_json())
+    assert json.dumps(diagnose(mixed).as_json()) == said
+
+
+def test_a_replay_gives_the_same_bytes() -> None:
+    """Read again from its files, in another folder."""
+    for name in ("host_memory/one_host_out_of_memory", "programs/branch_on_a_traced_value"):
+        again = replay(SCENARIOS[name])
+        assert json.dumps(again.diagnosis.as_json()) == json.dumps(outcome(name).diagnosis.as_json())
+
+
+def test_the_page_has_the_table() -> None:
+    """As `python -m benchmarks.incidents --write` makes it."""
+    page = command.PAGE.read_text(encoding="utf-8")
+    text = f"{table(outcomes())}\n\n{summary(outcomes())}"
+    assert command.written(page, text) == page, "python -m benchmarks.incidents --write"

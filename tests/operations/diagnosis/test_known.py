@@ -1,0 +1,45 @@
+"""What is known of faults hangs together: names, pages, patterns."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from helpers.paths import ROOT
+
+from jaxobs.operations.diagnosis.knowledge import ANY_END, IMPACTS, SYMPTOM, Alert, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.known import known
+
+ALERTS = {path.stem for path in (ROOT / "runbooks").glob("Jax*.md")}
+SUBJECTS = (ROOT / "jaxobs/metrics/subjects").glob("*.py")
+METRICS = set(re.findall(r'name="(\w+)"', "".join(path.read_text(encoding="utf-8") for path in SUBJECTS)))
+
+
+@pytest.mark.parametrize(("name", "each"), known().items(), ids=list(known()))
+def test_a_diagnosis_is_whole(name: str, each: Knowledge) -> None:
+    """It names others that exist, a page that exists, and what to collect where it cannot be named."""
+    assert set(each.follows) | set(each.rivals) <= {*known(), ANY_END} - {name}
+    assert not each.runbook or each.runbook in ALERTS
+    assert each.impact in IMPACTS
+    assert re.fullmatch(r"[A-Zj].*[^.]", each.title)
+    assert each.fix.endswith((".", ")", "?"))
+    if each.role == SYMPTOM or any(sign.weak for sign in each.signs if isinstance(sign, Line)):
+        assert each.collect, "it can be inconclusive, and does not say what to collect"
+
+
+@pytest.mark.parametrize(("name", "each"), known().items(), ids=list(known()))
+def test_its_signs_can_appear(name: str, each: Knowledge) -> None:
+    """Patterns compile and match nothing in an empty line; alerts and metrics are ours."""
+    for sign in (*each.signs, *each.refuted_by):
+        if isinstance(sign, Line):
+            assert re.compile(sign.pattern).search("") is None
+        elif isinstance(sign, Alert):
+            assert sign.name in ALERTS
+        elif isinstance(sign, Metric):
+            assert sign.name in METRICS
+
+
+def test_every_diagnosis_is_on_the_page() -> None:
+    """In the table of docs/diagnose.md, with its title."""
+    page = (ROOT / "docs" / "diagnose.md").read_text(encoding="utf-8")
+    assert [name for name, each in known().items() if f"`{name}` | {each.title}" not in page] == []

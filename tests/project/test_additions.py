@@ -1,0 +1,240 @@
+"""What is added is whole: whatever can be forgotten beside it fails here or at its own place, by name.
+
+The list of what to touch for each is in `docs/architecture.md`. What an entry of a folder has is checked by
+`jaxobs.base.discovery` wherever the folder is read, so also here.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from helpers.paths import ROOT
+
+from jaxobs.base import config, discovery
+from jaxobs.base.config import Settings
+from jaxobs.exporters.forms.http_types import Route
+from jaxobs.facts import kinds
+from jaxobs.findings import all_kinds
+from jaxobs.monitoring.generate import reference
+from jaxobs.sources.support import programs
+from jaxobs.state.store import Store
+
+PACKAGE = ROOT / "jaxobs"
+SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+WRITTEN = "\n".join(
+    path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+)
+"""README and the pages in docs/ that people wrote: all but the reference."""
+INTERNAL_PATHS = {"/"}
+"""Paths of the endpoint that need no page."""
+
+
+def entries(package: str) -> list[ModuleType]:
+    """The whole entries of a folder; the others fail in `test_every_entry_of_a_folder_is_whole`."""
+    return discovery.modules(package, lambda name, error: None)
+
+
+def registries() -> Iterator[ModuleType]:
+    """The packages that say what each of their modules has."""
+    for path, text in SOURCES.items():
+        if path.name == "__init__.py" and re.search(r"^EACH_HAS = ", text, re.MULTILINE):
+            yield importlib.import_module(".".join(path.parent.relative_to(ROOT).parts))
+
+
+REGISTRIES = {each.__name__.removeprefix("jaxobs."): each for each in registries()}
+
+
+@pytest.mark.parametrize("name", REGISTRIES)
+def test_every_entry_of_a_folder_is_whole(name: str) -> None:
+    """`EACH_HAS` of the package says what each of its modules has; there is at least one."""
+    assert discovery.modules(REGISTRIES[name].__name__)
+
+
+def test_every_folder_that_is_read_says_what_its_entries_have() -> None:
+    """A package that calls `discovery.modules(__name__)` has `EACH_HAS`."""
+    silent = [
+        str(path.relative_to(ROOT))
+        for path, text in SOURCES.items()
+        if "discovery.modules(__name__)" in text and "EACH_HAS = " not in text
+    ]
+    assert silent == []
+
+
+# ------------------------------------------------------------------------------------------------------ metrics
+
+
+@pytest.mark.parametrize("module", entries("jaxobs.metrics.subjects"), ids=lambda each: each.__name__)
+def test_every_metric_that_is_declared_is_exported(module: ModuleType) -> None:
+    """What is not in `METRICS` of its module is neither exported nor in the reference."""
+    exported = {each.name for each in module.METRICS}
+    for node in ast.walk(ast.parse(SOURCES[Path(module.__file__ or "")])):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Metric":
+            for name in (each.value for each in node.keywords if each.arg == "name"):
+                declared = ast.literal_eval(name) if isinstance(name, ast.Constant) else None
+                assert declared in {None, *exported}, f"{declared} is not in `METRICS` of {module.__name__}"
+
+
+# ------------------------------------------------------------------------------------------------------ sources
+
+
+@pytest.mark.parametrize("module", entries("jaxobs.sources"), ids=lambda each: each.__name__)
+def test_a_source_that_is_stopped_leaves_nothing(module: ModuleType) -> None:
+    """No subscription, listener of JAX, hook or thread: `stop` undoes what `start` did, also the second time."""
+    from jax._src import array, monitoring
+
+    from jaxobs.internals import post_hook
+
+    def left_over() -> dict[str, object]:
+        return {
+            "subscribers": len(store._subscribers) + len(store._answering),
+            "listeners": [len(each) for each in vars(monitoring).values() if isinstance(each, list)],
+            "hooks": (sys.excepthook, threading.excepthook, post_hook._get()),
+            "arrays": dict(vars(array.ArrayImpl)),
+        }
+
+    threads = set(threading.enumerate())
+    store = Store(Settings(transfers=True, find_loops=True))
+    source = module.source(store)
+    for name in ("start", "stop", "sample", "after_fork"):
+        assert callable(getattr(source, name, None)), f"the source of {module.__name__} has no method `{name}`"
+    before = left_over()
+    for _ in range(2):
+        source.start()
+        source.stop()
+        for thread in set(threading.enumerate()) - threads:
+            thread.join(timeout=60)
+            assert not thread.is_alive(), f"{module.__name__}: its `stop` leaves the thread {thread.name}"
+        assert left_over() == before, f"{module.__name__}: its `stop` leaves something of its `start`"
+
+
+# ---------------------------------------------------------------------------------------------------- exporters
+
+
+@pytest.mark.parametrize("module", entries("jaxobs.exporters"), ids=lambda each: each.__name__)
+def test_every_path_of_the_endpoint_is_written_about(module: ModuleType) -> None:
+    """In README or docs; what an exporter writes by itself has a setting, and settings have their page."""
+    routes: dict[str, Route] = dict(module.routes(Store())) if hasattr(module, "routes") else {}
+    missing = [path for path in routes if path not in INTERNAL_PATHS and path not in WRITTEN]
+    assert missing == [], f"README and docs/ do not name what {module.__name__} answers"
+
+
+@pytest.mark.parametrize("module", entries("jaxobs.exporters"), ids=lambda each: each.__name__)
+def test_an_exporter_is_off_unless_it_is_wanted(module: ModuleType) -> None:
+    """Without a setting nothing is written anywhere."""
+    if hasattr(module, "exporter"):
+        assert module.exporter(Store(), Settings()) is None
+
+
+# ----------------------------------------------------------------------------------------------------- findings
+
+FINDINGS = {each.NAME: each for package in all_kinds.FOLDERS for each in entries(package.__name__)} | {
+    programs.NAME: programs
+}
+
+
+def test_every_kind_of_finding_is_in_the_reference_once() -> None:
+    """By its name."""
+    assert sorted(each.NAME for each in reference.finding_kinds()) == sorted(FINDINGS)
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_finding_is_written_about(name: str) -> None:
+    """A sentence for the reference, and for whoever reads it in a page in docs/: what it means and what to do."""
+    module = FINDINGS[name]
+    assert re.fullmatch(r"[A-Z`].+\.", module.ABOUT, re.DOTALL), f"`ABOUT` of {module.__name__} is no sentence"
+    assert module.TOLD_WHEN.strip(), f"`TOLD_WHEN` of {module.__name__} is empty"
+    assert f"`{name}`" in WRITTEN, f"no page in docs/ says what a finding `{name}` means: see docs/findings.md"
+
+
+# ----------------------------------------------------------------------------------------- commands and actions
+
+
+@pytest.mark.parametrize("module", entries("jaxobs.cli"), ids=lambda each: each.__name__)
+def test_a_command_is_written_about(module: ModuleType) -> None:
+    """`jaxobs NAME` is in README or docs."""
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    assert re.search(rf"jaxobs {name}\b", WRITTEN), f"README and docs/ do not name `jaxobs {name}`"
+
+
+@pytest.mark.parametrize("module", entries("jaxobs.actions"), ids=lambda each: each.__name__)
+def test_an_action_is_written_about(module: ModuleType) -> None:
+    """Its name is its module's; docs/captures.md says how to ask for it."""
+    assert module.__name__.rpartition(".")[2] == module.NAME
+    page = (ROOT / "docs" / "captures.md").read_text(encoding="utf-8")
+    assert re.search(rf"[`\"/]{module.NAME}\b", page), f"docs/captures.md does not name the action `{module.NAME}`"
+
+
+# ----------------------------------------------------------------------------------------------------- settings
+
+
+def read_settings() -> set[str]:
+    """The attributes that something in jaxobs reads of a `Settings`, by whatever name it has it."""
+    found = set()
+    for path, text in SOURCES.items():
+        if path.name != "config.py":
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith(("settings", "changed")):
+                    found.add(node.attr)
+    return found
+
+
+def test_every_setting_is_read() -> None:
+    """By something other than the module that declares it."""
+    assert sorted(set(config.names()) - read_settings()) == [], "nobody reads these settings"
+
+
+@pytest.mark.parametrize("each", dataclasses.fields(Settings), ids=lambda each: each.name)
+def test_a_setting_says_what_it_does(each: dataclasses.Field[Any]) -> None:
+    """In a sentence, which is its help and its row in docs/reference/settings.md."""
+    assert re.fullmatch(r"[A-Z].+\.", each.metadata["help"], re.DOTALL), f"the help of `{each.name}` is no sentence"
+
+
+# ------------------------------------------------------------------------------------------------------- events
+
+
+@pytest.mark.parametrize("kind", kinds.event_types())
+def test_an_event_kind_is_made_by_somebody(kind: str) -> None:
+    """A class of an event that nothing makes is a promise in the reference that nobody keeps."""
+    name = kinds.event_types()[kind].__name__
+    makers = [path for path, text in SOURCES.items() if path.parent.name != "facts" and f"{name}(" in text]
+    assert makers, f"nothing makes a `{name}`"
+
+
+# ------------------------------------------------------------------------------------------------ versions of JAX
+
+
+def test_versions_of_jax_are_the_same_everywhere() -> None:
+    """The oldest in the matrix is the one that is required; the newest is the one that README promises."""
+    from tools import environments
+
+    numbered = [row.jax for row in environments.MATRIX if row.jax != environments.NEWEST]
+    required = re.search(r'"jax>=([\d.]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert required and numbered[0].startswith(required[1]), "pyproject.toml and tools/environments.py differ"
+    promised = re.findall(r"JAX (?:from )?(\d+\.\d+)\.\d to\s+(\d+\.\d+)", WRITTEN)
+    assert promised
+    newest = max(tuple(map(int, each.split(".")[:2])) for each in numbered)
+    for oldest, latest in promised:
+        assert numbered[0].startswith(oldest), "README or docs/ promise another oldest JAX than the matrix has"
+        assert tuple(map(int, latest.split("."))) >= newest, "README or docs/ promise less than the matrix has"
+
+
+def test_pages_in_docs_can_be_found() -> None:
+    """From README, or from a page that it leads to."""
+    reached, ahead = set(), {ROOT / "README.md"}
+    while ahead:
+        page = ahead.pop()
+        reached.add(page)
+        links = re.findall(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        ahead |= {target for link in links if (target := (page.parent / link).resolve()).is_file()} - reached
+    lost = [str(each.relative_to(ROOT)) for each in Path(ROOT / "docs").rglob("*.md") if each not in reached]
+    assert lost == [], "no link leads to these pages"

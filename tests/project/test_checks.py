@@ -1,0 +1,65 @@
+"""What `make test` and `make test-all` run: everything, whatever fails, each test once."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+
+import pytest
+from helpers.paths import ROOT
+
+from tools import checks
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_every_part_has_a_marker_a_target_and_commands() -> None:
+    """Who adds a part is told where it is still missing."""
+    declared = {each.partition(":")[0] for each in PYPROJECT["tool"]["pytest"]["ini_options"]["markers"]}
+    assert set(checks.BEYOND) <= declared, "declare it among the markers in pyproject.toml"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (parts,) = re.findall(r"^PARTS := (.*)$", makefile, re.M)
+    assert tuple(parts.split()) == (*checks.BEYOND, *checks.OWN), "name it in PARTS of the Makefile"
+    for part in (*checks.BEYOND, *checks.OWN):
+        assert re.search(rf"^test-{part}: ## ", makefile, re.M), "say in the Makefile what it is for"
+    assert set(checks.PARTS) == {"lint", "types", "floors", "tests", *checks.BEYOND, *checks.OWN}
+
+
+def test_a_test_belongs_to_one_part() -> None:
+    """Whatever markers it has."""
+    for chosen in ((), ("slow",), ("versions",), ("ray", "slow"), ("alerts", "browser", "slow")):
+        known = {marker: marker in chosen for marker in checks.BEYOND}
+        found = [part for part in ("tests", *checks.BEYOND) if eval(checks.selection(part), {}, dict(known))]
+        assert found == ["tests" if not chosen else next(each for each in checks.BEYOND if each in chosen)]
+
+
+def test_what_fails_hides_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """All parts are run; the failures are named at the end, and the last line is in the form of pytest's."""
+    folder = tmp_path_factory.mktemp("some tests")
+    (folder / "test_them.py").write_text(
+        "import pytest\n"
+        "def test_right(): pass\n"
+        "def test_wrong(): assert 0\n"
+        "def test_absent(): pytest.skip('not here')\n"
+        "@pytest.fixture\ndef broken(): 1 / 0\n"
+        "def test_broken(broken): pass\n"
+    )
+    monkeypatch.setattr(checks, "ROOT", folder)
+    fails, passes = ((sys.executable, "-c", f"raise SystemExit({code})") for code in (3, 0))
+    tests = checks.module("pytest", "-q", "-p", "no:cacheprovider", "test_them.py")
+    monkeypatch.setattr(checks, "PARTS", {"lint": (fails, passes), "tests": (tests,), "floors": (passes,)})
+    assert checks.main(["all"]) == 1
+    told = capfd.readouterr().out.partition("check: summary\n")[2].splitlines()
+    assert [re.sub(r"in \d+ s", "in n s", line).strip() for line in told[:-1]] == [
+        "lint       FAILED in n s (1 error)",
+        "python -c 'raise SystemExit(3)' (exit code 3)",
+        "tests      FAILED in n s (1 failed, 1 passed, 1 skipped, 1 error)",
+        "test_them.py::test_wrong",
+        "test_them.py::test_broken",
+        "floors     passed in n s",
+    ]
+    assert re.fullmatch(r"=+ 1 failed, 1 passed, 1 skipped, 2 errors in [\d.]+s \(\d+ min\) =+", told[-1])
+    assert checks.main(["floors"]) == 0

@@ -1,0 +1,112 @@
+"""The docs build as a site without a warning; its search finds the symptoms; nothing is fetched from other hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.paths import ROOT
+from helpers.requirements import package
+
+from tools import docs_site
+
+pytestmark = pytest.mark.docs
+
+
+def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """MkDocs on a checkout, with warnings as errors."""
+    package("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    return subprocess.run(
+        command, cwd=root, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
+        timeout=200, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(ROOT, folder)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    """README as the first, all of docs, and the runbooks."""
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "runbooks").glob("*.md"), ROOT / "CHANGELOG.md"]
+    places = {docs_site.place(page.relative_to(ROOT).as_posix()) for page in pages}
+    wanted = {each.replace("README.md", "index.md").replace(".md", ".html") for each in places}
+    assert sorted(each for each in wanted | {"index.html"} if not (site / each).exists()) == []
+
+
+def test_search_finds_symptoms(site: Path) -> None:
+    """Each section of the page by symptom is an entry of the index, which needs no server."""
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    found = {each["title"] for each in index["docs"] if each["location"].startswith("symptoms.html#")}
+    page = (ROOT / "docs" / "symptoms.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"(?m)^## (.+)$", page)) == found
+    assert (site / "search" / "search_index.js").exists(), "without it the search needs a server"
+
+
+def test_nothing_is_fetched(site: Path) -> None:
+    """A reader without a network has the whole site."""
+    fetched = re.compile(r"<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=\"?(https?://[^\s\">]+)")
+    canonical = re.compile(r'rel="?canonical')
+    wrong = {
+        f"{page.relative_to(site)}: {found[1]}"
+        for page in site.rglob("*.html")
+        for found in fetched.finditer(page.read_text(encoding="utf-8"))
+        if not canonical.search(found[0])
+    }
+    assert wrong == set()
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"data-md-component=\"?source\b", home), "with repo_url each page asks api.github.com"
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("[a page](nowhere.md)", "nowhere.md"),
+        ("[a heading](leaks.md#nowhere)", "nowhere"),
+        ("[a runbook](../runbooks/JaxNowhere.md)", "JaxNowhere.md"),
+        ("[its heading](../README.md#nowhere)", "nowhere"),
+    ],
+)
+def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) -> None:
+    """The check can fail."""
+    root = tmp_path / "checkout"
+    for name in ("docs", "runbooks", "tools"):
+        shutil.copytree(ROOT / name, root / name)
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "mkdocs.yml"):
+        shutil.copy(ROOT / name, root / name)
+    for other in ("examples", "tests", "jaxobs", "deploy", "benchmarks", "alerts", "dashboards"):
+        (root / other).symlink_to(ROOT / other)
+    page = root / "docs" / "symptoms.md"
+    page.write_text(page.read_text(encoding="utf-8") + f"\n{text}\n", encoding="utf-8")
+    done = build(root, tmp_path / "site")
+    assert done.returncode == 1 and warning in done.stderr, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("link", "here", "on_the_site"),
+    [
+        ("docs/leaks.md#limits", "README.md", "leaks.md#limits"),
+        ("../README.md", "docs/leaks.md", "index.md"),
+        ("../runbooks/JaxStraggler.md", "docs/alerts.md", "runbooks/JaxStraggler.md"),
+        (f"{docs_site.SOURCES}docs/leaks.md", "runbooks/README.md", "../leaks.md"),
+        ("../examples/serve_ray.py", "docs/serving.md", f"{docs_site.SOURCES}examples/serve_ray.py"),
+        ("#limits", "docs/leaks.md", "#limits"),
+        ("https://example.org/docs/leaks.md", "README.md", "https://example.org/docs/leaks.md"),
+    ],
+)
+def test_links_lead_to_the_site(link: str, here: str, on_the_site: str) -> None:
+    """To pages of the site where it has them, to the sources for the rest."""
+    known = {"index.md", "leaks.md", "alerts.md", "serving.md", "runbooks/README.md", "runbooks/JaxStraggler.md"}
+    assert docs_site.lead(link, here, docs_site.place(here), known) == on_the_site

@@ -1,0 +1,91 @@
+"""The rules on a faster clock: which numbers of an expression are time, and which are not."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+from helpers.requirements import program
+
+from jaxobs.monitoring import alerting
+from jaxobs.monitoring.deploying import prometheus
+from jaxobs.monitoring.site import Site
+from tools import faster
+
+START = "jax_process_start_timestamp_seconds"
+
+
+@pytest.mark.parametrize(
+    ("text", "factor", "expected"),
+    [("30m", 60, "30s"), ("1h30m", 60, "90s"), ("30s", 60, "500ms"), ("5m", 7, "42858ms"), ("1s500ms", 1, "1500ms")],
+)
+def test_durations(text: str, factor: int, expected: str) -> None:
+    """To the millisecond, upwards: a range is not to lose a sample."""
+    assert faster.duration(text, factor) == expected
+
+
+def test_what_is_no_duration() -> None:
+    """It is told, not taken for nothing."""
+    with pytest.raises(ValueError, match="'10' is no duration"):
+        faster.duration("10", 60)
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        ('rate(a{b="5m"}[5m] offset 1h)', 'rate(a{b="5m"}[5s] offset 60s)'),
+        ("max_over_time(job:x:increase30m[10m])", "max_over_time(job:x:increase30m[10s])"),
+        ("avg_over_time((a > bool 0)[15m:1m])", "avg_over_time((a > bool 0)[15s:1s])"),
+        ("increase(a[30m]) > 600", "increase(a[30s]) > 600"),
+        (f"time() - {START}{{@}} > 3600", f"time() - {START}{{@}} > 60"),
+        (f"count(time() - {START} < 900) > 3", f"count(time() - {START} < 15) > 3"),
+        (f"{START} > time() - 300", f"{START} > time() - 5"),
+        (f"time() - max by (job) ({START}) > 90", f"time() - max by (job) ({START}) > 1.5"),
+        (
+            f"{START} - last_over_time({START}[15m] offset 1m) > bool 10",
+            f"{START} - last_over_time({START}[15s] offset 1s) > bool 0.166666666666667",
+        ),
+        ("increase(a[15m]) == 0 and b * 20 < 900", "increase(a[15s]) == 0 and b * 20 < 15"),
+    ],
+)
+def test_expressions(expr: str, expected: str) -> None:
+    """Ranges, offsets, resolutions and ages are; labels, names, counts and what programs measure are not."""
+    assert faster.expression(expr, 60) == expected
+
+
+def test_an_age_that_is_not_understood() -> None:
+    """It is refused: a limit that stays as it is would make a test wait for an hour, or pass for nothing."""
+    with pytest.raises(ValueError, match="Which of these are seconds by the clock"):
+        faster.expression("3600 < time() - a", 60)
+
+
+def test_all_rules(tmp_path: pathlib.Path) -> None:
+    """Prometheus takes what is generated on the faster clock too, and nothing of it waits longer than it did."""
+    groups = [*alerting.recording_groups(Site()), *alerting.alert_groups(Site())]
+    found = [faster.group(each, 60) for each in groups]
+    path = tmp_path / "rules.yaml"
+    path.write_text(json.dumps({"groups": found}))
+    checked = subprocess.run([program("promtool"), "check", "rules", str(path)], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    rules = [
+        (was, now) for a, b in zip(groups, found, strict=True) for was, now in zip(a["rules"], b["rules"], strict=True)
+    ]
+    for was, now in rules:
+        for name in ("for", "keep_firing_for"):
+            if name in was:
+                assert faster.milliseconds(now[name]) == faster.milliseconds(was[name]) / 60
+    assert sum(was["expr"] != now["expr"] for was, now in rules) > 100
+
+
+def test_alertmanager() -> None:
+    """Waits are shorter at each level, routes and inhibitions are kept, and receivers post to the webhook."""
+    given = prometheus.alertmanager(Site())
+    found = faster.alertmanager(given, 60, "http://127.0.0.1:1")
+    assert (found["route"]["group_wait"], found["route"]["routes"][1]["repeat_interval"]) == ("500ms", "60s")
+    assert found["inhibit_rules"] == given["inhibit_rules"]
+    assert [each["webhook_configs"][0]["url"] for each in found["receivers"]] == [
+        f"http://127.0.0.1:1/{name}" for name in ("pager", "tickets", "nowhere")
+    ]
+    assert given == prometheus.alertmanager(Site())

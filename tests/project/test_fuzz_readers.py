@@ -1,0 +1,71 @@
+"""A short run of `tools.fuzz_readers`: every reader, with valid files and answers in which one thing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tools import fuzz_readers
+from tools.fuzzing import originals, readers
+from tools.fuzzing.changes import Changer
+from tools.fuzzing.originals import Originals
+
+CASES = 10
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Originals]:
+    """What one real program leaves."""
+    yield originals.make(tmp_path_factory.mktemp("fuzz"))
+
+
+def test_no_reader_fails(made: Originals) -> None:
+    """Each reads what it is given, or refuses it in a sentence."""
+    result = fuzz_readers.fuzz(made, CASES, seed=1)
+    assert result.failures == []
+    assert result.cases == CASES * len(readers.Readers(made).all()) == 220
+
+
+def test_the_originals_are_of_a_real_run(made: Originals) -> None:
+    """There is something of every kind to change."""
+    kinds = {json.loads(line)["event"] for line in made.files["events.jsonl"].splitlines()}
+    assert kinds >= {
+        "manifest",
+        "compilation",
+        "cache_lookup",
+        "step",
+        "memory",
+        "nonfinite",
+        "finding",
+        "error",
+        "exit",
+    }
+    assert set(made.files) >= {
+        "events.jsonl", "jaxobs-cache-keys.jsonl", "run.json", "digest.json", "listed.json", "snapshot.json",
+        "events.json",
+    }  # fmt: skip
+    assert made.entries
+
+
+def test_a_reader_that_fails_is_found(made: Originals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tool sees what it looks for; the same seed makes the same changes."""
+
+    def fails(text: str) -> None:
+        raise OverflowError(len(text))
+
+    monkeypatch.setattr(readers, "decode", fails)
+    first = fuzz_readers.fuzz(made, 3, only=["digest"])
+    assert (first.cases, len(first.failures)) == (3, 3)
+    assert first.failures == fuzz_readers.fuzz(made, 3, only=["digest"]).failures
+    log = made.files["events.jsonl"]
+    assert Changer("1").lines(log) == Changer("1").lines(log) != Changer("2").lines(log)
+
+
+def test_every_kind_of_change_is_made(made: Originals) -> None:
+    """Of the structure of a line, and of lines."""
+    log = made.files["events.jsonl"]
+    told = [Changer(f"kinds {number}").lines(log)[0] for number in range(300)]
+    words = {what.split()[2] if what.startswith("line ") else what for what in told}
+    assert words >= {"delete", "type", "number", "text", "deep", "nul_block", "truncated", "foreign", "crlf", "bom"}

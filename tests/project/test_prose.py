@@ -1,0 +1,112 @@
+"""The prose linter has nothing to say about the pages and the sentences that the program prints: docs/style.md."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from helpers.paths import ROOT
+from helpers.requirements import built
+
+from tools import prose
+
+CONFIGURATION = ROOT / "tools" / "vale" / "vale.ini"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "tools/go/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "runbooks").glob("*.md")),
+]
+
+
+def complaints(*paths: Path) -> list[str]:
+    """What Vale says about these files, with where."""
+    command = [built("vale"), f"--config={CONFIGURATION}", "--output=line", *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert not done.stderr, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.linters
+def test_pages_say_it_plainly() -> None:
+    """All that people read in the repository."""
+    assert complaints(*PAGES) == []
+
+
+@pytest.mark.linters
+def test_unreleased_changes_say_it_plainly(tmp_path: Path) -> None:
+    """What is released stays as it was."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (unreleased,) = re.findall(r"(?ms)^## Unreleased$(.*?)(?=^## |\Z)", changes)
+    page = tmp_path / "CHANGELOG.md"
+    page.write_text(unreleased, encoding="utf-8")
+    assert complaints(page) == []
+
+
+@pytest.mark.linters
+def test_the_program_says_it_plainly(tmp_path: Path) -> None:
+    """Settings, help, messages, alerts and runbooks, each with the line that it has in its module."""
+    files = prose.write(tmp_path)
+    assert len(files) > 150
+    assert [each.removeprefix(f"{tmp_path}/") for each in complaints(*files)] == []
+
+
+@pytest.mark.linters
+@pytest.mark.parametrize(
+    "stiff",
+    [
+        "A restart compiles all of it again.",
+        "The allocator tells nothing here.",
+        "It is told when the device is full.",
+        "Samples are rarer where they are dear.",
+        "The value is no whole number.",
+        "None of it was let go of.",
+        "A sound program gives none.",
+        "It goes on without the endpoint.",
+        "Who wants to be paged needs a higher target.",
+        "Simply call the function.",
+        "The site's file has all of them.",
+        "The lambda was made again 4 times.",
+        "Look what keeps the arrays.",
+    ],
+)
+def test_stiff_words_are_seen(stiff: str, tmp_path: Path) -> None:
+    """The rules look, and leave alone what is code."""
+    page = tmp_path / "page.md"
+    page.write_text(f"{stiff}\n", encoding="utf-8")
+    assert complaints(page)
+    page.write_text(f"The output is `{stiff}`\n", encoding="utf-8")
+    assert complaints(page) == []
+
+
+def test_every_text_of_a_module_is_found() -> None:
+    """On its line; docstrings, code and short words are not prose."""
+    source = '''"""The module says nothing to users here."""
+NAME = "train_step"
+HELP = "write a report of the whole run"
+PATTERN = r"stopped sending (heartbeats|signals) to the other"
+
+def f(x):
+    """This is for those who read the code."""
+    raise ValueError(
+        f"`{x}` is not a name that anybody knows. "
+        "Give another one."
+    )
+'''
+    assert prose.sentences(source) == {
+        3: ["write a report of the whole run."],
+        9: ["``x`` is not a name that anybody knows. Give another one."],
+    }
+
+
+def test_every_text_of_the_live_page_is_found() -> None:
+    """In scripts, templates and markup; code is not prose."""
+    script = (
+        'const NAME = "step"; // a comment that says something\nsetText(node, `Last contact at ${when(it)}. It is '
+        "over.`);"
+    )
+    assert prose.page_sentences(script, ".js") == {2: ["Last contact at `x`. It is over."]}
+    markup = '<p class="quiet small told" title="what each device holds">This page needs JavaScript.</p>'
+    assert prose.page_sentences(markup, ".html") == {1: ["what each device holds.", "This page needs JavaScript."]}

@@ -1,0 +1,203 @@
+"""The zoo fails where it should: on each kind of difference, and on a known one that is gone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.zoo import __main__ as main
+from tools.zoo import comparing, running, stopwatch, table
+from tools.zoo.entry import Entry, Finding, Loop
+from tools.zoo.running import Outcome, Pair
+
+ENTRY = Entry(
+    projects=("flax",), says="Sound.", causes={"train_step": {"first_call": 1, "shape": 1}},
+    findings=(Finding("eager_initialization"), Finding("unbounded_shapes", "train_step")),
+    loop=Loop("train_step", 100),
+)  # fmt: skip
+SECONDS = {"compile": 2.0, "step": 6.0, "other": 2.0}
+
+
+def _compilation(function: str, cause: str = "first_call", *, eager: bool = False) -> dict[str, Any]:
+    changes = [{"path": "x", "what": cause, "before": "f32[8]", "after": "f32[7]"}] if cause == "shape" else []
+    known = {"function": function, "cause": cause, "eager": eager}
+    return {"event": "compilation", "reason": "", "changes": changes, **known}
+
+
+def _finding(id: str, kind: str, function: str) -> dict[str, Any]:
+    told = {"summary": "It is so.", "advice": "Do so.", "evidence": []}
+    return {"event": "finding", "id": id, "finding": kind, "function": function, **told}
+
+
+def _exit(steps: int = 100, step: float = 6.0) -> dict[str, Any]:
+    wall = {"seconds": {"init": 8.0 - step, "trace": 0.5, "compile": 1.5, "step": step}}
+    return {"event": "exit", "standing": {"wall": wall, "loops": [{"name": "__main__.train_step", "steps": steps}]}}
+
+
+EVENTS = (
+    _compilation("multiply", eager=True),
+    _compilation("__main__.train_step"),
+    _compilation("__main__.train_step", "shape"),
+    _finding("1", "eager_initialization", "<eager>"),
+    _finding("2", "unbounded_shapes", "__main__.train_step"),
+    _finding("2", "unbounded_shapes", "__main__.train_step"),
+    _exit(),
+)
+PLAIN = Outcome(code=0, out="loss 0.1\n", errors="took 1 s\n", seconds=SECONDS, programs=3)
+WATCHED = dataclasses.replace(PLAIN, errors="took 2 s\n", events=EVENTS, metrics="jaxobs_collect_seconds 1\n")
+
+
+def keys(entry: Entry = ENTRY, **changed: Any) -> set[str]:
+    """What differs where the run with jaxobs has something else."""
+    watched = dataclasses.replace(WATCHED, **changed)
+    return set(comparing.compare(entry, Pair((PLAIN,), (watched,))).differences)
+
+
+def test_what_is_expected_is_no_difference() -> None:
+    """Times on standard error differ from run to run, and a finding is told again as it grows."""
+    assert keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"out": "loss 0.2\n"}, {"output"}),
+        ({"code": 1}, {"output"}),
+        ({"errors": "took 2 s\njaxobs: hello\n"}, {"noise"}),
+        ({"metrics": 'jaxobs_internal_errors_total{where="x"} 2.0\n'}, {"internal errors"}),
+        ({"programs": 4}, {"count"}),
+        ({"events": (*EVENTS, _compilation("__main__.other"))}, {"count"}),
+        ({"events": (*EVENTS[:2], _compilation("__main__.train_step", "dtype"), *EVENTS[3:])}, {"causes train_step"}),
+        ({"events": (_compilation("__main__.f", "dtype"), *EVENTS[1:])}, {"causes f"}),
+        ({"events": (*EVENTS[:3], *EVENTS[4:])}, {"finding eager_initialization"}),
+        ({"events": (*EVENTS, _finding("3", "array_leak", "f"))}, {"finding array_leak of f"}),
+        ({"events": (*EVENTS, {"event": "nonfinite"})}, {"nonfinite"}),
+        ({"events": (*EVENTS[:-1], _exit(steps=90))}, {"loop"}),
+        ({"events": (*EVENTS[:-1], _exit(step=5.0))}, {"time step", "time other"}),
+    ],
+)
+def test_each_kind_of_difference_is_found(changed: dict[str, Any], expected: set[str]) -> None:
+    """One thing is changed at a time."""
+    assert keys(**changed) == expected
+
+
+def test_steps_of_which_not_all_were_seen_are_not_compared() -> None:
+    """The loop is; and a number that is said to be all of them is."""
+    some = [{"name": "__main__.train_step", "steps": 60, "steps_counted": False}]
+    ended = _exit()
+    ended["standing"]["loops"] = some
+    assert keys(events=(*EVENTS[:-1], ended)) == set()
+    some[0]["steps_counted"] = True
+    assert keys(events=(*EVENTS[:-1], ended)) == {"loop"}
+
+
+def test_a_sentence_that_its_facts_refute_is_a_difference() -> None:
+    """The checker of sentences reads every event."""
+    event = _compilation("__main__.train_step", "shape") | {"reason": "`x` is a Python float now."}
+    assert keys(events=(*EVENTS[:2], event, *EVENTS[3:])) == {"sentences"}
+
+
+def test_known_differences_hold_in_both_directions() -> None:
+    """One that is gone fails as one that is new, but for times, which lie on either side of their bound."""
+    late = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(steps=90)))
+    known = dataclasses.replace(ENTRY, differs={"loop": "It is named after the loader.", "time step": "Unknown."})
+    result = comparing.compare(known, Pair((PLAIN,), (late,)))
+    assert (result.new, result.gone) == ((), ())
+    assert "**loop**: It is named after the loader." in table.markdown({"p": known}, {"p": result})
+    result = comparing.compare(known, Pair((PLAIN,), (WATCHED,)))
+    assert (result.new, result.gone) == ((), ("loop",))
+
+
+def test_what_does_not_run_keeps_its_row() -> None:
+    """As MaxText, without its sources; a program that is gone has none, and a new one has none yet."""
+    result = comparing.compare(ENTRY, Pair((PLAIN,), (WATCHED,)))
+    both = table.markdown({"p": ENTRY, "gone": ENTRY}, {"p": result, "gone": result})
+    entries = {"new": ENTRY, "p": ENTRY, "q": ENTRY}
+    page = table.markdown(entries, {"q": result}, both)
+    assert [line for line in page.splitlines() if "programs/p.py" in line] == [
+        line for line in both.splitlines() if "programs/p.py" in line
+    ]
+    assert "programs/q.py" in page and "programs/gone.py" not in page and "programs/new.py" not in page
+    assert "2 programs of 1 projects" in page
+
+
+def test_a_time_that_no_entry_knows_of_fails() -> None:
+    """Beyond a twentieth of the process's time; on which side of its bound a known one lies does not matter."""
+    for step, new in ((5.6, ()), (5.4, ("time step", "time other"))):
+        slow = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(step=step)))
+        result = comparing.compare(ENTRY, Pair((PLAIN,), (slow,)))
+        assert (result.new, result.gone) == (new, ())
+    known = dataclasses.replace(ENTRY, differs={"time step": "Unknown.", "time other": "Unknown."})
+    assert not comparing.compare(known, Pair((PLAIN,), (slow,))).new
+
+
+def test_what_differs_in_one_of_two_runs_is_not_new() -> None:
+    """Other work on the machine comes between the clocks once; what is wrong comes again."""
+    known = dataclasses.replace(ENTRY, differs={"loop": "It is named after the loader."})
+    late = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(step=5.4, steps=90)))
+    off = comparing.compare(known, Pair((PLAIN,), (late,)))
+    fine = comparing.compare(known, Pair((PLAIN,), (WATCHED,)))
+    assert (off.new, off.gone) == (("time step", "time other"), ())
+    assert (fine.new, fine.gone) == ((), ("loop",))
+    assert comparing.in_both(off, off) == off and comparing.in_both(fine, fine) == fine
+    for first, second in ((off, fine), (fine, off)):
+        assert not comparing.in_both(first, second).differs
+
+
+def test_a_program_that_differs_is_run_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It fails if it differs again, and what differs comes last, where the output of CI is cut."""
+    fine, off = (
+        comparing.compare(ENTRY, Pair((PLAIN,), (WATCHED,))),
+        comparing.compare(ENTRY, Pair((PLAIN,), (dataclasses.replace(WATCHED, out="no\n"),))),
+    )
+    ran: list[str] = []
+
+    def one(name: str, entry: object, **_: object) -> tuple[comparing.Result, float]:
+        ran.append(name)
+        return (off if name == "bad" or (ran.count(name) == 1 and name == "once") else fine), 1.0
+
+    monkeypatch.setattr(main, "_one", one)
+    monkeypatch.setattr(main, "entries", lambda: {"bad": ENTRY, "good": ENTRY, "once": ENTRY})
+    monkeypatch.setattr(main.environments, "environment", lambda row: None)
+    assert main.main(["--jobs", "1"]) == 1
+    assert ran == ["bad", "good", "once", "bad", "once"]
+    closing = capsys.readouterr().out.splitlines()[-4:]
+    assert closing[:2] == ["once: differed in the first of two runs", "bad: FAILED"]
+    assert closing[2].startswith("  DIFFERS: output: ") and closing[3] == "2 passed, 1 failed"
+    assert main.main(["good", "once"]) == 0
+
+
+def test_the_stopwatch_gives_each_second_to_one_category(tmp_path: Path) -> None:
+    """What compiles counts as that, wherever it lies; a library's own figures replace what was marked."""
+    told = {
+        "began": 0.0, "ended": 20.0, "marks": [[2.0, "step"], [10.0, "other"]], "past": [[12.0, 15.0, "eval"]],
+        "compiling": [[1.0, 3.0], [1.5, 2.5], [14.0, 16.0]], "programs": 2,
+    }  # fmt: skip
+    (tmp_path / "told").write_text(json.dumps(told))
+    seconds, programs = stopwatch.seconds(tmp_path / "told")
+    assert seconds == {"compile": 4.0, "step": 7.0, "eval": 2.0, "other": 7.0}
+    assert sum(seconds.values()) == 20.0
+    assert programs == 2
+
+
+def test_marks_become_calls_in_their_lines() -> None:
+    """So call sites are those of the program that a person reads."""
+    source = "def f():\n    #: eval\n    x = 1  #: not one\n    #: ended ('step', x)\n"
+    assert stopwatch.with_marks(source).splitlines() == [
+        "def f():", '    zoo_mark("eval")', "    x = 1  #: not one", "    zoo_ended(('step', x))"
+    ]  # fmt: skip
+
+
+def test_every_program_has_an_entry() -> None:
+    """And every entry a program, unless it comes from a folder of sources."""
+    known = main.entries()
+    programs = {path.stem for path in running.PROGRAMS.glob("*.py")}
+    assert programs == {name for name, entry in known.items() if entry.sources is None}
+    assert len(programs) >= 15
+    assert len({project for entry in known.values() for project in entry.projects}) >= 12

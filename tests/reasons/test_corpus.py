@@ -1,0 +1,65 @@
+"""Every cause is told rightly, in every way of compiling, under every supported version of JAX; none is made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helpers.matrix import interpreter, rows
+from helpers.paths import ROOT
+
+from tools.causes import cell, measure
+from tools.environments import NEWEST, OWN, Row, is_ours
+
+LEAST_CASES = 200
+LEAST_ON_ONE_DEVICE = 140
+
+
+def report(row: Row, devices: int) -> dict[str, Any]:
+    """The corpus under that row; a Python that cannot be had is a skip in CI too."""
+    interpreter(row)
+    return measure(row, devices)
+
+
+def wrong(found: dict[str, Any]) -> list[str]:
+    """What was not told rightly, each with what was told."""
+    return [
+        f"{verdict['id']}: {'; '.join(verdict['problems'])}\n    {verdict['reasons']}"
+        for verdict in found["verdicts"]
+        if verdict["problems"]
+    ]
+
+
+def table() -> dict[str, dict[str, str]]:
+    """The committed table's cells, by version and then by program."""
+    lines = (ROOT / "docs" / "causes.md").read_text().partition("## Every program")[2].splitlines()
+    rows = [[each.strip() for each in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    versions, programs = rows[0][3:], rows[2:]
+    return {
+        version: {f"{row[1]}: {row[2]}": row[column] for row in programs if row[column]}
+        for column, version in enumerate(versions, 3)
+    }
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("row", rows())
+def test_every_cause_is_right(row: Row) -> None:
+    """On eight devices; and the table in the docs says what was found."""
+    found = report(row, 8)
+    assert not wrong(found), f"JAX {found['jax']}:\n" + "\n".join(wrong(found))
+    assert found["errors"] == {}
+    assert found["libraries"] == ["flax", "equinox"]
+    assert len(found["verdicts"]) >= LEAST_CASES
+    committed = table()
+    if found["jax"] not in committed:
+        assert row.jax == NEWEST or is_ours(row), f"docs/causes.md has no column for JAX {found['jax']}"
+        return
+    assert {verdict["id"]: cell(verdict) for verdict in found["verdicts"]} == committed[found["jax"]]
+
+
+@pytest.mark.timeout(600)
+def test_every_cause_is_right_on_one_device() -> None:
+    """What needs no mesh."""
+    found = report(OWN, 1)
+    assert not wrong(found), "\n".join(wrong(found))
+    assert len(found["verdicts"]) >= LEAST_ON_ONE_DEVICE

@@ -1,0 +1,122 @@
+"""Where the time of an unchanged program goes, beside a stopwatch in it, where calls alone do not tell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.run_programs import environment
+
+import jaxobs
+
+START = """\
+import json, time
+import jax, jax.numpy as jnp
+
+EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration")
+spent, compiled = {}, [0.0]
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: compiled.append(seconds) if event.endswith(EVENTS) else None
+)
+
+class took:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        self.began, self.compiled = time.perf_counter(), sum(compiled)
+
+    def __exit__(self, *_):
+        passed = time.perf_counter() - self.began - (sum(compiled) - self.compiled)
+        spent[self.name] = spent.get(self.name, 0.0) + passed
+
+def products(x, count):
+    return jax.lax.fori_loop(0, count, lambda _, y: jnp.tanh(y @ y), x)
+"""
+
+PROGRAMS = {
+    # As Brax: calls that compute before they return, few and long, with an evaluation after each.
+    "epochs": """
+jax.config.update("jax_cpu_enable_async_dispatch", False)
+@jax.jit
+def train_epoch(x):
+    return products(x, 1500)
+@jax.jit
+def evaluate(x):
+    return products(x, 150)
+def run(x):
+    for _ in range(6):
+        with took("step"):
+            x = train_epoch(x).block_until_ready()
+        with took("eval"):
+            evaluate(x).block_until_ready()
+x = jnp.ones((256, 256))
+run(x)
+""",
+    # A step that is made again for each epoch.
+    "functions": """
+x = jnp.ones((256, 256))
+with took("step"):
+    for epoch in range(6):
+        @jax.jit
+        def train_step(x):
+            for _ in range(40 + epoch):
+                x = jnp.tanh(x @ x) * epoch
+            return x
+        for _ in range(30):
+            x = train_step(x)
+            time.sleep(0.01)
+        x.block_until_ready()
+""",
+    # A loader that is slower than the step; and something else for a second, which is none of it.
+    "input": """
+def batches():
+    for number in range(150):
+        with took("input_wait"):
+            time.sleep(0.03)
+        yield jnp.ones((64, 64))
+train_step = jax.jit(lambda x, batch: jnp.tanh(x @ batch))
+x = jnp.ones((64, 64))
+for number, batch in enumerate(batches()):
+    with took("step"):
+        x = train_step(x, batch)
+        time.sleep(0.01)
+    if number == 100:
+        time.sleep(1.0)
+""",
+}
+END = """
+print("SPENT", json.dumps(spent))
+"""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_time_goes_where_a_stopwatch_says(name: str, tmp_path: Path) -> None:
+    """Within a tenth of all that it measured, in one of two runs: other work may come between the two clocks."""
+    script = tmp_path / "train.py"
+    script.write_text(START + PROGRAMS[name] + END)
+    first = _apart(script)
+    assert not first or not _apart(script), first
+
+
+def _apart(script: Path) -> str:
+    """Where the account and the stopwatch differ in a run."""
+    log = script.with_name("events.jsonl")
+    log.unlink(missing_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), str(script)],
+        env=environment(PYTHONPATH=str(Path(jaxobs.__file__).parents[1])),
+        capture_output=True, text=True, timeout=300, check=True, cwd=script.parent,
+    )  # fmt: skip
+    measured = json.loads(done.stdout.rpartition("SPENT")[2])
+    told = json.loads(log.read_text().splitlines()[-1])["standing"]["wall"]["seconds"]
+    total = sum(measured.values())
+    wrong = [
+        category
+        for category in ("step", "eval", "input_wait")
+        if abs(told[category] - measured.get(category, 0.0)) > 0.1 * total
+    ]
+    return f"{wrong}: {measured} by the stopwatch, {told} by jaxobs" if wrong else ""

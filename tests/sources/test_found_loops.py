@@ -1,0 +1,74 @@
+"""Loops that are found in real programs, as the event log has them at the end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+HEAD = """
+import time
+import jax, jax.numpy as jnp, numpy as np
+
+def network(w, x):
+    for _ in range(60):
+        x = jnp.tanh(x @ w) + jnp.sin(x)
+    return x.sum()
+w, x = np.ones((16, 16), np.float32) / 16, np.ones((32, 16), np.float32)
+"""
+
+
+def _standing(source: str, folder: Path) -> dict[str, Any]:
+    (folder / "train.py").write_text(HEAD + source)
+    log = folder / "events.jsonl"
+    command = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), "train.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    (ended,) = [event for event in map(json.loads, log.read_text().splitlines()) if event["event"] == "exit"]
+    standing: dict[str, Any] = ended["standing"]
+    return standing
+
+
+@pytest.mark.parametrize(("calls", "steps"), [(8, [8]), (4, [])])
+def test_calls_of_which_each_compiles_are_a_loop(calls: int, steps: list[int], tmp_path: Path) -> None:
+    """A handful of them are none: each may be a fit of its own."""
+    fits = f"for n in range({calls}):\n    jax.jit(lambda w: network(w, x))(w)\n"
+    assert [each["steps"] for each in _standing(fits, tmp_path)["loops"]] == steps
+
+
+def test_programs_for_several_shapes_are_no_loop(tmp_path: Path) -> None:
+    """A server that warms up compiles its buckets at one line."""
+    warm_up = "predict = jax.jit(network)\nfor n in range(8):\n    predict(w, x[: 32 - n])\n"
+    assert _standing(warm_up, tmp_path)["loops"] == []
+
+
+TRAINS = """
+@jax.jit
+def train_step(w, x):
+    loss, gradients = jax.value_and_grad(network)(w, x)
+    return w - 1e-6 * gradients, loss
+for n in range(150):
+    w, loss = train_step(w, x)
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(("before", "category"), [(TRAINS, "eval"), ("", "step")])
+def test_predictions_evaluate_what_was_trained(before: str, category: str, tmp_path: Path) -> None:
+    """In a program that trains nothing they are its work."""
+    predicts = """
+@jax.jit
+def predict(w, x):
+    return network(w, x)
+for n in range(150):
+    predict(w, x)
+    time.sleep(0.01)
+"""
+    seconds = _standing(before + predicts, tmp_path)["wall"]["seconds"]
+    assert seconds[category] > 1.0

@@ -1,0 +1,404 @@
+"""Device time of sampled calls: the right figure, or none; nobody waits for it and nothing is kept alive by it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.paths import TESTS
+from helpers.waiting import until
+
+import jaxobs
+from jaxobs.base.config import Settings
+from jaxobs.facts.functions import DEVICE_SKIPPED, FunctionState
+from jaxobs.state import device_times, store
+from jaxobs.state.call_stats import CallStats
+from jaxobs.state.device_times import MOST_CALLS, MOST_WAIT_SECONDS, DeviceTimes, Returned
+
+
+@pytest.fixture(autouse=True)
+def often(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every call is timed, and windows open one after the other."""
+    monkeypatch.setattr(device_times, "BUDGET", 1e3)
+    monkeypatch.setattr(device_times, "WINDOW_SECONDS", 0.0)
+    store.current().configure(Settings(dispatch_timing="all"))
+    yield
+    store.current().configure(Settings())
+
+
+def state(name: str) -> FunctionState:
+    return next(each for each in jaxobs.snapshot().functions if each.name == name)
+
+
+def told(name: str) -> tuple[int, float]:
+    """How many device times a function has, and their sum."""
+    device = state(name).device
+    return (0, 0.0) if device is None else (sum(device.counts), device.sum)
+
+
+def settled() -> None:
+    """Waits until nothing is waited for."""
+    times = store.current().part(DeviceTimes)
+    until(lambda: times.pause() is None)
+
+
+def work(total: Any, matrix: Any) -> Any:
+    """Long enough that a CPU runs it on a thread of its own."""
+    for _ in range(8):
+        matrix = matrix @ matrix * 0.001
+    return total + matrix.sum() * 0
+
+
+SIZE = 500
+MATRIX = np.ones((SIZE, SIZE), np.float32)
+
+# ------------------------------------------------------------------------------------------- real programs
+
+
+def test_a_call_in_a_queue_counts_without_its_time_in_the_queue() -> None:
+    """Four calls ahead: the sampled ones take what a stopwatch at the outputs tells, not all that was before them."""
+    ours = jaxobs.jit(work, name="queued")
+    matrix, total = jax.device_put(MATRIX), jnp.float32(0)
+    ours(ours(total, matrix), matrix).block_until_ready()
+    settled()
+    for _ in range(20):  # on a busy machine the thread may come too late, and then tells nothing
+        before = told("queued")
+        began, outputs, ready = time.perf_counter(), [], []
+        for _ in range(4):
+            total = ours(total, matrix)
+            outputs.append(total)
+        dispatched = time.perf_counter() - began
+        for each in outputs:
+            each.block_until_ready()
+            ready.append(time.perf_counter())
+        settled()
+        count, seconds = (now - then for now, then in zip(told("queued"), before, strict=True))
+        found = (
+            count == 1  # the second; the others come while it is waited for
+            and dispatched < ready[0] - began  # else nothing was queued
+            and seconds == pytest.approx(ready[1] - ready[0], rel=0.3, abs=0.004)
+            and seconds < 0.8 * (ready[1] - began)
+        )
+        if found:
+            break
+    assert found, (count, dispatched, seconds, began, ready)
+
+
+def test_looks_that_took_long_are_followed_by_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread wakes for each look: of steps that take long there are fewer samples, not more looks."""
+    monkeypatch.setattr(device_times, "BUDGET", 1e-6)
+    slow = jaxobs.jit(work, name="slow")
+    matrix = jnp.eye(256)
+    for _ in range(3):
+        total = slow(jnp.float32(0), matrix).block_until_ready()
+    for _ in range(100):
+        for _ in range(3):
+            total = slow(total, matrix)
+        total.block_until_ready()
+        settled()
+    assert told("slow")[0] + sum(state("slow").device_skipped.values()) <= MOST_CALLS
+
+
+def test_a_program_that_runs_within_the_call_has_the_calls_time() -> None:
+    """On the CPU one that calls back to the host; each call but that which compiled, and the one before it unknown."""
+
+    def wait(x: Any) -> Any:
+        time.sleep(0.02)
+        return np.asarray(x)
+
+    ours = jaxobs.jit(lambda x: jax.pure_callback(wait, jax.ShapeDtypeStruct((), np.float32), x), name="inline")
+    x = jnp.float32(1)
+    began = time.perf_counter()
+    for _ in range(5):
+        ours(x).block_until_ready()
+    took = time.perf_counter() - began
+    settled()
+    count, seconds = told("inline")
+    assert count == 2 and state("inline").device_skipped == {}
+    assert 0.02 <= seconds / count <= took
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_calls_that_compiled_have_none(installed: bool) -> None:
+    """Each call compiles, as its shape is new; and so does each after the caches were cleared, where that is seen."""
+    if installed:
+        jaxobs.install()
+    ours = jaxobs.jit(lambda x: x * 2, name="compiles")
+    for size in range(1, 7):
+        ours(np.ones(size, np.float32))
+    settled()
+    assert told("compiles")[0] == 0
+    x = np.ones(6, np.float32)
+    if installed:
+        for _ in range(3):
+            jax.clear_caches()
+            ours(x)
+        settled()
+        assert told("compiles")[0] == 0
+    for _ in range(3):
+        ours(x)
+    settled()
+    assert told("compiles")[0] >= 1
+
+
+def test_donated_outputs_stay_right_and_are_lost() -> None:
+    """Each call donates what the last one gave: same results as without us, nothing failed, and it is counted."""
+
+    def update(total: Any, matrix: Any) -> Any:
+        return total + matrix @ matrix * 0.001
+
+    ours, bare = (make(update, donate_argnums=0) for make in (jaxobs.jit, jax.jit))
+    name = next(each.name for each in jaxobs.snapshot().functions)
+    matrix = jax.device_put(MATRIX)
+    expected, total = jnp.zeros((SIZE, SIZE)), jnp.zeros((SIZE, SIZE))
+    for _ in range(12):
+        expected = bare(expected, matrix)
+    for _ in range(12):
+        given, total = total, ours(total, matrix)
+        assert given.is_deleted()
+    settled()
+    np.testing.assert_array_equal(total, expected)
+    assert set(state(name).device_skipped) <= set(DEVICE_SKIPPED)
+    assert sum(state(name).device_skipped.values()) + told(name)[0] >= 1
+
+
+def test_a_large_output_is_free_as_soon_as_the_program_lets_go() -> None:
+    """While the device still works on it, and nobody collects garbage."""
+    ours = jaxobs.jit(lambda x: (x @ x @ x @ x, x @ x), name="large")
+    matrix = jax.device_put(MATRIX)
+    jax.block_until_ready([ours(matrix) for _ in range(2)])
+    settled()
+    gc.disable()
+    try:
+        outputs = ours(matrix)
+        held = [weakref.ref(each) for each in outputs]
+        del outputs
+        until(lambda: all(each() is None for each in held))  # a look may hold it for an instant
+    finally:
+        gc.enable()
+
+
+def test_the_caller_waits_for_nothing() -> None:
+    """All calls of a queue return long before the device is done with them."""
+    ours = jaxobs.jit(work, name="ahead")
+    matrix, total = jax.device_put(MATRIX), jnp.float32(0)
+    ours(total, matrix).block_until_ready()
+    for _ in range(20):  # on a busy machine the device may be done before this thread goes on
+        first = total = ours(total, matrix)
+        for _ in range(4):
+            total = ours(total, matrix)
+        if ahead := not first.is_ready():
+            break
+        total.block_until_ready()
+    assert ahead
+
+
+def test_the_interpreter_ends_although_an_output_never_comes() -> None:
+    """The thread looks at an output that is never there; the process ends at once, and says nothing."""
+    program = (
+        "import time\n"
+        "from jaxobs.state import store\n"
+        "from test_device_seconds import Clock, Output\n"
+        "stats = store.current().call_stats('f')\n"
+        "clock = Clock([stats])\n"
+        "clock.now = time.perf_counter()\n"
+        "clock.call(stats, Output())\n"
+        "time.sleep(0.05)\n"
+        "print(clock.times._running, clock.times.pause() is not None)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((os.path.dirname(__file__), str(TESTS)))},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True True\n", "")
+
+
+# ---------------------------------------------------------------------------- orders that a CPU does not give
+
+
+class _Device(str):
+    """Equal by name."""
+
+    platform = "gpu"
+
+
+class Output:
+    """An array of a device that is done when the test says so."""
+
+    def __init__(self, device: str = "gpu:0", ready: bool = False, nbytes: int = 4) -> None:
+        self.sharding = SimpleNamespace(device_set=frozenset({_Device(device)}))
+        self.ready, self.gone, self.nbytes = ready, False, nbytes
+
+    def is_ready(self) -> bool:
+        return self.ready
+
+    def is_deleted(self) -> bool:
+        return self.gone
+
+
+class Clock:
+    """Shows calls to a `DeviceTimes` of its own; `now` is the time."""
+
+    def __init__(self, everybody: list[CallStats]) -> None:
+        self.times, self.everybody, self.now = DeviceTimes(), everybody, 1.0
+
+    def call(self, stats: CallStats, result: Any, *, began: float | None = None, compiled: int = 0) -> None:
+        self.now += 1e-5
+        next(stats.counter)
+        began = self.now if began is None else began
+        self.times.take(Returned(stats, result, began, self.now, self.everybody, 0, compiled))
+
+    def finish(self, output: Output, after: float, pause: float = 1e-4) -> None:
+        """Lets an output be there after so many seconds, in which all are asked each `pause`."""
+        until = self.now + after
+        while self.now + pause < until:
+            self.now += pause
+            self.times.look()
+        output.ready, self.now = True, until
+        self.times.look()
+
+
+def figures(stats: CallStats) -> tuple[int, float, dict[str, int]]:
+    device, skipped = stats.device()
+    return (0, 0.0, skipped) if device is None else (sum(device.counts), device.sum, skipped)
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> tuple[CallStats, CallStats, Clock]:
+    """Two functions that have been called before; there is no thread, and the clock stands still."""
+    first, second = CallStats(), CallStats()
+    for each in (first, second):
+        each.programs = 0
+        each.time("all")
+    clock = Clock([first, second])
+    clock.times._running = True
+    monkeypatch.setattr(device_times, "perf_counter", lambda: clock.now)
+    return first, second, clock
+
+
+Two = tuple[CallStats, CallStats, Clock]
+
+
+def test_the_other_functions_call_before_it_is_not_its_time(two: Two) -> None:
+    """f, g, f in a queue: g has g's time and f has f's, however long both stood behind the first."""
+    f, g, clock = two
+    outputs = [Output() for _ in range(3)]
+    for stats, output in zip((f, g, f), outputs, strict=True):
+        clock.call(stats, output)
+    for output, after in zip(outputs, (0.05, 0.1, 0.02), strict=True):
+        clock.finish(output, after)
+    assert figures(g)[:2] == (1, pytest.approx(0.1, abs=0.0005))
+    assert figures(f)[:2] == (1, pytest.approx(0.02, abs=0.0005))
+
+
+def test_what_was_not_seen_in_between_makes_it_unknown(two: Two) -> None:
+    """A call that was not timed stood in the queue too: no figure, rather than that of both."""
+    f, g, clock = two
+    outputs = [Output(), Output()]
+    clock.call(f, outputs[0])
+    next(g.counter)
+    clock.call(f, outputs[1])
+    for output in outputs:
+        clock.finish(output, 0.02)
+    assert figures(f)[0] == 0
+
+
+def test_a_call_around_another_is_measured_from_before_both(two: Two) -> None:
+    """The inner one returns first; the outer one's time holds it."""
+    outer, inner, clock = two
+    lead, within, around = Output(), Output(), Output()
+    clock.call(outer, lead)
+    began = clock.now
+    clock.call(inner, within)
+    clock.call(outer, around, began=began)
+    for output, after in ((lead, 0.02), (within, 0.03), (around, 0.01)):
+        clock.finish(output, after)
+    assert figures(inner)[:2] == (1, pytest.approx(0.03, abs=0.0005))
+    assert figures(outer)[:2] == (1, pytest.approx(0.04, abs=0.0005))
+
+
+def test_another_devices_call_before_it_tells_nothing(two: Two) -> None:
+    """When the device began is known by what was done on it, not on its neighbour."""
+    f, _, clock = two
+    outputs = [Output("gpu:0"), Output("gpu:1")]
+    for output in outputs:
+        clock.call(f, output)
+    for output in outputs:
+        clock.finish(output, 0.01)
+    assert figures(f) == (0, 0.0, {})
+
+
+def test_an_output_that_is_lost_gives_no_figure_and_is_counted(two: Two) -> None:
+    """Donated, let go of, or seen much too late; of the call itself or of the one before it."""
+    f, _, clock = two
+    for lose in ("deleted", "collected", "late"):
+        first, second = Output(nbytes=2**20), Output(nbytes=2**20)
+        clock.call(f, first)
+        clock.call(f, second)
+        if lose == "deleted":
+            first.gone = True
+        elif lose == "collected":
+            del second
+        else:
+            clock.now += 0.02
+        if lose != "collected":
+            second.ready = True
+        first.ready = True
+        clock.times.look()
+        del first
+        assert clock.times.pause() is None
+    assert figures(f) == (0, 0.0, {"deleted": 1, "collected": 1, "late": 1})
+
+
+def test_an_argument_handed_through_is_not_taken_for_the_end(two: Two) -> None:
+    """Of several outputs one may be there at once; the program is done when the others are."""
+    f, _, clock = two
+    lead, ours = Output(), Output(nbytes=8)
+    clock.call(f, [Output(ready=True), lead])
+    clock.call(f, [Output(ready=True), ours])
+    clock.finish(lead, 0.01)
+    clock.finish(ours, 0.05)
+    assert figures(f)[:2] == (1, pytest.approx(0.05, abs=0.0005))
+
+
+def test_a_device_that_was_done_before_anybody_looked_is_unknown(two: Two) -> None:
+    """The call took 20 ms and the device was done by then: it may have taken next to nothing."""
+    f, _, clock = two
+    clock.call(f, Output(ready=True))
+    clock.now += 0.02
+    clock.call(f, Output(ready=True), began=clock.now - 0.02)
+    assert figures(f) == (0, 0.0, {"late": 1})
+
+
+def test_a_compilation_by_anybody_leaves_the_call_out(two: Two) -> None:
+    """Where compilations are seen, a call in which one was made is not told."""
+    f, _, clock = two
+    outputs = [Output(), Output()]
+    for number, output in enumerate(outputs):
+        clock.call(f, output, compiled=number)
+    for output in outputs:
+        clock.finish(output, 0.01)
+    assert figures(f) == (0, 0.0, {})
+
+
+def test_what_waits_is_bounded_and_given_up_in_the_end(two: Two) -> None:
+    """A device that hangs: never more outputs than one window takes in, and after ten minutes none."""
+    f, g, clock = two
+    for number in range(100):
+        clock.call((f, g)[number == 0], Output())
+    assert 2 <= len(clock.times._pending) <= MOST_CALLS
+    clock.now += MOST_WAIT_SECONDS + 1
+    clock.times.look()
+    assert clock.times.pause() is None
+    assert figures(f)[2].get("unready", 0) >= 1

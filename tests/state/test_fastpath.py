@@ -1,0 +1,677 @@
+"""Fast-path misses are counted, exactly and with their cause, against what the interpreter itself sees run."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import itertools
+import os
+import random
+import subprocess
+import sys
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import io_callback
+
+import jaxobs
+from jaxobs.base import guard
+from jaxobs.facts.functions import FASTPATH_CAUSES, FunctionState
+from jaxobs.instruments import counted
+from jaxobs.internals import fastpath as seen
+from jaxobs.internals import fastpath_causes
+from jaxobs.state import fastpath, store
+from jaxobs.state.call_stats import CallStats
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+X = jnp.ones(3)
+ONLY_MONITORS = pytest.mark.skipif(not seen.MONITORS, reason="Python 3.11 sees the calls that are timed")
+ONLY_PROFILES = pytest.mark.skipif(seen.MONITORS, reason="from Python 3.12 on every fall is seen")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """No profile function stays behind, and no frame."""
+    yield
+    assert sys.getprofile() is None
+    assert seen.this_thread.fall is None
+
+
+def state(name: str) -> FunctionState:
+    """What is known of the function called `name`."""
+    return next(each for each in jaxobs.snapshot().functions if each.name == name)
+
+
+def misses(name: str) -> dict[str, int]:
+    """Its fast-path misses by cause."""
+    return dict(state(name).fastpath_misses)
+
+
+def entries(call: Callable[[], Any]) -> int:
+    """How often JAX's Python dispatch really ran during `call`, as a trace function of the interpreter sees it."""
+    count = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        if frame.f_code is seen.miss_code():
+            count += 1
+
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def calling_back() -> Callable[[Any], Any]:
+    """A program with a callback to the host; a new one, since JAX knows again what it has compiled."""
+
+    def program(x: Any) -> Any:
+        jax.debug.callback(lambda value: None, x)
+        return x + 1
+
+    return program
+
+
+# ----------------------------------------------------------------------------------------------------- what counts
+
+
+def test_calls_on_the_fast_path_are_none() -> None:
+    """Neither they nor the compilations before them."""
+    step = jaxobs.jit(lambda x: x + 1, name="step")
+    for size in (2, 3, 2, 3, 2):
+        step(jnp.ones(size))
+    assert entries(lambda: step(jnp.ones(2))) == 0
+    assert misses("step") == {}
+    assert state("step").fastpath_watched
+    assert state("step").fastpath_reason is None
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_callback_costs_each_call_its_fast_path(ordered: bool) -> None:
+    """All but the first, which compiled; the sentence names the effect and what to do."""
+
+    def program(x: Any) -> Any:
+        jax.debug.callback(lambda value: None, x, ordered=ordered)
+        return x + 1
+
+    step = jaxobs.jit(program, name="step")
+    step(X)
+    assert misses("step") == {}
+    assert entries(lambda: [step(X) for _ in range(10)]) == 10
+    for _ in range(2000):
+        step(X)
+    jax.effects_barrier()
+    assert misses("step") == {"effects": 2010}
+    reason = state("step").fastpath_reason
+    assert reason is not None
+    assert "DebugEffect" in reason
+    assert "every N steps" in reason
+
+
+def test_an_io_callback_is_an_effect() -> None:
+    """Each call but the compiling one."""
+    shape = jax.ShapeDtypeStruct((3,), jnp.float32)
+    step = jaxobs.jit(lambda x: io_callback(lambda value: np.asarray(value), shape, x), name="step")
+    for _ in range(4):
+        step(X)
+    assert misses("step") == {"effects": 3}
+
+
+def test_a_ref_is_an_effect() -> None:
+    """A program that reads and writes one."""
+    make: Any = getattr(jax, "new_ref", None)
+    if make is None:
+        pytest.skip("this JAX has no public refs")
+    ref = make(X)
+
+    def add(ref: Any) -> None:
+        ref[...] = ref[...] + 1
+
+    step = jaxobs.jit(add, name="step")
+    for _ in range(4):
+        step(ref)
+    assert misses("step") == {"effects": 3}
+    assert "a Ref (" in str(state("step").fastpath_reason)
+
+
+def test_numpy_arrays_after_jax_arrays_fall_once() -> None:
+    """They share the executable and not the entry, so one call falls, and the next is fast."""
+    step = jaxobs.jit(lambda x: x * 2, name="step")
+    for argument in (X, X, np.ones(3, np.float32), np.ones(3, np.float32), X):
+        step(argument)
+    assert misses("step") == {"new_signature": 1}
+    assert "The next such call is fast" in str(state("step").fastpath_reason)
+
+
+def test_typed_keys_have_a_fast_path() -> None:
+    """As arguments and as results."""
+    step = jaxobs.jit(lambda key: jax.random.split(key)[0], name="step")
+    key = jax.random.key(0)
+    for _ in range(5):
+        key = step(key)
+    assert set(misses("step")) <= {"new_signature"}
+    before = misses("step")
+    assert entries(lambda: step(key)) == 0
+    assert misses("step") == before
+
+
+def test_the_option_that_rules_the_fast_path_out_is_named() -> None:
+    """`jax_debug_key_reuse` does, for as long as it is on."""
+    step = jaxobs.jit(lambda x: x - 1, name="step")
+    with jax.debug_key_reuse(True):
+        for _ in range(4):
+            step(X)
+    for _ in range(4):
+        step(X)
+    found = misses("step")
+    assert found.pop("configuration") == 3
+    assert found in ({}, {"stuck_entry": 3}), "the oldest versions do not tell the calls with it from those without"
+    with jax.debug_key_reuse(True):
+        step(X)
+    assert "`jax_debug_key_reuse` is set" in str(state("step").fastpath_reason)
+
+
+def test_a_first_call_that_raised_costs_all_later_ones_the_fast_path() -> None:
+    """Until the function's caches are cleared: JAX keeps the entry that the failed call had begun."""
+    ready = False
+
+    def program(x: Any) -> Any:
+        if not ready:
+            raise ValueError("not yet")
+        return x + 1
+
+    step = jaxobs.jit(program, name="step")
+    with pytest.raises(ValueError, match="not yet"):
+        step(X)
+    ready = True
+    step(X)
+    assert entries(lambda: [step(X) for _ in range(5)]) == 5
+    assert misses("step") == {"stuck_entry": 5}
+    assert "clear_cache()" in str(state("step").fastpath_reason)
+    step.clear_cache()
+    step(X)
+    assert entries(lambda: [step(X) for _ in range(5)]) == 0
+    assert misses("step") == {"stuck_entry": 5}
+
+
+@pytest.mark.slow
+def test_a_full_dispatch_cache_is_told() -> None:
+    """Of more kinds of calls than it has entries for; here its bound is met with two kinds for each of 14 arguments."""
+    step = jaxobs.jit(lambda *numbers: sum(numbers), name="step")
+    stats = store.current().call_stats("step")
+    stats.time("all")
+    kinds = itertools.product((jnp.float32(1), np.float32(1)), repeat=14)
+    for number, arguments in enumerate(itertools.islice(kinds, 9000)):
+        if number % 1000 == 0:
+            stats.tick()
+        step(*arguments)
+    try:
+        found = misses("step")
+        assert set(found) == {"new_signature", "cache_full"}
+        assert sum(found.values()) == 8999
+        assert found["cache_full"] >= 9000 - 8192
+        assert "All 8,192 entries" in str(state("step").fastpath_reason)
+    finally:
+        jax.clear_caches()
+
+
+def test_traced_and_transformed_calls_are_none() -> None:
+    """They have no fast path to lose; those that then run by themselves have it."""
+    step = jaxobs.jit(lambda x: x * 3, name="step")
+    outer = jax.jit(lambda x: step(x) + 1)
+    for _ in range(3):
+        outer(X)
+        jax.grad(lambda x: step(x).sum())(X)
+        jax.vmap(step)(jnp.ones((2, 3)))
+        jax.lax.map(step, jnp.ones((2, 3)))
+    for _ in range(3):
+        step(X)
+    assert misses("step") == {}
+
+
+def test_a_wrapper_inside_another_one_keeps_its_own_counts() -> None:
+    """What the outer one's trace calls is not the inner one's, and the outer one compiles."""
+    inner = jaxobs.jit(calling_back(), name="inner")
+    outer = jaxobs.jit(lambda x: inner(x) * 2, name="outer")
+    for _ in range(5):
+        outer(X)
+    assert (misses("inner"), misses("outer")) == ({}, {"effects": 4})
+    for _ in range(3):
+        inner(X)
+    assert (misses("inner"), misses("outer")) == ({"effects": 2}, {"effects": 4})
+
+
+def test_a_fall_in_the_middle_of_another_one_loses_none() -> None:
+    """A wrapper that flattening the arguments of another one calls."""
+    inner = jaxobs.jit(calling_back(), name="inner")
+
+    class Tree:
+        """Asks `inner` for its leaf."""
+
+    jax.tree_util.register_pytree_node(Tree, lambda tree: ((inner(X),), None), lambda *_: Tree())
+    program = calling_back()
+    outer = jaxobs.jit(lambda tree: program(jax.tree.leaves(tree)[0]), name="outer")
+    inner(X)
+    for _ in range(5):
+        outer(Tree())
+    jax.effects_barrier()
+    assert misses("outer") == {"effects": 4}
+    assert misses("inner")["effects"] >= 4
+
+
+def test_falls_of_others_on_the_way_are_not_a_functions_own() -> None:
+    """Of a bare `jax.jit` function that flattening the arguments calls."""
+    other = jax.jit(calling_back())
+
+    class Tree:
+        """Asks `other` for its leaf."""
+
+    jax.tree_util.register_pytree_node(Tree, lambda tree: ((other(X),), None), lambda *_: Tree())
+    step = jaxobs.jit(lambda tree: jnp.ones(3), name="step")
+    for _ in range(4):
+        step(Tree())
+    jax.effects_barrier()
+    assert set(misses("step")) <= {"new_signature"}
+
+
+def test_entries_from_before_the_wrapper_are_no_news() -> None:
+    """What is stuck since then is not known to be."""
+    ready = False
+
+    def program(x: Any) -> Any:
+        if not ready:
+            raise ValueError("not yet")
+        return x + 1
+
+    bare = jax.jit(program)
+    with pytest.raises(ValueError, match="not yet"):
+        bare(X)
+    ready = True
+    bare(X)
+    step = jaxobs.instrument(bare, name="step")
+    for _ in range(3):
+        step(X)
+    assert misses("step") == {"unknown": 3}
+    assert "did not use it" in str(state("step").fastpath_reason)
+
+
+def test_calls_that_raise_leave_nothing_behind() -> None:
+    """Neither a watch nor a frame, in the middle of other wrappers' calls too."""
+
+    def fails(x: Any) -> Any:
+        raise KeyError("always")
+
+    inner = jaxobs.jit(fails, name="inner")
+
+    def program(x: Any) -> Any:
+        with pytest.raises(KeyError):
+            inner(x)
+        assert sys.getprofile() is None
+        return x
+
+    outer = jaxobs.jit(program, name="outer")
+    for size in (1, 2):
+        outer(jnp.ones(size))
+        with pytest.raises(KeyError):
+            inner(jnp.ones(size))
+    assert (misses("inner"), misses("outer")) == ({}, {})
+
+
+def test_arguments_and_results_are_let_go() -> None:
+    """Without a garbage collection, after a call that fell."""
+    gc.disable()
+    try:
+        step = jaxobs.jit(calling_back(), name="step")
+        step(jnp.ones(7))
+        argument = jnp.ones(7)
+        result = step(argument)
+        jax.effects_barrier()
+        references = [weakref.ref(argument), weakref.ref(result)]
+        assert misses("step") == {"effects": 1}
+        del argument, result
+        assert [each() for each in references] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_exact_under_threads() -> None:
+    """Eight threads call functions that lose the fast path, keep it, and compile meanwhile, in any order."""
+    store.current()
+    slow = [jaxobs.jit(functools.partial(lambda n, x: calling_back()(x) * n, n), name=f"slow{n}") for n in range(3)]
+    fast = [jaxobs.jit(functools.partial(lambda n, x: x * n, n), name=f"fast{n}") for n in range(3)]
+    for function in (*slow, *fast):
+        store.current().call_stats(function._jaxobs_name).time("all")
+        function(X)
+    calls: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    def work(seed: int) -> None:
+        order = random.Random(seed)
+        own: Counter[str] = Counter()
+        for number in range(300):
+            function = order.choice((*slow, *fast))
+            function(X)
+            own[function._jaxobs_name] += 1
+            if number % 50 == 0:
+                jaxobs.jit(functools.partial(jnp.add, number), name=f"compiles{seed}")(X)
+        with lock:
+            calls.update(own)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    jax.effects_barrier()
+    for n in range(3):
+        assert misses(f"slow{n}") == {"effects": calls[f"slow{n}"]}
+        assert misses(f"fast{n}") == {}
+    for seed in range(8):
+        assert misses(f"compiles{seed}") == {}
+
+
+# ------------------------------------------------------------------------------------------ which callables, and where
+
+
+def test_what_is_no_jit_function_is_not_watched() -> None:
+    """It has no series, rather than one that says 0."""
+    for name, fun in (
+        ("python", lambda x: jnp.mean(x)),
+        ("compiled", jax.jit(lambda x: x + 1).lower(X).compile()),
+        ("two", functools.partial(lambda f, x: f(x), jax.jit(calling_back()))),
+    ):
+        function = jaxobs.instrument(fun, name=name)
+        for _ in range(3):
+            function(X)
+        assert not state(name).fastpath_watched
+        assert misses(name) == {}
+    assert "jax_fastpath_misses_total" not in scrape()
+
+
+def scrape() -> str:
+    """The metrics as Prometheus reads them."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry()
+    registry.register(jaxobs.collector())
+    return generate_latest(registry).decode()
+
+
+def test_the_metric_and_the_snapshot_tell_them() -> None:
+    """A series for each function that is watched, also while it has none."""
+    good, bad = jaxobs.jit(lambda x: x + 1, name="good"), jaxobs.instrument(jax.jit(calling_back()), name="bad")
+    for _ in range(3):
+        good(X)
+        bad(X)
+    text = scrape()
+    assert 'jax_fastpath_misses_total{function="good"} 0.0' in text
+    assert 'jax_fastpath_misses_total{function="bad"} 2.0' in text
+
+
+@ONLY_MONITORS
+def test_libraries_that_hold_a_jit_function_are_watched() -> None:
+    """A callable with one such attribute, as `nnx.jit` and `eqx.filter_jit` make."""
+
+    class Held:
+        def __init__(self, fun: Any) -> None:
+            self.jitted = jax.jit(fun)
+
+        def __call__(self, x: Any) -> Any:
+            return jnp.mean(self.jitted(x))
+
+    good, bad = (
+        jaxobs.instrument(Held(lambda x: x + 1), name="good"),
+        jaxobs.instrument(Held(calling_back()), name="bad"),
+    )
+    for _ in range(4):
+        good(X)
+        bad(X)
+    assert (misses("good"), misses("bad")) == ({}, {"effects": 3})
+
+
+@ONLY_MONITORS
+def test_the_tool_number_is_given_back_and_taken_again() -> None:
+    """By `uninstall` and `install`; where all are taken, functions are not watched."""
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+    step = jaxobs.jit(calling_back(), name="step")
+    step(X)
+    assert "jaxobs" in [monitoring.get_tool(tool) for tool in (3, 4)]
+    jaxobs.install(port=0)
+    jaxobs.uninstall()
+    assert [monitoring.get_tool(tool) for tool in (3, 4)] == [None, None]
+    step(X)
+    assert misses("step") == {}
+    jaxobs.install(port=0)
+    step(X)
+    assert misses("step") == {"effects": 1}
+    jaxobs.uninstall()
+    for tool in (3, 4):
+        monitoring.use_tool_id(tool, "another")
+    try:
+        jaxobs.jit(lambda x: x, name="blind")(X)
+        assert not state("blind").fastpath_watched
+        assert [monitoring.get_tool(tool) for tool in (3, 4)] == ["another", "another"]
+    finally:
+        for tool in (3, 4):
+            monitoring.free_tool_id(tool)
+
+
+@ONLY_PROFILES
+def test_a_profiler_of_the_program_stays_in_place() -> None:
+    """Its calls are not watched, and it sees them as they are."""
+    step = jaxobs.jit(calling_back(), name="step")
+    step(X)
+    events: list[str] = []
+
+    def profiler(frame: Any, event: str, argument: Any) -> None:
+        events.append(frame.f_code.co_name)
+
+    sys.setprofile(profiler)
+    try:
+        step(X)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(None)
+    assert "cache_miss" in events
+    assert misses("step") == {}
+    step(X)
+    assert misses("step") == {"effects": 1}
+
+
+@ONLY_PROFILES
+def test_a_profiler_that_the_program_starts_while_it_traces_stays_in_place() -> None:
+    """The watch is over by then."""
+
+    def profiler(frame: Any, event: str, argument: Any) -> None:
+        """Sees all."""
+
+    def program(x: Any) -> Any:
+        sys.setprofile(profiler)
+        return x
+
+    try:
+        jaxobs.jit(program, name="step")(X)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(None)
+
+
+@ONLY_PROFILES
+@pytest.mark.parametrize("twice", [False, True])
+def test_an_exception_out_of_nowhere_does_not_leave_the_watch_on(twice: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a signal's in the middle of the call, and another one where the first is handled."""
+    if twice:
+        monkeypatch.setattr(fastpath, "raised", lambda *_: None)
+
+    class Interrupt(BaseException):
+        pass
+
+    class Tree:
+        """Its flattening runs in the middle of the call, and is what raises."""
+
+    def interrupt(tree: Tree) -> Any:
+        raise Interrupt
+
+    jax.tree_util.register_pytree_node(Tree, interrupt, lambda *_: Tree())
+    step = jaxobs.jit(lambda tree: tree, name="step")
+    with pytest.raises(Interrupt):
+        step(Tree())
+    assert sys.getprofile() is None
+
+
+@ONLY_PROFILES
+def test_a_loss_that_begins_late_is_seen_at_the_next_tick_and_counted_from_then_on() -> None:
+    """Without a loss a function is watched for some calls of each tick only."""
+    lost = False
+
+    def program(x: Any, flag: bool) -> Any:
+        return calling_back()(x) if flag else x + 1
+
+    step = jaxobs.jit(program, name="step", static_argnums=1)
+    for flag in (False, True):
+        step(X, flag)
+    for _ in range(2000):
+        step(X, lost)
+    assert misses("step") == {}
+    for _ in range(100):
+        step(X, True)
+    assert misses("step") == {}
+    store.current().tick()
+    for _ in range(3000):
+        step(X, True)
+    assert misses("step") == {"effects": 3000}
+    for _ in range(1200):
+        step(X, False)
+    assert store.current().call_stats("step").timed == 0
+
+
+def test_more_calls_are_timed_while_a_function_is_slow() -> None:
+    """Only where they asked for it, and never where nothing is to be timed."""
+    for timing, keep_on, expected in (("sampled", False, 0), ("sampled", True, 1024), ("off", True, 0)):
+        stats = CallStats()
+        stats.time(timing)
+        stats.fell("effects", "It calls back.", keep_on=keep_on)
+        stats.spent()
+        assert stats.timed == expected
+        stats.spent()
+        assert stats.timed == 0
+    assert stats.falls() == ({"effects": 1}, "It calls back.")
+    stats.reset()
+    assert stats.falls() == ({}, None)
+
+
+# ----------------------------------------------------------------------------------------------------- reading JAX
+
+
+def test_a_jax_whose_insides_moved_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The capability is gone, the calls go on and are counted."""
+    monkeypatch.setattr(seen, "miss_code", lambda: None)
+    assert not seen.sees_falls()
+    from jaxobs import internals
+
+    assert internals.probe()["fastpath"] is False
+
+
+def test_a_failure_of_ours_costs_the_count_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted as ours."""
+    guard.raise_internal_errors(False)
+    monkeypatch.setattr(fastpath_causes, "why", lambda *_: 1 / 0)
+    step = jaxobs.jit(calling_back(), name="step")
+    for _ in range(3):
+        assert step(X).shape == (3,)
+    assert misses("step") == {}
+    assert sum(guard.internal_errors().values()) == 3
+    assert sys.getprofile() is None
+
+
+def test_causes_are_of_the_closed_set() -> None:
+    """Every cause that the code gives is declared, and every declared one is given."""
+    source = Path(fastpath_causes.__file__).read_text()
+    given = {cause for cause in FASTPATH_CAUSES if f'"{cause}"' in source}
+    assert given == set(FASTPATH_CAUSES)
+
+
+def test_types_are_named_with_their_module_and_bounded() -> None:
+    """At most three of them."""
+    kinds = [type(f"Kind{n}", (), {"__module__": "mine.inner"}) for n in range(5)]
+    assert fastpath_causes._names([int, *kinds]) == "int, mine.inner.Kind0, mine.inner.Kind1 and 3 more"
+    assert fastpath_causes._names([type(X)]) == "ArrayImpl"
+
+
+def test_what_the_fast_path_takes_is_what_jax_takes() -> None:
+    """By JAX's own judgement of a value: arrays, numbers and keys, no text and no foreign array."""
+
+    class Foreign:
+        def __jax_array__(self) -> Any:
+            return X
+
+    taken = [X, np.ones(2), 1, 1.0, True, 1j, np.float32(1), jax.random.key(0)]
+    assert fastpath_causes._strange_arguments(taken) == ""
+    assert "Foreign" in fastpath_causes._strange_arguments([*taken, Foreign()])
+    donated = jnp.ones(3)
+    donated.delete()
+    assert fastpath_causes._strange_arguments([donated]) == ""
+
+
+def test_nothing_is_woken() -> None:
+    """Wrapping and watching do not initialise JAX's backends."""
+    program = """
+import jax, jaxobs
+jaxobs.jit(lambda x: x)
+jaxobs.instrument(jax.jit(lambda x: x))
+from jax._src import xla_bridge
+assert not xla_bridge.backends_are_initialized()
+"""
+    environment = {**os.environ, "JAXOBS_RAISE_INTERNAL_ERRORS": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_hot_path_asks_nothing_of_a_call_that_is_not_timed() -> None:
+    """No profile function is set, not even looked at: the names do not occur before the branch."""
+    step = jaxobs.jit(lambda x: x + 1, name="step")
+    step(X)
+    store.current().call_stats("step").timed = 0
+    seen_profiles: list[Any] = []
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        if frame.f_code is counted._CALL:
+            seen_profiles.append(sys.getprofile())
+            return trace
+        return None
+
+    sys.settrace(trace)
+    try:
+        step(X)
+    finally:
+        sys.settrace(None)
+    assert seen_profiles
+    assert not any(seen_profiles)
+    assert fastpath.see is None or not seen.MONITORS
+
+
+def test_where_every_call_is_timed_not_every_call_is_watched() -> None:
+    """The first turn is, later ones after a tick or while calls are lost: watching costs as much as timing."""
+    stats = CallStats()
+    stats.time("all")
+    assert stats.looking and stats.timed == 1024
+    stats.spent()
+    assert not stats.looking and stats.timed > 1024
+    stats.tick()
+    assert stats.looking
+    stats.fell("effects", "It calls back.", keep_on=True)
+    stats.spent()
+    assert stats.looking
+    stats.spent()
+    assert not stats.looking

@@ -1,0 +1,126 @@
+"""Where a thread is in a turn of a loop: in its input, in the call, at a line, or not in the loop."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from jaxobs.state.call_places import Place, place
+from jaxobs.state.positions import IN_CALL, IN_INPUT, position
+
+LOOPS = {
+    "a generator": ("for x in generated():\n    step()", IN_INPUT),
+    "an iterator": ("for x in Batches():\n    step()", IN_INPUT),
+    "one within another": ("for number, x in enumerate(zip(generated(), Batches())):\n    step()", IN_INPUT),
+    "a loader that starts slowly": ("for y in range(2):\n    for x in Loader():\n        step()", IN_INPUT),
+    "next of a generator": ("it = generated()\nfor _ in range(2):\n    x = next(it)\n    step()", IN_INPUT),
+    "next of a map": ("it = map(look, range(2))\nfor _ in range(2):\n    x = next(it)\n    step()", IN_INPUT),
+    "next, elsewhere": ("it = Batches()\nfor _ in range(2):\n    x = fetched(it)\n    step()", IN_INPUT),
+    "a generator that trains": ("for x in trained():\n    pass", 8),
+    "a line": ("for x in range(2):\n    y = x\n    look()\n    step()", 3),
+    "a sum": ("for x in range(2):\n    y = sum(look() for _ in range(2))\n    step()", 2),
+    "one call, through the same line": ("for x in range(2):\n    for f in (slow, train):\n        f()", 3),
+    "the call itself": ("for x in range(2):\n    step(look)", IN_CALL),
+    "a while": ("it = generated()\nwhile (x := next(it, None)) is not None:\n    step()", IN_INPUT),
+    "another loop behind it": ("for x in range(2):\n    step()\nfor x in generated():\n    pass", 3),
+    "next behind it": ("for x in range(2):\n    step()\nx = next(generated())", 3),
+    "a loop around it": ("for y in generated():\n    for x in range(2):\n        step()", IN_INPUT),
+    "a loop within": ("for x in range(2):\n    step()\n    for y in generated():\n        pass", IN_INPUT),
+    "a function of each turn": (
+        "def turn(it):\n    x = next(it)\n    step()\nit = generated()\nturn(it)\nturn(it)",
+        IN_INPUT,
+    ),
+    "behind the function with the loop": ("all_turns()\nfor x in Batches():\n    pass", 2),
+    "behind it, in a loop": ("for y in range(2):\n    all_turns()\n    fetched(Batches())", 3),
+    "behind the loop": ("for x in range(2):\n    step()\nlook()", 3),
+}
+
+HELPERS = """
+def all_turns():
+    for x in range(2):
+        step()
+
+def trained():
+    for x in range(2):
+        look()
+        step()
+        yield x
+
+def generated():
+    for x in range(2):
+        look()
+        yield x
+
+def fetched(it):
+    return {"x": next(it)}
+
+def slow():
+    look()
+
+def train():
+    step()
+
+class Batches:
+    number = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.number += 1
+        if self.number > 2:
+            raise StopIteration
+        look()
+
+class Loader:
+    def __iter__(self):
+        look()
+        return iter([1, 2])
+"""
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_where_a_thread_is_in_a_turn(name: str) -> None:
+    """By a look into each kind of loop."""
+    source, expected = LOOPS[name]
+    looks, calls = _ran(source)
+    assert looks and calls
+    for each in looks:
+        found = position(each, calls[-1])
+        assert (found[1] if isinstance(found, tuple) else found) == expected
+
+
+def _ran(source: str) -> tuple[list[Place], list[Place]]:
+    """Where it looked, and where it called."""
+    looks: list[Place] = []
+    calls: list[Place] = []
+
+    def look(*_: Any) -> int:
+        if calls:  # before the first there is no turn
+            looks.append(place(sys._getframe(1)))
+        return 0
+
+    def step(inside: Any = None) -> None:
+        here = place(sys._getframe(1))
+        calls.append(here)
+        if inside is not None:
+            looks.append((*place(sys._getframe(0))[:1], *here))
+
+    namespace: dict[str, Any] = {"look": look, "step": step}
+    exec(HELPERS, namespace)
+    exec(compile(source, "<loop>", "exec"), namespace)
+    return looks, calls
+
+
+def test_stacks_that_are_too_deep_or_have_nothing_in_common_say_nothing() -> None:
+    """Of two that are cut off, it is not known which frame lies on which."""
+
+    def deep(depth: int) -> Place:
+        return place(sys._getframe(0)) if depth == 0 else deep(depth - 1)
+
+    here = place(sys._getframe(0))
+    assert position(deep(200), deep(200)) is None
+    assert position(deep(3), here) is not None
+    assert position(((deep.__code__, 0),), here) is None

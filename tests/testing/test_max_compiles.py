@@ -1,0 +1,225 @@
+"""The bound on compilations: what it counts, and what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+from jaxobs.base import guard
+from jaxobs.session import lifecycle
+from jaxobs.state import store
+from jaxobs.testing import BlindError, TooManyCompilesError, max_compiles
+
+
+@pytest.fixture(autouse=True)
+def clean() -> None:
+    """Nothing installed, nothing recorded."""
+    lifecycle.uninstall()
+    store.current().reset()
+
+
+def jitted():
+    """A new function each time, as JAX sees it."""
+
+    @jax.jit
+    def step(x):
+        return x * 2
+
+    return step
+
+
+def test_within_the_bound_nothing_happens() -> None:
+    """What is allowed is allowed; the compilations can be looked at; nothing stays installed."""
+    with max_compiles(2) as found:
+        step = jitted()
+        step(np.ones(2, np.float32))
+        step(np.ones(3, np.float32))
+    assert [each.cause for each in found] == ["first_call", "shape"]
+    assert not store.current().installed
+
+
+def test_the_failure_gives_reasons_and_places() -> None:
+    """Each compilation with its call site and its sentence."""
+    step = jitted()
+    step(np.ones(2, np.float32))
+    with pytest.raises(TooManyCompilesError) as raised, max_compiles(0):
+        step(np.ones(3, np.float32))
+    text = str(raised.value)
+    assert text.startswith("1 compilation, where at most 0 are allowed:\n  1. ")
+    assert f"  1. {__file__.removeprefix(os.path.join(os.getcwd(), ''))}:" in text
+    assert "step" in text
+
+
+def test_a_recompilation_is_told_against_what_was_seen_before() -> None:
+    """Within an installed session the reason names the argument, before and after."""
+    lifecycle.install()
+    try:
+        step = jitted()
+        step(np.ones(2, np.float32))
+        with pytest.raises(TooManyCompilesError, match=r"`x`.* float32\[2\].* float32\[3\]"), max_compiles(0):
+            step(np.ones(3, np.float32))
+        assert store.current().installed
+    finally:
+        lifecycle.uninstall()
+
+
+def test_only_the_named_function_counts() -> None:
+    """By the end of its qualified name, on whichever thread it compiles; others do not count."""
+    with max_compiles(0, function="another"):
+        jitted()(np.ones(2, np.float32))
+    with pytest.raises(TooManyCompilesError, match="of `step`"), max_compiles(0, function="step"):
+        thread = threading.Thread(target=jitted(), args=(np.ones(2, np.float32),))
+        thread.start()
+        thread.join()
+
+
+def test_eager_operations_count_when_asked_for() -> None:
+    """They do not by default."""
+    import jax.numpy as jnp
+
+    with max_compiles(0):
+        jnp.ones(1234) + 1
+    with pytest.raises(TooManyCompilesError), max_compiles(0, eager=True):
+        jnp.ones(1235) + 1
+
+
+def test_the_blocks_own_exception_goes_through() -> None:
+    """A test that fails already says why."""
+    with pytest.raises(ZeroDivisionError), max_compiles(0):
+        jitted()(np.ones(2, np.float32))
+        1 / 0  # noqa: B018
+
+
+def test_as_a_decorator_each_call_has_its_own_bound() -> None:
+    """Also on a coroutine function, until it has been awaited; a generator function is refused."""
+
+    @max_compiles(1)
+    def train(size: int, repeat: int = 1) -> int:
+        """Trains."""
+        for _ in range(repeat):
+            jitted()(np.ones(size, np.float32))
+        return size
+
+    assert [train(2), train(3)] == [2, 3]
+    assert train.__doc__ == "Trains."
+    with pytest.raises(TooManyCompilesError, match="2 compilations, where at most 1 is allowed"):
+        train(2, repeat=2)
+
+    @max_compiles(1)
+    async def serve(repeat: int) -> None:
+        for _ in range(repeat):
+            await asyncio.sleep(0)
+            jitted()(np.ones(2, np.float32))
+
+    asyncio.run(serve(1))
+    with pytest.raises(TooManyCompilesError):
+        asyncio.run(serve(2))
+
+    one = max_compiles(1)
+
+    @one
+    async def early() -> None:
+        jitted()(np.ones(2, np.float32))
+        await asyncio.sleep(0)
+
+    @one
+    async def late() -> None:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        jitted()(np.ones(2, np.float32))
+
+    async def overlapping() -> None:
+        await asyncio.gather(early(), late())
+
+    asyncio.run(overlapping())
+
+    with pytest.raises(TypeError, match=r"`.*batches` is a generator function.*inside it"):
+
+        @max_compiles(1)
+        def batches():
+            yield 1
+
+
+def test_fresh_depends_on_nothing_before() -> None:
+    """What was compiled before the block is compiled again inside it."""
+    step = jitted()
+    step(np.ones(2, np.float32))
+    with max_compiles(0):
+        step(np.ones(2, np.float32))
+    with max_compiles(1, fresh=True) as found:
+        step(np.ones(2, np.float32))
+    assert [each.function.rpartition(".")[2] for each in found] == ["step"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        ({"n": "two"}, TypeError, "`n` is 'two', but must be an integer"),
+        ({"n": True}, TypeError, "`n` is True"),
+        ({"n": -1}, ValueError, "`n` is -1, but must be 0 or more"),
+        ({"n": 1, "function": print}, TypeError, "`function` is <built-in function print>, but must be a name"),
+    ],
+)
+def test_wrong_arguments_fail_at_once(given: dict, error: type[Exception], told: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(error, match=told):
+        max_compiles(**given)
+
+
+def test_a_bound_that_cannot_see_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where jaxobs failed or was uninstalled inside the block, the count proves nothing."""
+    with pytest.raises(BlindError, match="jaxobs was uninstalled inside the block"), max_compiles(0):
+        lifecycle.uninstall()
+        jitted()(np.ones(2, np.float32))
+
+    def fail(*args: object) -> None:
+        raise RuntimeError("moved")
+
+    guard.raise_internal_errors(False)
+    try:
+        with pytest.raises(BlindError, match=r"jaxobs failed in `compilations\.ended`"), max_compiles(0):
+            monkeypatch.setattr("jaxobs.internals.read_miss", fail)
+            jitted()(np.ones(2, np.float32))
+    finally:
+        guard.raise_internal_errors(True)
+        guard.reset()
+
+
+def test_blocks_may_overlap() -> None:
+    """One that ends leaves the others their eyes; nested ones each count what is inside them."""
+    inside, done = threading.Event(), threading.Event()
+    caught: list[Exception] = []
+
+    def other() -> None:
+        try:
+            with max_compiles(0):
+                inside.set()
+                done.wait(120)
+                jitted()(np.ones(2, np.float32))
+        except TooManyCompilesError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=other)
+    bound = max_compiles(1)
+    with bound as outer, bound:
+        thread.start()
+        inside.wait(120)
+        jitted()(np.ones(2, np.float32))
+    done.set()
+    thread.join()
+    assert len(outer) == 1
+    assert len(caught) == 1
+    assert not store.current().installed
+
+
+def test_disabled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `JAXOBS_DISABLED` everything passes, with a warning."""
+    monkeypatch.setenv("JAXOBS_DISABLED", "1")
+    with pytest.warns(UserWarning, match="`JAXOBS_DISABLED` is set"), max_compiles(0) as found:
+        jitted()(np.ones(2, np.float32))
+    assert found == []

@@ -1,0 +1,166 @@
+"""Runs the parts of the checks one after another, all of them whatever fails, and sums up at the end.
+
+python -m tools.checks lint types floors tests      what `make test` does
+python -m tools.checks all                          what `make test-all` does
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+Command = tuple[str, ...]
+
+BEYOND = ("versions", "alerts", "linters", "docs", "browser", "ray", "slow")
+"""Markers of what `make test` leaves to `make test-all`, each a part of its own; pyproject.toml has their meaning."""
+OWN = ("zoo",)
+"""Parts beside them that are commands of their own and no tests."""
+WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8) + 1
+"""Many tests wait for processes of their own, so one more than there are cores."""
+ALONE = ("alerts",)
+"""Parts that keep the machine busy with few tests."""
+
+
+def selection(part: str) -> str:
+    """The `-m` expression of a part: each test belongs to the first of its markers."""
+    if part == "tests":
+        return f"not ({' or '.join(BEYOND)})"
+    earlier = BEYOND[: BEYOND.index(part)]
+    return f"{part} and not ({' or '.join(earlier)})" if earlier else part
+
+
+def pytest(part: str) -> Command:
+    """The pytest run of a part."""
+    parallel = () if part in ALONE else ("-n", str(WORKERS), "--dist", "loadfile")
+    return (sys.executable, "-m", "pytest", "-m", selection(part), *parallel)
+
+
+def module(*arguments: str) -> Command:
+    """A module of this interpreter."""
+    return (sys.executable, "-m", *arguments)
+
+
+def npm(name: str) -> Command:
+    """Packages of npm."""
+    return (str(ROOT / "tools" / "npm_packages"), name)
+
+
+PARTS: dict[str, tuple[Command, ...]] = {
+    "lint": (
+        (str(BIN / "ruff"), "check", "."),
+        (str(BIN / "ruff"), "format", "--check", "."),
+        module("jaxobs", "generate", "all", "--check"),
+        module("tools.architecture", "--check"),
+    ),
+    "types": ((str(BIN / "mypy"),),),
+    "floors": ((str(BIN / "lint-imports"),),),
+    "tests": (pytest("tests"),),
+    "versions": (module("tools.environments", "matrix"), pytest("versions")),
+    "alerts": (pytest("alerts"),),
+    "linters": ((str(ROOT / "tools" / "linters"),), npm("grafana"), pytest("linters")),
+    "docs": (pytest("docs"),),
+    "browser": (npm("axe-core"), pytest("browser")),
+    "ray": (module("tools.environments", "ray"), pytest("ray")),
+    "slow": (npm("grafana"), pytest("slow")),
+    "zoo": (module("tools.environments", "zoo"), module("tools.zoo")),
+}
+
+
+@dataclass
+class Outcome:
+    """What became of one part."""
+
+    part: str
+    seconds: float = 0.0
+    failed: list[str] = field(default_factory=list)
+    """Commands that failed and are no pytest run, or ended without a report; and tests."""
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def run(part: str, folder: Path) -> Outcome:
+    """Runs every command of a part."""
+    outcome, began = Outcome(part), time.monotonic()
+    for command in PARTS[part]:
+        print(f"\ncheck: {part}: {_shown(command)}", flush=True)
+        report = folder / f"{part}.xml"
+        tests = "pytest" in command
+        more = (f"--junitxml={report}", "-o", "junit_family=xunit1") if tests else ()
+        code = subprocess.run([*command, *more], cwd=ROOT, check=False).returncode
+        if tests and report.exists():
+            _read(report, outcome)
+        if code and not outcome.failed:
+            outcome.failed.append(f"{_shown(command)} (exit code {code})")
+            outcome.counts["errors"] += 1
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _shown(command: Command) -> str:
+    return " ".join([Path(command[0]).name, *(f"'{each}'" if " " in each else each for each in command[1:])])
+
+
+def _read(report: Path, outcome: Outcome) -> None:
+    """Counts a JUnit report as pytest's closing line does."""
+    for case in ElementTree.parse(report).iter("testcase"):
+        kinds = {child.tag for child in case}
+        where = f"{case.get('file')}::{case.get('name')}"
+        for tag, word in (("failure", "failed"), ("error", "errors")):
+            if tag in kinds:
+                outcome.counts[word] += 1
+                outcome.failed.append(where)
+        if not kinds & {"failure", "error"}:
+            outcome.counts["skipped" if "skipped" in kinds else "passed"] += 1
+
+
+def summary(outcomes: list[Outcome], left_out: list[str]) -> str:
+    """A line for each part with what failed in it, and one for all in the form of pytest's."""
+    lines = ["", "check: summary"]
+    total: Counter[str] = Counter()
+    for each in outcomes:
+        total += each.counts
+        counts = f" ({_counted(each.counts)})" if each.counts else ""
+        lines.append(f"  {each.part:10} {'FAILED' if each.failed else 'passed'} in {each.seconds:.0f} s{counts}")
+        lines += [f"      {failure}" for failure in each.failed]
+    lines += [f"  {part:10} not run" for part in left_out]
+    seconds = sum(each.seconds for each in outcomes)
+    closing = f" {_counted(total) or 'no tests ran'} in {seconds:.2f}s ({int(seconds // 60)} min) "
+    return "\n".join([*lines, closing.center(100, "=")])
+
+
+def _counted(counts: Counter[str]) -> str:
+    words = {"failed": "failed", "passed": "passed", "skipped": "skipped", "errors": "error"}
+    return ", ".join(
+        f"{counts[word]} {one if counts[word] == 1 else word}" for word, one in words.items() if counts[word]
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the parts that are named. Exit code 0: all passed; 1: something failed; 130: interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m tools.checks", description="Runs parts of the checks.")
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all"], metavar="PART", help=f"all, {', '.join(PARTS)}")
+    named = parser.parse_args(arguments).parts
+    parts = list(PARTS) if "all" in named else list(dict.fromkeys(named))
+    outcomes: list[Outcome] = []
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for part in parts:
+                outcomes.append(run(part, Path(folder)))
+    except KeyboardInterrupt:
+        print(summary(outcomes, parts[len(outcomes) :]))
+        return 130
+    print(summary(outcomes, []), flush=True)
+    return 1 if any(each.failed for each in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Gives every reader of files and answers valid ones with one thing changed, and counts what goes wrong.
+
+python -m tools.fuzz_readers --cases 2000 --seed 1          so many for each reader
+python -m tools.fuzz_readers --reader explain --cases 500   of one
+
+A real program is run for the originals: its event log, sidecar, run file, cache entries and answers. A reader may read,
+or refuse in a sentence (a JaxobsError, exit code 2). Anything else is a failure: another exception, a traceback, JSON
+that is none, more than a minute for one case. Exit code 1 where there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from tools.fuzzing import originals
+from tools.fuzzing.changes import Changer
+from tools.fuzzing.originals import Originals
+from tools.fuzzing.readers import Readers
+
+HANGS_AFTER = 60.0
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    cases: int = 0
+    failures: list[str] = field(default_factory=list)
+    """One text for each: the reader, its seed, what was changed, and the end of the traceback."""
+
+
+def fuzz(made: Originals, cases: int, seed: int = 1, only: Sequence[str] = ()) -> Result:
+    """So many cases for each reader. The same seed makes the same changes."""
+    result = Result()
+    for name, case in Readers(made).all().items():
+        if only and name not in only:
+            continue
+        for number in range(cases):
+            changer = Changer(f"{seed} {name} {number}")
+            result.cases += 1
+            try:
+                signal.setitimer(signal.ITIMER_REAL, HANGS_AFTER)
+                case(changer)
+            except Exception as error:
+                where = "".join(traceback.format_exception(error)[-3:])
+                result.failures.append(
+                    f"{name}, case {number}, {changer.told}: {type(error).__name__}: {error!s:.200}\n{where}"
+                )
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+    return result
+
+
+def _hangs(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise TimeoutError(f"more than {HANGS_AFTER:g} s")
+
+
+def main() -> int:
+    """Runs it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=200, help="for each reader (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reader", action="append", default=[], metavar="NAME")
+    args = parser.parse_args()
+    faulthandler.enable()
+    signal.signal(signal.SIGALRM, _hangs)
+    with tempfile.TemporaryDirectory(prefix="jaxobs-fuzz-") as folder:
+        result = fuzz(originals.make(Path(folder)), args.cases, args.seed, args.reader)
+    print(*result.failures, sep="\n")
+    print(f"{result.cases:,} cases, {len(result.failures)} failures, seed {args.seed}")
+    return 1 if result.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

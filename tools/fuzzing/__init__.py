@@ -1,0 +1,1 @@
+"""Valid files and answers with one thing changed: what `tools.fuzz_readers` gives to every reader."""

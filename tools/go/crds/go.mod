@@ -1,0 +1,8 @@
+module jaxobs/tools/crds
+
+go 1.26.0
+
+require (
+	github.com/kedacore/keda/v2 v2.21.0
+	github.com/prometheus-operator/prometheus-operator v0.85.0
+)

@@ -1,0 +1,88 @@
+"""The sentences of the program that users read, as files for the prose linter.
+
+python -m tools.prose FOLDER     writes one file for each module, each sentence on the line that it has in the module
+
+Settings, help, messages, alerts, runbooks, help of metrics, the live page: whatever a module says in more than a few
+words. Docstrings are for readers of the code, and are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_WORDS = re.compile(r"(?:[A-Za-z][a-z'-]*[,;:]? ){3,}")
+_CODE = re.compile(r"[{};]$|=>|\(\?|\\[SWDswdb.(\[]|\w\|\w|^(?:import|def|from|class) ")
+"""Python, JavaScript, CSS and regular expressions."""
+
+
+def sentences(source: str) -> dict[int, list[str]]:
+    """By line: the texts of a module that say something, the gaps of an f-string filled with `x`."""
+    tree = ast.parse(source)
+    inside: set[int] = set()
+    found: dict[int, list[str]] = defaultdict(list)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            inside.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            inside.update(id(each) for each in node.values)
+            texts = (str(each.value) if isinstance(each, ast.Constant) else "`x`" for each in node.values)
+            _keep(found, node.lineno, "".join(texts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            _keep(found, node.lineno, node.value)
+    return dict(found)
+
+
+_TEXTS = {
+    ".js": re.compile(r'"((?:[^"\\\n]|\\.)*)"|`([^`\n]*)`'),
+    ".html": re.compile(r'(?:title|aria-label|placeholder)="([^"]*)"|>([^<>]+)<'),
+}
+
+
+def page_sentences(source: str, suffix: str) -> dict[int, list[str]]:
+    """The same for a script or the markup of the live page; what a template fills in is `x`."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for number, line in enumerate(source.splitlines(), 1):
+        for texts in _TEXTS[suffix].findall(line):
+            _keep(found, number, re.sub(r"\$\{[^{}]*\}", "`x`", "".join(texts)))
+    return dict(found)
+
+
+def _keep(found: dict[int, list[str]], line: int, text: str) -> None:
+    """Each line of a text is a sentence, or several; those of commands are not."""
+    for part in (" ".join(each.split()) for each in text.split("\n")):
+        if _WORDS.search(f"{part} ") and not _CODE.search(part):
+            found[line].append(part if part[-1] in ".:!?" else f"{part}.")
+
+
+def write(folder: Path) -> list[Path]:
+    """The files, which have the names of the modules and `.md`: to Vale, what is in backticks is code."""
+    written = []
+    for module in sorted(each for each in (ROOT / "jaxobs").rglob("*") if each.suffix in (".py", *_TEXTS)):
+        path, source = module.relative_to(ROOT).as_posix(), module.read_text(encoding="utf-8")
+        lines = sentences(source) if module.suffix == ".py" else page_sentences(source, module.suffix)
+        if not lines:
+            continue
+        file = folder / f"{path}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = "\n".join(" ".join(lines.get(number, [])) for number in range(1, max(lines) + 1))
+        file.write_text(text + "\n", encoding="utf-8")
+        written.append(file)
+    return written
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes the files."""
+    parser = argparse.ArgumentParser(prog="python -m tools.prose", description="Writes the sentences of the program.")
+    parser.add_argument("folder", type=Path, help="where the files go")
+    print(f"{len(write(parser.parse_args(arguments).folder))} files")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

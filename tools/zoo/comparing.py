@@ -1,0 +1,225 @@
+"""Compares what jaxobs says of a program with what is expected, and lists each difference under a key."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tools.sentences import refuted
+from tools.zoo.entry import Entry, Finding
+from tools.zoo.running import Outcome, Pair
+from tools.zoo.stopwatch import GROUPS
+
+BY_COST = frozenset({"costly_recompilations", "host_sync", "no_persistent_cache"})
+"""Reported from so many seconds or such a share on, by the machine: whether they come is no difference."""
+TOLERANCE = 0.05
+"""Of the process's time: so far a category may be from the stopwatch."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What jaxobs says of a program, in the terms of an `Entry`."""
+
+    causes: Mapping[str, Mapping[str, int]]
+    """Of all functions but eager operations."""
+    eager: int
+    """Eager operations that were compiled."""
+    findings: tuple[Finding, ...]
+    loops: tuple[tuple[str, int | None], ...]
+    """Names, and steps where all were seen: of very many short ones in a second some are not."""
+    seconds: Mapping[str, float]
+    """By the stopwatch's categories."""
+    nonfinite: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a program."""
+
+    said: Said
+    differences: Mapping[str, str]
+    """What differs, by key."""
+    new: tuple[str, ...]
+    """Keys that `Entry.differs` does not know, ..."""
+    gone: tuple[str, ...]
+    """... and keys there that no longer differ."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether something is other than the entry says."""
+        return bool(self.new or self.gone)
+
+
+def in_both(first: Result, second: Result) -> Result:
+    """What is new, or gone, in both of two runs; the rest is as in the second."""
+    return dataclasses.replace(
+        second,
+        new=tuple(key for key in second.new if key in first.new),
+        gone=tuple(key for key in second.gone if key in first.gone),
+    )
+
+
+def _is_time(key: str) -> bool:
+    return key.startswith("time ")
+
+
+def compare(entry: Entry, pair: Pair) -> Result:
+    """All differences of a program."""
+    said = _said(pair.watched)
+    found: dict[str, str] = {}
+    for key, text in (
+        *_behaviour(entry, pair),
+        *_counts(pair),
+        *_causes(entry, said),
+        *_findings(entry, said),
+        *_loop(entry, said),
+        *_times(entry, pair.watched, said),
+        *_sentences(pair.watched),
+    ):
+        found[key] = f"{found[key]}; {text}" if key in found else text
+    new = tuple(each for each in found if each not in entry.differs)
+    # A time that is known to differ may lie on either side of its bound.
+    gone = tuple(each for each in entry.differs if each not in found and not _is_time(each))
+    return Result(said, found, new, gone)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _said(outcomes: tuple[Outcome, ...]) -> Said:
+    """What process 0 says, and the findings of all."""
+    causes: dict[str, Counter[str]] = {}
+    eager = 0
+    for event in _of_kind(outcomes[:1], "compilation"):
+        if event["eager"]:
+            eager += 1
+        else:
+            causes.setdefault(_last(event["function"]), Counter())[event["cause"]] += 1
+    latest = {event["id"]: event for event in _of_kind(outcomes, "finding")}
+    findings = [
+        Finding(event["finding"], "" if event["function"] == "<eager>" else _last(event["function"] or ""))
+        for event in latest.values()
+        if "This is explained by" not in event["summary"]
+    ]
+    ends = [event.get("standing") or {} for event in _of_kind(outcomes[:1], "exit")]
+    standing = ends[-1] if ends else {}
+    charged = (standing.get("wall") or {}).get("seconds") or {}
+    seconds = {name: sum(charged.get(each, 0.0) for each in group) for name, group in GROUPS.items()}
+    loops = (
+        (each["name"], each["steps"] if each.get("steps_counted", True) else None)
+        for each in standing.get("loops") or ()
+    )
+    return Said(
+        causes=causes, eager=eager, findings=tuple(sorted(findings, key=str)), loops=tuple(loops),
+        seconds=seconds | {"other": sum(charged.values()) - sum(seconds.values())},
+        nonfinite=any(True for _ in _of_kind(outcomes, "nonfinite")),
+    )  # fmt: skip
+
+
+def _of_kind(outcomes: tuple[Outcome, ...], kind: str) -> Iterator[dict[str, Any]]:
+    return (event for each in outcomes for event in each.events if event["event"] == kind)
+
+
+# ------------------------------------------------------------------------------------------- differences
+
+
+def _behaviour(entry: Entry, pair: Pair) -> Iterator[tuple[str, str]]:
+    exact = entry.sources is None
+    for plain, watched in zip(pair.plain, pair.watched, strict=True):
+        if plain.code != 0:
+            yield "program", f"it ends with {plain.code} by itself: {plain.errors[-1500:]}"
+        same = plain.out == watched.out if exact else _lines(plain.out) == _lines(watched.out)
+        if plain.code != watched.code or not same:
+            yield "output", f"exit code {plain.code} -> {watched.code}, {_first_difference(plain.out, watched.out)}"
+        more = Counter(_lines(watched.errors)) - Counter(_lines(plain.errors))
+        if more:
+            yield "noise", f"on stderr: {'; '.join(more)[:1500]}"
+        errors = re.findall(r"^jaxobs_internal_errors_total\{.*\} [1-9].*$", watched.metrics, re.MULTILINE)
+        if errors:
+            yield "internal errors", "; ".join(errors)
+
+
+def _lines(text: str) -> list[str]:
+    """Without what differs from run to run: times, addresses, process ids."""
+    return [re.sub(r"0x[0-9a-f]+|\d+", "N", line) for line in text.splitlines()]
+
+
+def _first_difference(before: str, after: str) -> str:
+    pairs = zip([*before.splitlines(), ""], [*after.splitlines(), ""], strict=False)
+    return next((f"`{a}` -> `{b}`" for a, b in pairs if a != b), "the same lines")
+
+
+def _counts(pair: Pair) -> Iterator[tuple[str, str]]:
+    for plain, watched in zip(pair.plain, pair.watched, strict=True):
+        told = sum(1 for _ in _of_kind((watched,), "compilation"))
+        if not plain.programs == watched.programs == told:
+            yield "count", f"{plain.programs} programs without jaxobs, {watched.programs} with it, {told} by jaxobs"
+
+
+def _causes(entry: Entry, said: Said) -> Iterator[tuple[str, str]]:
+    for function, expected in entry.causes.items():
+        told = dict(said.causes.get(function, {}))
+        if told != dict(expected):
+            yield f"causes {function}", f"expected {_counted(expected)}, told {_counted(told)}"
+    for function, causes in said.causes.items():
+        again = {cause: count for cause, count in causes.items() if cause != "first_call"}
+        if function not in entry.causes and again:
+            yield f"causes {function}", f"expected first calls only, told {_counted(causes)}"
+
+
+def _counted(causes: Mapping[str, int]) -> str:
+    return ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items())) or "nothing"
+
+
+def _findings(entry: Entry, said: Said) -> Iterator[tuple[str, str]]:
+    anywhere = {each.id for each in entry.findings if not each.function}
+    told = Counter(
+        Finding(each.id) if each.id in anywhere else each for each in said.findings if each.id not in BY_COST
+    )
+    expected = Counter(each for each in entry.findings if each.id not in BY_COST)
+    missing, more = expected - told, told - expected
+    for each, number in (*missing.items(), *more.items()):
+        word = "not told" if each in missing else "not expected"
+        times = f" ({number} times)" if number > 1 else ""
+        yield f"finding {shown(each)}", f"{word}{times}"
+    if entry.nonfinite != said.nonfinite:
+        yield "nonfinite", "not told" if entry.nonfinite else "not expected"
+
+
+def shown(finding: Finding) -> str:
+    """A finding in a few words."""
+    return f"{finding.id} of {finding.function}" if finding.function else finding.id
+
+
+def _loop(entry: Entry, said: Said) -> Iterator[tuple[str, str]]:
+    if entry.loop is None:
+        if said.loops:
+            yield "loop", f"expected none, told {said.loops}"
+        return
+    name, steps = next(iter(said.loops), ("", 0))
+    counted = steps is None or abs(steps - entry.loop.steps) <= entry.loop.within
+    if _last(name) != entry.loop.function or not counted:
+        yield "loop", f"expected {entry.loop.function} with {entry.loop.steps} steps, told {said.loops}"
+
+
+def _times(entry: Entry, watched: tuple[Outcome, ...], said: Said) -> Iterator[tuple[str, str]]:
+    stopwatch = watched[0].seconds
+    total = sum(stopwatch.values())
+    for category, told in said.seconds.items():
+        if entry.sources is not None and category != "compile":
+            continue
+        measured = stopwatch.get(category, 0.0)
+        if abs(told - measured) > TOLERANCE * total:
+            yield f"time {category}", f"{measured:.2f} s by the stopwatch, {told:.2f} s by jaxobs, of {total:.2f} s"
+
+
+def _sentences(watched: tuple[Outcome, ...]) -> Iterator[tuple[str, str]]:
+    for outcome in watched:
+        for event in outcome.events:
+            for objection in refuted(event):
+                yield "sentences", f"{objection}: {event.get('reason') or event.get('summary')}"

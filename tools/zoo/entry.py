@@ -1,0 +1,64 @@
+"""What an entry of the zoo declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tools.environments import ZOO, Row
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding that is expected."""
+
+    id: str
+    function: str = ""
+    """The last part of its function's name; empty where that does not matter."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The loop in which a program trains."""
+
+    function: str
+    """The last part of the name."""
+    steps: int
+    within: int = 1
+    """By how many the number may be off."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A program that is run from a folder of its sources. There is no stopwatch in it, and it prints times."""
+
+    folder: str
+    """The folder in it that is to be on the path."""
+    module: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A program, and what someone who knows it would say of it."""
+
+    projects: tuple[str, ...]
+    """Distributions whose versions the table shows; the first is the one whose program it is."""
+    says: str
+    """For a person to read: what the program does well and badly."""
+    causes: Mapping[str, Mapping[str, int]]
+    """By the last part of a function's name, how often it compiles for each cause. Every other function compiles for
+    the first time only, eager operations aside."""
+    findings: tuple[Finding, ...] = ()
+    """All of them."""
+    loop: Loop | None = None
+    nonfinite: bool = False
+    """Whether a value of interest becomes NaN or infinite."""
+    processes: int = 1
+    row: Row = ZOO
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Settings of jaxobs that the program needs beyond the defaults."""
+    sources: Sources | None = None
+    """For a program that no registry has, instead of one in `tools/zoo/programs`."""
+    differs: Mapping[str, str] = field(default_factory=dict)
+    """Where jaxobs is known to say something else: the difference, by its key, and why. Checked in both directions."""

@@ -1,0 +1,7 @@
+"""One file for each program of the zoo: whose it is, and what is to be expected of it.
+
+To add a program, put it into `tools/zoo/programs` and a file of the same name here. Write what you expect before you
+look at what jaxobs says.
+"""
+
+EACH_HAS = ("ENTRY",)

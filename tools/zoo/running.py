@@ -1,0 +1,157 @@
+"""Runs a program of the zoo with jaxobs and without."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxobs.facts import renamed
+from tools import environments
+from tools.ports import free_port
+from tools.zoo import stopwatch
+from tools.zoo.entry import Entry
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+SECONDS = 600
+QUICK_XLA = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+"""Compiles in half the time, for code that may be slow: compiling is most of what the zoo does."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one process."""
+
+    code: int | None
+    """None where it was killed after `SECONDS`."""
+    out: str
+    errors: str
+    seconds: dict[str, float]
+    """By the stopwatch."""
+    programs: int
+    """Compiled, or loaded from a cache, by JAX's own count."""
+    events: tuple[dict[str, Any], ...] = ()
+    """Those of jaxobs."""
+    metrics: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """All processes of a program, without jaxobs and with it."""
+
+    plain: tuple[Outcome, ...]
+    watched: tuple[Outcome, ...]
+
+
+def run(name: str, entry: Entry, folder: Path, sources: Path | None = None) -> Pair:
+    """Runs a program of the zoo twice; `folder` receives what it leaves, `sources` has one that is no file here."""
+    python = str(environments.environment(entry.row))
+    folder.mkdir(parents=True)
+    path = [str(stopwatch.FOLDER), str(ROOT)]
+    if entry.sources is not None:
+        assert sources is not None
+        path.append(str(sources / entry.sources.folder))
+        program = [
+            "-m",
+            entry.sources.module,
+            *(each.replace("{sources}", str(sources)) for each in entry.sources.arguments),
+        ]
+    else:
+        script = folder / f"{name}.py"
+        script.write_text(stopwatch.with_marks((PROGRAMS / script.name).read_text()))
+        program = [str(script)]
+    plain = _processes([python, *program], entry, folder / "plain", path)
+    watched = [python, "-m", "jaxobs", "run", *_FLAGS, *program]
+    return Pair(plain, _processes(watched, entry, folder / "watched", path))
+
+
+_FLAGS = (
+    "--port",
+    "0",
+    "--sample-interval",
+    "1",
+    "--event-log",
+    "events-{index}.jsonl",
+    "--metrics-file",
+    "metrics-{index}.prom",
+)
+
+
+def _processes(command: list[str], entry: Entry, folder: Path, path: list[str]) -> tuple[Outcome, ...]:
+    folder.mkdir()
+    port, started = free_port(), []
+    for index in range(entry.processes):
+        job = [str(index), str(entry.processes), f"127.0.0.1:{port}"] if entry.processes > 1 else []
+        with open(folder / f"out-{index}", "w") as out, open(folder / f"errors-{index}", "w") as errors:
+            started.append(
+                subprocess.Popen(
+                    [*(each.replace("{index}", str(index)) for each in command), *job],
+                    cwd=folder, env=_environment(entry, folder / f"stopwatch-{index}", path), stdout=out, stderr=errors,
+                    stdin=subprocess.DEVNULL,
+                )
+            )  # fmt: skip
+    deadline = time.monotonic() + SECONDS
+    for index, each in enumerate(started):
+        (folder / f"code-{index}").write_text(json.dumps(_ended(each, deadline)))
+    return _left(entry, folder)
+
+
+def _ended(process: subprocess.Popen[bytes], deadline: float) -> int | None:
+    try:
+        return process.wait(max(1.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
+
+
+def _environment(entry: Entry, watch: Path, path: list[str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA_", "KERAS_"))}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(path),
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": QUICK_XLA,
+        "ZOO_STOPWATCH": str(watch),
+        **entry.variables,
+    }
+
+
+def left(entry: Entry, folder: Path) -> Pair:
+    """What an earlier run of a program left in its folder."""
+    return Pair(_left(entry, folder / "plain"), _left(entry, folder / "watched"))
+
+
+def _left(entry: Entry, folder: Path) -> tuple[Outcome, ...]:
+    return tuple(_outcome(folder, index) for index in range(entry.processes))
+
+
+def _outcome(folder: Path, index: int) -> Outcome:
+    code, watch, events, metrics = (
+        folder / each
+        for each in (f"code-{index}", f"stopwatch-{index}", f"events-{index}.jsonl", f"metrics-{index}.prom")
+    )
+    seconds, programs = stopwatch.seconds(watch) if watch.exists() else ({}, 0)
+    return Outcome(
+        code=json.loads(code.read_text()), out=(folder / f"out-{index}").read_text(),
+        errors=(folder / f"errors-{index}").read_text(), seconds=seconds, programs=programs,
+        events=tuple(_events(events)) if events.exists() else (),
+        metrics=metrics.read_text() if metrics.exists() else "",
+    )  # fmt: skip
+
+
+def _events(log: Path) -> Iterator[dict[str, Any]]:
+    """Under the names of this version, also where an earlier one has left the log."""
+    return (renamed.current(json.loads(line)) for line in log.read_text().splitlines())
+
+
+def clear(folder: Path) -> None:
+    """Removes what earlier runs left."""
+    shutil.rmtree(folder, ignore_errors=True)

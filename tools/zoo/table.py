@@ -1,0 +1,107 @@
+"""The table of the zoo, for the documentation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from tools.environments import Row
+from tools.zoo.comparing import BY_COST, Result, shown
+from tools.zoo.entry import Entry, Finding
+
+_HEAD = """<!-- Written by `python -m tools.zoo --markdown docs/zoo.md`. Do not edit. -->
+
+# The zoo
+
+{programs} programs of {projects} projects, written as users of these libraries write them, with packaged or made-up
+data. Each has an entry in `tools/zoo/known`, written before anybody looked at what jaxobs says about it: how often each
+function compiles and why, the findings, the training loop and its steps. An entry was corrected later only if JAX's own
+log of compilations, or the definition of a cause, showed that it was wrong. `make test-zoo` runs each program with
+`jaxobs run` and without, and fails if something differs that the entry does not list, also when it is run once more:
+
+- standard output and exit code are the same, standard error has no line more;
+- as many programs were compiled as without jaxobs, and as many are in the event log;
+- causes, findings and loop are those of the entry, and there are no others;
+- each category of time is within 5 % of the process's time from that of a stopwatch in the program;
+- no sentence is refuted by its own facts.
+
+| program | project | someone who knows it says | jaxobs says | verdict |
+|---|---|---|---|---|
+"""
+
+
+def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before: str = "") -> str:
+    """The whole page. Nothing in it depends on the machine.
+
+    Args:
+      entries: all programs.
+      results: what became of those that ran.
+      before: the page so far, which has the rows of the others.
+    """
+    earlier = {name: line for line in before.splitlines() for name in entries if line.startswith(_start(name, entries))}
+    lines = {
+        name: f"{_start(name, entries)}{_versions(entry)} | {entry.says} | "
+        f"{_told(entry, results[name])} | {_verdict(entry, results[name])} |"
+        for name, entry in entries.items()
+        if name in results
+    }
+    rows = {name: (earlier | lines)[name] for name in entries if name in earlier or name in lines}
+    projects = {entries[name].projects[0] for name in rows}
+    return _HEAD.format(programs=len(rows), projects=len(projects)) + "\n".join(rows.values()) + "\n"
+
+
+def _start(name: str, entries: Mapping[str, Entry]) -> str:
+    return f"| {_named(name, entries[name])} | "
+
+
+def _named(name: str, entry: Entry) -> str:
+    return f"`{name}`" if entry.sources is not None else f"[`{name}`](../tools/zoo/programs/{name}.py)"
+
+
+def _versions(entry: Entry) -> str:
+    return ", ".join(f"{name} {_version(name, entry.row)}" for name in (*entry.projects, "jax"))
+
+
+def _version(name: str, row: Row) -> str:
+    if name == "jax":
+        return row.jax
+    return next((each.partition("==")[2] for each in row.packages if each.startswith(f"{name}==")), "from its sources")
+
+
+def _told(entry: Entry, result: Result) -> str:
+    said = result.said
+    parts = [f"`{function}`: {_causes(said.causes.get(function, {}))}" for function in entry.causes]
+    if said.loops and entry.loop is not None:
+        name, steps = said.loops[0]
+        same = name.rpartition(".")[2] == entry.loop.function
+        exact = same and (steps is None or abs(steps - entry.loop.steps) <= entry.loop.within)
+        parts.append(f"loop `{name}`, {entry.loop.steps if exact else steps} steps")
+    elif not said.loops:
+        parts.append("no loop")
+    parts.append(f"findings: {_findings(tuple(each for each in said.findings if each.id not in BY_COST))}")
+    return "; ".join(parts)
+
+
+def _causes(causes: Mapping[str, int]) -> str:
+    return ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items())) or "none"
+
+
+def _findings(findings: tuple[Finding, ...]) -> str:
+    return ", ".join(
+        f"{shown(each)} ({count})" if count > 1 else shown(each) for each, count in _counted(findings)
+    ) or ("none")
+
+
+def _counted(findings: tuple[Finding, ...]) -> list[tuple[Finding, int]]:
+    """A leak of no function in particular has no name to show."""
+    named = (each if each.function != "<unknown>" else Finding(each.id) for each in findings)
+    return sorted(Counter(named).items(), key=str)
+
+
+def _verdict(entry: Entry, result: Result) -> str:
+    """What differs in this run, by the reason that the entry has for it."""
+    keys: dict[str, list[str]] = {}
+    for key in result.differences:
+        keys.setdefault(entry.differs.get(key, "new"), []).append(key.replace("<unknown>", "`<unknown>`"))
+    texts = [f"**{', '.join(each)}**: {why}" for why, each in keys.items()]
+    return "; ".join(("differs", *texts)) if texts else "ok"

@@ -1,5 +1,9 @@
 """Runs the parts of the checks one after another, all of them whatever fails, and sums up at the end.
 
+Tests that fail are run once more when the part is through, alone: most of them start processes and hold clocks against
+each other, and on a busy machine one in thousands fails for what else runs. A fault fails both times. What passed only
+then is named in the summary: it is a defect of the test, or a rare one of jaxobs, and somebody has to look at it.
+
 python -m tools.checks lint types floors tests      what `make test` does
 python -m tools.checks all                          what `make test-all` does
 """
@@ -29,6 +33,8 @@ WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") e
 """Many tests wait for processes of their own, so one more than there are cores."""
 ALONE = ("alerts",)
 """Parts that keep the machine busy with few tests."""
+MOST_AGAIN = 8
+"""Tests that are run once more: where more of them fail, the reason is not what else the machine does."""
 
 
 def selection(part: str) -> str:
@@ -84,6 +90,8 @@ class Outcome:
     seconds: float = 0.0
     failed: list[str] = field(default_factory=list)
     """Commands that failed and are no pytest run, or ended without a report; and tests."""
+    unsteady: list[str] = field(default_factory=list)
+    """Tests that failed, and passed when they were run alone."""
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -98,11 +106,35 @@ def run(part: str, folder: Path) -> Outcome:
         code = subprocess.run([*command, *more], cwd=ROOT, check=False).returncode
         if tests and report.exists():
             _read(report, outcome)
+            if outcome.failed:
+                _again(part, report, outcome)
+                code = bool(outcome.failed)
         if code and not outcome.failed:
             outcome.failed.append(f"{_shown(command)} (exit code {code})")
             outcome.counts["errors"] += 1
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+def _again(part: str, report: Path, outcome: Outcome) -> None:
+    """Runs the tests that failed once more, alone; what passes now counts as passed, and as unsteady."""
+    failed = list(dict.fromkeys(outcome.failed))
+    if len(failed) > MOST_AGAIN or any("::" not in each for each in failed):
+        return
+    command = (sys.executable, "-m", "pytest", "-m", selection(part), "-p", "no:xdist", *failed)
+    print(f"\ncheck: {part}: once more, alone: {_shown(command)}", flush=True)
+    report.unlink()
+    subprocess.run([*command, f"--junitxml={report}", "-o", "junit_family=xunit1"], cwd=ROOT, check=False)
+    alone = Outcome(part)
+    if report.exists():
+        _read(report, alone)
+    if alone.counts["passed"] + len(set(alone.failed)) < len(failed):  # not all of them were run
+        return
+    outcome.unsteady = [each for each in failed if each not in alone.failed]
+    outcome.failed = alone.failed
+    for word in ("failed", "errors"):
+        outcome.counts[word] = alone.counts[word]
+    outcome.counts["passed"] += len(outcome.unsteady)
 
 
 def _shown(command: Command) -> str:
@@ -131,6 +163,7 @@ def summary(outcomes: list[Outcome], left_out: list[str]) -> str:
         counts = f" ({_counted(each.counts)})" if each.counts else ""
         lines.append(f"  {each.part:10} {'FAILED' if each.failed else 'passed'} in {each.seconds:.0f} s{counts}")
         lines += [f"      {failure}" for failure in each.failed]
+        lines += [f"      failed, and passed alone: {test}" for test in each.unsteady]
     lines += [f"  {part:10} not run" for part in left_out]
     seconds = sum(each.seconds for each in outcomes)
     closing = f" {_counted(total) or 'no tests ran'} in {seconds:.2f}s ({int(seconds // 60)} min) "

@@ -63,3 +63,35 @@ def test_what_fails_hides_nothing(
     ]
     assert re.fullmatch(r"=+ 1 failed, 1 passed, 1 skipped, 2 errors in [\d.]+s \(\d+ min\) =+", told[-1])
     assert checks.main(["floors"]) == 0
+
+
+def test_what_a_busy_machine_failed_is_run_again_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A fault fails twice; where many tests fail, the machine is not the reason."""
+    folder = tmp_path_factory.mktemp("some tests")
+    (folder / "test_them.py").write_text(
+        "import pathlib, pytest\n"
+        "@pytest.mark.parametrize('what', ['[a] b', 'c'])\n"
+        "def test_second_time(what):\n"
+        "    seen = pathlib.Path(what)\n"
+        "    known = seen.exists()\n"
+        "    seen.touch()\n"
+        "    assert known\n"
+        "def test_wrong(): assert 0\n"
+    )
+    monkeypatch.setattr(checks, "ROOT", folder)
+    tests = checks.module("pytest", "-q", "-p", "no:cacheprovider", "test_them.py")
+    monkeypatch.setattr(checks, "PARTS", {"tests": (tests,)})
+    assert checks.main(["all"]) == 1
+    told = capfd.readouterr().out.partition("check: summary\n")[2]
+    assert "FAILED" in told and "(1 failed, 2 passed)" in told and "1 failed, 2 passed in" in told
+    assert "      failed, and passed alone: test_them.py::test_second_time[[a] b]\n" in told
+    assert "\n      test_them.py::test_wrong\n" in told
+    (folder / "c").unlink()
+    monkeypatch.setattr(checks, "PARTS", {"tests": ((*tests, "-k", "second"),)})
+    assert checks.main(["all"]) == 0
+    assert "failed, and passed alone: test_them.py::test_second_time[c]" in capfd.readouterr().out
+    monkeypatch.setattr(checks, "MOST_AGAIN", 0)
+    (folder / "c").unlink()
+    assert checks.main(["all"]) == 1

@@ -256,6 +256,9 @@ def test_a_device_that_hangs(
     monkeypatch.setattr(store.current(), "freshen", answers.wait)
     assert recorder.ended("SIGTERM") is None
     answers.set()
+    for each in threading.enumerate():
+        if each.name == "jaxobs-last-minutes":
+            each.join()  # what it writes yet is of this test
 
 
 def test_an_end_on_two_threads_at_once(

@@ -1,0 +1,219 @@
+"""Decides on requests for actions, and does what passes every gate. One desk for an agent's directory.
+
+The gates, in this order; the first that is shut ends it, and each decision is a line of the record:
+
+1. the kill switch (`jaxobs agent stop`, or the variable `JAXOBS_AGENT_STOP`)
+2. the class and the action are allowed, the job may be touched, nobody opted out, no maintenance window
+3. the target is a process that the agent knows; no label and no text chooses one
+4. no other action is under way; the breaker is closed; cool-down, limits per job, share of the processes
+5. a dry run ends here, with the plan
+6. for class A2 a person's approval of exactly this plan
+7. the process is not compiling, saving, hanging or short of memory
+
+Afterwards it looks whether steps take longer than before; that counts as a failure, and failures open the breaker.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from jaxobs.base import private_files
+from jaxobs.base.files.claim import Claim
+from jaxobs.operations.acting import approvals, limits, processes
+from jaxobs.operations.acting.audit import Audit
+from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, RefusedError, Request, as_dict
+from jaxobs.operations.acting.known import known
+from jaxobs.operations.acting.policy import Policy
+
+STOP_FILE = "actions.stop"
+STOP_VARIABLE = "JAXOBS_AGENT_STOP"
+
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of a request."""
+
+    decision: str
+    """`refused`, `planned` (a dry run), `approval_wanted`, `done` or `failed`."""
+    reason: str
+    """Why, or what was done, as a sentence for a person."""
+    plan: str = ""
+    """Id of the plan: what `jaxobs agent approve` takes."""
+    path: str | None = None
+    """What was written."""
+
+
+class Desk:
+    """Safe for threads; several processes may have one for the same directory."""
+
+    def __init__(
+        self, directory: Path, policy: Policy, targets: Callable[[str], list[str]],
+        *, clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+          targets: gives the URLs of the processes of a job that the agent knows.
+        """
+        self._directory = directory
+        self._policy = policy
+        self._targets = targets
+        self._clock = clock
+        self._audit = Audit(directory)
+
+    @property
+    def actions(self) -> dict[str, Declaration]:
+        """What may be asked for at all; everything else is not registered anywhere."""
+        found = {name: each.DECLARATION for name, each in known().items()}
+        return {
+            name: each
+            for name, each in found.items()
+            if each.kind in self._policy.allow and (self._policy.actions is None or name in self._policy.actions)
+        }
+
+    def request(self, request: Request) -> Decision:
+        """Decides, and does what is allowed; returns when it has ended. Raises nothing for what a request holds."""
+        if not _one_at_a_time.acquire(blocking=False):
+            return self._refused(request, "Another action is under way, and only one runs at a time.")
+        claim = Claim(str(self._audit.path))
+        try:
+            private_files.make_folders(self._directory)
+            other = claim.take()
+            if other is not None:
+                return self._refused(request, f"An action of {other} is under way, and only one runs at a time.")
+            return self._decided(request)
+        except OSError as error:
+            return Decision("refused", f"The record of actions cannot be written, so nothing is done: {error}.")
+        finally:
+            claim.end()
+            _one_at_a_time.release()
+
+    def _decided(self, request: Request) -> Decision:
+        module = known().get(request.action)
+        now = self._clock()
+        try:
+            self._allowed(request, now)
+            assert module is not None
+            declared: Declaration = module.DECLARATION
+            lines = self._audit.lines()
+            self._within_limits(request, declared, lines, now)
+            plan: Plan = module.plan(request, self._policy)
+            plan_id = plan.id(request)
+            if self._policy.dry_run:
+                self._note("planned", request, plan, plan_id)
+                return Decision("planned", f"Dry run: {plan.text}", plan_id)
+            approver = approvals.granted(lines, plan_id, now, self._policy.approval_minutes)
+            if declared.kind == "A2" and approver is None:
+                if plan_id not in approvals.wanted(lines, now, self._policy.approval_minutes):
+                    self._note("approval_wanted", request, plan, plan_id)
+                return Decision("approval_wanted", f"{plan.text} Approve it: jaxobs agent approve {plan_id}", plan_id)
+            before = self._suitable(request, declared)
+        except RefusedError as error:
+            return self._refused(request, str(error))
+        return self._done(request, module, plan, plan_id, approver, before)
+
+    def _allowed(self, request: Request, now: float) -> None:
+        if stopped(self._directory):
+            raise RefusedError("The kill switch is on. `jaxobs agent resume` turns it off.")
+        if request.action not in known():
+            raise RefusedError(f"There is no action `{request.action[:100]}`.")
+        if request.action not in self.actions:
+            raise RefusedError(f"The policy does not allow `{request.action}` (`allow`, `actions`).")
+        if not self._policy.wants(request.job):
+            raise RefusedError("The policy does not name this job (`jobs`).")
+        if self._policy.opted_out(request.job, request.target):
+            raise RefusedError("The job or the process is opted out (`opt_out`).")
+        window = self._policy.in_maintenance(request.job, now)
+        if window is not None:
+            raise RefusedError(f"There is maintenance until {window.end:%Y-%m-%d %H:%M %Z}.")
+        touches = known()[request.action].DECLARATION.touches_process
+        if touches and request.target not in self._targets(request.job):
+            raise RefusedError("The target is no process of this job that the agent knows.")
+
+    def _within_limits(
+        self, request: Request, declared: Declaration, lines: list[dict[str, Any]], now: float
+    ) -> None:  # fmt: skip
+        longest = {name: each.DECLARATION.seconds for name, each in known().items()}
+        other = limits.under_way(lines, now, longest)
+        if other is not None:
+            raise RefusedError(f"`{other.get('action')}` began {now - other['at']:.0f} s ago and has not ended.")
+        processes_ = len(self._targets(request.job)) if request.target else 0
+        why = limits.refusal(request, declared, self._policy, lines, now, processes_)
+        if why is not None:
+            raise RefusedError(why)
+
+    def _suitable(self, request: Request, declared: Declaration) -> float | None:
+        """Seconds of a typical step before the action."""
+        if not declared.touches_process:
+            return None
+        snapshot = processes.look(request.target)
+        why = processes.unsuitable(snapshot, self._clock())
+        if why is not None:
+            raise RefusedError(why)
+        return processes.typical_step(snapshot)
+
+    def _done(
+        self, request: Request, module: ModuleType, plan: Plan, plan_id: str, approver: str | None,
+        before: float | None,
+    ) -> Decision:  # fmt: skip
+        began = time.monotonic()
+        self._note("begun", request, plan, plan_id, approval=approver)
+        try:
+            outcome: Outcome = module.run(plan, request, self._policy, lambda: stopped(self._directory))
+        except Exception as error:
+            outcome = Outcome(result="failed", detail=f"{type(error).__name__}: {error}"[:400])
+        verified = self._verified(request, module.DECLARATION, outcome, before)
+        seconds = time.monotonic() - began
+        self._note(
+            verified.result, request, plan, plan_id, seconds=round(seconds, 3), outcome=as_dict(verified),
+            approval=approver,
+        )  # fmt: skip
+        return Decision(verified.result, verified.detail, plan_id, verified.path)
+
+    def _verified(
+        self, request: Request, declared: Declaration, outcome: Outcome, before: float | None
+    ) -> Outcome:  # fmt: skip
+        """The outcome, or a failure where steps take longer than before."""
+        if outcome.result != "done" or not declared.touches_process or before is None:
+            return outcome
+        try:
+            after = processes.newest_steps(processes.look(request.target), 5)
+        except RefusedError as error:
+            return Outcome(result="failed", detail=f"{outcome.detail} Afterwards: {error}", path=outcome.path)
+        if after is not None and after > self._policy.slower * before:
+            return Outcome(
+                result="failed", path=outcome.path, bytes=outcome.bytes,
+                detail=f"{outcome.detail} Steps take {after:.3g} s since, and took {before:.3g} s before.",
+            )  # fmt: skip
+        return outcome
+
+    def _refused(self, request: Request, why: str) -> Decision:
+        try:
+            self._note("refused", request, reason=why)
+        except OSError as error:
+            return Decision("refused", f"{why} (This could not be recorded: {error}.)")
+        return Decision("refused", why)
+
+    def _note(
+        self, decision: str, request: Request, plan: Plan | None = None, plan_id: str = "", **more: Any
+    ) -> None:  # fmt: skip
+        kinds: Mapping[str, ModuleType] = known()
+        line: dict[str, Any] = {"decision": decision, **as_dict(request)}
+        if request.action in kinds:
+            line["class"] = kinds[request.action].DECLARATION.kind
+        if plan is not None:
+            line |= {"id": plan_id, "plan": plan.text}
+        self._audit.add(self._clock(), line | {name: each for name, each in more.items() if each is not None})
+
+
+def stopped(directory: Path) -> bool:
+    """Whether the kill switch is on."""
+    return bool(os.environ.get(STOP_VARIABLE)) or (directory / STOP_FILE).exists()

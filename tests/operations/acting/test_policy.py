@@ -1,0 +1,65 @@
+"""The policy's file: what is in it is understood or refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxobs.base.errors import SettingError
+from jaxobs.operations.acting import policy
+from jaxobs.operations.acting.known import known
+
+
+def read(folder: Path, text: str) -> policy.Policy:
+    """The policy of such a file."""
+    path = folder / "actions.toml"
+    path.write_text(text)
+    return policy.read(path, known())
+
+
+def test_the_example_of_the_module(tmp_path: Path) -> None:
+    """What the documentation shows is accepted as it is."""
+    example = (policy.__doc__ or "").partition("\n\n")[2]
+    found = read(tmp_path, example)
+    assert found.allow == ("A1",) and not found.dry_run and found.cooldown_seconds == {"capture_profile": 3600}
+    assert found.warm_cache is not None and found.warm_cache.cache_dir == "/data/jax-cache"
+    assert found.wants("train-a") and not found.wants("xtrain-a") and found.opted_out("train-payments")
+
+
+def test_an_empty_file_allows_nothing(tmp_path: Path) -> None:
+    """And would only plan."""
+    assert read(tmp_path, "") == policy.Policy() and policy.Policy().dry_run and policy.Policy().allow == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("allow = ['A3']", "`allow.0` is 'A3'"),
+        ("alow = ['A1']", "`alow` is unknown. Did you mean `allow`?"),
+        ("actions = ['capture_profil']", "no action `capture_profil`. Did you mean `capture_profile`?"),
+        ("[cooldown_seconds]\nkill = 5", "there is no action `kill`"),
+        ("[cooldown_seconds]\ndump_memory = 0", "must be from 1 s to 30 days"),
+        ("jobs = ['(']", "'(' is not a valid regular expression"),
+        ("share_of_processes = 2", "`share_of_processes` is 2, but must be from 0 to 1"),
+        ("failures = 0", "`failures` is 0, but must be from 1 to 100"),
+        ("slower = nan", "`slower` is nan"),
+        ("dry_run = 'perhaps'", "`dry_run` is 'perhaps'"),
+        ("[warm_cache]\nevent_log = 'a'", "`warm_cache.cache_dir` is"),
+        ("[warm_cache]\nevent_log = 'a'\ncache_dir='b'\nscrip='c'", "Did you mean `script`?"),
+        ("[[maintenance]]\nbegin = 2026-01-01T00:00:00Z\nend = 2026-01-01T00:00:00Z", "a `begin` before its `end`"),
+        ("[[maintenance]]\nbegin = 2026-01-01T00:00:00\nend = 2026-01-02T00:00:00", "a time zone"),
+        ("allow = [", "is not valid TOML"),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, text: str, told: str) -> None:
+    """With its place, its value, and what would fit."""
+    with pytest.raises(SettingError) as raised:
+        read(tmp_path, text)
+    assert told in str(raised.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """The path is in the error."""
+    with pytest.raises(SettingError, match=r"Cannot read .*absent\.toml"):
+        policy.read(tmp_path / "absent.toml", known())

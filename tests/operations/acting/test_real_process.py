@@ -1,0 +1,162 @@
+"""Actions on a real process: captures that are really there, and answers that are none."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from helpers.run_programs import environment
+from helpers.waiting import until
+
+from jaxobs.operations.acting import desk, processes
+from jaxobs.operations.acting.declarations import RefusedError, Request
+from jaxobs.operations.acting.policy import Policy, WarmCache
+from tools.ports import free_port
+
+TOKEN = "of the test"
+PROGRAM = """\
+import jax, jax.numpy as jnp, time, sys, jaxobs
+step = jaxobs.jit(lambda x: jnp.tanh(x @ x))
+x = step(jnp.ones((32, 32)))
+while True:
+    with jaxobs.step("train"):
+        x = step(x)
+        time.sleep(0.01)
+"""
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A training process that accepts actions: its URL and its folder."""
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "train.py").write_text(PROGRAM)
+    port = free_port()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "jaxobs", "run", "--port", str(port), "--event-log", "log/events.jsonl", "train.py"],
+        cwd=folder, env=environment(JAXOBS_ACTIONS="1", JAXOBS_ACTION_TOKEN=TOKEN),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+
+    def steps() -> bool:
+        try:
+            return (processes.typical_step(processes.look(url)) or 0.0) > 0.0
+        except RefusedError:
+            assert running.poll() is None
+            return False
+
+    try:
+        until(steps)
+        yield url, folder
+    finally:
+        running.kill()
+        running.wait()
+
+
+def wanted(action: str, url: str) -> Request:
+    """Asked for by a rule."""
+    return Request(action=action, actor="rule:test", target=url, job="train")
+
+
+def asked(folder: Path, url: str, action: str, **more: object) -> desk.Decision:
+    """What a desk of its own says."""
+    policy = Policy(allow=("A1", "A2"), dry_run=False, slower=100, **more)  # type: ignore[arg-type]
+    return desk.Desk(folder, policy, lambda job: [url]).request(wanted(action, url))
+
+
+def test_captures_are_there(process: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace of steps and a memory profile, in the process's own directory of captures."""
+    url, folder = process
+    monkeypatch.setenv("JAXOBS_ACTION_TOKEN", TOKEN)
+    profile = until(lambda: _unless_busy(asked(tmp_path / "a", url, "capture_profile")))
+    assert profile.decision == "done", profile
+    assert list(Path(str(profile.path)).rglob("*.xplane.pb")), profile
+    memory = asked(tmp_path / "b", url, "dump_memory")
+    assert memory.decision == "done" and Path(str(memory.path)).name == "memory.pb.gz", memory
+    assert Path(str(memory.path)).is_relative_to(folder) and Path(str(memory.path)).stat().st_size > 0
+
+
+def _unless_busy(decision: desk.Decision) -> desk.Decision | None:
+    """A busy machine makes a step so long that the process seems to hang."""
+    return None if "it may hang" in decision.reason else decision
+
+
+def test_a_wrong_or_missing_token(process: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is a failure that says so."""
+    url, _ = process
+    monkeypatch.setenv("JAXOBS_ACTION_TOKEN", "another")
+    assert "403" in until(lambda: _unless_busy(asked(tmp_path / "a", url, "dump_memory"))).reason
+    monkeypatch.delenv("JAXOBS_ACTION_TOKEN")
+    told = until(lambda: _unless_busy(asked(tmp_path / "b", url, "dump_memory"))).reason
+    assert "JAXOBS_ACTION_TOKEN" in told and "not set" in told
+
+
+def test_warm_cache_runs_what_the_policy_names(process: tuple[str, Path], tmp_path: Path) -> None:
+    """An event log without the program is a failure with the command's own words; nothing is left running."""
+    _, folder = process
+    policy = Policy(
+        allow=("A2",), dry_run=False,
+        warm_cache=WarmCache(event_log=str(folder / "absent.jsonl"), cache_dir=str(tmp_path / "cache")),
+    )  # fmt: skip
+    made = desk.Desk(tmp_path / "d", policy, lambda job: [])
+    request = Request(action="warm_cache", actor="human:mia", job="train")
+    first = made.request(request)
+    from jaxobs.operations.acting import controls
+
+    controls.decide(tmp_path / "d", first.plan, True, "mia", 30)
+    told = made.request(request)
+    assert told.decision == "failed" and "Exit code 2" in told.reason and "absent.jsonl" in told.reason
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """Answers to a POST with what no process of ours answers; a redirection would take the token along."""
+
+    seen: ClassVar[list[str]] = []
+    answer: ClassVar[tuple[int, bytes, dict[str, str]]] = (200, b"", {})
+
+    def do_POST(self) -> None:
+        self.seen.append(self.path)
+        code, body, headers = self.answer
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ((200, b"[" * 99_999, {}), "None"),
+        ((200, json.dumps({"result": "done", "detail": "x" * 10_000, "path": 5, "bytes": "many"}).encode(), {}), "x"),
+        ((302, b"", {"Location": "/elsewhere"}), "302"),
+        ((500, b"\xff\xfe", {}), "500"),
+        ((202, b'{"name": "x", "events": "/api/v1/events?since=-1"}', {}), "no longer answers"),
+    ],
+)
+def test_answers_that_are_none(
+    answer: tuple[int, bytes, dict[str, str]], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They end in an outcome, never in an error, and the token goes nowhere else."""
+    monkeypatch.setenv("JAXOBS_ACTION_TOKEN", TOKEN)
+    Hostile.answer, Hostile.seen = answer, []
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            found = processes.capture(url, "memory", {}, "JAXOBS_ACTION_TOKEN", 5.0, lambda: False)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert told in found.detail and Hostile.seen == ["/api/v1/actions/memory"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 from collections.abc import Iterator
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations import diagnosis
+from jaxobs.base.version import __version__
+from jaxobs.operations import bundles, diagnosis
 from jaxobs.operations.diagnosis.result import NO_FAULT, REFUTED, SUPPORTED, Diagnosis, Hypothesis, Quote
 from jaxobs.views.terminal.text import safe
 
@@ -29,6 +30,50 @@ _HEADLINES = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _EPILOG
+    add_sources(parser)
+    parser.add_argument(
+        "--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, alone: the diagnosis of that moment"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the diagnosis; 1 unless there is no fault.
+
+    Raises:
+      JaxobsError: nothing was given to look at, or a bundle that cannot be used.
+    """
+    found = _inputs_diagnosis(args) if args.bundle is None else _bundled(args)
+    print(bundles.as_text(found) if args.json else "\n".join((*_lines(found), "")), end="")
+    return FINE if found.verdict == NO_FAULT else FINDINGS
+
+
+def _inputs_diagnosis(args: argparse.Namespace) -> Diagnosis:
+    inputs = given_inputs(args)
+    if inputs == diagnosis.Inputs():
+        raise JaxobsError(
+            "Nothing to look at. Give at least one of --log, --event-log, --metrics-file, --target and --prometheus."
+        )
+    return diagnosis.diagnose(diagnosis.gather(inputs, window=given_window(args)))
+
+
+def _bundled(args: argparse.Namespace) -> Diagnosis:
+    if given_inputs(args) != diagnosis.Inputs():
+        raise JaxobsError("`--bundle FILE` holds all evidence: leave the other sources out.")
+    with bundles.opened(args.bundle) as bundle:
+        found = bundle.diagnosis()
+        if bundles.as_text(found) != bundle.recorded:
+            made_by = safe(bundle.manifest.versions.get("jaxobs", "?"))
+            print(
+                f"jaxobs: `diagnosis.json` in the bundle, by jaxobs {made_by}, says something else than jaxobs "
+                f"{__version__} says of the same evidence.",
+                file=sys.stderr,
+            )
+        return found
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Declares where to look."""
     for option, word, text in (
         ("--log", "FILE", "the text of a job's log, of one process or of several"),
         ("--event-log", "FILE", "a file that --event-log wrote"),
@@ -41,28 +86,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--window", type=float, default=diagnosis.WINDOW, metavar="SECONDS",
         help="history that a Prometheus is asked for (default: %(default)g)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Prints the diagnosis; 1 unless there is no fault.
-
-    Raises:
-      JaxobsError: nothing was given to look at.
-    """
-    inputs = diagnosis.Inputs(
+def given_inputs(args: argparse.Namespace) -> diagnosis.Inputs:
+    """The sources among the arguments."""
+    return diagnosis.Inputs(
         logs=tuple(args.log), event_logs=tuple(args.event_log), metrics_files=tuple(args.metrics_file),
         targets=tuple(args.target), prometheus=tuple(args.prometheus),
     )  # fmt: skip
-    if inputs == diagnosis.Inputs():
-        raise JaxobsError(
-            "Nothing to look at. Give at least one of --log, --event-log, --metrics-file, --target and --prometheus."
-        )
+
+
+def given_window(args: argparse.Namespace) -> float:
+    """Seconds of history.
+
+    Raises:
+      JaxobsError: they are out of range.
+    """
     if not 1 <= args.window <= 30 * 86_400:
         raise JaxobsError("--window is a number of seconds from 1 to 2592000.")
-    found = diagnosis.diagnose(diagnosis.gather(inputs, window=args.window))
-    print(json.dumps(found.as_json(), indent=2, allow_nan=False) if args.json else "\n".join(_lines(found)))
-    return FINE if found.verdict == NO_FAULT else FINDINGS
+    return float(args.window)
 
 
 def _lines(found: Diagnosis) -> Iterator[str]:

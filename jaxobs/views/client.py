@@ -32,6 +32,8 @@ from jaxobs.facts.kinds import event_types
 from jaxobs.facts.snapshot import Snapshot
 
 T = TypeVar("T")
+Get = Callable[[str, float], bytes]
+"""What asks an address, with a timeout in seconds."""
 
 DEFAULT_URL = "http://127.0.0.1:9464"
 TIMEOUT = 3.0
@@ -98,8 +100,11 @@ def endpoint_url(text: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, netloc, _KNOWN_PATHS.sub("", parts.path), "", ""))
 
 
-def fetch_snapshot(url: str, *, timeout: float = TIMEOUT) -> Snapshot:
+def fetch_snapshot(url: str, *, timeout: float = TIMEOUT, get: Get | None = None) -> Snapshot:
     """The whole state of the process behind `url`.
+
+    Args:
+      get: asks in place of `get` of this module, and raises as it does.
 
     Raises:
       EndpointUnreachableError: nothing answers within `timeout` seconds.
@@ -109,10 +114,12 @@ def fetch_snapshot(url: str, *, timeout: float = TIMEOUT) -> Snapshot:
     def snapshot(body: Any) -> Snapshot:
         return typing.cast(Snapshot, decode(Snapshot, body))
 
-    return _read(f"{url}/api/v1/snapshot", timeout, snapshot)
+    return _read(f"{url}/api/v1/snapshot", timeout, snapshot, get)
 
 
-def fetch_events(url: str, *, since: int = 0, kind: str | None = None, timeout: float = TIMEOUT) -> EventPage:
+def fetch_events(
+    url: str, *, since: int = 0, kind: str | None = None, timeout: float = TIMEOUT, get: Get | None = None
+) -> EventPage:
     """The events after number `since`, of one kind or of all; raises as `fetch_snapshot` does."""
 
     def page(body: Any) -> EventPage:
@@ -121,7 +128,7 @@ def fetch_events(url: str, *, since: int = 0, kind: str | None = None, timeout: 
         return EventPage(events, int(body["next"]), int(body.get("dropped", 0)))
 
     query = {"since": str(since)} | ({"kind": kind} if kind else {})
-    return _read(f"{url}/api/v1/events?{urllib.parse.urlencode(query)}", timeout, page)
+    return _read(f"{url}/api/v1/events?{urllib.parse.urlencode(query)}", timeout, page, get)
 
 
 def decode_event(body: Mapping[str, Any]) -> Event | None:
@@ -202,9 +209,13 @@ def _fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
     )
 
 
-def _read(address: str, timeout: float, build: Callable[[Any], T]) -> T:
+def _read(address: str, timeout: float, build: Callable[[Any], T], ask: Get | None) -> T:
     """What `build` makes of the JSON at `address`; a misfit is reported with the address and the field."""
-    body = _get_json(address, timeout)
+    text = (ask or get)(address, timeout)
+    try:
+        body = json_lines.loads(text)
+    except ValueError:
+        raise _no_endpoint(_base(address), address, "the answer is not JSON") from None
     try:
         return build(body)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -219,11 +230,17 @@ def _base(address: str) -> str:
     return address.partition("/api/v1/")[0]
 
 
-def _get_json(address: str, timeout: float) -> Any:
+def get(address: str, timeout: float) -> bytes:
+    """The body that a path of an endpoint answers with.
+
+    Raises:
+      EndpointUnreachableError: nothing answers within `timeout` seconds.
+      NotAnEndpointError: what answers does so with an error, or not in HTTP.
+    """
     url = _base(address)
     try:
         with _opener(url).open(address, timeout=timeout) as answer:
-            text = _whole(answer, time.monotonic() + _SLOW * timeout)
+            return _whole(answer, time.monotonic() + _SLOW * timeout)
     except urllib.error.HTTPError as error:
         error.close()
         raise _no_endpoint(url, address, f"HTTP {error.code} {error.reason}") from None
@@ -231,10 +248,6 @@ def _get_json(address: str, timeout: float) -> Any:
         raise _no_endpoint(url, address, f"no HTTP answer, {type(error).__name__}") from None
     except (OSError, ValueError) as error:
         raise _unreachable(url, address, error, timeout) from None
-    try:
-        return json_lines.loads(text)
-    except ValueError:
-        raise _no_endpoint(url, address, "the answer is not JSON") from None
 
 
 def _whole(answer: Any, until: float) -> bytes:

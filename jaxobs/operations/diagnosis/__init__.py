@@ -10,29 +10,40 @@ gives an equal diagnosis, byte for byte. Each fault is a file in `known/`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jaxobs.operations.diagnosis import gathering, judging
 from jaxobs.operations.diagnosis.evidence import Evidence
-from jaxobs.operations.diagnosis.gathering import TIMEOUT
+from jaxobs.operations.diagnosis.gathering import TIMEOUT as TIMEOUT
 from jaxobs.operations.diagnosis.gathering import WINDOW as WINDOW
 from jaxobs.operations.diagnosis.gathering import Inputs as Inputs
+from jaxobs.operations.diagnosis.gathering.answers import Answers
+from jaxobs.operations.diagnosis.gathering.places import File
 from jaxobs.operations.diagnosis.gathering.prometheus import metric_names
 from jaxobs.operations.diagnosis.knowledge import Line, Metric
 from jaxobs.operations.diagnosis.known import known
 from jaxobs.operations.diagnosis.result import Diagnosis
 
 
-def gather(inputs: Inputs, *, now: float | None = None, window: float = WINDOW, timeout: float = TIMEOUT) -> Evidence:
+def gather(
+    inputs: Inputs, *, now: float | None = None, window: float = WINDOW, timeout: float = TIMEOUT,
+    answers: Answers | None = None, read_files: Iterable[File] | None = None,
+) -> Evidence:  # fmt: skip
     """Everything that the inputs show. What cannot be read is a source with a problem.
 
     Args:
       now: end of the window of a Prometheus, in seconds since the epoch; the present if None.
       window: seconds of history that a Prometheus is asked for.
       timeout: seconds that one answer of a process or a Prometheus may take.
+      answers: what processes and a Prometheus answer; they are asked if None.
+      read_files: files to read in place of those among the inputs.
     """
     signs = [sign for each in known().values() for sign in (*each.signs, *each.refuted_by)]
     lines = list(dict.fromkeys(sign.pattern for sign in signs if isinstance(sign, Line)))
     names = metric_names(dict.fromkeys(sign.name for sign in signs if isinstance(sign, Metric)))
-    return gathering.collect(inputs, lines, names, now=now, window=window, timeout=timeout)
+    return gathering.collect(
+        inputs, lines, names, now=now, window=window, timeout=timeout, answers=answers, read_files=read_files
+    )
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:

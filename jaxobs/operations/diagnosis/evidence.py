@@ -99,7 +99,7 @@ class Evidence:
         unique = {(*each.order, each.process): each for each in observations}
         return cls(
             tuple(sorted(unique.values(), key=lambda each: (each.order, each.process))),
-            tuple(sorted(set(sources), key=lambda each: (each.kind, each.name))),
+            tuple(sorted(set(sources), key=lambda each: (each.kind, each.name, each.problem or "", each.notes))),
         )
 
     def of_kind(self, *kinds: str) -> Iterator[Observation]:

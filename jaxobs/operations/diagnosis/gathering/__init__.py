@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation, Source
 from jaxobs.operations.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
+from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked
+from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, METRICS_FILE, File, files
+from jaxobs.operations.diagnosis.gathering.places import Inputs as Inputs
 
 WINDOW = 3600.0
 """Seconds of history that a Prometheus is asked for."""
@@ -19,20 +21,10 @@ BUDGET = 30.0
 """Seconds for all answers of one Prometheus."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """Where to look: paths and addresses."""
-
-    logs: tuple[str, ...] = ()
-    event_logs: tuple[str, ...] = ()
-    metrics_files: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    prometheus: tuple[str, ...] = ()
-
-
 def collect(
     inputs: Inputs, signs: Sequence[str], names: Sequence[str], *, now: float | None = None,
-    window: float = WINDOW, timeout: float = TIMEOUT,
+    window: float = WINDOW, timeout: float = TIMEOUT, answers: Answers | None = None,
+    read_files: Iterable[File] | None = None,
 ) -> Evidence:  # fmt: skip
     """Everything that the inputs show. What cannot be read is a source with a problem, never an error.
 
@@ -40,6 +32,8 @@ def collect(
       signs: regular expressions of lines that show something.
       names: metrics that show something.
       now: end of the window of a Prometheus, in seconds since the epoch; the present if None.
+      answers: what processes and a Prometheus answer; they are asked if None.
+      read_files: files to read in place of those among the inputs.
     """
     found: list[Observation] = []
     sources: list[Source] = []
@@ -48,34 +42,27 @@ def collect(
         found.extend(read[0])
         sources.append(read[1])
 
-    shown = _names((*inputs.logs, *inputs.event_logs, *inputs.metrics_files))
-    for path in dict.fromkeys(inputs.event_logs):
-        take(event_logs.read(path, shown[path]))
-    for path in dict.fromkeys(inputs.metrics_files):
-        take(metrics.read(path, shown[path]))
-    for path in dict.fromkeys(inputs.logs):
-        take(logs.read(path, shown[path], signs, _year_of(path)))
+    asked = Asked() if answers is None else answers
+    for file in files(inputs) if read_files is None else read_files:
+        take(_read(file, signs))
     for url in dict.fromkeys(inputs.targets):
-        take(targets.read(url, timeout))
+        take(targets.read(url, timeout, asked))
     for url in dict.fromkeys(inputs.prometheus):
         end = time.time() if now is None else now
-        take(prometheus.read(url, names, now=end, window=window, timeout=timeout, budget=BUDGET))
+        take(prometheus.read(url, names, now=end, window=window, timeout=timeout, budget=BUDGET, answers=asked))
     return Evidence.of(_dated(found), sources)
 
 
-def _names(paths: Iterable[str]) -> dict[str, str]:
-    """What to call files: by their names where these differ."""
-    unique = list(dict.fromkeys(paths))
-    short = [os.path.basename(each) for each in unique]
-    return {path: name if short.count(name) == 1 else path for path, name in zip(unique, short, strict=True)}
-
-
-def _year_of(path: str) -> int:
-    """The year for times without one, unless another source says it."""
-    try:
-        return time.gmtime(os.stat(path).st_mtime).tm_year
-    except (OSError, ValueError, OverflowError):
-        return 1970
+def _read(file: File, signs: Sequence[str]) -> tuple[list[Observation], Source]:
+    if file.problem is not None:
+        return [], Source(kind=file.kind, name=file.name, problem=file.problem)
+    if file.kind == EVENT_LOG:
+        found, source = event_logs.read(file.path, file.name)
+    elif file.kind == METRICS_FILE:
+        found, source = metrics.read(file.path, file.name)
+    else:
+        found, source = logs.read(file.path, file.name, signs, file.year)
+    return found, replace(source, notes=(*source.notes, *file.notes))
 
 
 def _dated(found: Sequence[Observation]) -> list[Observation]:

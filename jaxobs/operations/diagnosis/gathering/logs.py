@@ -92,7 +92,7 @@ def read(path: str, name: str, signs: Sequence[str], year: int) -> tuple[list[Ob
       year: of times that have none.
     """
     lines = Lines(path)
-    reading = _Reading(name, process_of(path), year, [re.compile(each) for each in signs])
+    reading = _Reading(name, process_of(name), year, [re.compile(each) for each in signs])
     found: list[Observation] = []
     may_show = gate(tuple(signs))
     open_lines: list[tuple[int, int]] = []

@@ -14,7 +14,8 @@ from typing import Any
 from jaxobs.base import json_lines
 from jaxobs.operations.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
 from jaxobs.operations.diagnosis.gathering import metrics
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError, fetch
+from jaxobs.operations.diagnosis.gathering.answers import Answers, TooLateError, shown
+from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
 
 MOST_SERIES = 500
 """Of one metric."""
@@ -25,7 +26,7 @@ _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 def read(
-    url: str, names: Sequence[str], *, now: float, window: float, timeout: float, budget: float
+    url: str, names: Sequence[str], *, now: float, window: float, timeout: float, budget: float, answers: Answers
 ) -> tuple[list[Observation], Source]:
     """What a Prometheus shows.
 
@@ -36,19 +37,17 @@ def read(
       timeout: seconds for one answer.
       budget: seconds for all answers.
     """
+    source = shown(url)
     if not _is_address(url):
-        return [], Source(kind="prometheus", name=url, problem="give a URL such as http://prometheus:9090")
+        return [], Source(kind="prometheus", name=source, problem="give a URL such as http://prometheus:9090")
     base = url.rstrip("/")
     until = time.monotonic() + budget
     try:
-        found = _alerts(_ask(f"{base}/api/v1/alerts", timeout), url)
+        found = _alerts(_ask(answers, f"{base}/api/v1/alerts", timeout, until), source)
     except NoAnswerError as error:
-        return [], Source(kind="prometheus", name=url, problem=str(error))
+        return [], Source(kind="prometheus", name=source, problem=str(error))
     notes = []
     for name in sorted(set(names)):
-        if time.monotonic() > until:
-            notes.append(f"the budget of {budget:g} s was used up before all metrics were asked for")
-            break
         query = {
             "query": name,
             "start": f"{now - window:.3f}",
@@ -56,11 +55,14 @@ def read(
             "step": f"{max(window / POINTS, 1):g}",
         }
         try:
-            body = _ask(f"{base}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout)
-            found += _series(body, name, url, now - window + 1)
+            body = _ask(answers, f"{base}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout, until)
+            found += _series(body, name, source, now - window + 1)
+        except TooLateError:
+            notes.append(f"the budget of {budget:g} s was used up before all metrics were asked for")
+            break
         except NoAnswerError as error:
             notes.append(f"{name}: {error}")
-    return found, Source(kind="prometheus", name=url, notes=tuple(notes))
+    return found, Source(kind="prometheus", name=source, notes=tuple(notes))
 
 
 def _is_address(url: str) -> bool:
@@ -71,9 +73,9 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def _ask(address: str, timeout: float) -> Mapping[str, Any]:
+def _ask(answers: Answers, address: str, timeout: float, until: float) -> Mapping[str, Any]:
     try:
-        body = json_lines.loads(fetch(address, timeout))
+        body = json_lines.loads(answers.of_server(address, timeout, until))
     except ValueError:
         raise NoAnswerError("the answer is not JSON") from None
     if not isinstance(body, dict) or body.get("status") != "success" or not isinstance(body.get("data"), dict):

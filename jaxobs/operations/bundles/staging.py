@@ -1,0 +1,124 @@
+"""The files of a bundle: copied as far as a diagnosis reads them, and laid out again as they were."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jaxobs.operations.bundles.archives import MOST_BYTES, MOST_ENTRIES, BundleError, Entry
+from jaxobs.operations.bundles.manifests import CopiedFile
+from jaxobs.operations.bundles.masking import masked
+from jaxobs.operations.diagnosis.gathering.bounded import MOST_BYTES as MOST_OF_A_FILE
+from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size
+from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, File, Inputs, files
+
+MOST_EVENT_LOG = 256 * 2**20
+"""Bytes of one event log: as many as one has by default."""
+_RESERVED = 64 * 2**20
+"""For the diagnosis and the manifest."""
+_PIECE = 4 * 2**20
+
+
+class FullError(Exception):
+    """There is no room for more; the message says so."""
+
+
+class Store:
+    """The entries of a bundle that is being made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.masked = 0
+        self._folder = folder
+        self._room = MOST_BYTES - _RESERVED
+        (folder / "evidence").mkdir()
+
+    def add(self, data: bytes, name: str) -> None:
+        """An entry of a given name, as it is."""
+        (self._folder / name).write_bytes(data)
+        self.entries[name] = Entry(len(data), hashlib.sha256(data).hexdigest())
+
+    def evidence(self, data: bytes) -> tuple[str, bytes]:
+        """An entry with what a source said: its name, and what it holds, without secrets.
+
+        Raises:
+          FullError: the bundle has no room for it.
+        """
+        if len(data) > self._room or len(self.entries) >= MOST_ENTRIES - 10:
+            raise FullError(f"it was left out, because the bundle is full ({MOST_BYTES:,} bytes)")
+        self._room -= len(data)
+        hidden, count = masked(data)
+        self.masked += count
+        name = f"evidence/{len(self.entries):04d}"
+        self.add(hidden, name)
+        return name, hidden
+
+
+def copied(store: Store, inputs: Inputs) -> Iterator[CopiedFile]:
+    """Each file of the inputs, as it is now."""
+    for each in files(inputs):
+        try:
+            yield _copy(store, each)
+        except (UnreadableError, FullError) as error:
+            yield CopiedFile(kind=each.kind, name=each.name, year=each.year, problem=str(error))
+
+
+def _copy(store: Store, file: File) -> CopiedFile:
+    size = regular_size(file.path)
+    most = MOST_EVENT_LOG if file.kind == EVENT_LOG else MOST_OF_A_FILE
+    notes: tuple[str, ...] = ()
+    head, tail = b"", None
+    try:
+        with open(file.path, "rb") as source:
+            if size <= most:
+                head = source.read(most)
+                size = len(head)
+            elif file.kind == EVENT_LOG:
+                head = source.read(most)
+                head = head[: head.rfind(b"\n") + 1]
+                notes = (f"only its first {len(head):,} bytes of {size:,} are in the bundle",)
+                size = len(head)
+            else:
+                head = source.read(most // 2)
+                source.seek(size - most // 2)
+                tail = source.read(most // 2)
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from None
+    return CopiedFile(
+        kind=file.kind, name=file.name, year=file.year, size=size, notes=notes,
+        head=store.evidence(head)[0], tail=None if tail is None else store.evidence(tail)[0],
+    )  # fmt: skip
+
+
+def restored(folder: Path, copies: Sequence[CopiedFile]) -> list[File]:
+    """The files to read in place of the originals.
+
+    Raises:
+      BundleError: one cannot be laid out.
+    """
+    return [_restore(folder, number, each) for number, each in enumerate(copies)]
+
+
+def _restore(folder: Path, number: int, copy: CopiedFile) -> File:
+    if copy.head is None:
+        path = folder / "missing"
+    elif copy.tail is None:
+        path = folder / copy.head
+    else:
+        path = folder / f"file-{number}"
+        if not path.exists():
+            _lay_out(path, folder / copy.head, folder / copy.tail, copy)
+    return File(kind=copy.kind, path=str(path), name=copy.name, year=copy.year, problem=copy.problem, notes=copy.notes)
+
+
+def _lay_out(path: Path, head: Path, tail: Path, copy: CopiedFile) -> None:
+    """A file of the original size with a hole in the middle, which no reader looks into."""
+    end = tail.read_bytes()
+    try:
+        with path.open("xb") as file:
+            file.write(head.read_bytes())
+            file.seek(copy.size - len(end))
+            file.write(end)
+    except OSError as error:
+        raise BundleError(f"The file `{copy.name}` cannot be laid out: {error.strerror or error}.") from None

@@ -10,10 +10,11 @@ gives an equal diagnosis, byte for byte. Each fault is a file in `known/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from jaxobs.operations.diagnosis import gathering, judging
 from jaxobs.operations.diagnosis.evidence import Evidence
+from jaxobs.operations.diagnosis.gathering import BUDGET
 from jaxobs.operations.diagnosis.gathering import TIMEOUT as TIMEOUT
 from jaxobs.operations.diagnosis.gathering import WINDOW as WINDOW
 from jaxobs.operations.diagnosis.gathering import Inputs as Inputs
@@ -27,6 +28,7 @@ from jaxobs.operations.diagnosis.result import Diagnosis
 
 def gather(
     inputs: Inputs, *, now: float | None = None, window: float = WINDOW, timeout: float = TIMEOUT,
+    budget: float = BUDGET, scope: Mapping[str, str] | None = None,
     answers: Answers | None = None, read_files: Iterable[File] | None = None,
 ) -> Evidence:  # fmt: skip
     """Everything that the inputs show. What cannot be read is a source with a problem.
@@ -35,6 +37,8 @@ def gather(
       now: end of the window of a Prometheus, in seconds since the epoch; the present if None.
       window: seconds of history that a Prometheus is asked for.
       timeout: seconds that one answer of a process or a Prometheus may take.
+      budget: seconds that all answers of one Prometheus may take.
+      scope: labels, with their values, that the series and alerts of a Prometheus must have: those of one job, say.
       answers: what processes and a Prometheus answer; they are asked if None.
       read_files: files to read in place of those among the inputs.
     """
@@ -42,8 +46,9 @@ def gather(
     lines = list(dict.fromkeys(sign.pattern for sign in signs if isinstance(sign, Line)))
     names = metric_names(dict.fromkeys(sign.name for sign in signs if isinstance(sign, Metric)))
     return gathering.collect(
-        inputs, lines, names, now=now, window=window, timeout=timeout, answers=answers, read_files=read_files
-    )
+        inputs, lines, names, now=now, window=window, timeout=timeout, budget=budget, scope=scope, answers=answers,
+        read_files=read_files,
+    )  # fmt: skip
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:

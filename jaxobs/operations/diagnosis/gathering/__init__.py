@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation, Source
@@ -23,8 +23,8 @@ BUDGET = 30.0
 
 def collect(
     inputs: Inputs, signs: Sequence[str], names: Sequence[str], *, now: float | None = None,
-    window: float = WINDOW, timeout: float = TIMEOUT, answers: Answers | None = None,
-    read_files: Iterable[File] | None = None,
+    window: float = WINDOW, timeout: float = TIMEOUT, budget: float = BUDGET, scope: Mapping[str, str] | None = None,
+    answers: Answers | None = None, read_files: Iterable[File] | None = None,
 ) -> Evidence:  # fmt: skip
     """Everything that the inputs show. What cannot be read is a source with a problem, never an error.
 
@@ -32,6 +32,8 @@ def collect(
       signs: regular expressions of lines that show something.
       names: metrics that show something.
       now: end of the window of a Prometheus, in seconds since the epoch; the present if None.
+      budget: seconds for all answers of one Prometheus.
+      scope: labels that the series and alerts of a Prometheus must have; any if None.
       answers: what processes and a Prometheus answer; they are asked if None.
       read_files: files to read in place of those among the inputs.
     """
@@ -49,7 +51,11 @@ def collect(
         take(targets.read(url, timeout, asked))
     for url in dict.fromkeys(inputs.prometheus):
         end = time.time() if now is None else now
-        take(prometheus.read(url, names, now=end, window=window, timeout=timeout, budget=BUDGET, answers=asked))
+        take(
+            prometheus.read(
+                url, names, now=end, window=window, timeout=timeout, budget=budget, answers=asked, scope=scope
+            )
+        )
     return Evidence.of(_dated(found), sources)
 
 

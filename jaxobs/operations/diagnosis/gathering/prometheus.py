@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jaxobs.base import json_lines
+from jaxobs.monitoring import promql
 from jaxobs.operations.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
 from jaxobs.operations.diagnosis.gathering import metrics
-from jaxobs.operations.diagnosis.gathering.answers import Answers, TooLateError, shown
+from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
 
 MOST_SERIES = 500
@@ -26,12 +27,14 @@ _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 def read(
-    url: str, names: Sequence[str], *, now: float, window: float, timeout: float, budget: float, answers: Answers
-) -> tuple[list[Observation], Source]:
+    url: str, names: Sequence[str], *, now: float, window: float, timeout: float, budget: float, answers: Answers,
+    scope: Mapping[str, str] | None = None,
+) -> tuple[list[Observation], Source]:  # fmt: skip
     """What a Prometheus shows.
 
     Args:
       names: metrics to ask for.
+      scope: labels, with their values, that a series and an alert must have; any if None.
       now: end of the window, in seconds since the epoch.
       window: seconds.
       timeout: seconds for one answer.
@@ -43,13 +46,13 @@ def read(
     base = url.rstrip("/")
     until = time.monotonic() + budget
     try:
-        found = _alerts(_ask(answers, f"{base}/api/v1/alerts", timeout, until), source)
+        found = _alerts(_ask(answers, f"{base}/api/v1/alerts", timeout, until), source, scope or {})
     except NoAnswerError as error:
         return [], Source(kind="prometheus", name=source, problem=str(error))
     notes = []
     for name in sorted(set(names)):
         query = {
-            "query": name,
+            "query": f"{name}{selector(scope or {})}",
             "start": f"{now - window:.3f}",
             "end": f"{now:.3f}",
             "step": f"{max(window / POINTS, 1):g}",
@@ -73,6 +76,21 @@ def _is_address(url: str) -> bool:
         return False
 
 
+def selector(scope: Mapping[str, str]) -> str:
+    """Labels as PromQL selects by them; empty without any. Their values are data: they are quoted."""
+    wanted = ", ".join(f"{name}={promql.quoted(value)}" for name, value in sorted(scope.items()))
+    return f"{{{wanted}}}" if wanted else ""
+
+
+def ask(address: str, timeout: float) -> Mapping[str, Any]:
+    """The data of an answer of Prometheus' API.
+
+    Raises:
+      NoAnswerError: there is none in time, or what answers is no Prometheus.
+    """
+    return _ask(Asked(), address, timeout, math.inf)
+
+
 def _ask(answers: Answers, address: str, timeout: float, until: float) -> Mapping[str, Any]:
     try:
         body = json_lines.loads(answers.of_server(address, timeout, until))
@@ -84,13 +102,14 @@ def _ask(answers: Answers, address: str, timeout: float, until: float) -> Mappin
     return data
 
 
-def _alerts(data: Mapping[str, Any], source: str) -> list[Observation]:
+def _alerts(data: Mapping[str, Any], source: str, scope: Mapping[str, str]) -> list[Observation]:
     found = []
-    for place, each in enumerate(_dicts(data.get("alerts"))[:MOST_ALERTS]):
-        labels = _labels(each.get("labels"))
+    everything = [(each, labels_of(each.get("labels"))) for each in dicts(data.get("alerts"))]
+    wanted = [(each, labels) for each, labels in everything if scope.items() <= labels.items()]
+    for place, (each, labels) in enumerate(wanted[:MOST_ALERTS]):
         if each.get("state") != "firing" or "alertname" not in labels:
             continue
-        notes = _labels(each.get("annotations"))
+        notes = labels_of(each.get("annotations"))
         name = labels["alertname"]
         found.append(
             Observation(
@@ -108,9 +127,9 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
     A counter that appears within the window, which begins at `start`, grew from 0.
     """
     found = []
-    for place, each in enumerate(_dicts(data.get("result"))[:MOST_SERIES]):
-        labels = _labels(each.get("metric"))
-        points = _points(each.get("values"))
+    for place, each in enumerate(dicts(data.get("result"))[:MOST_SERIES]):
+        labels = labels_of(each.get("metric"))
+        points = points_of(each.get("values"))
         if not points:
             continue
         onset, value = points[-1]
@@ -124,17 +143,20 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
     return found
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
+def dicts(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list from outside."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _labels(value: Any) -> dict[str, str]:
+def labels_of(value: Any) -> dict[str, str]:
+    """Labels from outside, bounded in number and length."""
     if not isinstance(value, dict):
         return {}
     return {str(key)[:100]: str(each)[:300] for key, each in list(value.items())[:50]}
 
 
-def _points(values: Any) -> list[tuple[float, float]]:
+def points_of(values: Any) -> list[tuple[float, float]]:
+    """The finite samples of a series from outside: time and value."""
     found = []
     for each in values if isinstance(values, list) else ():
         try:

@@ -1,0 +1,111 @@
+"""`jaxobs agent`: from an alert to a report with the cause, its evidence and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import urllib.parse
+from pathlib import Path
+
+from jaxobs.base.errors import MissingExtraError, SettingError
+from jaxobs.views import client
+
+HELP = "take alerts in from Alertmanager and write reports: cause, evidence, what to do"
+
+FINE = 0
+TOKEN, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_GRAFANA_TOKEN"
+_MOST_TOKEN = 4096
+_EPILOG = """\
+Environment:
+  JAXOBS_AGENT_TOKEN     the bearer token of webhooks, instead of --token-file
+  JAXOBS_GRAFANA_TOKEN   the token of a service account of Grafana, for --grafana
+
+SIGTERM ends it; incidents that are open are taken up again at the next start. Exit codes: 0 ended, 2 usage."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--listen", metavar="ADDR:PORT", default="127.0.0.1:9465",
+                        help="where webhooks come in (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--prometheus", metavar="URL", required=True, help="the Prometheus to ask")
+    parser.add_argument("--reports", metavar="DIR", required=True, help="where reports and state are kept")
+    parser.add_argument("--target", metavar="URL", action="append", default=[],
+                        help="a process to ask besides those that Prometheus scrapes; repeatable")  # fmt: skip
+    parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token that webhooks must bring")
+    parser.add_argument("--notify", metavar="URL", default="", help="webhook for Slack's payload: gets each result")
+    parser.add_argument("--grafana", metavar="URL", default="", help="a Grafana that gets an annotation of each result")
+    parser.add_argument("--window", metavar="SECONDS", type=float, default=3600.0,
+                        help="history to look at, at least (default: %(default)g)")  # fmt: skip
+    parser.add_argument("--verify-after", metavar="SECONDS", type=float, default=60.0,
+                        help="time from the end of the alerts to the verification (default: %(default)g)")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serves until it is ended.
+
+    Raises:
+      JaxobsError: an argument does not fit, or the extra is not installed.
+    """
+    host, port = _listen(args.listen)
+    for option in ("prometheus", "notify", "grafana"):
+        _check_url(f"--{option}", getattr(args, option))
+    targets = tuple(client.endpoint_url(each) for each in args.target)
+    if not 60 <= args.window <= 7 * 86_400:
+        raise SettingError("--window is a number of seconds from 60 to 604800.")
+    if not 0 <= args.verify_after <= 86_400:
+        raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
+    token = _token(args.token_file)
+    try:
+        from jaxobs.operations.agent import serving
+    except ImportError as error:
+        raise MissingExtraError("jaxobs agent", error.name or "starlette", "agent") from error
+    from jaxobs.operations.agent.investigating import Where
+    from jaxobs.operations.agent.sending import Destinations
+    from jaxobs.operations.agent.store import Store
+    from jaxobs.operations.agent.working import Agent
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    agent = Agent(
+        Store(args.reports),
+        Where(prometheus=args.prometheus, targets=targets, window=args.window),
+        Destinations(notify=args.notify, grafana=args.grafana, grafana_token=os.environ.get(GRAFANA_TOKEN, "")),
+        settle=args.verify_after,
+    )
+    print(f"jaxobs agent: http://{args.listen}/webhook, reports in {args.reports}", flush=True)
+    serving.serve(agent, host, port, token)
+    return FINE
+
+
+def _listen(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise SettingError(f"--listen {text!r} is not an address. Give ADDR:PORT, such as 127.0.0.1:9465.")
+    return host.strip("[]"), int(port)
+
+
+def _check_url(option: str, text: str) -> None:
+    try:
+        parts = urllib.parse.urlsplit(text)
+        fits = not text or (parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise SettingError(f"{option} {text!r} is not an address. Give a URL such as http://localhost:9090.")
+
+
+def _token(path: str | None) -> str:
+    """The token that webhooks must bring; empty for none."""
+    if path is None:
+        return os.environ.get(TOKEN, "").strip()
+    try:
+        token = Path(path).read_text(encoding="utf-8")[:_MOST_TOKEN].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(
+            f"--token-file {path!r} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from None
+    if not token:
+        raise SettingError(f"--token-file {path!r} is empty.")
+    return token

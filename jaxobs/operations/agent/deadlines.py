@@ -1,0 +1,51 @@
+"""Several things at once, and none of them waited for longer than there is time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+MOST_ABANDONED = 64
+"""Threads that still wait for an answer nobody waits for: with so many, nothing new is begun."""
+_abandoned = threading.Semaphore(MOST_ABANDONED)
+
+
+class _Task(Generic[T]):
+    def __init__(self, work: Callable[[], T]) -> None:
+        self.done = threading.Event()
+        self.result: T | None = None
+        self.error: Exception | None = None
+        self._work = work
+
+    def run(self) -> None:
+        try:
+            self.result = self._work()
+        except Exception as error:
+            self.error = error
+        finally:
+            self.done.set()
+            _abandoned.release()
+
+
+def at_once(work: Sequence[Callable[[], T]], seconds: float) -> list[T | None]:
+    """The results, in order; None for what raised, was not done in time, or could not be begun.
+
+    Each has a daemon thread: one that hangs keeps neither the caller nor the process.
+    """
+    until = time.monotonic() + seconds
+    tasks: list[_Task[T] | None] = []
+    for each in work:
+        if not _abandoned.acquire(blocking=False):
+            tasks.append(None)
+            continue
+        task = _Task(each)
+        threading.Thread(target=task.run, daemon=True, name="jaxobs-agent-ask").start()
+        tasks.append(task)
+    for waiting in tasks:
+        if waiting is not None:
+            waiting.done.wait(max(0.0, until - time.monotonic()))
+    return [each.result if each is not None and each.done.is_set() else None for each in tasks]

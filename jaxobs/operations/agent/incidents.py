@@ -1,0 +1,138 @@
+"""An incident while it lasts: its alerts, how often they came, and how far it has got. Plain data, kept on disk."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from jaxobs.operations.agent.notifications import FIRING, RESOLVED, Alert
+from jaxobs.operations.agent.subjects import Subject
+
+MOST_ALERTS = 100
+"""Of one incident."""
+
+WAITING: Final = "waiting"
+REPORTED: Final = "reported"
+RESOLVING: Final = "resolving"
+"""To be investigated; investigated, and its alerts fire; to be verified, for all have resolved."""
+
+
+SEVERITIES = ("critical", "warning", "info")
+
+
+def rank(severity: str | None) -> int:
+    """0 for the worst."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+class Kept(BaseModel):
+    """One alert of an incident."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["firing", "resolved"]
+    labels: dict[str, str]
+    summary: str
+    starts_at: float | None
+    ends_at: float | None
+    fingerprint: str
+    notifications: int = 1
+
+    @property
+    def name(self) -> str:
+        """As the rule calls it."""
+        return self.labels.get("alertname", "")
+
+
+class Incident(BaseModel):
+    """One incident: all alerts on one subject, from the first that fires until the last has resolved."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    subject: list[tuple[str, str]]
+    phase: Literal["waiting", "reported", "resolving"] = WAITING
+    opened_at: float
+    resolved_at: float | None = None
+    due_at: float = 0.0
+    """When it is to be worked on, seconds since the epoch."""
+    asked_at: float = 0.0
+    """When the webhook came because of which it is to be investigated."""
+    seen_at: float = 0.0
+    """When the last webhook came."""
+    revision: int = 0
+    notifications: int = 0
+    left_out: int = 0
+    """Alerts beyond the bound."""
+    alerts: dict[str, Kept] = {}
+    """By fingerprint."""
+
+    def whose(self) -> Subject:
+        """The labels that its alerts share."""
+        return Subject(tuple(self.subject))
+
+    def take(self, alerts: list[Alert], now: float, settle: float) -> None:
+        """Updates it with what a webhook brought.
+
+        Args:
+          settle: seconds between the end of the last alert and the verification.
+        """
+        self.notifications += 1
+        self.seen_at = now
+        is_new = False
+        for each in alerts:
+            kept = self.alerts.get(each.fingerprint)
+            if kept is None:
+                if each.status == RESOLVED or len(self.alerts) >= MOST_ALERTS:
+                    self.left_out += each.status == FIRING
+                    continue
+                is_new = is_new or not any(old.name == each.name for old in self.alerts.values())
+                self.alerts[each.fingerprint] = Kept(
+                    status="firing", labels=dict(each.labels), summary=each.summary, starts_at=each.starts_at,
+                    ends_at=None, fingerprint=each.fingerprint,
+                )  # fmt: skip
+                continue
+            kept.notifications += 1
+            kept.status = "resolved" if each.status == RESOLVED else "firing"
+            kept.ends_at = (each.ends_at or now) if each.status == RESOLVED else None
+            kept.summary = each.summary or kept.summary
+        self._move(is_new, now, settle)
+
+    def _move(self, is_new: bool, now: float, settle: float) -> None:
+        fires = any(each.status == FIRING for each in self.alerts.values())
+        if not fires and self.phase == REPORTED:
+            self.phase, self.resolved_at, self.due_at = RESOLVING, now, now + settle
+        elif not fires and self.phase == WAITING:
+            self.resolved_at = now
+        elif fires:
+            self.resolved_at = None
+            if self.phase == RESOLVING:
+                self.phase = REPORTED
+            if is_new:
+                self.phase, self.due_at, self.asked_at = WAITING, now, now
+
+    def reported(self, now: float, settle: float) -> None:
+        """It has been investigated."""
+        self.revision += 1
+        self.phase = REPORTED
+        if self.resolved_at is not None:
+            self.phase, self.due_at = RESOLVING, now + settle
+
+    def names(self) -> list[str]:
+        """The alerts' names: those that fire first, then the worst, then in the order in which they came."""
+        in_order = sorted(
+            self.alerts.values(), key=lambda each: (each.status != FIRING, rank(each.labels.get("severity")))
+        )
+        return list(dict.fromkeys(each.name for each in in_order if each.name))
+
+    def instances(self) -> list[str]:
+        """The processes that alerts name."""
+        return list(
+            dict.fromkeys(each.labels["instance"] for each in self.alerts.values() if "instance" in each.labels)
+        )
+
+    def began(self) -> float:
+        """When the first alert began, as far as it can be believed."""
+        told = [each.starts_at for each in self.alerts.values() if each.starts_at is not None]
+        return min((each for each in told if each <= self.opened_at + 300), default=self.opened_at)

@@ -1,0 +1,304 @@
+"""An incident in, its report out: looks, diagnoses with `jaxobs.operations.diagnosis`, and says what follows."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jaxobs.base.version import __version__
+from jaxobs.facts.events import timestamp
+from jaxobs.operations.agent import deadlines, looking, rendering, runbooks, steps, surroundings
+from jaxobs.operations.agent.incidents import Incident, Kept, rank
+from jaxobs.operations.agent.looking import Bounds, Seen
+from jaxobs.operations.agent.queries import Answer, Window
+from jaxobs.operations.agent.report import (
+    AlertSeen,
+    Cause,
+    Evidence,
+    Hypothesis,
+    Report,
+    Step,
+    Subject,
+    Verdict,
+    Verification,
+)
+from jaxobs.operations.diagnosis import diagnose, result
+from jaxobs.operations.diagnosis.evidence import ALERT
+from jaxobs.operations.diagnosis.knowledge import IMPACTS
+from jaxobs.operations.diagnosis.known import known
+from jaxobs.operations.diagnosis.result import Diagnosis, Quote
+
+WINDOW = 3600.0
+"""Seconds before the webhook that are looked at, at least."""
+LONGEST = 6 * 3600.0
+BEFORE = 1800.0
+"""Seconds before the first alert that are looked at."""
+MOST_EVIDENCE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Where to look."""
+
+    prometheus: str
+    targets: tuple[str, ...] = ()
+    window: float = WINDOW
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] = time.time) -> Report:
+    """What happened to the subject of an incident."""
+    now = clock()
+    subject, began = incident.whose(), incident.began()
+    seconds = min(max(where.window, now - began + BEFORE), max(LONGEST, where.window))
+    window = Window(end=now, seconds=seconds)
+    asked = steps.questions(subject, incident.names())
+    seen, answers = _both(incident, where, window, asked, began)
+    found = diagnose(seen.evidence)
+    book = _Evidence()
+    causes = _causes(found, incident.names(), book)
+    explaining = [each for each in causes if each.explains_alert is not False]
+    others = [each for each in causes if each.explains_alert is False]
+    alerts = [_alert(each, seen) for each in incident.alerts.values()]
+    verdict = _verdict(found, explaining, others, alerts, subject.is_known)
+    if verdict != result.CAUSE:
+        explaining, others = [], causes
+    hypotheses = _hypotheses(found, incident.names(), book)
+    taken = [step for step, _ in answers]
+    radius = surroundings.blast_radius(answers, [*explaining, *others], incident.instances())
+    report = Report(
+        id=incident.id,
+        fingerprint=_fingerprint(subject.key, [each.id for each in explaining]),
+        revision=incident.revision + 1,
+        state="open" if incident.resolved_at is None else "resolved",
+        subject=Subject(labels=dict(subject.labels), name=subject.name),
+        severity=min((each.severity for each in alerts), key=rank, default=""),
+        impact=min((each.impact for each in explaining), key=IMPACTS.index, default=""),
+        verdict=verdict,
+        headline=rendering.headline(verdict, subject.name, explaining, others),
+        what_happened=rendering.what_happened(verdict, subject.name, alerts, explaining, others, radius),
+        opened_at=timestamp(incident.opened_at),
+        investigated_at=timestamp(now),
+        resolved_at=None if incident.resolved_at is None else timestamp(incident.resolved_at),
+        seconds=0.0,
+        notifications=incident.notifications,
+        alerts=alerts,
+        runbooks=_runbooks(incident.names()),
+        causes=explaining,
+        other_faults=others,
+        hypotheses=hypotheses,
+        evidence=book.found,
+        steps=taken,
+        timeline=surroundings.timeline(incident, answers, [*explaining, *others], window),
+        blast_radius=radius,
+        context=surroundings.context(answers, window),
+        do_now=_do_now(explaining, incident.names()),
+        do_for_good=list(dict.fromkeys(each.fix for each in explaining)),
+        verify=_verify(explaining, incident.names()),
+        collect=_collect(verdict, found, incident.names()),
+        not_looked_at=_not_looked_at(found, seen, taken, incident),
+        suggested_actions=surroundings.suggested(verdict, explaining, seen.asked),
+        jaxobs=__version__,
+    )
+    return report.model_copy(update={"seconds": round(max(0.0, clock() - incident.asked_at), 3)})
+
+
+def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[[], float] = time.time) -> Verification:
+    """Whether it is over: the same steps and the same diagnosis, of the time after the alerts had resolved."""
+    now = clock()
+    since = incident.resolved_at or now
+    window = Window(end=now, seconds=max(now - since, 1.0), step=max(1.0, (now - since) / 20))
+    asked = steps.questions(incident.whose(), [each for each in report.runbooks if each in runbooks.TABLE])
+    seen, answers = _both(incident, where, window, asked, since)
+    after = looking.only_since(seen.evidence, since)
+    found = diagnose(after)
+    again = {each.id for each in found.causes} & {each.id for each in report.causes}
+    firing = {each.name for each in after.of_kind(ALERT)} & {each.name for each in report.alerts}
+    taken = [step for step, _ in answers]
+    processes = next((step for step in taken if step.id == "processes"), None)
+    unread = [each for each in after.sources if each.problem is not None]
+
+    def outcome() -> tuple[str, str]:
+        if again:
+            return (
+                "not_recovered",
+                f"The evidence after the alerts had resolved shows it again: {', '.join(sorted(again))}.",
+            )
+        if firing:
+            return "not_recovered", f"Prometheus reports alerts again: {', '.join(sorted(firing))}."
+        if unread:
+            return "no_data", f"It could not be checked: {unread[0].name}: {unread[0].problem}."
+        if processes is None or processes.outcome in ("error", "no_data"):
+            return "no_data", "Prometheus has no samples of its processes after the alerts had resolved."
+        if processes.outcome == "abnormal":
+            return "no_data", f"Its processes cannot be looked at. {processes.because}"
+        return "recovered", "No alert fires, its processes answer, and nothing shows the fault since."
+
+    told, because = outcome()
+    return Verification.model_validate({"at": timestamp(now), "result": told, "because": because, "steps": taken})
+
+
+def _both(
+    incident: Incident, where: Where, window: Window, asked: Sequence[steps.Question], since: float
+) -> tuple[Seen, list[tuple[Step, Answer]]]:
+    """The evidence and the steps, at the same time: neither waits for the other."""
+    subject, bounds = incident.whose(), where.bounds
+    look = functools.partial(
+        looking.look, where.prometheus, where.targets, subject, incident.instances(), window, bounds
+    )
+    ask = functools.partial(steps.ask, where.prometheus, asked, window, since, timeout=bounds.answer, budget=bounds.all)
+    looked, answered = _pair(look, ask, bounds.all + 2 * bounds.answer)
+    if looked is None or answered is None:
+        raise TimeoutError("neither Prometheus nor the processes could be asked in time")
+    return looked, answered
+
+
+def _pair(
+    look: Callable[[], Seen], ask: Callable[[], list[tuple[Step, Answer]]], seconds: float
+) -> tuple[Seen | None, list[tuple[Step, Answer]] | None]:
+    work: list[Callable[[], Seen | list[tuple[Step, Answer]]]] = [look, ask]
+    one, other = deadlines.at_once(work, seconds)
+    return (one if isinstance(one, Seen) else None), (other if isinstance(other, list) else None)
+
+
+# ------------------------------------------------------------------------------------------------------ what is said
+
+
+def _verdict(
+    found: Diagnosis, explaining: Sequence[Cause], others: Sequence[Cause], alerts: Sequence[AlertSeen], is_known: bool
+) -> Verdict:
+    """`cause` only if what was found can explain the alerts and says whom it is about."""
+    if explaining:
+        sure = is_known or any(each.explains_alert for each in explaining)
+        return "cause" if sure else "inconclusive"
+    if others:
+        return "inconclusive"
+    open_alerts = [
+        each for each in alerts if each.confirmed and each.name in runbooks.TABLE and each.severity != "info"
+    ]
+    if found.verdict == result.NO_FAULT and open_alerts:
+        return "inconclusive"
+    return "no_fault" if found.verdict == result.NO_FAULT else "inconclusive"
+
+
+class _Evidence:
+    """The quotes of a report, each once, with ids that the rest refers to."""
+
+    def __init__(self) -> None:
+        self.found: list[Evidence] = []
+        self._ids: dict[Quote, str] = {}
+
+    def ids(self, quotes: Iterable[Quote]) -> list[str]:
+        ids = []
+        for each in quotes:
+            if each not in self._ids:
+                if len(self.found) >= MOST_EVIDENCE:
+                    continue
+                self._ids[each] = f"e{len(self.found) + 1}"
+                self.found.append(
+                    Evidence(
+                        id=self._ids[each], source=each.source, place=each.place, time=each.time, process=each.process,
+                        text=each.text,
+                    )
+                )  # fmt: skip
+            ids.append(self._ids[each])
+        return ids
+
+
+def _causes(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Cause]:
+    return [
+        Cause(
+            id=each.id, title=each.title, component=each.component, onset=each.onset, impact=each.impact,
+            evidence=book.ids(each.evidence), fix=each.fix, runbook=each.runbook, victims=list(each.victims),
+            consequences=list(each.consequences), explains_alert=_explains(each, names),
+        )
+        for each in found.causes
+    ]  # fmt: skip
+
+
+def _explains(cause: result.Cause, names: Sequence[str]) -> bool | None:
+    """Whether it explains any of the alerts; None if nobody can know."""
+    told = [runbooks.explains(cause, each) for each in names]
+    if any(told):
+        return True
+    return False if told and all(each is False for each in told) else None
+
+
+def _hypotheses(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Hypothesis]:
+    """What was considered: all that something speaks for or against, and what the runbooks expect."""
+    in_table = [each for each in names if each in runbooks.TABLE]
+    expected = {name for each in in_table for name in runbooks.expected(each)}
+    return [
+        Hypothesis.model_validate(
+            {
+                "id": each.id, "status": each.status, "because": each.because, "evidence": book.ids(each.evidence),
+                "expected": each.id in expected,
+            }
+        )
+        for each in found.hypotheses
+        if each.id in expected or each.evidence
+    ]  # fmt: skip
+
+
+def _alert(kept: Kept, seen: Seen) -> AlertSeen:
+    read = [each for each in seen.evidence.sources if each.kind == "prometheus" and each.problem is None]
+    reported = [each for each in seen.evidence.of_kind(ALERT) if each.name == kept.name]
+    own = [each for each in reported if _same(each.data.get("instance"), kept.labels.get("instance"))]
+    return AlertSeen(
+        name=kept.name, labels=kept.labels, summary=kept.summary, severity=kept.labels.get("severity", ""),
+        status=kept.status, starts_at=None if kept.starts_at is None else timestamp(kept.starts_at),
+        ends_at=None if kept.ends_at is None else timestamp(kept.ends_at), fingerprint=kept.fingerprint,
+        notifications=kept.notifications, confirmed=bool(own) if read else None, runbook=runbooks.page(kept.name),
+    )  # fmt: skip
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other
+
+
+def _fingerprint(key: str, causes: Sequence[str]) -> str:
+    return hashlib.sha256(f"{key}:{','.join(sorted(causes))}".encode()).hexdigest()[:16]
+
+
+def _runbooks(names: Sequence[str]) -> list[str]:
+    return [each for each in names if each in runbooks.TABLE] or [runbooks.GENERAL]
+
+
+def _do_now(causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
+    """What relieves the job: of the cause's own runbook, else of the alerts'."""
+    pages = [known()[each.id].runbook for each in causes] or list(names)
+    books = [runbooks.declared()[each] for each in pages if each in runbooks.declared()]
+    if not books and causes:
+        return list(dict.fromkeys(each.fix for each in causes))
+    return list(dict.fromkeys(runbooks.told(step, each) for each in books for step in each.runbook.mitigation))[:10]
+
+
+def _verify(causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
+    pages = [*names, *(known()[each.id].runbook for each in causes)]
+    books = [runbooks.declared()[each] for each in pages if each in runbooks.declared()]
+    return list(dict.fromkeys(runbooks.told(each.runbook.verify, each) for each in books))[:5]
+
+
+def _collect(verdict: str, found: Diagnosis, names: Sequence[str]) -> list[str]:
+    if verdict == result.CAUSE:
+        return []
+    books = [runbooks.declared()[each] for each in names if each in runbooks.declared()]
+    more = [runbooks.told(text, each) for each in books for text in each.runbook.evidence]
+    return list(dict.fromkeys([*found.missing, *(more if verdict == result.INCONCLUSIVE else ())]))[:20]
+
+
+def _not_looked_at(found: Diagnosis, seen: Seen, taken: Sequence[Step], incident: Incident) -> list[str]:
+    told = list(seen.not_looked_at)
+    told += [f"{each.kind} {each.name}: {each.problem}" for each in seen.evidence.sources if each.problem]
+    told += [f"Step {each.id}: {each.because}" for each in taken if each.outcome == "error"]
+    if incident.left_out:
+        told.append(f"{incident.left_out} more alerts than an incident keeps.")
+    unseen = sorted({kind for each in found.hypotheses for kind in known()[each.id].needs} & {"log", "event-log"})
+    if unseen:
+        told.append(
+            "The logs and event logs of the processes: give them to `jaxobs diagnose --log FILE --event-log FILE`."
+        )
+    return list(dict.fromkeys(told))[:30]

@@ -1,0 +1,157 @@
+"""All evidence about one subject: from Prometheus, and from the processes that it scrapes or that were given.
+
+No address ever comes from a label, an annotation or a generatorURL: only processes that the operator named, or that
+Prometheus itself scrapes, are asked.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.operations.agent import deadlines, queries
+from jaxobs.operations.agent.queries import Target, Window
+from jaxobs.operations.agent.subjects import Subject
+from jaxobs.operations.diagnosis import Inputs, gather
+from jaxobs.operations.diagnosis.evidence import EVENT, METRIC, Evidence, Observation, Source
+from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
+from jaxobs.views import client
+
+MOST_PROCESSES = 8
+"""That are asked themselves: those that the alerts name first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Seconds."""
+
+    answer: float = 2.0
+    """One answer of a process or of Prometheus."""
+    all: float = 6.0
+    """All answers together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The evidence, and what of it was not looked at."""
+
+    evidence: Evidence
+    asked: tuple[str, ...]
+    """Addresses of processes."""
+    not_looked_at: tuple[str, ...]
+
+
+def chosen(
+    given: Sequence[str], scraped: Sequence[Target], subject: Subject, instances: Iterable[str]
+) -> tuple[dict[str, Target | None], list[str]]:
+    """The processes to ask, by address, and what is left out.
+
+    Args:
+      given: addresses that the operator named; one that Prometheus scrapes for another job is left out.
+      scraped: what Prometheus scrapes.
+      instances: those that the alerts name: they come first.
+    """
+    named = set(instances)
+    by_url: dict[str, Target] = {}
+    for each in scraped:
+        try:
+            by_url.setdefault(client.endpoint_url(each.url), each)
+        except JaxobsError:
+            continue
+    own = {
+        url: each for url, each in by_url.items() if subject.is_known and subject.scope.items() <= each.labels.items()
+    }
+    in_order = sorted(own, key=lambda url: (own[url].labels.get("instance") not in named, url))
+    wanted: dict[str, Target | None] = {url: own[url] for url in in_order}
+    for address in given:
+        url = client.endpoint_url(address)
+        if url not in by_url:
+            wanted.setdefault(url, None)
+    down = [url for url, each in wanted.items() if each is not None and not each.is_up]
+    left = [f"{url}: Prometheus cannot scrape it either" for url in down]
+    kept = {url: each for url, each in wanted.items() if url not in down}
+    if len(kept) > MOST_PROCESSES:
+        left.append(f"{len(kept) - MOST_PROCESSES} more processes: {MOST_PROCESSES} are asked themselves")
+    return dict(itertools.islice(kept.items(), MOST_PROCESSES)), left
+
+
+def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Iterable[str], window: Window,
+         bounds: Bounds) -> Seen:  # fmt: skip
+    """Everything that Prometheus and the processes of a subject show within a window."""
+    notes: list[str] = []
+    try:
+        scraped = queries.targets(prometheus, bounds.answer)
+    except NoAnswerError as error:
+        scraped = []
+        notes.append(f"The processes that Prometheus scrapes: {error}.")
+    processes, left = chosen(given, scraped, subject, instances)
+    notes += left
+
+    def of_prometheus() -> Evidence:
+        return gather(
+            Inputs(prometheus=(prometheus,)), now=window.end, window=window.seconds, timeout=bounds.answer,
+            budget=bounds.all, scope=subject.scope,
+        )  # fmt: skip
+
+    def of_process(url: str) -> Callable[[], Evidence]:
+        return lambda: gather(Inputs(targets=(url,)), timeout=bounds.answer)
+
+    first, *others = deadlines.at_once([of_prometheus, *map(of_process, processes)], bounds.all)
+    late = f"no answer within {bounds.all:g} s"
+    whole = first or Evidence((), (Source(kind="prometheus", name=prometheus, problem=late),))
+    has_prometheus = all(each.problem is None for each in whole.sources)
+    observations, sources = list(whole.observations), list(whole.sources)
+    notes += [f"Prometheus: {note}." for each in whole.sources for note in each.notes]
+    own: dict[str, set[str]] = {}
+    read: list[tuple[Target | None, Evidence]] = []
+    for (url, target), found in zip(processes.items(), others, strict=True):
+        if found is None:
+            found = Evidence((), (Source(kind="target", name=url, problem=late),))
+        problems = [each.problem for each in found.sources if each.problem]
+        if problems and target is not None and has_prometheus:
+            # Prometheus has its metrics: that it does not show more is a gap, and no reason to doubt these.
+            notes.append(f"{url}: {problems[0]}")
+            continue
+        sources += found.sources
+        read.append((target, found))
+        if target is not None and target.labels.get("instance"):
+            own.setdefault(_own_name(found), set()).add(target.labels["instance"])
+    for target, found in read:
+        observations += _of_process(found, target, own, window, has_prometheus)
+    return Seen(evidence=Evidence.of(observations, sources), asked=tuple(processes), not_looked_at=tuple(notes))
+
+
+def _own_name(found: Evidence) -> str:
+    """What a process calls itself: `process 3`. Its findings may be about others."""
+    about_itself = [each for each in found.observations if each.kind != METRIC and not each.name.startswith("finding:")]
+    names = [each.process for each in about_itself if each.process]
+    return collections.Counter(names).most_common(1)[0][0] if names else ""
+
+
+def _of_process(
+    found: Evidence, target: Target | None, own: Mapping[str, Set[str]], window: Window, has_prometheus: bool
+) -> Iterable[Observation]:
+    """What a process says of the window, under the names that Prometheus has for processes.
+
+    Its counters count since it started: where there is a history of them, they say nothing.
+    """
+    instance = target.labels.get("instance", "") if target is not None else ""
+    itself = _own_name(found)
+    for each in found.observations:
+        if each.kind == METRIC and has_prometheus:
+            continue
+        if each.kind == EVENT and each.time is not None and not window.start <= each.time <= window.end + 60:
+            continue
+        others = own.get(each.process, set())
+        name = instance if each.process == itself and instance else next(iter(others)) if len(others) == 1 else ""
+        yield dataclasses.replace(each, process=name) if name else each
+
+
+def only_since(evidence: Evidence, moment: float) -> Evidence:
+    """What was seen after a moment; what has no time stays."""
+    old = [each for each in evidence.observations if each.time is not None and each.time < moment]
+    return evidence.without(old)

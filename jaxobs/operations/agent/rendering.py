@@ -1,0 +1,211 @@
+"""A report as a person reads it: Markdown, in which all text from outside is shown and nothing of it is markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from jaxobs.operations.agent.report import AlertSeen, BlastRadius, Cause, Report, Step
+from jaxobs.operations.agent.texts import code, escaped, fenced
+
+_NONE = "Nothing.\n"
+_MOST_ROWS = 5
+
+
+def headline(verdict: str, subject: str, causes: Sequence[Cause], others: Sequence[Cause]) -> str:
+    """One line, as plain text."""
+    if verdict == "cause":
+        return f"{subject}: {causes[0].title} ({causes[0].component})"
+    if verdict == "no_fault":
+        return f"{subject}: no fault found"
+    if others:
+        return f"{subject}: inconclusive; what was found does not explain the alert"
+    return f"{subject}: inconclusive"
+
+
+def what_happened(
+    verdict: str, subject: str, alerts: Sequence[AlertSeen], causes: Sequence[Cause], others: Sequence[Cause],
+    radius: BlastRadius,
+) -> str:  # fmt: skip
+    """A few sentences, as plain text."""
+    names = ", ".join(dict.fromkeys(each.name or "an unnamed alert" for each in alerts))
+    said = [f"Alertmanager reported {names} for {subject}."]
+    if any(each.confirmed is False and each.status == "firing" for each in alerts):
+        said.append("Prometheus does not report all of these alerts now.")
+    if verdict == "cause":
+        first = causes[0]
+        since = f" since {_short(first.onset)}" if first.onset else ""
+        said.append(f"The cause is {first.id} at {first.component}{since}: {first.title}.")
+        said += [f"Also found: {each.id} at {each.component}." for each in causes[1:]]
+        if any(each.explains_alert is None for each in causes):
+            said.append("No runbook knows the alert: judge whether this fault explains it.")
+    elif verdict == "no_fault":
+        said.append("Nothing in the evidence shows a fault.")
+    else:
+        said.append("The evidence does not show what started it.")
+    said += [f"{each.id} at {each.component} was found too; it does not explain the alerts." for each in others]
+    said.append(radius.summary)
+    return " ".join(said)
+
+
+def markdown(report: Report) -> str:
+    """The whole page."""
+    return "\n".join(_lines(report)).rstrip() + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"# {escaped(report.headline)}"
+    yield ""
+    severity = f" · severity {escaped(report.severity, 40)}" if report.severity else ""
+    yield f"Incident {code(report.id)} · verdict **{report.verdict}** · {report.state}{severity}"
+    yield ""
+    yield f"Opened {_short(report.opened_at)}, investigated {_short(report.investigated_at)} in {report.seconds:g} s."
+    if report.verification is not None:
+        because = escaped(report.verification.because)
+        yield f"Closed {_short(report.closed_at)}: **{report.verification.result}**. {because}"
+    yield ""
+    yield "Texts in code come from telemetry: they are data, not instructions."
+    yield from _section("What happened", [escaped(report.what_happened, 2000)])
+    yield from _section("Cause", _causes(report))
+    yield from _section("What to do now", _ours(report.do_now))
+    yield from _section("What to do for good", _numbered(report.do_for_good))
+    yield from _section("How to verify", _ours(report.verify))
+    if report.collect:
+        yield from _section("What to collect", _bullets(report.collect))
+    yield from _section("Who is affected", _affected(report))
+    yield from _section("Timeline", _timeline(report))
+    yield from _section("Alerts", _alerts(report))
+    yield from _section("Evidence", _evidence(report))
+    yield from _section("Steps", _steps(report.steps))
+    yield from _section("Considered", _considered(report))
+    yield from _section("Cache and versions", _context(report))
+    yield from _section("What was not looked at", _bullets(report.not_looked_at))
+    if report.suggested_actions:
+        yield from _section("Suggested actions", _actions(report))
+    if report.verification is not None:
+        yield from _section("Verification", _steps(report.verification.steps))
+    if report.deliveries:
+        rows = [
+            f"- {each.destination}, {each.about}: {each.result} {escaped(each.problem)}" for each in report.deliveries
+        ]
+        yield from _section("Sent on", rows)
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"\n## {title}\n"
+    body = list(lines)
+    yield from body or [_NONE.rstrip()]
+
+
+def _bullets(texts: Iterable[str]) -> list[str]:
+    return [f"- {escaped(each, 500)}" for each in texts]
+
+
+def _numbered(texts: Iterable[str]) -> list[str]:
+    return [f"{number}. {escaped(each, 1000)}" for number, each in enumerate(texts, 1)]
+
+
+def _ours(texts: Iterable[str]) -> list[str]:
+    """Sentences of our own runbooks, which are Markdown."""
+    return [f"{number}. {each}" for number, each in enumerate(texts, 1)]
+
+
+def _short(moment: str | None) -> str:
+    """To the second."""
+    return re.sub(r"\.\d+Z", "Z", moment or "")
+
+
+def _causes(report: Report) -> Iterator[str]:
+    if not report.causes:
+        yield "None is named." if report.verdict == "inconclusive" else "No fault was found."
+    for each in [*report.causes, *report.other_faults]:
+        yield f"### {escaped(each.title)}\n"
+        if each in report.other_faults:
+            yield "- it does not explain the alerts, or nobody knows whether it does"
+        since = f", since {_short(each.onset)}" if each.onset else ""
+        yield f"- id {code(each.id)}, effect on the job: {each.impact}"
+        yield f"- where: {code(each.component)}{since}"
+        if each.victims:
+            yield f"- victims: {', '.join(code(name) for name in each.victims[:20])}"
+        yield f"- evidence: {', '.join(each.evidence)}"
+        yield f"- fix: {escaped(each.fix, 1000)}"
+        yield f"- [runbook]({each.runbook})\n"
+
+
+def _affected(report: Report) -> Iterator[str]:
+    radius = report.blast_radius
+    yield escaped(radius.summary)
+    if radius.affected:
+        yield f"\nNamed: {', '.join(code(each) for each in radius.affected[:20])}"
+    if radius.unreachable:
+        yield f"\nThey do not answer: {', '.join(code(each) for each in radius.unreachable[:20])}"
+
+
+def _timeline(report: Report) -> Iterator[str]:
+    yield "| time | what | evidence |"
+    yield "|---|---|---|"
+    for each in report.timeline:
+        yield f"| {_short(each.time)} | {escaped(each.what)} | {', '.join(each.evidence)} |"
+
+
+def _alerts(report: Report) -> Iterator[str]:
+    yield "| alert | status | Prometheus reports it | webhooks | labels | runbook |"
+    yield "|---|---|---|---:|---|---|"
+    for each in report.alerts:
+        seen = {True: "yes", False: "no", None: "unknown"}[each.confirmed]
+        labels = ", ".join(f"{name}={value}" for name, value in sorted(each.labels.items()) if name != "alertname")
+        yield (
+            f"| {escaped(each.name, 100)} | {each.status} | {seen} | {each.notifications} | {code(labels)} "
+            f"| [page]({each.runbook}) |"
+        )
+
+
+def _evidence(report: Report) -> Iterator[str]:
+    for each in report.evidence:
+        when = f" {_short(each.time)}" if each.time else ""
+        yield f"- **{each.id}** {code(f'{each.source}:{each.place}')}{when} {code(each.process or '')}"
+        yield f"  {code(each.text)}"
+
+
+def _steps(steps: Sequence[Step]) -> Iterator[str]:
+    for each in steps:
+        yield f"### {escaped(each.id, 100)}: {each.outcome}\n"
+        yield f"{escaped(each.do)} {escaped(each.because, 500)}\n"
+        yield fenced(each.query, "promql")
+        if each.answer:
+            shown = [f"{_labels(row.labels)} {row.first:.6g} -> {row.last:.6g}" for row in each.answer[:_MOST_ROWS]]
+            left = each.series - len(shown)
+            yield ""
+            yield fenced("\n".join([*shown, *([f"... {left} more"] if left else [])]))
+        yield ""
+
+
+def _labels(labels: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{name}={value!r:.80}" for name, value in sorted(labels.items())) + "}"
+
+
+def _considered(report: Report) -> Iterator[str]:
+    yield "| fault | status | why | evidence |"
+    yield "|---|---|---|---|"
+    for each in report.hypotheses:
+        if each.status != "no_data":
+            yield f"| {code(each.id)} | {each.status} | {escaped(each.because)} | {', '.join(each.evidence)} |"
+    unknown = [code(each.id) for each in report.hypotheses if each.status == "no_data"]
+    if unknown:
+        yield f"\nNothing was there that would show these, or exclude them: {', '.join(unknown)}."
+
+
+def _context(report: Report) -> Iterator[str]:
+    found = report.context
+    hits = "unknown" if found.cache_hits is None else f"{found.cache_hits:.0%} of {found.cache_requests:g} requests"
+    yield f"- hits of the persistent cache: {hits}"
+    for name, values in found.versions.items():
+        yield f"- {name}: {', '.join(code(each, 60) for each in values)}"
+    yield from (f"- changed: {code(each)}" for each in found.version_changes)
+    if found.restarts is not None:
+        yield f"- starts of processes within the window: {found.restarts}"
+
+
+def _actions(report: Report) -> Iterator[str]:
+    for each in report.suggested_actions:
+        yield f"- {each.action} on {code(each.target)}: {escaped(each.why)}\n\n{fenced(each.command, 'sh')}\n"

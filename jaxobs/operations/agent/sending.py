@@ -1,0 +1,134 @@
+"""Sends what was found on: to a webhook that takes Slack's payload, and as an annotation to Grafana.
+
+A destination that is slow, wrong or gone costs a few bounded attempts, and never the report.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+
+from jaxobs.facts.events import timestamp
+from jaxobs.operations.agent.report import Delivery, Report
+from jaxobs.operations.agent.texts import slack
+from jaxobs.operations.diagnosis.evidence import clean
+
+TIMEOUT = 5.0
+ATTEMPTS = 3
+PAUSE = 1.0
+"""Seconds before the second attempt; twice as many before the third."""
+REPORTED, CLOSED = "reported", "closed"
+_SIGNS = {"cause": ":rotating_light:", "inconclusive": ":grey_question:", "no_fault": ":white_check_mark:"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destinations:
+    """Where to send it; empty for nowhere."""
+
+    notify: str = ""
+    """A webhook that takes Slack's payload."""
+    grafana: str = ""
+    """The address of a Grafana."""
+    grafana_token: str = ""
+
+
+def send(report: Report, about: str, where: Destinations, *,
+         pause: Callable[[float], object] = time.sleep) -> list[Delivery]:  # fmt: skip
+    """Sends a report to each destination; what became of it."""
+    found = []
+    if where.notify:
+        found.append(_post("notify", about, where.notify, slack_payload(report, about), {}, pause))
+    if where.grafana:
+        headers = {"Authorization": f"Bearer {where.grafana_token}"} if where.grafana_token else {}
+        address = f"{where.grafana.rstrip('/')}/api/annotations"
+        found.append(_post("grafana", about, address, annotation(report, about), headers, pause))
+    return found
+
+
+def slack_payload(report: Report, about: str) -> dict[str, Any]:
+    """A message as Slack's incoming webhooks take it; others such as Mattermost and Rocket.Chat take it too."""
+    if about == CLOSED and report.verification is not None:
+        head = f"Closed, {report.verification.result}: {slack(report.headline)}"
+    else:
+        head = f"{_SIGNS[report.verdict]} {slack(report.headline)}"
+    lines = [slack(report.what_happened, 1500)]
+    lines += [f"• do now: {slack(each, 400)}" for each in report.do_now[:3]]
+    lines += [f"• runbook: {each.runbook}" for each in report.causes[:1]]
+    alerts = ", ".join(slack(each.name, 60) for each in report.alerts[:5])
+    return {
+        "text": head,
+        "blocks": [
+            {"type": "section", "text": {"type": "mrkdwn", "text": head}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2900]}},
+            {"type": "context", "elements": [{"type": "mrkdwn", "text": f"{report.id} · {alerts}"}]},
+        ],
+    }
+
+
+def annotation(report: Report, about: str) -> dict[str, Any]:
+    """An annotation of Grafana, over the time of the incident."""
+    tags = ["jaxobs", report.verdict, *(each.id for each in report.causes[:3])]
+    tags += [f"{name}:{clean(value, 60)}" for name, value in sorted(report.subject.labels.items())]
+    body: dict[str, Any] = {"time": _milliseconds(report.opened_at), "tags": tags}
+    if about == CLOSED and report.closed_at is not None:
+        body["timeEnd"] = _milliseconds(report.closed_at)
+        tags.append(report.verification.result if report.verification else "closed")
+    text = slack(f"{report.headline} ({report.id})", 500)
+    return {**body, "text": text}
+
+
+def _milliseconds(moment: str) -> int:
+    import datetime
+
+    return int(datetime.datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1000)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A destination does not choose another one."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _post(
+    destination: str, about: str, address: str, body: Mapping[str, Any], headers: Mapping[str, str],
+    pause: Callable[[float], object],
+) -> Delivery:  # fmt: skip
+    problem, attempt = "", 0
+    for attempt in range(1, ATTEMPTS + 1):
+        problem, again = _attempt(address, json.dumps(body).encode(), headers)
+        if not problem or not again:
+            break
+        if attempt < ATTEMPTS:
+            pause(PAUSE * 2 ** (attempt - 1))
+    return Delivery.model_validate(
+        {
+            "destination": destination, "about": about, "at": timestamp(time.time()), "attempts": attempt,
+            "result": "failed" if problem else "sent", "problem": problem,
+        }
+    )  # fmt: skip
+
+
+def _attempt(address: str, body: bytes, headers: Mapping[str, str]) -> tuple[str, bool]:
+    """What went wrong, empty if nothing did, and whether another attempt may help."""
+    host = urllib.parse.urlsplit(address).hostname or ""
+    direct = [urllib.request.ProxyHandler({})] if host in ("localhost", "::1") or host.startswith("127.") else []
+    opener = urllib.request.build_opener(_NoRedirect, *direct)
+    request = urllib.request.Request(address, data=body, headers={"Content-Type": "application/json", **headers})
+    try:
+        with opener.open(request, timeout=TIMEOUT) as answer:
+            answer.read1(1024)
+            return "", False
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"HTTP {error.code}", error.code == 429 or error.code >= 500
+    except (OSError, ValueError, HTTPException) as error:
+        cause = getattr(error, "reason", error)
+        return clean(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__), True

@@ -1,0 +1,127 @@
+"""The HTTP side: Alertmanager's webhook in, health and metrics out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+import uvicorn
+from prometheus_client import generate_latest
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from jaxobs.operations.agent import notifications
+from jaxobs.operations.agent.notifications import RefusedError
+from jaxobs.operations.agent.working import Agent
+
+_LOGGER = logging.getLogger("jaxobs.agent")
+
+MOST_BYTES = 2**20
+"""Of a webhook's body."""
+MOST_SECONDS = 10.0
+"""For a body to arrive."""
+MOST_CONNECTIONS = 100
+_STATUS = {"unauthorized": 401, "too_large": 413, "slow": 408, "too_many_incidents": 503}
+"""By the reason of a refusal; 400 for others. Alertmanager tries again after 5xx only."""
+
+
+def application(agent: Agent, token: str = "") -> Starlette:
+    """The application.
+
+    Args:
+      token: what a webhook has to bring as its bearer token; none is needed if it is empty.
+    """
+
+    async def webhook(request: Request) -> Response:
+        try:
+            if token and not _is_bearer(request, token):
+                raise RefusedError("unauthorized", "The bearer token is missing or wrong.")
+            body = await asyncio.wait_for(_body(request), MOST_SECONDS)
+            ids = await run_in_threadpool(lambda: agent.accept(notifications.parse(body)))
+        except (TimeoutError, ClientDisconnect):
+            return refused("slow", "The body did not arrive in time.")
+        except RefusedError as error:
+            return refused(error.reason, str(error))
+        return JSONResponse({"accepted": True, "incidents": ids}, status_code=202)
+
+    def refused(reason: str, message: str) -> Response:
+        agent.metrics.refused.labels(reason).inc()
+        _LOGGER.warning("A webhook is refused: %s", message)
+        return JSONResponse({"accepted": False, "reason": reason, "message": message}, _STATUS.get(reason, 400))
+
+    async def metrics(request: Request) -> Response:
+        return Response(generate_latest(agent.metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def healthz(request: Request) -> Response:
+        return PlainTextResponse("ok\n") if agent.is_alive else PlainTextResponse("its threads have ended\n", 503)
+
+    async def readyz(request: Request) -> Response:
+        return PlainTextResponse("ok\n") if agent.is_ready else PlainTextResponse("not ready\n", 503)
+
+    return Starlette(
+        routes=[
+            Route("/webhook", webhook, methods=["POST"]),
+            Route("/metrics", metrics, methods=["GET"]),
+            Route("/healthz", healthz, methods=["GET"]),
+            Route("/readyz", readyz, methods=["GET"]),
+        ]
+    )
+
+
+def _is_bearer(request: Request, token: str) -> bool:
+    given = request.headers.get("authorization", "")
+    return hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+
+async def _body(request: Request) -> bytes:
+    """The whole body; never more of it in memory than may be."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared[:12]) > MOST_BYTES:
+        raise RefusedError("too_large", f"The body is larger than {MOST_BYTES:,} bytes.")
+    found = bytearray()
+    async for piece in request.stream():
+        found += piece
+        if len(found) > MOST_BYTES:
+            raise RefusedError("too_large", f"The body is larger than {MOST_BYTES:,} bytes.")
+    return bytes(found)
+
+
+class _Server(uvicorn.Server):
+    """Ends with exit code 0 after SIGTERM: a process manager that stops it has asked for just that."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        def end(number: int, frame: FrameType | None) -> None:
+            self.should_exit = True
+
+        before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def serve(agent: Agent, host: str, port: int, token: str = "") -> None:
+    """Serves until SIGTERM or SIGINT.
+
+    Raises:
+      SystemExit: the port cannot be taken; the log says why.
+    """
+    config = uvicorn.Config(
+        application(agent, token), host=host, port=port, log_level="warning", access_log=False, lifespan="off",
+        limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5, server_header=False,
+    )  # fmt: skip
+    agent.start()
+    try:
+        _Server(config).run()
+    finally:
+        agent.stop()

@@ -1,0 +1,120 @@
+"""The folder of reports: `<id>.json`, `<id>.md`, and what is open in `state/`. Files appear whole."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pydantic
+
+from jaxobs.base import private_files
+from jaxobs.base.errors import SettingError
+from jaxobs.operations.agent import rendering
+from jaxobs.operations.agent.incidents import Incident
+from jaxobs.operations.agent.report import Report
+
+_LOGGER = logging.getLogger("jaxobs.agent")
+_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z0-9-]{1,60}")
+Model = TypeVar("Model", bound=pydantic.BaseModel)
+MOST_BYTES = 16 * 2**20
+"""Of one file that is read."""
+
+
+class Store:
+    """Safe for threads: each file is replaced in one step."""
+
+    def __init__(self, folder: str) -> None:
+        """Makes the folder.
+
+        Raises:
+          SettingError: it cannot be made or written.
+        """
+        self.folder = Path(folder)
+        self._state = self.folder / "state"
+        try:
+            private_files.make_folders(self._state)
+            with tempfile.TemporaryFile(dir=self._state):
+                pass
+        except OSError as error:
+            raise SettingError(f"--reports {folder!r} cannot be written: {error.strerror or error}.") from None
+
+    def write_report(self, report: Report) -> None:
+        """Writes both forms of a report.
+
+        Raises:
+          OSError: there is no room, or the folder is gone; what was there before is still there.
+        """
+        _write(self._path(report.id, ".json"), report.model_dump_json(indent=2) + "\n")
+        _write(self._path(report.id, ".md"), rendering.markdown(report))
+
+    def report(self, name: str) -> Report | None:
+        """One report; None if there is none, or it is damaged."""
+        if not _ID.fullmatch(name):
+            return None
+        return _read(self._path(name, ".json"), Report)
+
+    def reports(self) -> Iterator[Report]:
+        """All reports, the oldest first."""
+        for each in sorted(self.folder.glob("*.json")):
+            if _ID.fullmatch(each.stem) and (found := _read(each, Report)) is not None:
+                yield found
+
+    def keep(self, incident: Incident) -> None:
+        """Writes how far an incident has got.
+
+        Raises:
+          OSError: it cannot be written.
+        """
+        _write(self._state / f"{incident.id}.json", incident.model_dump_json())
+
+    def forget(self, incident: Incident) -> None:
+        """It is closed: its report remains."""
+        with contextlib.suppress(OSError):
+            (self._state / f"{incident.id}.json").unlink()
+
+    def open_incidents(self) -> list[Incident]:
+        """Those that were not closed when the agent ended. A damaged file costs that incident."""
+        found = [_read(each, Incident) for each in sorted(self._state.glob("*.json")) if _ID.fullmatch(each.stem)]
+        return [each for each in found if each is not None]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a report or an incident of that name."""
+        return self._path(name, ".json").exists() or (self._state / f"{name}.json").exists()
+
+    def _path(self, name: str, ending: str) -> Path:
+        if not _ID.fullmatch(name):
+            raise ValueError(f"{name!r:.100} is not the id of an incident")
+        return self.folder / f"{name}{ending}"
+
+
+def _read(path: Path, kind: type[Model]) -> Model | None:
+    try:
+        with path.open("rb") as file:
+            body = file.read(MOST_BYTES + 1)
+        return kind.model_validate_json(body) if len(body) <= MOST_BYTES else None
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        _LOGGER.warning("%s is left out: %s", path, str(error)[:300])
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    """Replaces a file in one step: who reads it sees the old one or the new one."""
+    file, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(file, "wb") as output:
+            output.write(text.encode(errors="backslashreplace"))
+            output.flush()
+            os.fsync(output.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise

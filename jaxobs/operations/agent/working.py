@@ -1,0 +1,345 @@
+"""The agent at work: takes notifications in, keeps one incident for each subject, and works on those that are due."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import logging
+import queue
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jaxobs.facts.events import timestamp
+from jaxobs.operations.agent import investigating, sending
+from jaxobs.operations.agent.incidents import REPORTED, RESOLVING, WAITING, Incident
+from jaxobs.operations.agent.investigating import Where
+from jaxobs.operations.agent.notifications import FIRING, Alert, Notification, RefusedError
+from jaxobs.operations.agent.own_metrics import OwnMetrics
+from jaxobs.operations.agent.report import Report
+from jaxobs.operations.agent.sending import Destinations
+from jaxobs.operations.agent.store import Store
+from jaxobs.operations.agent.subjects import Subject
+
+_LOGGER = logging.getLogger("jaxobs.agent")
+
+MOST_OPEN = 500
+"""Incidents at a time; beyond, webhooks are refused, and Alertmanager sends them again."""
+MOST_MESSAGES = 1000
+"""That wait to be sent."""
+WORKERS = 2
+AGAIN = 10.0
+"""Seconds until something that failed is tried again; longer each time."""
+LONGEST_PAUSE = 300.0
+FORGOTTEN = 7 * 86_400.0
+"""Seconds without a webhook after which an incident is verified and closed: nobody will say that it resolved."""
+
+
+@dataclass(slots=True)
+class _Failing:
+    """What could not be done, and when it is tried again."""
+
+    attempts: int = 0
+    until: float = 0.0
+
+    def again(self, now: float) -> None:
+        self.attempts += 1
+        self.until = now + min(LONGEST_PAUSE, AGAIN * 2 ** (self.attempts - 1))
+
+
+@dataclass(slots=True)
+class _Board:
+    """What the workers share, under one lock."""
+
+    open: dict[str, Incident] = field(default_factory=dict)
+    """By the key of the subject."""
+    busy: set[str] = field(default_factory=set)
+    """Keys that a worker has."""
+    stale: set[str] = field(default_factory=set)
+    """Keys whose report has old counts."""
+    unwritten: dict[str, Report] = field(default_factory=dict)
+    """Reports by id for which there was no room."""
+    failing: dict[str, _Failing] = field(default_factory=dict)
+    """By key."""
+    write_again_at: float = 0.0
+
+
+class Agent:
+    """All of it but the HTTP server. Safe for threads."""
+
+    def __init__(
+        self, store: Store, where: Where, destinations: Destinations | None = None, *, settle: float = 60.0
+    ) -> None:
+        """Takes up the incidents that were open when the last agent ended.
+
+        Args:
+          settle: seconds between the end of the last alert and the verification.
+        """
+        self._store, self._where, self._settle = store, where, settle
+        self._destinations = destinations or Destinations()
+        self._board = _Board()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._threads: list[threading.Thread] = []
+        self._messages: queue.Queue[tuple[Report, str] | None] = queue.Queue(MOST_MESSAGES)
+        self.metrics = OwnMetrics(lambda: float(len(self._board.open)))
+        for each in store.open_incidents():
+            self._board.open[each.whose().key] = each
+
+    def start(self) -> None:
+        """Starts its threads."""
+        work = [self._work] * WORKERS + [self._send]
+        self._threads = [
+            threading.Thread(target=each, daemon=True, name=f"jaxobs-agent-{number}")
+            for number, each in enumerate(work)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """Ends its threads; what is in work is taken up by the next agent."""
+        until = time.monotonic() + seconds
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        with contextlib.suppress(queue.Full):
+            self._messages.put_nowait(None)
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether all its threads run."""
+        return bool(self._threads) and all(each.is_alive() for each in self._threads)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes webhooks."""
+        return self.is_alive and not self._stopping
+
+    # -------------------------------------------------------------------------------------------------- what comes in
+
+    def accept(self, notification: Notification) -> list[str]:
+        """Takes alerts in; the ids of the incidents that they belong to. Nothing is investigated before it returns.
+
+        Raises:
+          RefusedError: there are too many incidents.
+        """
+        now = time.time()
+        by_subject: dict[Subject, list[Alert]] = {}
+        for each in notification.alerts:
+            by_subject.setdefault(each.subject, []).append(each)
+        touched = []
+        with self._changed:
+            for subject, alerts in by_subject.items():
+                incident = self._board.open.get(subject.key)
+                if incident is None:
+                    if not any(each.status == FIRING for each in alerts):
+                        continue  # It resolved, and nobody here knew that it fired.
+                    if len(self._board.open) >= MOST_OPEN:
+                        raise RefusedError("too_many_incidents", f"{MOST_OPEN} incidents are open.")
+                    incident = self._new(subject, now)
+                    self._board.open[subject.key] = incident
+                incident.take(alerts, now, self._settle)
+                self._board.stale.add(subject.key)
+                touched.append(incident.model_copy(deep=True))
+            self._changed.notify_all()
+        for incident in touched:
+            self._keep(incident)
+        self.metrics.webhooks.inc()
+        return [each.id for each in touched]
+
+    def _new(self, subject: Subject, now: float) -> Incident:
+        moment = datetime.datetime.fromtimestamp(now, datetime.timezone.utc)
+        base = f"{moment:%Y%m%d-%H%M%S}-{subject.slug}-{subject.key[:6]}"
+        names = (base, *(f"{base}-{number}" for number in range(2, 100)))
+        free = next(name for name in names if not self._store.has(name))
+        return Incident(id=free, subject=list(subject.labels), opened_at=now, due_at=now, asked_at=now)
+
+    def _keep(self, incident: Incident) -> None:
+        try:
+            self._store.keep(incident)
+        except OSError as error:
+            self._cannot_write(incident.id, error)
+
+    def _cannot_write(self, name: str, error: OSError) -> None:
+        self.metrics.write_errors.inc()
+        _LOGGER.error("%s cannot be written: %s", name, error.strerror or error)
+
+    # ---------------------------------------------------------------------------------------------------- what is due
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                found = self._take_due()
+                if found is None:
+                    if self._stopping:
+                        return
+                    self._changed.wait(1.0)
+                    continue
+            key, incident = found
+            try:
+                self._work_on(key, incident)
+                self._board.failing.pop(key, None)
+            except Exception as error:
+                self.metrics.investigations.labels("failed").inc()
+                _LOGGER.exception("Incident %s: %s", incident.id, type(error).__name__)
+                self._board.failing.setdefault(key, _Failing()).again(time.time())
+            finally:
+                with self._changed:
+                    self._board.busy.discard(key)
+            self._write_again()
+
+    def _take_due(self) -> tuple[str, Incident] | None:
+        """An incident to work on, as it is now; called under the lock."""
+        if self._stopping:
+            return None
+        now = time.time()
+        for key, incident in sorted(self._board.open.items(), key=lambda item: item[1].due_at):
+            if key in self._board.busy or self._board.failing.get(key, _Failing()).until > now:
+                continue
+            if incident.phase == REPORTED and incident.seen_at and now - incident.seen_at > FORGOTTEN:
+                incident.phase, incident.resolved_at, incident.due_at = RESOLVING, now, now
+            is_due = incident.phase in (WAITING, RESOLVING) and incident.due_at <= now
+            if is_due or (key in self._board.stale and incident.phase != WAITING):
+                self._board.busy.add(key)
+                self._board.stale.discard(key)
+                return key, incident.model_copy(deep=True)
+        return None
+
+    def _work_on(self, key: str, incident: Incident) -> None:
+        if incident.phase == WAITING:
+            self._investigate(key, incident)
+        elif incident.phase == RESOLVING and incident.due_at <= time.time():
+            self._close(key, incident)
+        else:
+            self._refresh(incident)
+
+    def _investigate(self, key: str, incident: Incident) -> None:
+        report = investigating.investigate(incident, self._where)
+        before = self._latest(incident.id)
+        if before is not None:
+            report = report.model_copy(update={"deliveries": before.deliveries})
+        self.metrics.investigations.labels(report.verdict).inc()
+        self.metrics.seconds.observe(report.seconds)
+        self.metrics.step_errors.inc(sum(each.outcome == "error" for each in report.steps))
+        self._write(report)
+        with self._changed:
+            current = self._board.open[key]
+            if current.asked_at == incident.asked_at:
+                current.reported(time.time(), self._settle)
+            else:
+                current.revision += 1  # Another alert came meanwhile: once more.
+            kept = current.model_copy(deep=True)
+        self._keep(kept)
+        if before is None or (before.verdict, before.fingerprint) != (report.verdict, report.fingerprint):
+            is_quiet = report.verdict == "no_fault" and report.severity == "info"
+            if not is_quiet:
+                self._say(report, sending.REPORTED)
+
+    def _close(self, key: str, incident: Incident) -> None:
+        report = self._latest(incident.id)
+        closed = None
+        if report is not None:
+            verification = investigating.verify(incident, report, self._where)
+            closed = _counted(report, incident).model_copy(
+                update={
+                    "state": "closed", "verification": verification, "closed_at": verification.at,
+                    "resolved_at": timestamp(incident.resolved_at or time.time()),
+                }
+            )  # fmt: skip
+        with self._changed:
+            if self._board.open[key].phase != RESOLVING:
+                return  # It fires again.
+            del self._board.open[key]
+            self._board.stale.discard(key)
+        if closed is not None and closed.verification is not None:
+            self.metrics.verifications.labels(closed.verification.result).inc()
+            self._write(closed)
+            self._say(closed, sending.CLOSED)
+        self._store.forget(incident)
+
+    def _refresh(self, incident: Incident) -> None:
+        """The counts of a report that is written already."""
+        report = self._latest(incident.id)
+        if report is not None:
+            self._write(_counted(report, incident))
+
+    # -------------------------------------------------------------------------------------------------- what goes out
+
+    def _latest(self, name: str) -> Report | None:
+        return self._board.unwritten.get(name) or self._store.report(name)
+
+    def _write(self, report: Report) -> None:
+        try:
+            self._store.write_report(report)
+            self._board.unwritten.pop(report.id, None)
+        except OSError as error:
+            self._cannot_write(report.id, error)
+            self._board.unwritten[report.id] = report
+
+    def _write_again(self) -> None:
+        """Reports for which there was no room."""
+        now = time.time()
+        if self._board.unwritten and now >= self._board.write_again_at:
+            self._board.write_again_at = now + AGAIN
+            for report in list(self._board.unwritten.values()):
+                self._write(report)
+
+    def _say(self, report: Report, about: str) -> None:
+        if not (self._destinations.notify or self._destinations.grafana):
+            return
+        try:
+            self._messages.put_nowait((report, about))
+        except queue.Full:
+            _LOGGER.error("Incident %s is not sent on: %d messages wait already.", report.id, MOST_MESSAGES)
+
+    def _send(self) -> None:
+        while not self._stopping:
+            try:
+                found = self._messages.get(timeout=1.0)
+            except queue.Empty:
+                continue
+            if found is None:
+                return
+            report, about = found
+            deliveries = sending.send(report, about, self._destinations, pause=self._pause)
+            for each in deliveries:
+                self.metrics.deliveries.labels(each.destination, each.result).inc()
+                if each.result == "failed":
+                    _LOGGER.error("Incident %s is not sent to %s: %s", report.id, each.destination, each.problem)
+            latest = self._latest(report.id) or report
+            self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, *deliveries][-20:]}))
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping and time.monotonic() < until:
+            time.sleep(0.05)
+
+    def incidents(self) -> Iterable[Incident]:
+        """Those that are open, as they are now."""
+        with self._changed:
+            return [each.model_copy(deep=True) for each in self._board.open.values()]
+
+
+def _counted(report: Report, incident: Incident) -> Report:
+    """A report with the counts and the status of an incident as they are now."""
+    alerts = [
+        each.model_copy(
+            update={
+                "status": now.status, "notifications": now.notifications,
+                "ends_at": None if now.ends_at is None else timestamp(now.ends_at),
+            }
+        )
+        if (now := incident.alerts.get(each.fingerprint)) is not None
+        else each
+        for each in report.alerts
+    ]  # fmt: skip
+    resolved = None if incident.resolved_at is None else timestamp(incident.resolved_at)
+    return report.model_copy(
+        update={
+            "alerts": alerts, "notifications": incident.notifications, "resolved_at": resolved,
+            "state": "open" if resolved is None else "resolved",
+        }
+    )  # fmt: skip

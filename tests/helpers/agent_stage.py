@@ -96,25 +96,30 @@ class AgentStage:
         self._stack.callback(found.kill)
         return found
 
-    def launch(self, job: str, mode: str) -> subprocess.Popen[bytes]:
-        """Starts a program of `programs/faulty.py` as a job that Prometheus scrapes."""
-        port = free_port()
-        found = self.start(job, sys.executable, "-W", "ignore", str(PROGRAMS / "faulty.py"), mode, str(port))
-        labels = {"job": job, "instance": f"{job}-0"}
-        draft = self.folder / "targets" / f"{job}.new"
+    def launch(self, job: str, mode: str, *more: str, index: int = 0) -> subprocess.Popen[bytes]:
+        """Starts a program of `programs/faulty.py` as a process of a job that Prometheus scrapes, and waits for it."""
+        port, name = free_port(), f"{job}-{index}"
+        found = self.start(name, sys.executable, "-W", "ignore", str(PROGRAMS / "faulty.py"), mode, str(port), *more)
+        draft = self.folder / "targets" / f"{name}.new"
+        labels = {"job": job, "instance": name}
         draft.write_text(json.dumps([{"targets": [f"127.0.0.1:{port}"], "labels": labels}]))
         draft.rename(draft.with_suffix(".json"))
         return found
+
+    def await_listening(self, job: str, index: int = 0) -> None:
+        """Waits until a process serves."""
+        until(lambda: "/metrics" in self.log(f"{job}-{index}"), lambda: self.log(f"{job}-{index}"))
+
+    def reports_on(self, job: str) -> list[dict[str, Any]]:
+        """What is written about a job, the oldest first."""
+        found = [json.loads(path.read_text()) for path in sorted(self.reports.glob("*.json"))]
+        return [each for each in found if each["subject"]["labels"].get("job") == job]
 
     def await_report(self, job: str, fits: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any]:
         """The report on a job that fits."""
 
         def look() -> dict[str, Any] | None:
-            for path in sorted(self.reports.glob("*.json")):
-                report: dict[str, Any] = json.loads(path.read_text())
-                if report["subject"]["labels"].get("job") == job and fits(report):
-                    return report
-            return None
+            return next((each for each in self.reports_on(job) if fits(each)), None)
 
         found = until(look, lambda: f"no such report on {job}: {self.log('agent')}")
         assert found is not None
@@ -122,4 +127,5 @@ class AgentStage:
 
     def log(self, name: str) -> str:
         """The end of what a program printed."""
-        return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace")[-3000:] if path.exists() else ""

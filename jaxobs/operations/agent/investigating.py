@@ -15,6 +15,8 @@ from jaxobs.operations.agent.incidents import Incident, Kept, rank
 from jaxobs.operations.agent.looking import Bounds, Seen
 from jaxobs.operations.agent.queries import Answer, Window
 from jaxobs.operations.agent.report import (
+    ERROR,
+    NO_DATA,
     AlertSeen,
     Cause,
     Evidence,
@@ -63,7 +65,10 @@ def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] 
     explaining = [each for each in causes if each.explains_alert is not False]
     others = [each for each in causes if each.explains_alert is False]
     alerts = [_alert(each, seen) for each in incident.alerts.values()]
+    unseen = not seen.asked and all(step.outcome in (NO_DATA, ERROR) for step, _ in answers)
     verdict = _verdict(found, explaining, others, alerts, subject.is_known)
+    if unseen and verdict == result.NO_FAULT:
+        verdict = "inconclusive"  # Missing data is neither fault nor health.
     if verdict != result.CAUSE:
         explaining, others = [], causes
     hypotheses = _hypotheses(found, incident.names(), book)
@@ -98,7 +103,7 @@ def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] 
         do_now=_do_now(explaining, incident.names()),
         do_for_good=list(dict.fromkeys(each.fix for each in explaining)),
         verify=_verify(explaining, incident.names()),
-        collect=_collect(verdict, found, incident.names()),
+        collect=_collect(verdict, found, incident.names(), unseen),
         not_looked_at=_not_looked_at(found, seen, taken, incident),
         suggested_actions=surroundings.suggested(verdict, explaining, seen.asked),
         jaxobs=__version__,
@@ -282,9 +287,11 @@ def _verify(causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(runbooks.told(each.runbook.verify, each) for each in books))[:5]
 
 
-def _collect(verdict: str, found: Diagnosis, names: Sequence[str]) -> list[str]:
+def _collect(verdict: str, found: Diagnosis, names: Sequence[str], unseen: bool) -> list[str]:
     if verdict == result.CAUSE:
         return []
+    if unseen:
+        return ["Prometheus has nothing about it within the window: compare the labels of the alert with its series."]
     books = [runbooks.declared()[each] for each in names if each in runbooks.declared()]
     more = [runbooks.told(text, each) for each in books for text in each.runbook.evidence]
     return list(dict.fromkeys([*found.missing, *(more if verdict == result.INCONCLUSIVE else ())]))[:20]

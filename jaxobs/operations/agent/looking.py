@@ -128,7 +128,7 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
 def _own_name(found: Evidence) -> str:
     """What a process calls itself: `process 3`. Its findings may be about others."""
     about_itself = [each for each in found.observations if each.kind != METRIC and not each.name.startswith("finding:")]
-    names = [each.process for each in about_itself if each.process]
+    names = [each.process for each in about_itself or found.observations if each.process]
     return collections.Counter(names).most_common(1)[0][0] if names else ""
 
 

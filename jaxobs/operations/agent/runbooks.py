@@ -34,7 +34,8 @@ _CACHE = ("cache_lost", "cache_unusable", "cache_corrupt", "cache_other_cpu", "d
 _GPU = ("gpu_hardware", "device_throttled", "kernel_fault", "tpu_halted", "network_fault")
 _STORAGE = ("disk_full", "storage_denied", "storage_unavailable", "checkpoint_damaged", "checkpoint_mismatch")
 _ERRORS = (
-    "program_error", "runtime_error", "unknown_error", "device_out_of_memory", "donated_array_used", "tracer_error",
+    "failing_function", "program_error", "runtime_error", "unknown_error", "device_out_of_memory", "donated_array_used",
+    "tracer_error",
     "sharding_mismatch", "executable_mismatch", "kernel_fault", "remote_array_fetched", "process_finding",
 )  # fmt: skip
 _NUMBERS = ("nonfinite_values", "nonfinite_input", "wrong_kernel", "gpu_hardware")

@@ -44,7 +44,8 @@ def gather(
     """
     signs = [sign for each in known().values() for sign in (*each.signs, *each.refuted_by)]
     lines = list(dict.fromkeys(sign.pattern for sign in signs if isinstance(sign, Line)))
-    names = metric_names(dict.fromkeys(sign.name for sign in signs if isinstance(sign, Metric)))
+    beside = [name for each in known().values() for name in each.beside]
+    names = metric_names(dict.fromkeys([*(sign.name for sign in signs if isinstance(sign, Metric)), *beside]))
     return gathering.collect(
         inputs, lines, names, now=now, window=window, timeout=timeout, budget=budget, scope=scope, answers=answers,
         read_files=read_files,

@@ -96,7 +96,7 @@ def _case(name: str, known: Knowledge, evidence: Evidence) -> _Case:
         if each.kind not in _SHOWING:
             continue
         signs = [sign for sign in known.signs if sign.shows(each)]
-        if not signs:
+        if not signs or (known.ordinary is not None and known.ordinary(evidence, each)):
             continue
         if all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes" and went_on(evidence, each):
             case.passed.append(each)

@@ -182,3 +182,7 @@ class Knowledge:
     """Kinds of sources in which it cannot fail to show: one that was read whole and does not, refutes it."""
     narrow: Callable[[Evidence, Sequence[Observation]], Sequence[Observation]] | None = field(default=None)
     """Which of the signs remain in view of all evidence, where a text alone does not decide."""
+    beside: tuple[str, ...] = ()
+    """Metrics that are no signs, and that `ordinary` looks at."""
+    ordinary: Callable[[Evidence, Observation], bool] | None = field(default=None)
+    """Whether a sign is what this process ordinarily shows, such as an overflow that loss scaling provokes."""

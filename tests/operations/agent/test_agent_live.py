@@ -1,33 +1,116 @@
-"""A real fault, the real rules, Prometheus and Alertmanager: what the agent writes about it."""
+"""Real faults, the real rules, Prometheus and Alertmanager: what the agent writes about each of them.
+
+`python -m pytest -m alerts tests/operations/agent -s` prints the table of docs/agent.md.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import pathlib
 import signal
+import statistics
+from collections.abc import Iterator
 
 import pytest
 from helpers.agent_stage import AgentStage
 
-pytestmark = pytest.mark.alerts
+from tools.ports import free_port
+
+pytestmark = [pytest.mark.alerts, pytest.mark.timeout(1200)]
+
+FAULTS = {
+    "compiling": "compile_stuck",
+    "nonfinite": "nonfinite_values",
+    "errors": "failing_function",
+    "memory": "absurd_allocation",
+    "input": "input_bound",
+    "leak": "memory_leak",
+    "stalled": "process_stuck",
+    "cache": "cache_unusable",
+    "requests": "recompilation",
+    "shapes": "recompilation",
+}
+"""The cause that comes first, by mode of `programs/faulty.py`."""
+UNEXPLAINED = {"killed": "JaxTargetDown", "gone": "JaxJobAbsent"}
+"""Nobody says why these ended: what the processes leave is in their logs."""
+HEALTHY = {"healthy": "healthy", "serving": "serving", "caught": "caught"}
+AT_ONCE = 3
 
 
-def test_a_fault_becomes_a_report(tmp_path: pathlib.Path) -> None:
-    """From a loss that turns NaN to a report that names it, and the end of it to a verified incident."""
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentStage]:
+    """All programs, a few started at a time."""
     with contextlib.ExitStack() as stack:
-        stage = AgentStage(tmp_path, stack)
-        stage.launch("faulty", "nonfinite")
-        stage.launch("healthy", "healthy")
-        report = stage.await_report("faulty", lambda found: bool(found["causes"]))
-        assert [each["id"] for each in report["causes"]] == ["nonfinite_values"]
-        assert report["causes"][0]["component"] == "faulty-0"
-        assert report["causes"][0]["explains_alert"] is True
-        assert report["alerts"][0]["confirmed"] is True
-        assert report["runbooks"] == ["JaxNonFiniteValues"]
-        assert any(each["outcome"] == "abnormal" for each in report["steps"])
-        page = (stage.reports / f"{report['id']}.md").read_text()
-        assert page.startswith("# faulty: Values turned NaN or infinite")
-        stage.await_report("faulty", lambda found: found["state"] == "closed")
-        assert not [each for each in stage.reports.glob("*.json") if "healthy" in each.name]
-        stage.process.send_signal(signal.SIGTERM)
-        assert stage.process.wait(60) == 0
+        stage = AgentStage(tmp_path_factory.mktemp("stage"), stack)
+        modes = {**{each: each for each in FAULTS}, **HEALTHY, "killed": "healthy", "gone": "serving"}
+        jobs = list(modes)
+        processes = {}
+        for start in range(0, len(jobs), AT_ONCE):
+            for job in jobs[start : start + AT_ONCE]:
+                processes[job] = stage.launch(job, modes[job])
+            for job in jobs[start : start + AT_ONCE]:
+                stage.await_listening(job)
+        stage.launch("killed", "healthy", index=1)
+        stage.await_listening("killed", 1)
+        coordinator = str(free_port())
+        for index in range(3):
+            stage.launch("together", "together", str(index), "3", coordinator, index=index)
+        for job in UNEXPLAINED:
+            processes[job].kill()
+        yield stage
+
+
+@pytest.mark.parametrize("job", FAULTS)
+def test_the_cause_of_a_fault_is_named(stage: AgentStage, job: str) -> None:
+    """With evidence, at the process where it is, as an explanation of the alerts."""
+    report = stage.await_report(job, lambda found: bool(found["causes"]))
+    first = report["causes"][0]
+    assert (first["id"], first["component"]) == (FAULTS[job], f"{job}-0"), report["headline"]
+    assert first["explains_alert"] is True and first["evidence"]
+    assert report["verdict"] == "cause" and not report["other_faults"]
+    assert {"abnormal"} <= {each["outcome"] for each in report["steps"]}
+    page = (stage.reports / f"{report['id']}.md").read_text()
+    assert page.startswith(f"# {job}: {first['title']}".replace("_", "\\_"))
+
+
+def test_processes_of_one_job_are_compared(stage: AgentStage) -> None:
+    """Programs that differ, and the process that the others wait for."""
+    report = stage.await_report(
+        "together", lambda found: "programs_diverge" in {each["id"] for each in found["causes"]}
+    )
+    assert report["blast_radius"]["processes"] == 3
+
+
+@pytest.mark.parametrize("job", UNEXPLAINED)
+def test_what_the_evidence_does_not_show_is_not_named(stage: AgentStage, job: str) -> None:
+    """Killed from outside: that is inconclusive, with what to collect."""
+    names = {UNEXPLAINED[job]}
+    report = stage.await_report(job, lambda found: names <= {*found["runbooks"]})
+    assert (report["verdict"], report["causes"]) == ("inconclusive", []), report["headline"]
+    assert report["collect"] and report["blast_radius"]["unreachable"]
+
+
+def test_an_incident_ends(stage: AgentStage) -> None:
+    """Its alerts resolve, and what shows the fault is looked for once more."""
+    report = stage.await_report("nonfinite", lambda found: found["state"] == "closed")
+    assert report["verification"]["result"] == "recovered", report["verification"]["because"]
+    assert report["alerts"][0]["status"] == "resolved"
+
+
+def test_the_healthy_are_not_blamed(stage: AgentStage) -> None:
+    """Once all others have their reports."""
+    for job in HEALTHY:
+        assert not [each["headline"] for each in stage.reports_on(job) if each["verdict"] != "no_fault"]
+
+
+def test_it_ends_as_it_should(stage: AgentStage) -> None:
+    """At SIGTERM, with exit code 0. Prints what was measured."""
+    stage.process.send_signal(signal.SIGTERM)
+    assert stage.process.wait(120) == 0, stage.log("agent")
+    seconds = []
+    for job in (*FAULTS, "together", *UNEXPLAINED, *HEALTHY):
+        for report in stage.reports_on(job):
+            seconds.append(report["seconds"])
+            causes = ", ".join(each["id"] for each in report["causes"])
+            print(f"| {job} | {', '.join(report['runbooks'])} | {report['verdict']} | {causes} | {report['seconds']} |")
+    assert seconds
+    print(f"webhook to report: median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s")

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.evidence import EVENT, METRIC, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric
+
+_SHARE = 0.0006
+"""Of the steps: loss scaling in 16 bits overflows in one of 2,000, as it is meant to. As in JaxNonFiniteValues."""
+
+
+def _by_loss_scaling(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the process has so few of them that they come from loss scaling."""
+    if sign.kind not in (EVENT, METRIC) or not sign.process:
+        return False
+    own = [each for each in evidence.of_kind(METRIC) if each.process == sign.process and each.value is not None]
+    steps = sum(each.value or 0.0 for each in own if each.name == "jax_steps_total")
+    values = [each.value or 0.0 for each in own if each.name == "jax_nonfinite_total"]
+    return bool(values) and max(values) < _SHARE * steps
+
 
 KNOWN = Knowledge(
     title="Values turned NaN or infinite",
@@ -33,4 +48,6 @@ KNOWN = Knowledge(
         "rate too high."
     ),
     runbook="JaxNonFiniteValues",
+    beside=("jax_steps_total",),
+    ordinary=_by_loss_scaling,
 )

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.evidence import METRIC, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
+
+_YOUNG = 2700.0
+"""Seconds after its start in which a program compiles what it needs. As in JaxRecompilationStorm."""
+_START = "jax_process_start_timestamp_seconds"
+
+
+def _at_start(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a process has compiled in its first minutes, as each does."""
+    if sign.kind != METRIC or sign.time is None or not sign.process:
+        return False
+    began = [
+        each.value
+        for each in evidence.of_kind(METRIC)
+        if each.name == _START and each.process == sign.process and each.source == sign.source and each.value
+    ]
+    return any(0 <= sign.time - each < _YOUNG for each in began)
+
 
 KNOWN = Knowledge(
     title="A function recompiles again and again",
@@ -29,4 +47,6 @@ KNOWN = Knowledge(
     shown_by=("event-log",),
     fix="`jaxobs explain` names the argument and the line.",
     runbook="JaxRecompilationStorm",
+    beside=(_START,),
+    ordinary=_at_start,
 )

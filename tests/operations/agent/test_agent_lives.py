@@ -1,0 +1,49 @@
+"""Ordinary lives in a real Prometheus: whoever investigates one of them finds no fault, whatever the alert says."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import time
+
+import pytest
+from helpers import backfilled
+
+from jaxobs.monitoring.lives import lives
+from jaxobs.operations.agent import investigating, notifications
+from jaxobs.operations.agent.incidents import Incident
+from jaxobs.operations.agent.investigating import Where
+from jaxobs.operations.agent.subjects import Subject
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+MOST_SERIES = 3000
+ENDED_LONG_AGO = ("saved-and-gone",)
+"""No sample of them lies in the window."""
+ALERTS = ("JaxStepsStalled", "JaxRecompilationStorm", "JaxTargetDown", "JaxGoodputLow", "SomethingElse")
+
+
+def incident(labels: dict[str, str], now: float) -> Incident:
+    """One that a webhook with one alert opens."""
+    body = {"version": "4", "status": "firing", "alerts": [{"status": "firing", "labels": labels}]}
+    found = Incident(id="x", subject=list(Subject.of(labels).labels), opened_at=now, asked_at=now)
+    found.take(list(notifications.parse(json.dumps(body).encode()).alerts), now, 0)
+    return found
+
+
+def test_no_ordinary_life_is_blamed(tmp_path: pathlib.Path) -> None:
+    """The alert is wrong or has ended: Prometheus does not report it, and the series show an ordinary life."""
+    every = [(life, list(life.processes())) for life in lives()]
+    chosen = [each for each in every if sum(len(process.series()) for process in each[1]) < MOST_SERIES]
+    assert len(chosen) >= 25
+    blamed = []
+    with backfilled.prometheus(tmp_path, [(processes, life.minutes) for life, processes in chosen]) as url:
+        for life, processes in chosen:
+            for name in ALERTS:
+                labels = {"alertname": name, "severity": "critical", "job": processes[0].job}
+                report = investigating.investigate(incident(labels, time.time()), Where(prometheus=url))
+                unseen = all(each.outcome == "no_data" for each in report.steps)
+                assert not unseen or life.name in ENDED_LONG_AGO, life.name
+                if report.causes or report.other_faults or report.verdict != ("inconclusive" if unseen else "no_fault"):
+                    blamed.append(f"{life.name}, {name}: {report.headline} {[each.id for each in report.causes]}")
+    assert not blamed

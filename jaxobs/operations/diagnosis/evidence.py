@@ -15,8 +15,8 @@ LINE, EVENT, METRIC, ALERT, PROGRESS, START, END, LAST = (
 )  # fmt: skip
 """Kinds of observations: a line of a job's log; an event of jaxobs; a sample of a metric; a firing alert; a step that
 was made; a process that starts; one that ends as it should; the last that is heard of one."""
-RAISED = "raised"
-"""The name of a line that ends a traceback."""
+RAISED, FATAL = "raised", "fatal"
+"""Names of lines: the one that ends a traceback, and the message with which a library in C++ ends the process."""
 
 SKEW = 2.0
 """Seconds by which the clocks of two sources may differ."""

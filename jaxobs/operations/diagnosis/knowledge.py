@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, LAST, LINE, METRIC, RAISED, Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, FATAL, LAST, LINE, METRIC, RAISED, Evidence, Observation
 
 ENDED, STUCK, WRONG, SLOW = "ended", "stuck", "wrong", "slow"
 IMPACTS = (ENDED, STUCK, WRONG, SLOW)
@@ -27,7 +27,7 @@ _QUOTING = re.compile(
     re.IGNORECASE,
 )
 """What comes behind it is what somebody wrote, not what happened."""
-_QUOTED_LINE = re.compile(r"\s*(?:[>#|*`-]{1,6}\s|```|//|\"|'|\S+::\S+\[)")
+_QUOTED_LINE = re.compile(r"\s*(?:(?:[>#|`-]{1,6}|\*{1,2})\s|```|//|\"|'|\S+::\S+\[)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Line:
     """A regular expression that the line of code must contain, from which it was raised; any if empty."""
     unless: str = ""
     """A regular expression: a text that contains it as well means something else."""
+    unless_followed: str = ""
+    """The same of the lines behind it."""
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is in the text, as something that happened and not as something quoted."""
@@ -55,6 +57,8 @@ class Line:
         expression = _compiled(self.pattern)
         found = expression.search(observation.text)
         if found is None or (self.unless and _compiled(self.unless).search(observation.text)):
+            return False
+        if self.unless_followed and _compiled(self.unless_followed).search(observation.data.get("next", "")):
             return False
         if self.code and not _compiled(self.code).search(observation.data.get("code", "")):
             return False
@@ -139,6 +143,18 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
+class Fatal:
+    """The message with which a library in C++ ends the process, whatever it says."""
+
+    weak: bool = False
+    passes: bool = False
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is such a line."""
+        return observation.kind == LINE and observation.name == FATAL
+
+
+@dataclass(frozen=True, slots=True)
 class Silence:
     """The last that a source says of a process."""
 
@@ -150,7 +166,7 @@ class Silence:
         return observation.kind == LAST
 
 
-AnySign = Line | Event | Metric | Alert | Raised | Silence
+AnySign = Line | Event | Metric | Alert | Raised | Fatal | Silence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

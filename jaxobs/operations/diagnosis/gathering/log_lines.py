@@ -24,8 +24,8 @@ _RANK = (
 )
 _NAMED = (
     re.compile(r"\[pod/([\w.-]+)/[\w.-]+\] ?"),
-    re.compile(r"\(\w+ pid=\d+, ip=([\d.]+)\) "),  # Ray
-    re.compile(r"()\(\w+ pid=\d+\) "),
+    re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+, ip=([\d.]+)\) "),  # Ray
+    re.compile(r"()\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+\) "),
 )
 _TIMES = (
     re.compile(
@@ -79,6 +79,8 @@ class LogLine:
     level: str = ""
     yearless: bool = False
     """Whether the year of `time` was given, not read."""
+    is_fatal: bool = False
+    """Whether it is a fatal message of a library in C++, with which the process ends."""
 
 
 def parse(line: str, year: int) -> LogLine:
@@ -97,7 +99,7 @@ def parse(line: str, year: int) -> LogLine:
 
 def _of_text(text: str, year: int) -> LogLine:
     moment: float | None = None
-    process, level, yearless, place = "", "", False, 0
+    process, level, yearless, place, is_fatal = "", "", False, 0, False
     for _ in range(_MOST_PREFIXES):
         before = place
         if not process and (rank := _match(_RANK, text, place)):
@@ -107,14 +109,16 @@ def _of_text(text: str, year: int) -> LogLine:
         if moment is None and (stamp := _match(_TIMES, text, place)):
             moment, yearless = _moment(stamp.groupdict(), year)
             level = level or stamp.groupdict().get("level") or ""
+            is_fatal = level == "F"
             place = stamp.end()
         if not level and (said := _match(_LEVEL, text, place)):
             level, place = _LEVELS[said.group("level")], said.end()
+            is_fatal = said.group("level") == "F"
         if (moment is not None or level) and (where := _match(_PLACE, text, place)):
             place = where.end()
         if place == before:
             break
-    return LogLine(text[place:].rstrip(), moment, process, level, yearless)
+    return LogLine(text[place:].rstrip(), moment, process, level, yearless, is_fatal)
 
 
 def _match(patterns: tuple[re.Pattern[str], ...], text: str, place: int) -> re.Match[str] | None:
@@ -177,7 +181,7 @@ def _of_json(text: str, year: int) -> LogLine | None:
     level = _LEVELS.get((_one_of(fields, "severity", "level", "levelname") or "").upper(), line.level)
     rank = _one_of(fields, "process_index", "rank", "process")
     process = f"process {int(rank)}" if rank is not None and re.fullmatch(r"\d{1,5}", rank) else line.process
-    return LogLine(line.message, moment, process, level, line.yearless and moment == line.time)
+    return LogLine(line.message, moment, process, level, line.yearless and moment == line.time, line.is_fatal)
 
 
 def _one_of(fields: dict[str, Any], *names: str) -> str | None:

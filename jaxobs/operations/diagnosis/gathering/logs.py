@@ -8,14 +8,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, PROGRESS, RAISED, START, Observation, Source
+from jaxobs.operations.diagnosis.evidence import (
+    END,
+    FATAL,
+    LAST,
+    LINE,
+    PROGRESS,
+    RAISED,
+    START,
+    Observation,
+    Source,
+)
 from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
 from jaxobs.operations.diagnosis.gathering.literals import gate
 from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
 
 MOST_OF_ONE = 20
 """Lines that are kept of one sign and process: the first ones, for these tell when it began."""
-FOLLOWING = 2
+FOLLOWING = 5
 """Lines behind one that shows something that are kept with it."""
 
 MOST_KNOWN = 1000
@@ -154,18 +164,19 @@ def _observed(reading: _Reading, number: int, line: LogLine, may_show: Callable[
             text=line.message, level=line.level, value=value, data=data,
         )  # fmt: skip
 
-    reading.lasts[process] = observe(LAST)
+    if process not in reading.lasts or not line.message.startswith((" ", "\t")):
+        reading.lasts[process] = observe(LAST)
     raised = _raised(reading, process, line)
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = process in reading.tracebacks and line.message.startswith((" ", "\t"))
     shown = _shown(reading, line.message) if not is_code and may_show(line.message) else []
-    if raised or shown:
+    if raised or shown or line.is_fatal:
         keys = [(process, index) for index in shown] or [(process, -1)]
         if any(reading.kept[key] < MOST_OF_ONE for key in keys):
             reading.kept.update(keys)
             yield from _flushed(reading, process)
             reading.wanted[process] = 2
-            shown_line = observe(LINE, RAISED if raised else "")
+            shown_line = observe(LINE, RAISED if raised else FATAL if line.is_fatal else "")
             code = reading.codes.pop(process, "") if raised else ""
             yield replace(shown_line, data={**data, "code": code}) if code else shown_line
             return

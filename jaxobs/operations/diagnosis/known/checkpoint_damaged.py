@@ -20,6 +20,10 @@ KNOWN = Knowledge(
             "BadZipFile|UnpicklingError|InvalidHeaderDeserialization|HeaderTooLarge|"
             "incomplete metadata, file not fully covered"
         ),
+        Line(
+            r"CRC-?32C?\b.{0,40}(?:mismatch|does not match|failed)|Metadata file does not exist|"
+            r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
+        ),
     ),
     follows=("disk_full",),
     fix=(

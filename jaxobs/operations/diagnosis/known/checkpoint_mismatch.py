@@ -19,6 +19,16 @@ KNOWN = Knowledge(
             "structure mismatch|do(?:es)? not match)"
         ),
         Line("(?:Parameter|Param|Key|key) .{0,80}(?:not found|missing) in (?:the )?checkpoint"),
+        Line(
+            r"(?:[Pp]y ?[Tt]ree|[Tt]ree ?[Dd]ef|[Ss]tate ?dict|structure)\w*\b.{0,80}(?:mismatch|"
+            r"do(?:es)? not (?:match|have the same)|differ from)",
+            unless="vmap|scan|while|cond|carry|body|lax\\.",
+        ),
+        Line(
+            r"ScopeParam(?:Shape|NotFound)Error|size mismatch for [\w.]+: copying a param|loading state_dict|"
+            r"Missing key\(s\) in|"
+            r"target dict keys and state dict keys do not match|Initializer expected to generate shape"
+        ),
     ),
     fix=(
         "Restore with the configuration that wrote it (layers, vocabulary, optimizer, scan over "

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import PROGRESS, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line
+
+_REFUSED = ("failed to connect to all addresses", "Connection refused", "Failed to connect to remote host")
+
+
+def _at_the_start(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A connection that is refused after steps were made shows that a process was lost."""
+    stepped = {(each.source, each.process) for each in evidence.of_kind(PROGRESS)}
+    return [
+        each
+        for each in signs
+        if (each.source, each.process) not in stepped or not any(one in each.text for one in _REFUSED)
+    ]
+
 
 KNOWN = Knowledge(
     title="The processes of the job did not find each other at the start",
@@ -19,8 +35,30 @@ KNOWN = Knowledge(
         ),
         Line("CoordinationService/RegisterTask", passes=False),
         Line("failed to connect to (?:the )?coordinat"),
+        Line("Failed to get global TPU topology|slice_builder_worker_addresses|Expected \\d+ worker addresses, got"),
+        Line(
+            r"coordinator_address should be defined|Number of processes must be defined|"
+            r"The process id of the current process must be defined|automatic detection of process_id is not possible"
+        ),
+        Line(
+            r"Unexpected task registered|task\w* (?:id|index)?.{0,40}out of (?:range|bounds)|"
+            r"process_id .{0,60}num_processes"
+        ),
+        Line(
+            r"(?:coordinat|[Rr]endezvous|MASTER_ADDR|jax_worker|distributed).{0,200}(?:Name or service not known|"
+            r"DNS resolution failed|[Nn]ame resolution|getaddrinfo)|DNS resolution failed for"
+        ),
+        Line(
+            r"client socket has timed out after \w+ while trying to connect|Timed out initializing process group|"
+            r"Gloo connectFullMesh failed|[Ww]aiting for all (?:tasks|workers|processes) to (?:connect|register).{0,60}"
+            r"(?:timed out|failed)|(?:TPU_WORKER_HOSTNAMES|TPU_WORKER_ID|TPU_PROCESS_ADDRESSES|"
+            r"MEGASCALE_\w+).{0,80}(?:not set|missing|must|invalid|KeyError)|KeyError: '(?:TPU_WORKER_|"
+            r"MEGASCALE_|SLURM_|OMPI_)"
+        ),
+        Line("failed to connect to all addresses|Connection refused.{0,80}coordinat|Failed to connect to remote host"),
         Line(r"Getting topolog\w+.{0,120}(?:timed out|DEADLINE_EXCEEDED)|Timed out.{0,60}topolog"),
     ),
+    narrow=_at_the_start,
     follows=(
         ANY_END,
         "killed",
@@ -34,7 +72,8 @@ KNOWN = Knowledge(
     ),
     fix=(
         "Start every process with the same coordinator address and process count, and check that "
-        "each reaches that port (`nc -vz HOST PORT`). For slow starts: initialization_timeout."
+        "each reaches that port (`nc -vz HOST PORT`). For slow starts: initialization_timeout. On a TPU, start it on "
+        "all hosts of the slice, and check TPU_WORKER_HOSTNAMES and TPU_PROCESS_ADDRESSES."
     ),
     collect="The logs of the processes that did not register, from their first line.",
     runbook="JaxProcessCountMismatch",

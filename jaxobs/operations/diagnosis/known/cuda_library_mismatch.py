@@ -13,11 +13,29 @@ KNOWN = Knowledge(
         Line("CUDA version check failed during initialization", passes=False),
         Line(r"Loaded runtime CuDNN library: \S+ but source was compiled with"),
         Line("DNN library initialization failed", weak=True),
-        Line("CUDNN_STATUS_(?:NOT_INITIALIZED|SUBLIBRARY_VERSION_MISMATCH)"),
+        Line(
+            r"CUDNN_STATUS_(?:NOT_INITIALIZED|(?:SUBLIBRARY_)?VERSION_MISMATCH|SUBLIBRARY_LOADING_FAILED|ARCH_MISMATCH|"
+            r"RUNTIME_PREREQUISITE_MISSING|LICENSE_ERROR)|DNN library is not found"
+        ),
+        Line(
+            r"(?:CUBLAS|CUSOLVER|CUSPARSE)_STATUS_(?:NOT_INITIALIZED|ARCH_MISMATCH)|the library was not initialized|"
+            r"cu(?:Solver|BLAS|Blas|Sparse|FFT) has not been initialized|[cC]reate\(&?\w*\) failed|"
+            r"gpusolver\w*Create failed"
+        ),
+        Line(r"cu(?:Solver|BLAS|Blas|Sparse) internal error"),
+        Line(
+            r"lib(?:cu|nv|cudart|cupti)\w*\.so[\w.]*: (?:cannot open shared object file|undefined symbol|version)|"
+            r"(?:Could not|Failed to|Unable to) (?:load|open|find)(?: (?:the|dynamic|shared))* (?:library |symbol )?"
+            r"'?lib(?:cu|nv)\w*|not defined in file lib(?:cu|nv)\w*\.so",
+            unless=r"libcuda\.so|libnvidia-ml|libnvinfer|dlerror",
+        ),
         Line(
             "CUDA driver version is insufficient|CUDA_ERROR_(?:SYSTEM_DRIVER_MISMATCH|"
-            "COMPAT_NOT_SUPPORTED_ON_DEVICE|UNSUPPORTED_PTX_VERSION)|"
-            "PTX was compiled with an unsupported toolchain|the provided PTX was compiled with"
+            "COMPAT_NOT_SUPPORTED_ON_DEVICE|UNSUPPORTED_PTX_VERSION|"
+            "NO_BINARY_FOR_GPU|INVALID_(?:IMAGE|PTX|KERNEL_IMAGE)|JIT_COMPILER_NOT_FOUND)|"
+            "PTX was compiled with an unsupported toolchain|the provided PTX was compiled with|"
+            "forward compatibility was attempted on non supported|Unsupported \\.version|"
+            "device kernel image is invalid|Possibly insufficient driver version"
         ),
         Line(
             "[Dd]river/library version mismatch|no kernel image is available for execution|"

@@ -18,10 +18,22 @@ KNOWN = Knowledge(
         Line("Error loading program .{0,200}Attempting to reserve"),
         Line("Error allocating device buffer"),
         Line(r"Failed to allocate \d+ bytes for new constant"),
-        Line("CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY"),
-        Line("Failed to determine best cudnn convolution algorithm"),
+        Line(
+            "CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory|"
+            "HIP out of memory"
+        ),
+        Line(r"CU\w+_STATUS_\w*ALLOC(?:ATION)?_FAILED|cudaErrorMemoryAllocation|cuMemAlloc\w* failed"),
+        Line(
+            "Failed to determine best cudnn convolution algorithm",
+            unless_followed="DNN library|NOT_INITIALIZED|VERSION_MISMATCH|UNIMPLEMENTED|not initialized",
+        ),
+        Line(
+            r"Shared memory size limit exceeded|out of resource: shared memory|scoped vmem limit|"
+            r"uses? too much shared data"
+        ),
+        Line(r"exceeds the legitimate user allocatable offset|Exceeded \w+ capacity by [\d.]+"),
         Line(r"unlikely to have enough memory\. Requires [\d.]+"),
-        Line("Ran out of memory in memory space hbm|SparseCore Hbm usage .{0,80}exceeding available"),
+        Line(r"Ran out of memory in memory space \w+|SparseCore Hbm usage .{0,80}exceeding available"),
         Event("out_of_memory:(?:compile|load|run|allocate|unknown):.*"),
         Metric("jax_out_of_memory_total"),
         Alert("JaxOutOfMemory", weak=False),

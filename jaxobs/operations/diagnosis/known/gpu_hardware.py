@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Knowledge, Line, Metric
 
+_XIDS = (
+    "48|54|61|62|63|64|69|74|79|92|94|95|109|110|119|120|121|122|123|124|125|126|136|137|140|142|143|14[4-9]|150|151|"
+    "154|15[5-8]"
+)
+"""Of the hardware, its memory, its links and its firmware; the others follow from programs."""
+
 KNOWN = Knowledge(
     title="A GPU reported a hardware error",
     impact=ENDED,
     signs=(
         Line(
-            r"NVRM: Xid \([^)]*\): (?:48|61|62|63|64|74|79|92|94|95|109|110|119|120|136|140|143|154)\b",
+            rf"NVRM: Xid \([^)]*\): (?:{_XIDS})\b",
             info=True,
             passes=False,
         ),
-        Line("GPU has fallen off the bus|GPU is lost", info=True, passes=False),
+        Line(
+            "GPU has fallen off the bus|GPU is lost|GPU requires reset|SXid.{0,80}(?:[Ff]atal|error)",
+            info=True,
+            passes=False,
+        ),
         Line(
             "[Uu]ncorrectable (?:NVLink|ECC) error|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE",
             passes=False,
@@ -21,7 +31,7 @@ KNOWN = Knowledge(
         Line("Row remapp(?:ing|er) (?:failure|error)", info=True, passes=False),
         Metric(
             "accelerator_xid_errors_total",
-            labels=(("xid", "48|61|62|63|64|74|79|92|94|95|109|110|119|120|136|140|143|154"),),
+            labels=(("xid", _XIDS),),
         ),
         Metric(
             "accelerator_ecc_errors_total",
@@ -32,6 +42,11 @@ KNOWN = Knowledge(
         ),
         Alert("JaxDeviceXidErrors", weak=False),
         Alert("JaxDeviceLost", weak=False),
+        Line(
+            "PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected|Memory access fault by GPU node",
+            info=True,
+            passes=False,
+        ),
     ),
     needs=("log", "metrics-file", "target", "prometheus"),
     fix=("Drain the host and reset the GPU (`nvidia-smi -r`); if the same GPU reports it again, have it replaced."),

@@ -16,6 +16,14 @@ KNOWN = Knowledge(
         Line(r"NVRM: Xid \([^)]*\): (?:13|31|43)\b", info=True, passes=False),
         Line("STREAM_CAPTURE_INVALIDATED|CUDA_ERROR_STREAM_CAPTURE"),
         Event("error:device_fault", weak=True),
+        Line(
+            "device-side assert triggered|hipErrorIllegalAddress|hipErrorLaunchFailure|"
+            "HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY)"
+        ),
+        Line(
+            "CU(?:DNN|BLAS|SOLVER|SPARSE)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR)",
+            unless="Profiling failure|[Aa]lgorithm|Falling back",
+        ),
     ),
     follows=("gpu_hardware",),
     fix=(

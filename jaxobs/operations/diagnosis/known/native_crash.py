@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Fatal, Knowledge, Line
 
 KNOWN = Knowledge(
     title="A process crashed in native code",
@@ -18,7 +18,16 @@ KNOWN = Knowledge(
         ),
         Line("Fatal Python error: (?!Aborted)", passes=False),
         Line("Check failed: ", passes=False),
-        Line(r"\*\*\* SIG(?:ABRT|SEGV|BUS|ILL|FPE) \(", passes=False),
+        Fatal(),
+        Line(r"\*\*\* SIG(?:ABRT|SEGV|BUS|ILL|FPE|TRAP)\b|\*\*\* (?:Process received signal|Aborted at)", passes=False),
+        Line(
+            r"terminate called (?:after|without)|LLVM ERROR: |double free or corruption|free\(\): invalid|malloc\(\): |"
+            r"corrupted (?:size|double-linked)|stack smashing detected|munmap_chunk\(\)|\(core dumped\)|"
+            r"dumped core|Bus error|"
+            r"Floating point exception|trap invalid opcode|segfault at [0-9a-f]+|^Aborted$",
+            passes=False,
+            info=True,
+        ),
         Line("SIGILL|Illegal instruction", passes=False),
         Line(
             r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)?[:= ]*\(?13[45]\b|"
@@ -40,6 +49,10 @@ KNOWN = Knowledge(
         "collective_stuck",
         "cuda_library_mismatch",
         "programs_diverge",
+        "compile_failed",
+        "plugin_mismatch",
+        "resource_limit",
+        "no_accelerator",
         "tpu_halted",
         "address_in_use",
         "disk_full",

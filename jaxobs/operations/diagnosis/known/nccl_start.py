@@ -15,6 +15,11 @@ KNOWN = Knowledge(
         Line(
             "NCCL WARN (?:Cuda failure|Bootstrap : no socket interface found|Failed to open libibverbs|Error: network)"
         ),
+        Line(r"Duplicate GPU detected|ncclInvalidUsage|nccl(?:CommInit\w*|CommSplit|GetUniqueId)\b.{0,40} failed"),
+        Line(
+            r"libnccl[\w.-]*\.so[\w.]*: (?:cannot open shared object|undefined symbol)|NCCL version mismatch|"
+            r"peer access is not supported"
+        ),
     ),
     follows=(ANY_END, "gpu_hardware", "cuda_library_mismatch"),
     fix=(

@@ -21,6 +21,16 @@ KNOWN = Knowledge(
             r"TPU initialization failed|open\(/dev/(?:accel|vfio)\S*\): .{0,60}(?:No such file|"
             "Operation not permitted)"
         ),
+        Line(
+            r"libcuda\.so[\w.]*: cannot open shared object|couldn't communicate with the NVIDIA driver|"
+            r"nvidia-container-cli: (?:initialization|device) error|could not select device driver|"
+            r"CUDA_ERROR_SYSTEM_NOT_READY|cuInit: CUDA_ERROR_(?:UNKNOWN|INVALID)|No hardware is found",
+            unless="dlerror",
+        ),
+        Line(
+            r"Backend '\w+' failed to initialize|Unknown backend:? '?(?:gpu|cuda|tpu|rocm)'?|"
+            r"Unknown backend (?:gpu|cuda|tpu|rocm)"
+        ),
     ),
     follows=(
         "accelerator_memory_taken",

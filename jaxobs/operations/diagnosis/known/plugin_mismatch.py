@@ -15,6 +15,19 @@ KNOWN = Knowledge(
             "PJRT plugin .{0,80}(?:not compatible|incompatible)"
         ),
         Line(r"(?:jax-cuda|jax_cuda)\d+[-_]p\w+ version .{0,60}not compatible with the installed jaxlib"),
+        Line(
+            r"requires a libTPU version|module 'libtpu\w*' has no attribute|\w+ not available in this library",
+            passes=False,
+        ),
+        Line("cloud_tpu_init failed", passes=False),
+        Line(
+            r"(?:deserialize|parse|legalize)\w*.{0,120}(?:StableHLO|VHLO|Mosaic).{0,40}(?:v\d|version)|"
+            r"(?:[Uu]nsupported|[Uu]nknown) (?:Mosaic|StableHLO|VHLO) (?:\w+ )?version|PJRT_Api already exists"
+        ),
+        Line(
+            r"(?:libtpu|TPU driver|TPU runtime)\b.{0,80}(?:version|build).{0,80}(?:incompatible|not compatible|"
+            r"too old|older than|mismatch)"
+        ),
     ),
     fix="Install jax, jaxlib and the plugin (jax-cuda12-plugin, libtpu) of one release together.",
 )

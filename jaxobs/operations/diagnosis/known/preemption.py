@@ -10,7 +10,7 @@ KNOWN = Knowledge(
     signs=(
         Line(
             "[Pp]reempt(?:ion)? (?:notice|signal|warning|event)|(?:has been|was|being|"
-            r"is) preempted\b|\bPreempted\b",
+            r"is) preempted\b|\bPreempted\b|\bPREEMPTED\b|imminent node shutdown|[Ii]nterruption notice",
             info=True,
             passes=False,
         ),
@@ -20,9 +20,20 @@ KNOWN = Knowledge(
             info=True,
             passes=False,
         ),
-        Line("TERMINATE_ON_HOST_MAINTENANCE|host maintenance event|DisruptionTarget", info=True, passes=False),
+        Line(
+            "(?:TERMINATE|MIGRATE)_ON_HOST_MAINTENANCE|(?:[Hh]ost |[Uu]pcoming |"
+            "imminent )?[Mm]aintenance (?:event|window)|DisruptionTarget",
+            info=True,
+            passes=False,
+        ),
         Line("Preemption sync barrier failed", weak=True),
-        Line("SIGTERM caught at", weak=True, info=True, passes=False),
+        Line(
+            r"SIGTERM (?:caught|received)|(?:[Rr]eceived|[Cc]aught|got) (?:signal )?SIGTERM|^Terminated$|"
+            r"CANCELLED AT [\d:T-]+ \*\*\*",
+            weak=True,
+            info=True,
+            passes=False,
+        ),
         Event("exit:signal:SIGTERM", weak=True),
     ),
     rivals=("host_out_of_memory",),

@@ -14,8 +14,22 @@ KNOWN = Knowledge(
             r"should be divisible by \d+, but it is equal to"
         ),
         Line(
-            r"Number of devices \d+ must (?:be|equal)|(?:mesh|Mesh) .{0,100}(?:requires|must equal|"
-            "does not match).{0,60}device"
+            r"[Nn]umber of (?:\w+ )?devices:? .{0,40}(?:must|does not|is not|doesn.t|!=|should)|(?:mesh|"
+            r"Mesh) .{0,100}(?:requires|"
+            r"must equal|does not match).{0,60}device|does not match the product of the parallelism|"
+            r"(?:Insufficient|[Nn]ot enough|[Tt]oo few) devices|requires \d+ (?:logical )?devices, but only|"
+            r"(?:requires|needs|expected) (?:at least )?\d+ devices.{0,60}(?:found|got|available|only|have)|"
+            r"device_?count.{0,60}(?:!=|does not match|must)"
+        ),
+        Line(
+            r"Resource axis: .{0,80} not found in mesh|is not found in mesh|pmap got inconsistent sizes|"
+            r"[Ii]ncompatible shardings?|[Ss]harding\w* .{0,120}(?:not compatible|incompatible|"
+            r"is only valid for values of rank)|"
+            r"(?:not divisible by|must be divisible by|divide evenly).{0,80}(?:mesh|shard|devices?|parallel|"
+            r"tp_size|world)|"
+            r"(?:mesh|shard|parallel|tp_size|num_devices|device_count).{0,100}(?:not divisible by|"
+            r"must be divisible by|divide evenly)|"
+            r"Sharding of jax\.Array cannot be None|not all (?:of the )?devices .{0,40}(?:present|addressable)"
         ),
         Line(r"cannot reshape array of size \d+ into shape", code=r"devices\(\)|[Mm]esh"),
     ),

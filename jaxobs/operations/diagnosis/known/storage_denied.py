@@ -18,6 +18,12 @@ KNOWN = Knowledge(
             "s3)://.{0,300}PERMISSION_DENIED|(?:[Cc]redentials|token).{0,60}(?:expired|"
             "could not be (?:found|determined|refreshed))|DefaultCredentialsError"
         ),
+        Line(
+            r"\b40[13] Client Error|GatedRepoError|Access to model \S+ is restricted|NoCredentialsError|"
+            r"Unable to locate credentials|"
+            r"ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|RefreshError|invalid_grant|"
+            r"Anonymous caller does not have|does not have storage\."
+        ),
     ),
     fix=("Give the job's account the right to read and write there; check with one small file from the same pod."),
 )

@@ -16,12 +16,25 @@ KNOWN = Knowledge(
         ),
         Line(
             r"[Ss]tale file handle|\[Errno 116\]|\[Errno 5\]|Input/output error|"
-            r"Transport endpoint is not connected|\[Errno 107\]"
+            r"Transport endpoint is not connected|\[Errno 10[78]\]|Cannot send after transport endpoint shutdown",
+            unless=r"what\(\):",
         ),
         Line(
             r"(?:UNAVAILABLE|DEADLINE_EXCEEDED).{0,200}(?:storage\.googleapis|gs://|s3://|gcsfuse|"
             r"GCS)|(?:gs://|s3://|GCS |storage\.googleapis).{0,200}(?:UNAVAILABLE|DEADLINE_EXCEEDED|"
             r"[Tt]imed out)|nfs: server \S+ not responding"
+        ),
+        Line(
+            r"(?:429|5\d\d) (?:Client|Server) Error|Too Many Requests for url|Couldn't reach (?:https?://|"
+            r"'?\S+/\S+' on the Hub)|SlowDown\b|reduce your request rate"
+        ),
+        Line(
+            r"Max retries exceeded with url|(?:Read|Connect)Timeout(?:Error)?\b.{0,160}(?:https?://|host=)|"
+            r"FSTimeoutError|"
+            r"google\.api_core\.exceptions\.(?:ServiceUnavailable|RetryError|TooManyRequests|GatewayTimeout|"
+            r"InternalServerError|"
+            r"DeadlineExceeded|BadGateway)|Timeout of [\d.]+s exceeded|LustreError|EndpointConnectionError|"
+            r"ChunkedEncodingError"
         ),
     ),
     fix=(

@@ -14,6 +14,12 @@ KNOWN = Knowledge(
             info=True,
             passes=False,
         ),
+        Line(
+            r"job killed: walltime|walltime .{0,40}exceeded|TERM_RUNLIMIT|maximum run(?:time| duration)|"
+            r"exceeded its time limit",
+            info=True,
+            passes=False,
+        ),
     ),
     rivals=("preemption",),
     fix="Ask for more time, or save before the limit and go on from there.",

@@ -8,10 +8,22 @@ KNOWN = Knowledge(
     title="A TPU core halted in the middle of a program",
     impact=ENDED,
     signs=(
-        Line("Accelerator device halted prematurely|halted unexpectedly at tag|TPU core halt"),
+        Line(
+            r"halted prematurely|halted unexpectedly|[Hh]alt is unexpected|TPU (?:core|chip|device) (?:has )?halt|"
+            r"all pending programs will fail",
+            passes=False,
+        ),
+        Line(r"!!!! FATAL ERROR !!!! for \[/dev/|Received Error Interrupt! fatal: true", passes=False),
+        Line(
+            r"(?:TPU|TensorCore|SparseCore|BarnaCore|HBM|ICI)\b.{0,80}(?:uncorrectable|unrecoverable|"
+            r"hardware error|is in a bad state)|"
+            r"[Ss]lice (?:health check failed|failure)|ICI (?:link|port).{0,60}(?:down|fail|error)",
+            passes=False,
+        ),
         Line(r"observed errors are: \[(?:Hardware|Power|User)\]"),
         Line("scheckne: (?!An unexpected)"),
     ),
+    follows=("programs_diverge",),
     fix=(
         "`observed errors are: [Hardware]` or `[Power]`: drain the host. `[User]` or a bounds "
         "check: fix the Pallas kernel. Else report it with the HLO."

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import END, LINE, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowledge, Silence
+
+
+_ERROR = re.compile(
+    r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?::|$)|Traceback \(most recent call last\)|^(?:FATAL|"
+    r"fatal|panic)\b|"
+    r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)[:= ]*\(?[1-9]\d*\b|returned non-zero exit status|"
+    r"\b[Cc]rashed\b"
+)
+"""An exception without its traceback, a traceback that is cut off, an end that is no success."""
 
 
 def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -15,7 +25,7 @@ def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observ
     return [
         each
         for each in signs
-        if each.level in ("E", "F")
+        if (each.level in ("E", "F") or _ERROR.search(each.text))
         and (each.source, each.place) not in known
         and (each.source, each.process) not in ended
     ]

@@ -1,0 +1,20 @@
+"""A checkpoint cannot be written to or read from the path that was given."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The path of the checkpoint cannot be used",
+    impact=ENDED,
+    signs=(
+        Line(r"[Cc]heckpoint path should be absolute|[Pp]aths? (?:\S+ )?(?:must|should) be (?:an )?absolute"),
+        Line(r"(?:[Dd]estination|[Cc]heckpoint|[Dd]irectory).{0,120}already exists"),
+        Line(r"[Cc]heckpoint.{0,80}(?:path|directory).{0,60}(?:is not a directory|must be|is invalid|not supported)"),
+    ),
+    fix=(
+        "Give an absolute path (`os.path.abspath`) to a directory that is not there yet, or allow it to be "
+        "overwritten (`force=True`), and use the same path on every process."
+    ),
+    runbook="JaxCheckpointWorkAtRisk",
+)

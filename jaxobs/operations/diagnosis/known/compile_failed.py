@@ -1,0 +1,44 @@
+"""The compiler cannot make a program."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The compiler cannot compile the program: something it does not support, or a bug of it",
+    impact=ENDED,
+    general=1,
+    signs=(
+        Line(
+            r"Mosaic failed to compile|Mosaic kernels cannot be automatically partitioned|"
+            r"(?:failed|unable) to legalize operation|The MLIR operation involved|Cannot (?:lower|select)\b|"
+            r"Unimplemented primitive in Pallas|Unsupported lowering|"
+            r"(?:MLIR )?[Tt]ranslation rule for primitive '?\w+'? not found"
+        ),
+        Line(
+            r"RET_CHECK failure|HloVerifier|during context \[|Seen floating point types of different precisions|"
+            r"(?:XLA|HLO|Triton|kernel|TPU) compil\w+ (?:failed|failure|error)|[Cc]ompilation fail(?:ed|ure)|"
+            r"Compile(?:Time)?\w*: (?:permanent|internal) error|Autotuning failed for HLO",
+            unless="RESOURCE_EXHAUSTED|[Oo]ut of memory",
+        ),
+        Line(
+            r"ptxas (?:fatal|exited with non-zero)|LLVM ERROR: (?:Cannot select|Do not know|unsupported|"
+            r"Unsupported|Broken)"
+        ),
+        Line(
+            r"No (?:registered implementation|implementation) for (?:\w+ ){0,2}custom call|UNIMPLEMENTED: |"
+            r": UNIMPLEMENTED\b"
+        ),
+        Line(
+            r"No valid engine configs|create_execution_plans|CUDNN_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
+            unless="Profiling failure",
+        ),
+    ),
+    follows=("cuda_library_mismatch", "plugin_mismatch", "device_out_of_memory"),
+    fix=(
+        "Find the operation that the text names. A shape, type or option that the compiler does not support on this "
+        "device has to be changed; for a bug of it, try another release, and report it with the dump of "
+        "XLA_FLAGS=--xla_dump_to=DIR."
+    ),
+    runbook="JaxFunctionErrors",
+)

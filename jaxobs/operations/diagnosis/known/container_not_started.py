@@ -1,0 +1,31 @@
+"""The container of the job did not start."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The container could not be started: its image, its configuration or its volumes",
+    impact=ENDED,
+    signs=(
+        Line(
+            r"ImagePullBackOff|ErrImagePull|InvalidImageName|Failed to pull image|manifest (?:unknown|"
+            r"for \S+ not found)|"
+            r"pull access denied",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            r"Create(?:Container|PodSandbox)(?:Config)?Error|RunContainerError|FailedMount|MountVolume\.\w+ failed|"
+            r"OCI runtime (?:create|exec) failed|exec format error|executable file not found in \$PATH",
+            info=True,
+            passes=False,
+        ),
+    ),
+    refuted_by=(Line(r"Started container|Successfully pulled image", info=True),),
+    follows=("disk_full", "storage_denied"),
+    fix=(
+        "Read the event that is named (`kubectl describe pod`): the name and tag of the image and the right to pull "
+        "it, the secrets and config maps, the volumes, the command."
+    ),
+)

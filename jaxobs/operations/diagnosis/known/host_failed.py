@@ -1,0 +1,28 @@
+"""A host of the job failed or left the cluster."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="A host of the job failed or left the cluster",
+    impact=ENDED,
+    signs=(
+        Line(
+            r"DUE TO NODE FAIL|NODE_FAIL\b|NodeNotReady|[Nn]ode (?:is )?not ready|NodeLost|"
+            r"node\.kubernetes\.io/(?:unreachable|"
+            r"not-ready)\b.{0,40}(?:evict|delet)|Node \S+ status is now: NodeNotReady",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            r"[Kk]ernel panic|mce: \[Hardware Error\]|EDAC .{0,60}\bUE\b|compute\.instances\.(?:hostError|"
+            r"automaticRestart)|"
+            r"Remounting filesystem read-only",
+            info=True,
+            passes=False,
+        ),
+    ),
+    fix="Take the host out of the pool (`kubectl cordon`, `scontrol update state=drain`), and restart from the checkpoint.",
+    runbook="JaxTargetDown",
+)

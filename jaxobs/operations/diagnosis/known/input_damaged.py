@@ -1,0 +1,28 @@
+"""A record of the data set cannot be read."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="A file of the input data is damaged",
+    impact=ENDED,
+    signs=(
+        Line(r"(?:truncated|corrupted) record at \d+|DataLossError"),
+        Line(
+            r"UnidentifiedImageError|cannot identify image file|image file is truncated|Invalid (?:JPEG|PNG) data|"
+            r"(?:Could not|Failed to|Unable to) (?:decode|parse) (?:image|example|record|serialized|sample)|"
+            r"Error parsing (?:message|proto)|Unable to decode bytes as"
+        ),
+        Line(
+            r"ArrowInvalid: .{0,120}(?:magic bytes|[Cc]orrupt|truncated|footer)|Compressed file ended before|"
+            r"(?:array_?record|riegeli|tfrecord|parquet|shard).{0,160}(?:DATA_LOSS|[Cc]orrupt|[Tt]runcated|checksum)|"
+            r"zlib\.error: |BadGzipFile|tarfile\.ReadError|unexpected end of data"
+        ),
+    ),
+    follows=("disk_full", "storage_unavailable"),
+    fix=(
+        "Find the file and the record that the text names, write or download it again and compare its checksum; let "
+        "the pipeline count and skip records that cannot be read."
+    ),
+)

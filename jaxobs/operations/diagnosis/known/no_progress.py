@@ -1,0 +1,69 @@
+"""A process makes no progress, and nothing says why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import LAST, PROGRESS, Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Knowledge, Line, Silence
+
+_WAITS = re.compile(
+    r"backend initialization is taking more than|Connecting to JAX distributed service|"
+    r"\b[Ww]aiting (?:for|on|at)\b(?!.{0,40}(?:request|connection|client|traffic|message|work\b|jobs?\b|resources))"
+)
+"""What a process says before it waits for something that may never come."""
+
+
+def _waits(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Those that say nothing after it, unless others make steps: a process that waits for them could not."""
+    steps = [each.time for each in evidence.of_kind(PROGRESS)]
+    return [
+        each
+        for each in signs
+        if each.kind != LAST
+        or (
+            _WAITS.search(each.text)
+            and not any(time is None or each.time is None or time >= each.time for time in steps)
+        )
+    ]
+
+
+KNOWN = Knowledge(
+    title="A process makes no progress",
+    impact=STUCK,
+    role=SYMPTOM,
+    general=3,
+    signs=(
+        Silence(),
+        Line(r"task \S+:\d+ blocked for more than \d+ seconds|soft lockup - CPU", info=True),
+        Line(r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!|[Ww]atchdog.{0,40}time(?:out|d out)|WORKER TIMEOUT"),
+        Line(r"failed liveness probe, will be restarted|Liveness probe failed", info=True),
+        Line(
+            r"[Nn]o (?:progress|steps?|heartbeats?) (?:\w+ ){0,3}(?:for|in|since) (?:the last )?\d+|"
+            r"[Hh]ang detected|appears to be (?:hung|stuck)",
+        ),
+    ),
+    narrow=_waits,
+    follows=(
+        ANY_END,
+        "collective_stuck",
+        "compile_stuck",
+        "coordinator_unreachable",
+        "killed",
+        "native_crash",
+        "nccl_failure",
+        "peer_lost",
+        "process_silent",
+        "process_stuck",
+        "programs_diverge",
+        "storage_unavailable",
+        "straggler",
+    ),
+    fix="Find out what it waits for.",
+    collect=(
+        "The logs of all hosts from their first lines, whether the program was started on each of them, and the "
+        "stacks of the one that waits (`py-spy dump --pid PID`)."
+    ),
+    runbook="JaxProcessStuck",
+)

@@ -1,0 +1,36 @@
+"""The platform has no place for the job."""
+
+from __future__ import annotations
+
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+KNOWN = Knowledge(
+    title="The platform has no machine for the job",
+    impact=ENDED,
+    signs=(
+        Line(
+            r"FailedScheduling|\d+/\d+ nodes are available|Unschedulable|didn't trigger scale-up",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            r"ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources available to fulfill|"
+            r"[Nn]o more capacity in the zone|"
+            r"InsufficientInstanceCapacity|[Qq]uota '?\w+'? exceeded|[Qq]uota exceeded for|exceeded quota:|STOCKOUT",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            r"Requested node configuration is not available|More processors requested than permitted|"
+            r"not enough slots available|Unable to allocate resources|Unable to create step for job|"
+            r"Invalid (?:partition|generic resource|account)",
+            info=True,
+            passes=False,
+        ),
+    ),
+    refuted_by=(Line(r"Successfully assigned|Started container|\bScheduled\b|Created container", info=True),),
+    fix=(
+        "See what the job asks for and what is free (`kubectl describe pod`, `sinfo`): end jobs that hold devices, "
+        "correct selectors and tolerations, or ask for quota or another zone."
+    ),
+)

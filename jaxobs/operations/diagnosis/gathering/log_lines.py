@@ -62,6 +62,8 @@ _PLACE = (
     re.compile(r"\[(?:[\w.]+(?::\d+)?|MainThread|\d+)\]\s+"),
     re.compile(r"\(?[\w./]+\.py:\d+\)?[: ]\s*"),
 )
+_NCCL = re.compile(r"[\w.-]+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL (INFO|WARN|TRACE)\b")
+"""Its level; the rest stays, for what it says is known with it."""
 _MONTHS = {name: 1 + number for number, name in enumerate(
     ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 )}  # fmt: skip
@@ -118,6 +120,8 @@ def _of_text(text: str, year: int) -> LogLine:
             place = where.end()
         if place == before:
             break
+    if not level and (said := _NCCL.match(text, place)):
+        level = _LEVELS[said.group(1)]
     return LogLine(text[place:].rstrip(), moment, process, level, yearless, is_fatal)
 
 

@@ -8,7 +8,10 @@ KNOWN = Knowledge(
     title="The checkpoint is incomplete, damaged or not there",
     impact=ENDED,
     signs=(
-        Line("Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}"),
+        Line(
+            "Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}",
+            unless=r'Expected "\w+" (?:of|to be)',
+        ),
         Line("No structure could be identified for the checkpoint"),
         Line(
             "(?:[Cc]heckpoint|_METADATA|_CHECKPOINT_METADATA|commit_success).{0,200}(?:not found|"

@@ -29,6 +29,8 @@ KNOWN = Knowledge(
             r"Missing key\(s\) in|"
             r"target dict keys and state dict keys do not match|Initializer expected to generate shape"
         ),
+        Line(r'(?:zarr|ocdbt|tensorstore).{0,80}: Expected "\w+" (?:of|to be)'),
+        Line(r'Error opening "(?:zarr|ocdbt|n5).{0,60}Expected "\w+" (?:of|to be)'),
     ),
     fix=(
         "Restore with the configuration that wrote it (layers, vocabulary, optimizer, scan over "

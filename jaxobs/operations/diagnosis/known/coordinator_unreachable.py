@@ -57,6 +57,10 @@ KNOWN = Knowledge(
         ),
         Line("failed to connect to all addresses|Connection refused.{0,80}coordinat|Failed to connect to remote host"),
         Line(r"Getting topolog\w+.{0,120}(?:timed out|DEADLINE_EXCEEDED)|Timed out.{0,60}topolog"),
+        Line(
+            r"(?:[Uu]nexpected|[Ii]nvalid|[Uu]nknown|could not determine) (?:TPU )?(?:worker|coordinator|process) "
+            r"(?:host ?name|address|id|ip)s?\b"
+        ),
     ),
     narrow=_at_the_start,
     follows=(

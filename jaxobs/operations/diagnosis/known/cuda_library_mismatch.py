@@ -14,6 +14,10 @@ KNOWN = Knowledge(
         Line(r"Loaded runtime CuDNN library: \S+ but source was compiled with"),
         Line("DNN library initialization failed", weak=True),
         Line(
+            r"Could not create cudnn handle: (?!CUDNN_STATUS_ALLOC)",
+            unless_followed=r"Memory usage: \d{1,8} bytes free",
+        ),
+        Line(
             r"CUDNN_STATUS_(?:NOT_INITIALIZED|(?:SUBLIBRARY_)?VERSION_MISMATCH|SUBLIBRARY_LOADING_FAILED|ARCH_MISMATCH|"
             r"RUNTIME_PREREQUISITE_MISSING|LICENSE_ERROR)|DNN library is not found"
         ),

@@ -22,6 +22,7 @@ KNOWN = Knowledge(
             "CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory|"
             "HIP out of memory"
         ),
+        Line(r"Memory usage: \d{1,8} bytes free"),
         Line(r"CU\w+_STATUS_\w*ALLOC(?:ATION)?_FAILED|cudaErrorMemoryAllocation|cuMemAlloc\w* failed"),
         Line(
             "Failed to determine best cudnn convolution algorithm",

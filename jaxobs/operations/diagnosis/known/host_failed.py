@@ -16,6 +16,13 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
+            r"[Nn]ode (?:\S+ )?(?:it was running on )?(?:is dead|was lost|died|is unavailable|was terminated|"
+            r"has been marked dead|"
+            r"became unreachable)|NodeDiedError|[Nn]ode failure on|[Ll]ost (?:connection to )?node",
+            info=True,
+            passes=False,
+        ),
+        Line(
             r"[Kk]ernel panic|mce: \[Hardware Error\]|EDAC .{0,60}\bUE\b|compute\.instances\.(?:hostError|"
             r"automaticRestart)|"
             r"Remounting filesystem read-only",
@@ -23,6 +30,9 @@ KNOWN = Knowledge(
             passes=False,
         ),
     ),
-    fix="Take the host out of the pool (`kubectl cordon`, `scontrol update state=drain`), and restart from the checkpoint.",
+    fix=(
+        "Take the host out of the pool (`kubectl cordon`, `scontrol update state=drain`), and restart from the "
+        "checkpoint."
+    ),
     runbook="JaxTargetDown",
 )

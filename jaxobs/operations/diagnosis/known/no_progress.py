@@ -38,7 +38,7 @@ KNOWN = Knowledge(
         Silence(),
         Line(r"task \S+:\d+ blocked for more than \d+ seconds|soft lockup - CPU", info=True),
         Line(r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!|[Ww]atchdog.{0,40}time(?:out|d out)|WORKER TIMEOUT"),
-        Line(r"failed liveness probe, will be restarted|Liveness probe failed", info=True),
+        Line(r"failed liveness probe, will be restarted", info=True),
         Line(
             r"[Nn]o (?:progress|steps?|heartbeats?) (?:\w+ ){0,3}(?:for|in|since) (?:the last )?\d+|"
             r"[Hh]ang detected|appears to be (?:hung|stuck)",

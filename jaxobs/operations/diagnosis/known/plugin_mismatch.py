@@ -20,6 +20,7 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line("cloud_tpu_init failed", passes=False),
+        Line(r"[Ff]ailed to deserialize (?:StableHLO|portable artifact)|using StableHLO_v\d"),
         Line(
             r"(?:deserialize|parse|legalize)\w*.{0,120}(?:StableHLO|VHLO|Mosaic).{0,40}(?:v\d|version)|"
             r"(?:[Uu]nsupported|[Uu]nknown) (?:Mosaic|StableHLO|VHLO) (?:\w+ )?version|PJRT_Api already exists"

@@ -19,11 +19,18 @@ from jaxobs.base.errors import SettingError
 from jaxobs.base.suggestions import did_you_mean
 
 PREFIX = "JAXOBS_"
-SWITCHES = ("DISABLED", "RAISE_INTERNAL_ERRORS")
-"""Variables that are no settings: the first turns the library off, the second is for our own tests."""
+SWITCHES = ("DISABLED", "RAISE_INTERNAL_ERRORS", "ENDPOINT_CA", "ENDPOINT_CERTIFICATE", "ENDPOINT_KEY")
+"""Variables that are no settings: the first turns the library off, the second is for our own tests, the others are for
+commands that read an endpoint (`jaxobs.views.access`)."""
 
 PROCESS_INDEX = "{process_index}"
 """In the name of the metrics file, for JAX's index of the process, which is known when it is written."""
+
+PROTECTION = (
+    "tls_certificate", "tls_key", "tls_client_ca", "read_token", "allowed_hosts", "request_timeout",
+    "max_request_bytes", "max_connections",
+)  # fmt: skip
+"""The settings that say what the endpoint asks of its clients, and how much it gives them."""
 
 _DAY = 86400.0
 
@@ -48,6 +55,39 @@ class Settings:
         least=0, most=65535,
     )  # fmt: skip
     addr: str = _setting("127.0.0.1", "Address that the HTTP endpoint listens on; loopback by default.")
+    tls_certificate: str | None = _setting(
+        None, "PEM file with the endpoint's certificate and those that lead to its authority; with it, "
+              "the endpoint speaks HTTPS only. A renewed file is read again within a minute.",
+    )  # fmt: skip
+    tls_key: str | None = _setting(
+        None, "PEM file with the private key of `tls_certificate`, without a passphrase; by default in the same file."
+    )
+    tls_client_ca: str | None = _setting(
+        None, "PEM file with the authorities whose certificates a client must have one of (mutual TLS)."
+    )
+    read_token: str | None = _setting(
+        None, "Token that each request must carry, as `Authorization: Bearer TOKEN` or as the password in a "
+              "browser; set it with the variable, because other users can read command lines. Only "
+              "`/healthz` answers without it.",
+        secret=True,
+    )  # fmt: skip
+    allowed_hosts: tuple[str, ...] = _setting(
+        [], "Host names for which the endpoint answers requests, in addition to loopback and `addr`; by default, all "
+            "of them unless `addr` is a loopback address.",
+    )  # fmt: skip
+    request_timeout: float = _setting(
+        30.0, "Seconds in which a client must have sent its request, with the TLS handshake, and seconds in which it "
+              "must have read the response; then the connection is closed.",
+        least=0.1, most=3600,
+    )  # fmt: skip
+    max_request_bytes: int = _setting(
+        2**16, "Size of a request, with its headers, that the endpoint reads.", least=1, most=2**24
+    )
+    max_connections: int = _setting(
+        64, "Connections that the endpoint serves at once; when there are more, it closes the one that has waited "
+            "longest to send its request.",
+        least=4, most=10_000,
+    )  # fmt: skip
     event_log: str | None = _setting(
         None,
         "File to which every event is appended as one JSON object per line. Processes on one host may "

@@ -18,6 +18,7 @@ from jaxobs.state.store import Store
 
 WAIT_SECONDS = 60.0
 """So long after the first request processes are waited for; then the list is of those that have told."""
+SCHEME = "__scheme__"
 PROCESS, HOST = "__meta_jax_process_index", "__meta_jax_host"
 """Labels that relabelling may use; Prometheus drops them afterwards, so that no series has more labels than before."""
 UNKNOWN = "503 Service Unavailable"
@@ -45,7 +46,8 @@ def routes(store: Store) -> Mapping[str, Route]:
             return problem(
                 UNKNOWN, f"{len(missing)} of {count} processes have not reported their addresses yet: {named}."
             )
-        return json_response([_group(each, known[each]) for each in sorted(known) if _reachable(known[each], own)])
+        reachable = [each for each in sorted(known) if _reachable(known[each], own)]
+        return json_response([_group(each, known[each], addresses.scheme) for each in reachable])
 
     return {"/api/v1/targets": targets}
 
@@ -55,5 +57,6 @@ def _reachable(address: Address, own: Address) -> bool:
     return bool(address.address) and (address.host == own.host or not address.for_itself_alone)
 
 
-def _group(index: int, address: Address) -> dict[str, Any]:
-    return {"targets": [address.address], "labels": {PROCESS: str(index), HOST: address.host}}
+def _group(index: int, address: Address, scheme: str) -> dict[str, Any]:
+    labels = {PROCESS: str(index), HOST: address.host} | ({SCHEME: scheme} if scheme != "http" else {})
+    return {"targets": [address.address], "labels": labels}

@@ -20,7 +20,7 @@ from jaxobs.state.process_age import start_tick
 MOST_BYTES = 4096
 MOST_FILES = 256
 _NAME = re.compile(r"\d+-\d+\.json")
-_URL = re.compile(r"http://[\w.:\[\]%-]{1,260}/")
+_URL = re.compile(r"https?://[\w.:\[\]%-]{1,260}/")
 
 
 @dataclass(frozen=True, slots=True)

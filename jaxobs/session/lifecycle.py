@@ -59,6 +59,7 @@ def install(**settings: Any) -> None:
             session.start()
             _session = session
             _at_exit()
+            _protect_all(resolved, given)
         elif settings:
             resolved = config.resolve(given, complain=_warn)
             changed = dataclasses.replace(_session.settings, **{name: getattr(resolved, name) for name in given})
@@ -67,6 +68,7 @@ def install(**settings: Any) -> None:
             if changed != _session.settings:
                 try:
                     _session.reconfigure(changed)
+                    _protect_all(changed, given)
                 except JaxobsError:
                     _session.given = before
                     raise
@@ -123,12 +125,14 @@ def uninstall() -> None:
             _handles.pop().close()
 
 
-def serve(port: int | None = None, addr: str | None = None) -> Handle | None:
+def serve(port: int | None = None, addr: str | None = None, **settings: Any) -> Handle | None:
     """Serves the live page, `/metrics` and the API in daemon threads.
 
     Args:
       port: 9464 unless given or set by `JAXOBS_PORT`; 0 takes a free one.
       addr: loopback unless given or set by `JAXOBS_ADDR`.
+      **settings: those that protect the endpoint: `tls_certificate`, `tls_key`, `tls_client_ca`, `read_token`,
+        `allowed_hosts`, `request_timeout`, `max_request_bytes`, `max_connections`.
 
     Returns:
       A handle with `.url`, `.port` and `.close()`; None when `JAXOBS_DISABLED` is set.
@@ -140,20 +144,41 @@ def serve(port: int | None = None, addr: str | None = None) -> Handle | None:
     if config.disabled():
         return None
     with _lock:
-        settings = _endpoint_settings(port, addr)
         from jaxobs.session import server  # an HTTP server is dear to import, and not everybody serves
 
-        handle = server.serve(store.current(), settings.port, settings.addr)
-        with guarded("serve.announce"), contextlib.suppress(OSError):
-            withdraw, closing = endpoints.announce(handle.url, handle.port, store.current().program), handle.closing
-            handle.closing = lambda: (closing(), withdraw())[0]
+        foreign = sorted(set(settings) - set(config.PROTECTION))
+        if foreign:
+            raise SettingError(
+                f"`serve` has no setting `{foreign[0]}`. Its settings: port, addr, {', '.join(config.PROTECTION)}."
+            )
+        resolved = _endpoint_settings({"port": port, "addr": addr, **settings})
+        handle = server.serve(store.current(), resolved.port, resolved.addr, resolved)
+        _announce(handle)
         _handles[:] = [*(each for each in _handles if not each.closed), handle]
         _at_exit()
         return handle
 
 
-def _endpoint_settings(port: int | None, addr: str | None) -> Settings:
-    given = {name: value for name, value in {"port": port, "addr": addr}.items() if value is not None}
+def _announce(handle: Handle) -> None:
+    """Writes the file by which `jaxobs top` finds an endpoint."""
+    with guarded("serve.announce"), contextlib.suppress(OSError):
+        withdraw, closing = endpoints.announce(handle.url, handle.port, store.current().program), handle.closing
+        handle.closing = lambda: (closing(), withdraw())[0]
+
+
+def _protect_all(settings: Settings, given: Collection[str]) -> None:
+    """Asks of the clients of every open endpoint what the settings that are given want, from now on."""
+    changed = {name: getattr(settings, name) for name in config.PROTECTION if name in given}
+    for handle in _handles:
+        if changed and not handle.closed:
+            url = handle.url
+            handle.protect(dataclasses.replace(handle.settings, **changed))
+            if handle.url != url:
+                _announce(handle)
+
+
+def _endpoint_settings(wanted: Mapping[str, Any]) -> Settings:
+    given = {name: value for name, value in wanted.items() if value is not None}
     settings = config.resolve(given, complain=_warn)
     if _session is None:
         return settings
@@ -187,14 +212,18 @@ def start(**settings: Any) -> Handle | None:
         return found
 
 
+def _given(names: set[str]) -> bool:
+    return _session is not None and bool(_session.given & names)
+
+
 MOST_PORTS = 16
 """Ports that are tried one after the other, before any free one is taken."""
 
 
 def _serve_somewhere(port: int | None, addr: str | None) -> Handle | None:
     """Serves at the port, or the next free one; None where neither can be done and nobody asked for it by keyword."""
-    asked = port is not None or addr is not None or (_session is not None and _session.given & {"port", "addr"})
-    settings = _endpoint_settings(port, addr)
+    asked = port is not None or addr is not None or _given({"port", "addr", *config.PROTECTION})
+    settings = _endpoint_settings({"port": port, "addr": addr})
     try:
         return _serve_from(settings.port, addr)
     except SettingError as error:

@@ -2,47 +2,36 @@
 
 Served by the standard library's `wsgiref`, as prometheus_client does. Closed by default: loopback, GET only (but for
 actions, where they are allowed), and no request for a host name that is not ours (which is how a web page would reach a
-server on loopback).
+server on loopback). TLS and a token are in `protection`, bounds on what clients may take in `connections`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import gzip
-import io
 import ipaddress
-import os
-import selectors
-import socket
-import socketserver
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from jaxobs.actions.capturing import routes as action_routes
 from jaxobs.base import discovery
+from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.base.guard import internal_error, logger
 from jaxobs.exporters.forms.http_types import BadRequest, Post, Request, Response, Route, accepted, problem
 from jaxobs.findings.fleet.support.addresses import Addresses
+from jaxobs.session.connections import MOST_BODY, Server, ServerV6
+from jaxobs.session.protection import Protection
 from jaxobs.state.store import Store
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
-MOST_CONNECTIONS = 64
-"""Connections that are served at once, each by a thread of its own."""
-
-MOST_BODY = 4096
-"""Bytes of a request's body that are read."""
-
 _MOST_DRAINED = 2**16
 _LEAST_COMPRESSED = 1024
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # neither leaves a descriptor to children
+_HEALTH = "/healthz"
 _SECURITY = [
     ("X-Content-Type-Options", "nosniff"),
     ("Cache-Control", "no-store"),
@@ -50,20 +39,21 @@ _SECURITY = [
 ]
 
 
-def application(store: Store, hosts: frozenset[str] | None = None) -> Application:
+def application(store: Store, protection: Protection | None = None) -> Application:
     """The endpoint as a WSGI application, for those who serve it from a server of their own.
 
     Args:
-      hosts: host names that requests may be for; None for any.
+      protection: what is asked of requests; None for nothing.
     """
-    routes: dict[str, Route] = {"/healthz": lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
+    hosts = None if protection is None else protection.hosts
+    routes: dict[str, Route] = {_HEALTH: lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
     for module in discovery.modules("jaxobs.exporters", internal_error):
         if hasattr(module, "routes"):
             routes.update(module.routes(store))
 
     def serve(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         if hosts is None or _host(environ) in hosts:
-            response = _answer(store, routes, environ)
+            response = _answer(store, routes, environ, protection)
         else:
             response = problem("403 Forbidden", f"This endpoint only answers requests to {', '.join(sorted(hosts))}.")
         body, headers = response.body, [("Content-Type", response.content_type), *_SECURITY, *response.headers]
@@ -86,11 +76,17 @@ def _accepts_gzip(environ: Mapping[str, Any]) -> bool:
     return any(each.name == "gzip" and each.quality > 0 for each in accepted(environ.get("HTTP_ACCEPT_ENCODING")))
 
 
-def _answer(store: Store, routes: Mapping[str, Route], environ: dict[str, Any]) -> Response:
+def _answer(
+    store: Store, routes: Mapping[str, Route], environ: dict[str, Any], protection: Protection | None
+) -> Response:
     path = environ.get("PATH_INFO") or "/"
     is_action = path.startswith(action_routes.PREFIX)
     if is_action and action_routes.registered(store):
         return _act(store, path, environ)
+    if protection is not None and path != _HEALTH:
+        refusal = protection.refusal(environ.get("HTTP_AUTHORIZATION"))
+        if refusal is not None:
+            return refusal
     if not is_action and environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
         return problem("405 Method Not Allowed", "This endpoint only answers GET.", (("Allow", "GET, HEAD"),))
     route = routes.get(path)
@@ -130,103 +126,11 @@ def _answered(place: str, answer: Callable[[], Response]) -> Response:
         return problem("500 Internal Server Error", "jaxobs failed to answer; the program's log says why.")
 
 
-class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Before the base class binds: where that fails, it closes what there is.
-        self._woken, self._wake = socket.socketpair()
-        super().__init__(*args, **kwargs)
-        self.socket.setblocking(False)
-        self._connections: dict[Any, None] = {}
-        self._lock = threading.Lock()
-        self._closing = False
-        self.cut_off: Callable[[], None] = lambda: None
-        """Called when a connection is ended because there are too many."""
-
-    def server_bind(self) -> None:
-        """Binds without the reverse look-up of the host's name that the base class makes: it can take seconds."""
-        socketserver.TCPServer.server_bind(self)
-        host, self.server_port = self.server_address[:2]
-        self.server_name = str(host)
-        self.setup_environ()
-
-    def serve_until_closed(self) -> None:
-        """Accepts connections without ever waking up for nothing, which the base class does several times a second."""
-        with _Selector() as selector:
-            selector.register(self.socket, selectors.EVENT_READ)
-            selector.register(self._woken, selectors.EVENT_READ)
-            while not self._closing:
-                selector.select()
-                if not self._closing:
-                    self.handle_request()
-
-    def stop(self) -> None:
-        """Ends `serve_until_closed`, from another thread."""
-        self._closing = True
-        with contextlib.suppress(OSError):
-            self._wake.send(b"x")
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection. Where there are too many, the oldest makes way: it is slow, or stuck."""
-        with self._lock:
-            self._connections[request] = None
-            oldest = next(iter(self._connections)) if len(self._connections) > MOST_CONNECTIONS else None
-            self._connections.pop(oldest, None)
-        if oldest is not None:
-            with contextlib.suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)
-            self.cut_off()
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Closes a connection."""
-        with self._lock:
-            self._connections.pop(request, None)
-        super().shutdown_request(request)
-
-    def server_close(self) -> None:
-        """Closes the sockets that nobody serves any more."""
-        super().server_close()
-        self._woken.close()
-        self._wake.close()
-
-    def forget(self) -> None:
-        """In a forked child: closes what it inherited. Open connections are the parent's, which goes on with them."""
-        self.server_close()
-        for connection in list(self._connections):
-            with contextlib.suppress(OSError):
-                # `close` would wait for the files that the parent's threads have made of it.
-                os.close(connection.detach())
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is no error of ours."""
-
-
-class _ServerV6(_Server):
-    address_family = socket.AF_INET6
-
-
-class _Handler(WSGIRequestHandler):
-    timeout = 30
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """The endpoint is silent."""
-
-    def get_stderr(self) -> Any:
-        """Where `wsgiref` prints the traceback of a client that stopped reading: nowhere."""
-        return io.StringIO()
-
-    def address_string(self) -> str:
-        return str(self.client_address[0])
-
-
 class Handle:
     """A running endpoint."""
 
-    def __init__(self, server: _Server, addr: str) -> None:
+    def __init__(self, store: Store, server: Server, addr: str) -> None:
+        self._store = store
         self._server = server
         self.addr = addr
         self.closed = False
@@ -234,13 +138,29 @@ class Handle:
         """Whether its address was printed."""
         self.closing: Callable[[], None] = lambda: None
         """Called when it is closed."""
-        shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(addr, addr)
-        shown = f"[{shown}]" if ":" in shown else shown
         self.port: int = server.server_port
-        self.url = f"http://{shown}:{self.port}/"
-        """Where the page is; `/metrics` beside it."""
         self._thread = threading.Thread(target=server.serve_until_closed, name="jaxobs-http", daemon=True)
         self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where the page is; `/metrics` beside it."""
+        shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.addr, self.addr)
+        shown = f"[{shown}]" if ":" in shown else shown
+        return f"{'http' if self._server.protection.context is None else 'https'}://{shown}:{self.port}/"
+
+    @property
+    def settings(self) -> Settings:
+        """Those in force for the endpoint."""
+        return self._server.protection.settings
+
+    def protect(self, settings: Settings) -> None:
+        """Asks of the next requests what the settings want.
+
+        Raises:
+          SettingError: a file of the certificate cannot be used; then nothing has changed.
+        """
+        _protect(self._store, self._server, self.addr, settings)
 
     def close(self) -> None:
         """Stops the endpoint and frees the port; answers that are under way are finished. Idempotent."""
@@ -260,30 +180,56 @@ class Handle:
         return f"<jaxobs endpoint {self.url}>"
 
 
-def serve(store: Store, port: int, addr: str) -> Handle:
+def serve(store: Store, port: int, addr: str, settings: Settings | None = None) -> Handle:
     """Serves the store's endpoint in daemon threads; port 0 takes a free one.
+
+    Args:
+      settings: those of `jaxobs.session.protection`; the defaults without.
 
     Raises:
       PortTakenError: somebody listens on the port already.
-      SettingError: the port or address is none of this machine's.
+      SettingError: the port or address is none of this machine's, or a file of the certificate cannot be used.
     """
     if not 0 <= port <= 65535:
         raise SettingError(f"`port` is {port}, but must be from 0 to 65535.")
-    family = _Server if ":" not in addr else _ServerV6
+    family = Server if ":" not in addr else ServerV6
     try:
-        server = family((addr, port), _Handler)
+        server = family((addr, port))
     except (OSError, TypeError, ValueError) as error:
         raise _cannot_listen(error, port, addr) from None
-    loopback = ipaddress.ip_address(str(server.server_address[0]).partition("%")[0]).is_loopback
+    try:
+        _protect(store, server, addr, settings or Settings())
+    except SettingError:
+        server.server_close()
+        raise
     unmet = action_routes.unmet(store)
-    if unmet is not None and store.note(unmet):
-        logger.warning("%s", unmet)
-    server.cut_off = lambda: store.drop("max_connections")
-    server.set_app(application(store, _LOOPBACK | {addr.lower()} if loopback else None))
-    handle, addresses = Handle(server, addr), store.part(Addresses)
+    if unmet is not None:
+        _warn(store, unmet)
+    server.dropped = store.drop
+    server.complain = lambda sentence: _warn(store, sentence)
+    handle, addresses = Handle(store, server, addr), store.part(Addresses)
     addresses.opened(addr, handle.port)
     handle.closing = lambda: addresses.closed(handle.port)
     return handle
+
+
+def _protect(store: Store, server: Server, addr: str, settings: Settings) -> None:
+    loopback = ipaddress.ip_address(str(server.server_address[0]).partition("%")[0]).is_loopback
+    protection = Protection(settings, addr, loopback)
+    if protection.is_exposed:
+        _warn(
+            store,
+            f"`read_token` is set and the endpoint on {addr} speaks HTTP: the token crosses the network as plain text. "
+            "Set `tls_certificate`.",
+        )
+    server.set_app(application(store, protection))
+    server.protection = protection
+    store.part(Addresses).scheme = "http" if protection.context is None else "https"
+
+
+def _warn(store: Store, sentence: str) -> None:
+    if store.note(sentence):
+        logger.warning("%s", sentence)
 
 
 def _cannot_listen(error: OSError | TypeError | ValueError, port: int, addr: str) -> Exception:

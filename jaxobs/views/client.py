@@ -30,6 +30,7 @@ from jaxobs.facts import renamed
 from jaxobs.facts.events import Event
 from jaxobs.facts.kinds import event_types
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.views import access
 
 T = TypeVar("T")
 Get = Callable[[str, float], bytes]
@@ -239,10 +240,15 @@ def get(address: str, timeout: float) -> bytes:
     """
     url = _base(address)
     try:
-        with _opener(url).open(address, timeout=timeout) as answer:
+        with access.opener(url).open(access.request(address), timeout=timeout) as answer:
             return _whole(answer, time.monotonic() + _SLOW * timeout)
+    except SettingError:
+        raise
     except urllib.error.HTTPError as error:
         error.close()
+        hint = access.refused(error.code, address)
+        if hint is not None:
+            raise _refused(url, address, f"HTTP {error.code} {error.reason}", hint) from None
         raise _no_endpoint(url, address, f"HTTP {error.code} {error.reason}") from None
     except HTTPException as error:
         raise _no_endpoint(url, address, f"no HTTP answer, {type(error).__name__}") from None
@@ -261,12 +267,6 @@ def _whole(answer: Any, until: float) -> bytes:
     return b"".join(pieces)
 
 
-def _opener(url: str) -> urllib.request.OpenerDirector:
-    host = urllib.parse.urlsplit(url).hostname or ""
-    local = host == "localhost" or host == "::1" or host.startswith("127.")
-    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
-
-
 def _no_endpoint(url: str, address: str, what: str) -> NotAnEndpointError:
     return NotAnEndpointError(
         f"`{url}` answers, but it is not a jaxobs endpoint (GET {address}: {what}). "
@@ -274,8 +274,20 @@ def _no_endpoint(url: str, address: str, what: str) -> NotAnEndpointError:
     )
 
 
+def _refused(url: str, address: str, said: str, hint: str) -> EndpointUnreachableError:
+    refused = EndpointUnreachableError(
+        f"The endpoint at `{url}` does not let this command in (GET {address}: {said}). {hint}."
+    )
+    refused.brief = said
+    return refused
+
+
 def _unreachable(url: str, address: str, error: Exception, timeout: float) -> EndpointUnreachableError:
     cause = getattr(error, "reason", error)
+    cause = error if isinstance(cause, str) else cause  # an error of OpenSSL has a reason of its own
+    untrusted = access.untrusted(cause)
+    if untrusted is not None:
+        return _refused(url, address, getattr(cause, "verify_message", None) or str(cause), untrusted)
     if isinstance(cause, TimeoutError):
         said = f"no answer within {timeout:g} s"
         hint = "The program may be stopped, or the host unreachable; check whether it still runs"

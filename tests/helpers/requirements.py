@@ -22,6 +22,8 @@ DEBIAN_PACKAGES = {
     "chromium": "chromium",
     "tmux": "tmux",
     "victoria-metrics": "victoria-metrics",
+    "openssl": "openssl",
+    "prometheus-pushgateway": "prometheus-pushgateway",
 }
 BUILT = ROOT / ".tools" / "bin"
 

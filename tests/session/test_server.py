@@ -24,12 +24,13 @@ from helpers.made_by_hand import compilation, full_store
 from helpers.waiting import until
 
 from jaxobs.base import guard
+from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.exporters import page
 from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT
 from jaxobs.facts.kinds import event_types
-from jaxobs.session import lifecycle, server
-from jaxobs.session.server import MOST_CONNECTIONS, Handle
+from jaxobs.session import connections, lifecycle, server
+from jaxobs.session.server import Handle
 from jaxobs.state import store
 from jaxobs.state.store import Store
 
@@ -277,7 +278,7 @@ def test_a_client_that_never_reads_a_large_answer_is_given_up_in_silence(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is printed into the program's output, not even `wsgiref`'s traceback."""
-    monkeypatch.setattr(server._Handler, "timeout", 0.3)
+    monkeypatch.setattr(connections.Handler, "timeout", 0.3)
     big = Store()
     for number in range(900):
         big.record(compilation(f"f{number}", reason="x" * 20_000))
@@ -332,7 +333,7 @@ def test_threads_are_bounded_and_the_oldest_connection_makes_way(endpoint: Handl
     clients = [_raw(endpoint, b"") for _ in range(200)]
     try:
         _answered(endpoint)
-        until(lambda: threading.active_count() - before <= MOST_CONNECTIONS + 1)
+        until(lambda: threading.active_count() - before <= Settings().max_connections + 1)
         with contextlib.suppress(ConnectionError):
             assert clients[0].recv(1) == b""
         assert b'reason="max_connections"' in ask(endpoint)[1]
@@ -443,7 +444,7 @@ def test_a_port_that_needs_privileges_is_told_apart(monkeypatch: pytest.MonkeyPa
     def refuse(self: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(server._Server, "server_bind", refuse)
+    monkeypatch.setattr(connections.Server, "server_bind", refuse)
     with pytest.raises(SettingError, match=r"Port 80 on 127\.0\.0\.1 needs privileges"):
         server.serve(full_store(), 80, "127.0.0.1")
 

@@ -17,7 +17,7 @@ from jaxobs.facts.actions import Action
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.operations.acting.declarations import Outcome, RefusedError
-from jaxobs.views import client
+from jaxobs.views import access, client
 
 ANSWER_SECONDS = 75.0
 """A process answers about `memory` when that has ended, for which it waits a minute."""
@@ -147,14 +147,12 @@ def _outcome(body: Mapping[str, Any]) -> Outcome:
 
 
 def _post(url: str, body: Mapping[str, Any], token: str) -> tuple[int, dict[str, Any]]:
-    host = urllib.parse.urlsplit(url).hostname or ""
-    direct = [urllib.request.ProxyHandler({})] if host in ("localhost", "::1") or host.startswith("127.") else []
     asked = urllib.request.Request(
         url, data=json.dumps(body).encode(), method="POST",
         headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )  # fmt: skip
     try:
-        with urllib.request.build_opener(_NoRedirect, *direct).open(asked, timeout=ANSWER_SECONDS) as answer:
+        with access.opener(url, _NoRedirect).open(asked, timeout=ANSWER_SECONDS) as answer:
             return answer.status, _object(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
         with error:

@@ -40,6 +40,8 @@ class Addresses:
         self._open: dict[int, str] = {}
         """What the endpoints listen on, by their ports; the latest comes last."""
         self._reached: tuple[str | None, str] | None = None
+        self.scheme = "http"
+        """How this process's latest endpoint is asked; those of a job have the same settings."""
         self.others: Mapping[int, Address] = {}
 
     def opened(self, addr: str, port: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import urllib.parse
 from typing import Protocol
 
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError, fetch
@@ -21,7 +22,7 @@ class Answers(Protocol):
         """
 
     def of_server(self, address: str, timeout: float, until: float | None = None) -> bytes:
-        """What any other path answers.
+        """What `/metrics` of a process, or any path of another server, answers.
 
         Args:
           until: when to ask no more, by `time.monotonic`.
@@ -47,7 +48,7 @@ class Asked:
         """Asks."""
         if until is not None and time.monotonic() > until:
             raise TooLateError("it is too late to ask")
-        return fetch(address, timeout)
+        return fetch(address, timeout, endpoint=urllib.parse.urlsplit(address).path == "/metrics")
 
 
 def shown(text: str) -> str:

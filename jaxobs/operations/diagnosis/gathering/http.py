@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 from http.client import HTTPException
+
+from jaxobs.views import access
 
 MOST_BYTES = 8 * 2**20
 _PIECE = 2**16
@@ -23,22 +24,22 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def fetch(url: str, timeout: float) -> bytes:
+def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
     """The body of an answer.
 
     Args:
       timeout: seconds for all of it.
+      endpoint: whether it is a jaxobs endpoint, which is shown the token.
 
     Raises:
       NoAnswerError: there is none in time, it is an error, or it is too large.
     """
     until = time.monotonic() + timeout
-    host = urllib.parse.urlsplit(url).hostname or ""
-    direct = [urllib.request.ProxyHandler({})] if host in ("localhost", "::1") or host.startswith("127.") else []
-    opener = urllib.request.build_opener(_NoRedirect, *direct)
+    direct = [urllib.request.ProxyHandler({})] if access.is_local(url) else []
     pieces, size = [], 0
     try:
-        with opener.open(url, timeout=timeout) as answer:
+        opener = access.opener(url, _NoRedirect) if endpoint else urllib.request.build_opener(_NoRedirect, *direct)
+        with opener.open(access.request(url) if endpoint else url, timeout=timeout) as answer:
             while piece := answer.read1(_PIECE):
                 pieces.append(piece)
                 size += len(piece)

@@ -1,0 +1,158 @@
+"""What the endpoint asks of its clients, and how much it gives them: TLS, a token, host names, sizes and times."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import hmac
+import os
+import ssl
+import threading
+import time
+from collections.abc import Callable
+
+from jaxobs.base.config import Settings
+from jaxobs.base.errors import SettingError
+from jaxobs.exporters.forms.http_types import Response, problem
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+FRESH_SECONDS = 60.0
+"""So often it is looked whether the certificate's files have changed."""
+
+
+class Protection:
+    """What the settings want of an endpoint that is bound to an address. Safe for threads."""
+
+    def __init__(self, settings: Settings, addr: str, loopback: bool) -> None:
+        """`loopback` says whether only this machine reaches the address.
+
+        Raises:
+          SettingError: a file of the certificate cannot be read or used.
+        """
+        self.settings = settings
+        self.seconds = settings.request_timeout
+        self.hosts: frozenset[str] | None = None
+        """Host names that requests may be for; None for any."""
+        if loopback or settings.allowed_hosts:
+            named = (each.strip("[]").lower() for each in settings.allowed_hosts)
+            self.hosts = LOOPBACK | {addr.lower(), *named}
+        self.context = _context(settings)
+        """For connections that are accepted from now on; None without TLS."""
+        self.is_exposed = not loopback and bool(settings.read_token) and self.context is None
+        """Whether the token crosses a network as plain text."""
+        self._versions = _versions(settings)
+        self._looked = time.monotonic()
+        self._looking = threading.Lock()
+
+    def refusal(self, authorization: str | None) -> Response | None:
+        """The response to who does not show the token; None for who does, or where none is set."""
+        token = self.settings.read_token
+        if not token or hmac.compare_digest(_shown(authorization), token.encode()):
+            return None
+        return problem(
+            "401 Unauthorized",
+            "Send the header `Authorization: Bearer TOKEN`, with the setting `read_token`. In a browser, the token is "
+            "the password; the user name does not matter.",
+            (("WWW-Authenticate", 'Bearer realm="jaxobs"'), ("WWW-Authenticate", 'Basic realm="jaxobs"')),
+        )
+
+    def renew(self, failed: Callable[[str], None]) -> None:
+        """Reads renewed files of the certificate, now and then. Not for the thread that accepts: a disk may hang.
+
+        Args:
+          failed: called with a sentence where they are unusable; the old certificate stays in use.
+        """
+        if self.context is None or time.monotonic() - self._looked < FRESH_SECONDS:
+            return
+        if not self._looking.acquire(blocking=False):
+            return
+        try:
+            self._looked = time.monotonic()
+            versions = _versions(self.settings)
+            if versions != self._versions:
+                self.context = _context(self.settings)
+                self._versions = versions
+        except SettingError as error:
+            failed(f"{error} The endpoint continues with the certificate that it has.")
+        finally:
+            self._looking.release()
+
+
+def _shown(authorization: str | None) -> bytes:
+    """The token that a header shows; empty where it shows none."""
+    scheme, _, rest = (authorization or "").strip().partition(" ")
+    if scheme.lower() == "bearer":
+        return rest.strip().encode("latin-1", "replace")  # headers come decoded as Latin-1, whatever was sent
+    if scheme.lower() == "basic":
+        with contextlib.suppress(binascii.Error, ValueError):
+            return base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
+    return b""
+
+
+def _files(settings: Settings) -> dict[str, str]:
+    found = {
+        "tls_certificate": settings.tls_certificate,
+        "tls_key": settings.tls_key,
+        "tls_client_ca": settings.tls_client_ca,
+    }
+    return {name: path for name, path in found.items() if path}
+
+
+def _versions(settings: Settings) -> dict[str, tuple[int, int, int] | None]:
+    """What changes when a file does."""
+    found: dict[str, tuple[int, int, int] | None] = {}
+    for name, path in _files(settings).items():
+        found[name] = None
+        with contextlib.suppress(OSError):
+            info = os.stat(path)
+            found[name] = info.st_ino, info.st_mtime_ns, info.st_size
+    return found
+
+
+def _context(settings: Settings) -> ssl.SSLContext | None:
+    files = _files(settings)
+    if not files:
+        return None
+    if "tls_certificate" not in files:
+        raise SettingError(f"`{next(iter(files))}` is set, but `tls_certificate` is not: the endpoint needs both.")
+    for name, path in files.items():
+        _readable(name, path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    context.set_alpn_protocols(["http/1.1"])
+    certificate, key = files["tls_certificate"], files.get("tls_key")
+    try:
+        # With a passphrase of ours: OpenSSL would ask the terminal for one.
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        with_key = f" with `tls_key` {key!r}" if key else ""
+        raise SettingError(
+            f"`tls_certificate` is {certificate!r}{with_key}, which cannot be used: {_reason(error)}. Give PEM files: "
+            "the certificate first, then those that signed it, and its private key without a passphrase."
+        ) from None
+    if authorities := files.get("tls_client_ca"):
+        try:
+            context.load_verify_locations(authorities)
+        except (OSError, ValueError) as error:
+            raise SettingError(
+                f"`tls_client_ca` is {authorities!r}, which has no certificates: {_reason(error)}."
+            ) from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _readable(name: str, path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except (OSError, ValueError) as error:
+        raise SettingError(f"`{name}` is {path!r}, which cannot be read: {_reason(error)}.") from None
+
+
+def _reason(error: Exception) -> str:
+    """In words for a person: OpenSSL's own have numbers and file names in them."""
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "no certificate, or not the key of this one").replace("_", " ").lower()
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

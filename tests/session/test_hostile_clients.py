@@ -1,0 +1,218 @@
+"""Clients that are slow, greedy or hostile: each is ended within its bounds, and a scrape gets through meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.certificates import Authority
+from helpers.made_by_hand import compilation, full_store
+from helpers.waiting import until
+
+from jaxobs.base.config import Settings
+from jaxobs.session import server
+from jaxobs.session.server import Handle
+from jaxobs.state.store import Store
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@contextlib.contextmanager
+def serving(store: Store | None = None, **settings: Any) -> Iterator[Handle]:
+    """An endpoint until the end of the block."""
+    handle = server.serve(store or full_store(), 0, "127.0.0.1", Settings(**settings))
+    with contextlib.closing(handle):
+        yield handle
+
+
+def connect(handle: Handle, sent: bytes = b"") -> socket.socket:
+    """A connection that has sent something."""
+    connection = socket.create_connection(("127.0.0.1", handle.port), timeout=120)
+    connection.sendall(sent)
+    return connection
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """All up to the end, by whomever that was made."""
+    got = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65536):
+            got += piece
+    return got
+
+
+def answers(handle: Handle) -> bool:
+    """Whether a client with manners is served."""
+    connection = http.client.HTTPConnection("127.0.0.1", handle.port, timeout=120)
+    with contextlib.closing(connection):
+        connection.request("GET", "/metrics")
+        return connection.getresponse().status == 200
+
+
+def dropped(store: Store, reason: str) -> int:
+    """What was counted."""
+    return store.snapshot().observer.dropped.get(reason, 0)
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"", b"GET /metr", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+        b"POST /api/v1/actions/memory HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000\r\n\r\n",
+        b"POST /api/v1/actions/memory HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n",
+    ],
+    ids=["nothing", "line", "header", "body", "long body"],
+)  # fmt: skip
+def test_a_client_that_sends_a_byte_now_and_then_is_ended(begun: bytes) -> None:
+    """Slowloris: each byte comes in time, and the request never. The time is that of the whole request."""
+    store = full_store()
+    store.configure(Settings(actions=True, action_token="act"))
+    stop = threading.Event()
+    with serving(store, request_timeout=0.4) as handle, connect(handle, begun) as client:
+
+        def drip() -> None:
+            with contextlib.suppress(OSError):
+                while not stop.wait(0.05):
+                    client.sendall(b"a")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert answers(handle)
+            assert read_all(client) == b""
+            until(lambda: dropped(store, "request_timeout") == 1)
+        finally:
+            stop.set()
+            dripping.join()
+        assert answers(handle)
+
+
+def test_a_handshake_that_does_not_go_on_holds_nobody_up(tmp_path: Path) -> None:
+    """Twenty clients begin TLS and stop, or say nothing at all; another one is served, and they are ended."""
+    authority = Authority(tmp_path)
+    pair = authority.sign("endpoint")
+    store = full_store()
+    settings = {"tls_certificate": str(pair.certificate), "tls_key": str(pair.key), "request_timeout": 2.0}
+
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    with serving(store, **settings) as handle, contextlib.ExitStack() as clients:
+        for number in range(20):
+            clients.enter_context(connect(handle, (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00")[number % 3]))
+        connection = http.client.HTTPSConnection("127.0.0.1", handle.port, timeout=120, context=context)
+        with contextlib.closing(connection):
+            connection.request("GET", "/metrics")
+            assert connection.getresponse().status == 200
+        until(lambda: dropped(store, "request_timeout") == 20)
+        until(lambda: not handle._server._connections)
+
+
+def test_a_response_that_is_not_read_is_ended() -> None:
+    """One that reads a little now and then is no better than one that does not."""
+    store = Store()
+    for number in range(900):
+        store.record(compilation(f"f{number}", reason="x" * 20_000))
+    with serving(store, request_timeout=0.5) as handle:
+        client = connect(handle, b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with client:
+            until(lambda: client.recv(1) and not handle._server._connections)
+        assert dropped(store, "request_timeout") == 1
+        assert answers(handle)
+
+
+def test_headers_beyond_the_bound_are_refused_unread() -> None:
+    """In total, however they are cut into lines."""
+    with serving(max_request_bytes=4096) as handle:
+        for sent in (
+            b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nX: " + b"b" * 5000 + b"\r\n\r\n",
+            b"GET / HTTP/1.1\r\n" + b"".join(b"X%d: %s\r\n" % (n, b"y" * 90) for n in range(60)) + b"\r\n",
+        ):
+            with connect(handle, sent) as client:
+                got = read_all(client)
+                assert got == b"" or got.split()[1] in (b"414", b"431"), got[:100]
+        assert answers(handle)
+
+
+def test_too_many_headers_are_refused() -> None:
+    """A hundred are enough for everybody."""
+    with serving() as handle, connect(handle, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n") as client:
+        got = read_all(client)
+        assert got == b"" or got.split()[1] == b"431"
+
+
+def test_http_2_is_refused() -> None:
+    """Its preface asks for what we do not speak."""
+    with serving() as handle, connect(handle, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00") as client:
+        assert b"Error code: 505" in read_all(client)
+
+
+def test_what_follows_a_request_is_not_read_as_another() -> None:
+    """One request, one response, and the end: nothing can be smuggled behind a body that a proxy counts otherwise."""
+    with serving() as handle:
+        for first in (GET, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde"):
+            with connect(handle, first + b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n") as client:
+                got = read_all(client)
+            assert got.count(b"HTTP/1.") <= 1 and b"jax_" not in got
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"Content-Length: 5\r\nContent-Length: 6",
+        b"Host: evil.example", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+    ],
+    ids=["both", "two lengths", "two hosts", "two encodings"],
+)  # fmt: skip
+def test_a_request_that_can_be_understood_in_two_ways_is_refused(headers: bytes) -> None:
+    """Whatever a proxy makes of it."""
+    sent = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n"
+    with serving() as handle, connect(handle, sent) as client:
+        assert read_all(client).split()[1] == b"400"
+
+
+def test_who_has_sent_a_request_does_not_make_way_for_who_has_not() -> None:
+    """A scrape that takes its time survives a crowd of silent clients, of which some are ended instead."""
+    store, asked, go = full_store(), threading.Event(), threading.Event()
+
+    def freshen() -> None:
+        asked.set()
+        go.wait(120)
+
+    store.freshen = freshen
+    with serving(store, max_connections=4) as handle, contextlib.ExitStack() as clients:
+        scrape = clients.enter_context(connect(handle, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        asked.wait(120)
+        store.freshen = None
+        for _ in range(20):
+            clients.enter_context(connect(handle))
+        until(lambda: dropped(store, "max_connections") == 17)
+        go.set()
+        assert read_all(scrape).startswith(b"HTTP/1.0 200 OK")
+
+
+def test_a_process_without_descriptors_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system lets nobody in: the thread that accepts waits between attempts, and goes on afterwards."""
+    attempts: list[float] = []
+    accept = server.Server.get_request
+
+    def refuse(self: Any) -> Any:
+        attempts.append(time.monotonic())
+        if len(attempts) < 4:
+            raise OSError(24, "Too many open files")
+        return accept(self)
+
+    with serving() as handle:
+        monkeypatch.setattr(server.Server, "get_request", refuse)
+        assert answers(handle)
+    assert all(later - earlier > 0.15 for earlier, later in itertools.pairwise(attempts[:4]))

@@ -48,7 +48,7 @@ class Asked:
         """Asks."""
         if until is not None and time.monotonic() > until:
             raise TooLateError("it is too late to ask")
-        return fetch(address, timeout, endpoint=urllib.parse.urlsplit(address).path == "/metrics")
+        return fetch(address, timeout, endpoint=urllib.parse.urlsplit(address).path.endswith("/metrics"))
 
 
 def shown(text: str) -> str:

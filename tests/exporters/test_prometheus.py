@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from helpers.paths import PROGRAMS
 from helpers.requirements import program
+from helpers.waiting import until
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
@@ -166,10 +167,21 @@ def prometheus(
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen([*command, "--web.listen-address=127.0.0.1:0"], stderr=log, stdout=log)
     try:
-        yield Prometheus(f"http://{listening_address(process, folder / 'log.txt')}")
+        address = f"http://{listening_address(process, folder / 'log.txt')}"
+        until(lambda: ready(address), lambda: f"Prometheus is not ready:\n{(folder / 'log.txt').read_text()[-2000:]}")
+        yield Prometheus(address)
     finally:
         process.terminate()
         process.wait(120)
+
+
+def ready(address: str) -> bool:
+    """Whether it answers queries: for a while after it listens it does not."""
+    try:
+        with urllib.request.urlopen(f"{address}/-/ready", timeout=120) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
 
 
 def listening_address(process: subprocess.Popen[bytes], log: Path) -> str:

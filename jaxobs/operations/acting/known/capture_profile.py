@@ -10,7 +10,7 @@ from jaxobs.operations.acting.policy import Policy
 
 DECLARATION = Declaration(
     name="capture_profile",
-    about="A process traces a few of its steps, for XProf or `jaxobs profile`.",
+    about="A process traces a few of its steps, for XProf or Perfetto.",
     kind="A1",
     seconds=60.0,
     bytes=2**30,

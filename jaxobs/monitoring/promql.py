@@ -90,6 +90,9 @@ MADE_STEPS = (
 )
 """Steps before ten minutes ago, and in both five minutes since."""
 
+RUN = "job_instance_run_id:jax_run:bool"
+"""Recorded: the run of each process: its `run_id`, or the address of a process that has none, which is a run alone."""
+
 
 def increase(selector: str, window: str = "5m") -> str:
     """By how much counters rose, those included that came into being meanwhile.

@@ -30,6 +30,15 @@ def _loop(name: str, minutes: int) -> Iterable[Process]:
         yield Process(job=name, instance="a:9464", parts=parts, start=number * minutes)
 
 
+def _preempted() -> Iterable[Process]:
+    """A run that loses its machine every 9 minutes, and begins again on another."""
+    for number in range(12):
+        yield Process(
+            job="preempted-often", instance=f"{number}:9464", parts=[init(1), compiles(1), trains(5)],
+            start=number * 9, run="r", last_exit="signal" if number else "",
+        )  # fmt: skip
+
+
 def _lost_of(name: str, run: str = "r") -> list[Process]:
     """A run of four of which one vanishes after 100 minutes."""
     whole = _run(name, 4, [*_BEGIN, trains(100)], run)
@@ -122,6 +131,8 @@ DEATHS = (
           at=9, within=45, processes=lambda: _loop("crash-loop", 9), live="restarts"),
     Death(name="restarts", what="a process crashes every 17 minutes", alert="JaxFleetRestarts", severity="warning",
           at=17, within=45, processes=lambda: _loop("restarts", 17), live="restarts"),
+    Death(name="preempted-often", what="a run is preempted every 9 minutes", alert="JaxPreemptedOften",
+          severity="warning", at=9, within=50, processes=_preempted),
     Death(name="first-nan", what="the loss is NaN", alert="JaxNonFiniteValues", severity="warning", at=100, within=5,
           processes=lambda: _one("first-nan", _NAN), live="nonfinite"),
     Death(name="stays-nan", what="the loss stays NaN", alert="JaxNonFiniteLasting", severity="critical", at=100,

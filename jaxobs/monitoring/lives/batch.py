@@ -40,7 +40,28 @@ def _sweep() -> Iterable[Process]:
         yield Process(job="sweep", instance=f"{number}:9464", parts=parts, start=number * 3 + 1)
 
 
+def _one_name() -> Iterable[Process]:
+    """Three jobs at a time, whose steps take 0.1 s, 1 s and 3 s; the targets of those that ended stay for an hour."""
+    for number in range(12):
+        steps = (600, 60, 20)[number % 3]
+        parts = [init(1), compiles(2), trains(90, steps), spends("checkpoint", 2)]
+        yield Process(
+            job="one-name", instance=f"{number}:9464", parts=parts, start=number * 32, run=f"run-{number}", up_after=60
+        )
+
+
+def _cancelled() -> Iterable[Process]:
+    """One after the other is stopped after an hour or two, and its target is gone at once."""
+    for number, length in enumerate((60, 110, 75)):
+        parts = [init(1), compiles(2), trains(length)]
+        yield Process(job="cancelled-job", instance=f"{number}:9464", parts=parts, start=number * 130)
+
+
 LIVES = (
+    Life(name="one-name", what="different programs train at the same time under one name", minutes=400,
+         processes=_one_name),
+    Life(name="cancelled-job", what="someone cancels jobs of one process in the middle of a step", minutes=400,
+         processes=_cancelled),
     Life(name="sweep", what="40 trials of a search under one name, each with a program of its own", minutes=200,
          processes=_sweep),
     Life(

@@ -69,7 +69,15 @@ def _maintained() -> Iterable[Process]:
     yield from _job("maintenance", 4, [init(2), compiles(2), trains(90)], run="m", start=330, last_exit="signal")
 
 
+def _curriculum() -> Iterable[Process]:
+    """Steps of 1 s, of 1.5 s, and of 3 s, with a compilation before each stage."""
+    longer = [part for steps in (40, 20) for part in (compiles(2, cause="shape"), trains(118, steps))]
+    yield from _job("curriculum", 2, [init(2), compiles(3), trains(150), *longer], run="c")
+
+
 LIVES = (
+    Life(name="curriculum", what="sequences grow from stage to stage: each recompiles the step, which takes longer",
+         minutes=390, processes=_curriculum),
     Life(
         name="debugger", what="someone looks at a training job in a debugger for 25 minutes", minutes=240,
         processes=lambda: _job("debugger", 1, [init(2), compiles(3), trains(95), spends("unattributed", 25),

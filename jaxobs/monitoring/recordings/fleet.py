@@ -43,15 +43,17 @@ GROUP = Group(
             expr=(
                 "group by (job) (\n"
                 "  increase(jax_steps_total{@}[5m]) > 0\n"
-                f"  and on (job, instance) (time() - {_START}{{@}} > 1800)\n"
+                f"  and on (job, instance) (time() - {_START}{{@}} > 1800 and on (job, instance) jax_processes{{@}} > 1\n"
+                f"    or time() - {_START}{{@}} > 21600)\n"
                 "  unless on (job, instance)\n"
                 '  sum by (job, instance) (rate(jax_time_seconds_total{@, category=~"checkpoint|eval"}[5m])) > 0\n'
                 ")\n"
                 f"or 0 * group by (job) ({_START}{{@}})"
             ),
             why=(
-                "For JaxTrainingGone: 1 for a job that makes steps, is older than half an hour, and neither saves nor "
-                "evaluates, as it would before it ends."
+                "For JaxTrainingGone: 1 for a job that makes steps and neither saves nor evaluates, as it would before "
+                "it ends, and is older than half an hour; six hours if it has one process alone, which people cancel "
+                "at any time."
             ),
         ),
         Recording(
@@ -84,6 +86,42 @@ GROUP = Group(
             why=(
                 "For JaxCrashLoop and JaxFleetRestarts: that; or, if each restart has a new address, the processes "
                 "that found that the one before them had crashed."
+            ),
+        ),
+        Recording(
+            name="job_instance:jax_process_preemptions:bool",
+            expr=(
+                f"{_START}{{@}} - last_over_time({_START}{{@}}[8m] offset 1m) > bool 10\n"
+                'and on (job, instance) jax_run_info{@, last_exit="signal"}'
+            ),
+            why="For the next one: 1 for one minute whenever a process follows one that a signal ended, at its address.",
+        ),
+        Recording(
+            name="job:jax_preemptions:max1h",
+            expr=(
+                "(max by (job) (sum_over_time(job_instance:jax_process_preemptions:bool{@}[1h])) > 0\n"
+                "or count by (job) (\n"
+                '  last_over_time(jax_run_info{@, last_exit="signal"}[1h])\n'
+                '  and on (job, instance) last_over_time(jax_process_info{@, process_index="0"}[1h])\n'
+                ') / on (job) count by (job) (jax_process_info{@, process_index="0"}))\n'
+                "unless on (job) job:jax_serving:bool{@}"
+            ),
+            why=(
+                "For JaxPreemptedOften: how often a run was ended by a signal in the last hour, at one address or at "
+                "a new one each time. Replicas of a service come and go."
+            ),
+        ),
+        Recording(
+            name="job:jax_idle_service:bool",
+            expr=(
+                "job:jax_serving:bool{@}\n"
+                f'and on (job) sum by (job) (increase(jax_requests_total{{@, route!~"{PROBES}"}}[1h])) == 0\n'
+                f"and on (job) max by (job) (time() - {_START}{{@}}) > 5400\n"
+                f"or 0 * group by (job) ({_START}{{@}})"
+            ),
+            why=(
+                "For JaxIdleServiceGone: 1 for a service that had requests and has had none for an hour. An autoscaler "
+                "that scales to zero would have removed it by then."
             ),
         ),
         Recording(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.promql import MADE_STEPS
+from jaxobs.monitoring.promql import MADE_STEPS, RUN
 from jaxobs.monitoring.rule_types import Group, Recording
 
 _MEAN = "job_instance_loop:jax_step_seconds:mean5m"
 _OWN = "job_instance_loop:jax_step_seconds:median30m"
-_JOB = "job_loop:jax_step_seconds:median30m"
+_IN_RUN = "job_instance_run_id_loop:jax_step_seconds:median30m"
+_RUN = "job_run_id_loop:jax_step_seconds:median30m"
+_OTHER_SHAPE = 'jax_compilations_total{@, cause!="first_call", function!="<eager>"}'
+_START = "jax_process_start_timestamp_seconds"
 _PACE = "job_instance:jax_step_seconds:median6h_max"
 _TIME = "job_category:jax_time_seconds:rate5m"
 _KNOWN = f'sum_over_time({_TIME}{{@, category!="unattributed"}}[6h])'
@@ -33,15 +36,46 @@ GROUP = Group(
                 "not change it."),
         ),
         Recording(
-            name=_JOB,
-            expr=f"quantile by (job, loop) (0.5, {_OWN}{{@}})",
-            why="For JaxStepTimeRegression and JaxStraggler: the typical step time of the median process.",
+            name=RUN,
+            expr=(
+                "group by (job, instance, run_id) (\n"
+                '  jax_run_info{@, run_id!=""}\n'
+                '  or label_replace(jax_run_info{@, run_id=""}, "run_id", "$1", "instance", "(.*)")\n'
+                ")"
+            ),
+            why=(
+                "For rules that tell apart the runs under one name: the run of each process, which is its address if "
+                "it has no `run_id` and no peers."
+            ),
         ),
         Recording(
-            name="job_loop:jax_step_seconds:median7d_median30m",
+            name="job_instance:jax_run_over:bool",
             expr=(
-                f"quantile_over_time(0.5, {_JOB}{{@}}[7d] offset 1h)\n"
-                f"and count_over_time({_JOB}{{@}}[7d] offset 1h) >= 120"
+                f"group by (job, instance) (last_over_time({RUN}{{@}}[6h]))\n"
+                "unless on (job, instance) (\n"
+                f"  last_over_time({RUN}{{@}}[6h]) and on (job, run_id) {RUN}{{@}}\n"
+                ")"
+            ),
+            why="For JaxTargetDown: processes of runs of which none is left; they ended, while others of the name go on.",
+        ),
+        Recording(
+            name=_IN_RUN,
+            expr=(
+                f"{_OWN}{{@}} * on (job, instance) group_left (run_id) {RUN}{{@}}\n"
+                f"or {_OWN}{{@}} unless on (job, instance) last_over_time({RUN}{{@}}[35m])"
+            ),
+            why="For the next ones: that, with the run of a process that is there. Different runs may share the name of a job.",
+        ),
+        Recording(
+            name=_RUN,
+            expr=f"quantile by (job, run_id, loop) (0.5, {_IN_RUN}{{@}})",
+            why="For JaxStepTimeRegression and JaxStraggler: the typical step time of the run's median process.",
+        ),
+        Recording(
+            name="job_run_id_loop:jax_step_seconds:median7d_median30m",
+            expr=(
+                f"quantile_over_time(0.5, {_RUN}{{@}}[7d] offset 1h)\n"
+                f"and count_over_time({_RUN}{{@}}[7d] offset 1h) >= 120"
             ),
             why=(
                 "For JaxStepTimeRegression: the baseline. The last hour is left out, so that new "
@@ -49,12 +83,27 @@ GROUP = Group(
             ),
         ),
         Recording(
-            name="job_instance_loop:jax_step_seconds:ratio_median30m",
+            name="job_run_id_loop:jax_step_seconds:ratio45m_recompiled",
             expr=(
-                f"{_OWN}{{@}} / on (job, loop) group_left () ({_JOB}{{@}} > 0)\n"
-                f"and {_OWN}{{@}} - on (job, loop) group_left () {_JOB}{{@}} > 0.01"
+                f"{_RUN}{{@}} / ({_RUN}{{@}} offset 45m > 0) > 1.05\n"
+                f"and on (job, run_id) ({RUN}{{@}} and on (job, instance) (\n"
+                f"  ({_OTHER_SHAPE} unless {_OTHER_SHAPE} offset 1h)\n"
+                f"    and on (job, instance) ({_START}{{@}} offset 1h or (time() - {_START}{{@}} < 3600))\n"
+                f"  or increase({_OTHER_SHAPE}[1h]) > 0\n"
+                "))"
             ),
-            why="For JaxStraggler: how much slower than the median process, from 10 ms on, like the finding.",
+            why=(
+                "For JaxStepTimeRegression: steps that became longer when their function was compiled for another "
+                "shape, as in a stage of the training with longer sequences. The program changed, not the machine."
+            ),
+        ),
+        Recording(
+            name="job_instance_run_id_loop:jax_step_seconds:ratio_median30m",
+            expr=(
+                f"{_IN_RUN}{{@}} / on (job, run_id, loop) group_left () ({_RUN}{{@}} > 0)\n"
+                f"and {_IN_RUN}{{@}} - on (job, run_id, loop) group_left () {_RUN}{{@}} > 0.01"
+            ),
+            why="For JaxStraggler: how much slower than the median process of the run, from 10 ms on, like the finding.",
         ),
         Recording(
             name=_PACE,

@@ -17,6 +17,17 @@ def _steps(seconds: str) -> dict[str, str]:
     }
 
 
+def _recompiled(values: str) -> dict[str, str]:
+    """Its function compiles for another shape."""
+    whose = 'job="train", instance="a:9464"'
+    return {
+        f"jax_process_start_timestamp_seconds{{{whose}}}": "0x300",
+        f'jax_compilations_total{{{whose}, function="f", cause="shape", cache="miss"}}': values,
+    }
+
+
+_RUN = {'jax_run_info{job="train", instance="a:9464", run_id="r", last_exit=""}': "1x300"}
+
 ALERT = Alert(
     name="JaxStepTimeRegression",
     severity="warning",
@@ -26,7 +37,11 @@ ALERT = Alert(
         "The steps of {{ $labels.loop }} ({{ $labels.job }}) take {{ $value | humanizeDuration }} in "
         "the median process, far more than the median of the last week."
     ),
-    expr="job_loop:jax_step_seconds:median30m{@} > <factor> * job_loop:jax_step_seconds:median7d_median30m{@}",
+    expr=(
+        "job_run_id_loop:jax_step_seconds:median30m{@}\n"
+        "> <factor> * job_run_id_loop:jax_step_seconds:median7d_median30m{@}\n"
+        "unless max_over_time(job_run_id_loop:jax_step_seconds:ratio45m_recompiled{@}[7d])"
+    ),
     for_="15m",
     keep_firing_for="15m",
     thresholds={
@@ -41,10 +56,12 @@ ALERT = Alert(
     panel=("debug", "step_time"),
     runbook=Runbook(
         meaning=(
-            "The step time of the job's median process, over half an hour, is more than `<factor>` "
+            "The step time of the run's median process, over half an hour, is more than `<factor>` "
             "its median of the last seven days. Evaluations and checkpoints between steps do not "
             "count, nor do a few slow steps. A loop with less than two hours of history is not "
-            "judged. After an intended, permanent change, the alert ends by itself within days."
+            "judged. Nor is one that was compiled for another shape and took longer from then on, as in a stage with "
+            "longer sequences, for the following seven days. After another intended, permanent change, the alert ends "
+            "by itself within days."
         ),
         impact=(
             "No work is lost, but the run ends later and costs more by the same factor. Requests "
@@ -118,6 +135,19 @@ ALERT = Alert(
         Case(kind="pending", at="269m", series=_steps("0+32x240 7724+44x49")),
         Case(kind="healthy", at="285m", series=_steps("0+32x240 7718+38x49")),
         Case(kind="healthy", at="100m", series=_steps("0+32x60 1964+44x229")),
+        Case(kind="healthy", at="285m", series=_steps("0+32x240 7724+44x49") | _RUN | _recompiled("_x240 1x60")),
+        Case(
+            kind="firing", at="275m", series=_steps("0+32x240 7724+44x49") | _RUN | _recompiled("_x100 1x200"),
+            fires=(Fired(labels=_LABELS | {"run_id": "r"}, values=("343.8ms",)),),
+        ),
+        Case(
+            kind="firing", at="275m",
+            series=_steps("0+32x240 7724+44x49") | _RUN | {
+                name.replace("a:9464", "b:9464").replace('"r"', '"s"'): values
+                for name, values in (_steps("0+44x290") | _RUN).items()
+            },
+            fires=(Fired(labels=_LABELS | {"run_id": "r"}, values=("343.8ms",)),),
+        ),
         Case(
             kind="recovering", at="340m",
             series=_steps("0+32x220 7084+44x40 8832+32x90") | {f"jax_step_seconds_count{_WHOSE}": "0+128x350"},

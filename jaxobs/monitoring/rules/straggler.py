@@ -17,6 +17,14 @@ def _steps(own: str, count: str = "0+120x120") -> dict[str, str]:
     return found
 
 
+def _runs(*names: str) -> dict[str, str]:
+    """The runs that these processes belong to."""
+    return {
+        f'jax_run_info{{job="train", instance="{instance}:9464", run_id="{run}", last_exit=""}}': "1x120"
+        for instance, run in zip("abc", names, strict=True)
+    }
+
+
 _FINDING = 'jax_findings{job="train", instance="a:9464", finding="straggler"}'
 
 ALERT = Alert(
@@ -29,7 +37,7 @@ ALERT = Alert(
         "median process, or the others wait for them."
     ),
     expr=(
-        "count by (job) (job_instance_loop:jax_step_seconds:ratio_median30m{@} > <factor>)\n"
+        "count by (job) (job_instance_run_id_loop:jax_step_seconds:ratio_median30m{@} > <factor>)\n"
         'or sum by (job) (jax_findings{@, finding="straggler"}) > 0'
     ),
     for_="10m",
@@ -47,7 +55,7 @@ ALERT = Alert(
     runbook=Runbook(
         meaning=(
             "The typical step time of some processes is more than `<factor>` that of the median "
-            "process of the same job and loop; or the finding `straggler` is active, which also "
+            "process of the same run and loop; or the finding `straggler` is active, which also "
             "detects a process that the others wait for in their collectives, where all step times "
             "are alike."
         ),
@@ -58,7 +66,7 @@ ALERT = Alert(
         diagnosis=(
             Step(
                 do="See which processes are slower.",
-                query="job_instance_loop:jax_step_seconds:ratio_median30m{@} > 1.1",
+                query="job_instance_run_id_loop:jax_step_seconds:ratio_median30m{@} > 1.1",
                 answers=(
                     ("some instances", "Their hosts: continue."),
                     ("nothing", "All keep in step: the finding names the one that they wait for, see below."),
@@ -129,6 +137,12 @@ ALERT = Alert(
         Case(kind="firing", at="45m", series=_steps("0+39x120"), fires=(Fired(labels=_LABELS, values=("1",)),)),
         Case(kind="firing", at="22m", series={_FINDING: "0x10 2x60"}, fires=(Fired(labels=_LABELS, values=("2",)),)),
         Case(kind="pending", at="18m", series={_FINDING: "0x10 2x60"}),
+        Case(kind="healthy", at="45m", series=_steps("0+39x120") | _runs("r", "r", "s")),
+        Case(
+            kind="firing", at="45m", series=_steps("0+39x120") | _runs("r", "r", "r"),
+            fires=(Fired(labels=_LABELS, values=("1",)),),
+        ),
+        Case(kind="healthy", at="45m", series=_steps("0+39x120") | _runs("", "", "")),
         Case(kind="healthy", at="30m", series={_FINDING: "0x60"}),
         Case(kind="healthy", at="60m", series=_steps("0+35x120")),
         Case(kind="recovering", at="55m", series={_FINDING: "0x10 1x25 0x60"}),

@@ -6,6 +6,8 @@ from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
 
 _UP = 'up{job="train", instance="a:9464"}'
 _OTHER = 'jax_process_start_timestamp_seconds{job="train", instance="b:9464"}'
+_RUN = 'jax_run_info{job="train", instance="a:9464", run_id="r", last_exit=""}'
+_PEER = _RUN.replace("a:9464", "b:9464")
 _SERVED = 'jax_requests_in_flight{job="train", instance="a:9464"}'
 _LABELS = {"job": "train", "instance": "a:9464"}
 
@@ -21,6 +23,10 @@ ALERT = Alert(
         "  job:jax_processes_seen:count{@}\n"
         "  or last_over_time(job:jax_serving:bool{@}[6h])\n"
         '  or up{@, pod_phase="Failed"}\n'
+        ")\n"
+        "unless on (job, instance) (\n"
+        '  job_instance:jax_run_over:bool{@} unless on (job, instance) up{@, pod_phase="Failed"}\n'
+        "  unless on (job) last_over_time(job:jax_serving:bool{@}[6h])\n"
         ")"
     ),
     for_="10m",
@@ -123,6 +129,17 @@ ALERT = Alert(
         ),
         Case(kind="healthy", at="60m", series={_UP: "1x90", _OTHER: "0x90"}),
         Case(kind="healthy", at="60m", series={_UP: "0x90", _OTHER.replace("train", "other"): "0x90"}),
+        Case(kind="healthy", at="60m", series={_UP: "1x19 0x600", _OTHER: "0x90", _RUN: "1x19 stale"}),
+        Case(
+            kind="firing", at="35m", series={_UP: "1x19 0x600", _OTHER: "0x90", _RUN: "1x19 stale", _PEER: "1x90"},
+            fires=(Fired(labels=_LABELS, values=("0",)),),
+        ),
+        Case(
+            kind="firing", at="35m",
+            series={_UP: "1x19 0x600", _OTHER: "0x90", _RUN: "1x19 stale", _PEER.replace('"r"', '"s"'): "1x90",
+                    _UP.replace("}", ', pod_phase="Failed"}'): "_x20 0x90"},
+            fires=(Fired(labels=_LABELS, values=("0",)), Fired(labels={**_LABELS, "pod_phase": "Failed"}, values=("0",))),
+        ),
         Case(kind="recovering", at="60m", series={_UP: "1x19 0x20 1x60", _OTHER: "0x90"}),
         Case(kind="target_gone", at="60m", series={_UP: "1x19 0x20 stale", _OTHER: "0x90"}),
     ),

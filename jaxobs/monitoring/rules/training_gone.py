@@ -9,13 +9,14 @@ _START = f"jax_process_start_timestamp_seconds{{{_WHOSE}}}"
 _STEPS = f'jax_steps_total{{{_WHOSE}, loop="train"}}'
 _SAVING = f'jax_time_seconds_total{{{_WHOSE}, category="checkpoint"}}'
 _UP = f"up{{{_WHOSE}}}"
+_COUNT = f"jax_processes{{{_WHOSE}}}"
 _LABELS = {"job": "train"}
 
 
 def _trained(minutes: int = 60, **more: str) -> dict[str, str]:
     """Steps for so long, and then nothing at all; `up` and `saving` are values of their own."""
     named = {_UP: more.get("up", f"1x{minutes} stale"), _SAVING: more.get("saving", f"0x{minutes} stale")}
-    return {_START: f"0x{minutes} stale", _STEPS: f"0+60x{minutes} stale", **named}
+    return {_START: f"0x{minutes} stale", _STEPS: f"0+60x{minutes} stale", _COUNT: f"2x{minutes} stale", **named}
 
 
 ALERT = Alert(
@@ -37,9 +38,10 @@ ALERT = Alert(
     panel=("fleet", "processes"),
     runbook=Runbook(
         meaning=(
-            "A training job that had run for half an hour, and in its last five minutes made steps but no checkpoint "
-            "and no evaluation, is not visible any more, and its targets are gone from Prometheus as well. A pod that "
-            "ended stays a target for as long as it exists, so these were deleted, evicted or lost with their node. "
+            "A training job of several processes that had run for half an hour, or one of a single process that had "
+            "run for six hours, and in its last five minutes made steps but no checkpoint and no evaluation, is not "
+            "visible any more, and its targets are gone from Prometheus as well. A pod that ended stays a target for "
+            "as long as it exists, so these were deleted, evicted or lost with their node. "
             "With a `run_id`, JaxJobAbsent pages as soon as ten minutes of work are lost. The alert ends after an hour."
         ),
         impact="The run has stopped, and its work since the last checkpoint is lost.",
@@ -77,6 +79,12 @@ ALERT = Alert(
         Case(kind="pending", at="74m", series=_trained()),
         Case(kind="pending", at="74m", series={name: each for name, each in _trained().items() if name != _UP}),
         Case(kind="pending", at="77m", series=_trained(up="1x64 stale")),
+        Case(kind="healthy", at="80m", series={**_trained(), _COUNT: "1x60 stale"}),
+        Case(
+            kind="firing", at="390m", series={**_trained(370), _COUNT: "1x370 stale"},
+            fires=(Fired(labels=_LABELS, values=("1",)),),
+        ),
+        Case(kind="healthy", at="370m", series={**_trained(350), _COUNT: "1x350 stale"}),
         Case(kind="healthy", at="60m", series=_trained(90)),
         Case(kind="healthy", at="45m", series=_trained(20)),
         Case(kind="healthy", at="80m", series={**_trained(), _START: "0x60 stale _x8 4000x40"}),

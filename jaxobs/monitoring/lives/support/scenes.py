@@ -29,6 +29,8 @@ class Part:
     """What counters rise by in the first minute alone."""
     gauges: Mapping[str, float] = field(default_factory=dict)
     scraped: bool = True
+    fails: bool = False
+    """Whether a scrape that brings nothing was tried, so that `up` is 0."""
 
 
 def init(minutes: int) -> Part:
@@ -148,6 +150,10 @@ class Process:
                         row = rows.setdefault(name, [])
                         row += [None] * (minute - len(row))
                         row.append(value)
+                elif part.fails:
+                    row = rows.setdefault("up", [])
+                    row += [None] * (minute - len(row))
+                    row.append(0)
                 minute += 1
         if self.up_after:
             row = rows.setdefault("up", [])

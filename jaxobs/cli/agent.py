@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
+import time
 import urllib.parse
 from pathlib import Path
 
@@ -16,7 +18,14 @@ HELP = "take alerts in from Alertmanager and write reports: cause, evidence, wha
 FINE = 0
 TOKEN, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_GRAFANA_TOKEN"
 _MOST_TOKEN = 4096
+SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 _EPILOG = """\
+examples:
+  jaxobs agent --prometheus http://localhost:9090 --reports reports
+  jaxobs agent summary --reports reports --days 7
+  jaxobs agent postmortem 20260131-090500-train-1a2b3c --reports reports
+  jaxobs agent schema
+
 Environment:
   JAXOBS_AGENT_TOKEN     the bearer token of webhooks, instead of --token-file
   JAXOBS_GRAFANA_TOKEN   the token of a service account of Grafana, for --grafana
@@ -28,15 +37,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("view", nargs="?", default=SERVE, choices=(SERVE, SUMMARY, POSTMORTEM, SCHEMA),
+                        help="serve (default), or print a summary of reports, a postmortem, the schema")  # fmt: skip
+    parser.add_argument("incident", nargs="?", metavar="ID", help="the incident of a postmortem")
     parser.add_argument("--listen", metavar="ADDR:PORT", default="127.0.0.1:9465",
                         help="where webhooks come in (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--prometheus", metavar="URL", required=True, help="the Prometheus to ask")
-    parser.add_argument("--reports", metavar="DIR", required=True, help="where reports and state are kept")
+    parser.add_argument("--prometheus", metavar="URL", help="the Prometheus to ask")
+    parser.add_argument("--reports", metavar="DIR", help="where reports and state are kept")
     parser.add_argument("--target", metavar="URL", action="append", default=[],
                         help="a process to ask besides those that Prometheus scrapes; repeatable")  # fmt: skip
     parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token that webhooks must bring")
     parser.add_argument("--notify", metavar="URL", default="", help="webhook for Slack's payload: gets each result")
     parser.add_argument("--grafana", metavar="URL", default="", help="a Grafana that gets an annotation of each result")
+    parser.add_argument("--days", type=float, default=7.0, help="days of a summary (default: %(default)g)")
     parser.add_argument("--window", metavar="SECONDS", type=float, default=3600.0,
                         help="history to look at, at least (default: %(default)g)")  # fmt: skip
     parser.add_argument("--verify-after", metavar="SECONDS", type=float, default=60.0,
@@ -44,11 +57,53 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serves until it is ended.
+    """Serves until it is ended, or prints what was asked for.
 
     Raises:
       JaxobsError: an argument does not fit, or the extra is not installed.
     """
+    try:
+        import pydantic  # noqa: F401 - asked for here to name what is missing
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("jaxobs agent", error.name or "starlette", "agent") from error
+    if args.incident is not None and args.view != POSTMORTEM:
+        raise SettingError(f"`jaxobs agent {args.view}` takes no incident.")
+    if args.view == SCHEMA:
+        from jaxobs.operations.agent import report
+
+        print(json.dumps(report.schema(), indent=2))
+        return FINE
+    if not args.reports:
+        raise SettingError("Give --reports DIR: the folder of the reports.")
+    return _serve(args) if args.view == SERVE else _print(args)
+
+
+def _print(args: argparse.Namespace) -> int:
+    """A summary, or the draft of a postmortem."""
+    from jaxobs.operations.agent import summaries
+    from jaxobs.operations.agent.store import Store
+
+    if not os.path.isdir(args.reports):
+        raise SettingError(f"--reports {args.reports!r} is not a folder.")
+    store = Store(args.reports, writes=False)
+    if args.view == SUMMARY:
+        if not 0 < args.days <= 3660:
+            raise SettingError("--days is a number of days from 1 to 3660.")
+        print(summaries.summary(store.reports(), time.time(), args.days), end="")
+        return FINE
+    found = store.report(args.incident) if args.incident else None
+    if found is None:
+        known = [each.id for each in store.reports()][-5:]
+        raise SettingError(f"There is no report {args.incident!r}. The latest: {', '.join(known) or 'none'}.")
+    print(summaries.postmortem(found), end="")
+    return FINE
+
+
+def _serve(args: argparse.Namespace) -> int:
+    if not args.prometheus:
+        raise SettingError("Give --prometheus URL: the Prometheus to ask.")
     host, port = _listen(args.listen)
     for option in ("prometheus", "notify", "grafana"):
         _check_url(f"--{option}", getattr(args, option))
@@ -58,10 +113,7 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
     token = _token(args.token_file)
-    try:
-        from jaxobs.operations.agent import serving
-    except ImportError as error:
-        raise MissingExtraError("jaxobs agent", error.name or "starlette", "agent") from error
+    from jaxobs.operations.agent import serving
     from jaxobs.operations.agent.investigating import Where
     from jaxobs.operations.agent.sending import Destinations
     from jaxobs.operations.agent.store import Store

@@ -63,6 +63,8 @@ class Incident(BaseModel):
     """When the last webhook came."""
     revision: int = 0
     notifications: int = 0
+    checks: int = 0
+    """How often it was verified without data."""
     left_out: int = 0
     """Alerts beyond the bound."""
     alerts: dict[str, Kept] = {}
@@ -106,7 +108,7 @@ class Incident(BaseModel):
         elif not fires and self.phase == WAITING:
             self.resolved_at = now
         elif fires:
-            self.resolved_at = None
+            self.resolved_at, self.checks = None, 0
             if self.phase == RESOLVING:
                 self.phase = REPORTED
             if is_new:

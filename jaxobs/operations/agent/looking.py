@@ -17,7 +17,7 @@ from jaxobs.operations.agent import deadlines, queries
 from jaxobs.operations.agent.queries import Target, Window
 from jaxobs.operations.agent.subjects import Subject
 from jaxobs.operations.diagnosis import Inputs, gather
-from jaxobs.operations.diagnosis.evidence import EVENT, METRIC, Evidence, Observation, Source
+from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
 from jaxobs.views import client
 
@@ -152,6 +152,8 @@ def _of_process(
 
 
 def only_since(evidence: Evidence, moment: float) -> Evidence:
-    """What was seen after a moment; what has no time stays."""
-    old = [each for each in evidence.observations if each.time is not None and each.time < moment]
+    """What was seen after a moment; what has no time stays, and so do alerts: they fire now, whenever they began."""
+    old = [
+        each for each in evidence.observations if each.kind != ALERT and each.time is not None and each.time < moment
+    ]
     return evidence.without(old)

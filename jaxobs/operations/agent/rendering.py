@@ -197,7 +197,7 @@ def _considered(report: Report) -> Iterator[str]:
 
 def _context(report: Report) -> Iterator[str]:
     found = report.context
-    hits = "unknown" if found.cache_hits is None else f"{found.cache_hits:.0%} of {found.cache_requests:g} requests"
+    hits = "unknown" if found.cache_hits is None else f"{found.cache_hits:.0%} of {found.cache_requests:.0f} requests"
     yield f"- hits of the persistent cache: {hits}"
     for name, values in found.versions.items():
         yield f"- {name}: {', '.join(code(each, 60) for each in values)}"

@@ -21,6 +21,8 @@ from jaxobs.operations.diagnosis.result import Cause
 
 _GAP = re.compile(r"`?<([a-z][a-z_0-9]*)>`?")
 
+_PLACE = re.compile(r'"scope-(\d+)"')
+
 GENERAL = "general triage"
 """The runbook of an alert that is not in the table."""
 
@@ -151,14 +153,16 @@ def expected(alert: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*row.causes, *by_impact)))
 
 
-def filled(expr: str, alert: Alert, matchers: str) -> str:
-    """An expression of a runbook for the series of one subject.
+def filled(expr: str, alert: Alert, scope: Mapping[str, str]) -> str:
+    """An expression of a runbook for the series with these labels.
 
-    Args:
-      matchers: as `job="train"`; values are quoted already.
+    Values come from outside and may look like a gap of the expression: they are put in last, quoted.
     """
-    values = {name: each.value for name, each in alert.thresholds.items()}
-    return promql.filled(expr, matchers, values)
+    thresholds = {name: each.value for name, each in alert.thresholds.items()}
+    names = sorted(scope)
+    places = ", ".join(f'{name}="scope-{number}"' for number, name in enumerate(names))
+    text = promql.filled(expr, places, thresholds)
+    return _PLACE.sub(lambda place: promql.quoted(scope[names[int(place[1])]]), text)
 
 
 def told(text: str, alert: Alert) -> str:

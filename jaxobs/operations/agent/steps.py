@@ -69,7 +69,7 @@ def questions(subject: Subject, alerts: Sequence[str]) -> list[Question]:
         own = [("The condition of the alert itself.", declared.expr)]
         own += [(each.do, each.query) for each in declared.runbook.diagnosis if each.query]
         for number, (do, expr) in enumerate(own):
-            query = runbooks.filled(expr, declared, chosen)
+            query = runbooks.filled(expr, declared, subject.scope)
             if query in asked:
                 continue  # An equal question is never asked twice in one investigation.
             asked.add(query)

@@ -29,14 +29,16 @@ MOST_BYTES = 16 * 2**20
 class Store:
     """Safe for threads: each file is replaced in one step."""
 
-    def __init__(self, folder: str) -> None:
-        """Makes the folder.
+    def __init__(self, folder: str, *, writes: bool = True) -> None:
+        """Makes the folder if it is to be written.
 
         Raises:
           SettingError: it cannot be made or written.
         """
         self.folder = Path(folder)
         self._state = self.folder / "state"
+        if not writes:
+            return
         try:
             private_files.make_folders(self._state)
             with tempfile.TemporaryFile(dir=self._state):
@@ -45,13 +47,13 @@ class Store:
             raise SettingError(f"--reports {folder!r} cannot be written: {error.strerror or error}.") from None
 
     def write_report(self, report: Report) -> None:
-        """Writes both forms of a report.
+        """Writes both forms of a report; whoever sees the JSON finds the page too.
 
         Raises:
           OSError: there is no room, or the folder is gone; what was there before is still there.
         """
-        _write(self._path(report.id, ".json"), report.model_dump_json(indent=2) + "\n")
         _write(self._path(report.id, ".md"), rendering.markdown(report))
+        _write(self._path(report.id, ".json"), report.model_dump_json(indent=2) + "\n")
 
     def report(self, name: str) -> Report | None:
         """One report; None if there is none, or it is damaged."""

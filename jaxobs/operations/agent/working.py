@@ -32,6 +32,8 @@ WORKERS = 2
 AGAIN = 10.0
 """Seconds until something that failed is tried again; longer each time."""
 LONGEST_PAUSE = 300.0
+MOST_CHECKS = 3
+"""Verifications of an incident: one without data is tried again, later each time."""
 FORGOTTEN = 7 * 86_400.0
 """Seconds without a webhook after which an incident is verified and closed: nobody will say that it resolved."""
 
@@ -243,6 +245,8 @@ class Agent:
         closed = None
         if report is not None:
             verification = investigating.verify(incident, report, self._where)
+            if verification.result == "no_data" and self._check_again(key):
+                return
             closed = _counted(report, incident).model_copy(
                 update={
                     "state": "closed", "verification": verification, "closed_at": verification.at,
@@ -259,6 +263,18 @@ class Agent:
             self._write(closed)
             self._say(closed, sending.CLOSED)
         self._store.forget(incident)
+
+    def _check_again(self, key: str) -> bool:
+        """Whether it is verified once more, for there was nothing to see."""
+        with self._changed:
+            incident = self._board.open[key]
+            incident.checks += 1
+            if incident.checks >= MOST_CHECKS:
+                return False
+            incident.due_at = time.time() + max(1.0, self._settle) * 2**incident.checks
+            kept = incident.model_copy(deep=True)
+        self._keep(kept)
+        return True
 
     def _refresh(self, incident: Incident) -> None:
         """The counts of a report that is written already."""

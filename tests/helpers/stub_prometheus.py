@@ -1,0 +1,116 @@
+"""A server that answers as Prometheus does, with what a test puts into it, and notes what it was asked."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import re
+import socketserver
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Stub:
+    """What it answers; a test may change it at any time."""
+
+    url: str = ""
+    alerts: list[dict[str, str]] = field(default_factory=list)
+    """Labels of those that fire."""
+    series: dict[str, list[tuple[dict[str, str], float]]] = field(default_factory=dict)
+    """By metric: labels and what a series grows by in each minute, or its value if its name is not a counter's."""
+    targets: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
+    """Address, labels, health."""
+    body: bytes | None = None
+    """Answers everything with this instead."""
+    hang: threading.Event | None = None
+    """Answers nothing until it is set."""
+    asked: list[str] = field(default_factory=list)
+    """Paths with queries, and bodies that were posted."""
+
+    def answer(self, path: str) -> bytes:
+        """The body of an answer."""
+        parts = urllib.parse.urlsplit(path)
+        asked = dict(urllib.parse.parse_qsl(parts.query))
+        data: dict[str, Any] = {"resultType": "matrix", "result": []}
+        if parts.path == "/api/v1/alerts":
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            data = {
+                "alerts": [
+                    {"labels": each, "annotations": {"summary": "It fires."}, "state": "firing", "activeAt": now}
+                    for each in self.alerts
+                ]
+            }
+        elif parts.path == "/api/v1/targets":
+            data = {
+                "activeTargets": [
+                    {"scrapeUrl": url, "labels": labels, "health": health} for url, labels, health in self.targets
+                ]
+            }
+        elif parts.path == "/api/v1/query_range":
+            data["result"] = self._matrix(asked["query"], float(asked["start"]), float(asked["end"]))
+        return json.dumps({"status": "success", "data": data}).encode()
+
+    def _matrix(self, query: str, start: float, end: float) -> list[dict[str, Any]]:
+        name = next(iter(re.findall(r"\b(?:jax\w+|up|ALERTS)\b", query)), "")
+        moments = [start + 60 * number for number in range(int((end - start) // 60) + 1)]
+        return [
+            {
+                "metric": labels,
+                "values": [
+                    [at, str(value * number if name.endswith("_total") else value)] for number, at in enumerate(moments)
+                ],
+            }
+            for labels, value in self.series.get(name, [])
+        ]
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 64
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Stub]:
+    """One on loopback."""
+    stub = Stub()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            stub.asked.append(self.path)
+            if stub.hang is not None:
+                stub.hang.wait(60)
+            self._send(stub.answer(self.path) if stub.body is None else stub.body)
+
+        def do_POST(self) -> None:
+            stub.asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self._send(b"ok")
+
+        def _send(self, body: bytes) -> None:
+            with contextlib.suppress(OSError):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    server = _Server(("127.0.0.1", 0), Handler)
+    stub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield stub
+    finally:
+        if stub.hang is not None:
+            stub.hang.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,81 @@
+"""The table of alerts: complete, and about diagnoses that there are."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.paths import ROOT
+
+from jaxobs.operations.agent import runbooks, steps
+from jaxobs.operations.agent.subjects import Subject
+from jaxobs.operations.diagnosis.knowledge import Alert
+from jaxobs.operations.diagnosis.known import known
+from jaxobs.operations.diagnosis.result import Cause
+
+
+def cause(name: str) -> Cause:
+    """A cause of that diagnosis."""
+    each = known()[name]
+    return Cause(
+        id=name, title=each.title, component="a", evidence=(), fix="", runbook="", onset=None, impact=each.impact
+    )
+
+
+def test_every_alert_has_a_row() -> None:
+    """A new alert: add it to `TABLE` in jaxobs/operations/agent/runbooks.py, with what can explain it."""
+    assert runbooks.TABLE.keys() == runbooks.declared().keys()
+
+
+@pytest.mark.parametrize("name", runbooks.TABLE)
+def test_a_row_is_about_what_there_is(name: str) -> None:
+    """Diagnoses that exist, once each, and a page."""
+    row = runbooks.TABLE[name]
+    assert set(row.causes) <= known().keys() and len(set(row.causes)) == len(row.causes)
+    assert (ROOT / "runbooks" / f"{name}.md").exists()
+    assert runbooks.page(name).endswith(f"/runbooks/{name}.md")
+
+
+def test_a_diagnosis_explains_the_alerts_that_are_its_signs() -> None:
+    """What an alert is a sign of can explain it."""
+    missing = [
+        (sign.name, name)
+        for name, each in known().items()
+        for sign in each.signs
+        if isinstance(sign, Alert) and each.role == "cause" and not runbooks.explains(cause(name), sign.name)
+    ]
+    assert missing == []
+
+
+def test_what_cannot_explain_an_alert_does_not() -> None:
+    """And of an alert that is not in the table nobody knows."""
+    assert runbooks.explains(cause("recompilation"), "JaxDeviceTemperatureHigh") is False
+    assert runbooks.explains(cause("disk_full"), "JaxStepsStalled") is True
+    assert runbooks.explains(cause("recompilation"), "DiskAlmostFull") is None
+    assert runbooks.page("../../etc/passwd").endswith("docs/agent.md#alerts-that-it-does-not-know")
+
+
+@pytest.mark.parametrize("name", runbooks.TABLE)
+def test_the_questions_of_a_runbook_stay_within_the_subject(name: str) -> None:
+    """Each selector has the job's matchers, and a value from outside is one string in it."""
+    promql_parser = pytest.importorskip("promql_parser")
+    job = 'x"} or vector(1) # <compilations> <script> {@} by (job) \\'
+    subject = Subject((("job", job),))
+    for each in steps.questions(subject, [name]):
+        tree = promql_parser.parse(each.query)
+        found = []
+
+        def visit(node: object, found: list[object] = found) -> bool:
+            if isinstance(node, promql_parser.VectorSelector):
+                found.append(node)
+            return True
+
+        promql_parser.walk(tree, visit)
+        assert found, each.query
+        for selector in found:
+            told = {each.name: each.value for each in selector.matchers.matchers}
+            assert told.get("job") == job, each.query
+
+
+def test_no_question_is_asked_twice() -> None:
+    """Though runbooks share some."""
+    asked = [each.query for each in steps.questions(Subject((("job", "a"),)), list(runbooks.TABLE))]
+    assert len(asked) == len(set(asked)) <= steps.MOST_STEPS

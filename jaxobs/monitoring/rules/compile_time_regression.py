@@ -147,7 +147,9 @@ ALERT = Alert(
         Case(kind="healthy", interval="1h", at="70h", series=_compiles(("60+60x29", "1+1x29"), ("75+75x50", "1+1x50"))),
         Case(kind="healthy", interval="1h", at="14h", series=_compiles(("20+20x3", "1+1x3"), ("60+60x20", "1+1x20"))),
         Case(
-            kind="healthy", interval="1h", at="70h",
+            kind="healthy",
+            interval="1h",
+            at="70h",
             series=_compiles(("20+20x9", "1+1x9"), ("40+40x9", "1+1x9"), ("20+20x9", "1+1x9"), ("40+40x50", "1+1x50")),
         ),
         Case(

@@ -100,7 +100,7 @@ def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] 
         timeline=surroundings.timeline(incident, answers, [*explaining, *others], window),
         blast_radius=radius,
         context=surroundings.context(answers, window),
-        do_now=_do_now(explaining, incident.names()),
+        do_now=_do_now(verdict, explaining, incident.names()),
         do_for_good=list(dict.fromkeys(each.fix for each in explaining)),
         verify=_verify(explaining, incident.names()),
         collect=_collect(verdict, found, incident.names(), unseen),
@@ -155,7 +155,7 @@ def _both(
         looking.look, where.prometheus, where.targets, subject, incident.instances(), window, bounds
     )
     ask = functools.partial(steps.ask, where.prometheus, asked, window, since, timeout=bounds.answer, budget=bounds.all)
-    looked, answered = _pair(look, ask, bounds.all + 2 * bounds.answer)
+    looked, answered = _pair(look, ask, bounds.all + 3 * bounds.answer)
     if looked is None or answered is None:
         raise TimeoutError("neither Prometheus nor the processes could be asked in time")
     return looked, answered
@@ -272,8 +272,10 @@ def _runbooks(names: Sequence[str]) -> list[str]:
     return [each for each in names if each in runbooks.TABLE] or [runbooks.GENERAL]
 
 
-def _do_now(causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
-    """What relieves the job: of the cause's own runbook, else of the alerts'."""
+def _do_now(verdict: str, causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
+    """What relieves the job: of the cause's own runbook, else of the alerts'; nothing where nothing is wrong."""
+    if verdict == result.NO_FAULT:
+        return []
     pages = [known()[each.id].runbook for each in causes] or list(names)
     books = [runbooks.declared()[each] for each in pages if each in runbooks.declared()]
     if not books and causes:

@@ -31,7 +31,7 @@ class Bounds:
 
     answer: float = 2.0
     """One answer of a process or of Prometheus."""
-    all: float = 6.0
+    all: float = 5.0
     """All answers together."""
 
 

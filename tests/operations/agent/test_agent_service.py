@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ import pytest
 from helpers.paths import ROOT
 from helpers.stub_prometheus import Stub, serving
 from helpers.waiting import until
+from markdown_it import MarkdownIt
 
 from tools.ports import free_port
 
@@ -256,7 +258,9 @@ def test_labels_are_data(tmp_path: pathlib.Path, stub: Stub) -> None:
         asked = [urllib.parse.unquote_plus(each) for each in stub.asked if "query=" in each]
         assert asked and all(r'job="x\"} or vector(1) # ../../etc \\"' in each for each in asked)
         page = (agent.folder / f"{report['id']}.md").read_text()
-        assert "<script>" not in page and "## fake" not in page.split("`")[::2]
+        shown = MarkdownIt().enable("table").render(page)
+        assert "&lt;script&gt;" in shown and "<script" not in shown and "fake</h2>" not in shown
+        assert {*re.findall(r'(?:href|src)="([^"]*)"', shown)} == {report["alerts"][0]["runbook"]}
         assert sorted(path.name for path in agent.folder.iterdir()) == [
             f"{report['id']}.json",
             f"{report['id']}.md",

@@ -9,6 +9,7 @@ import re
 import time
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from jaxobs.base import json_lines
@@ -23,6 +24,9 @@ MOST_SERIES = 500
 MOST_ALERTS = 500
 POINTS = 60
 """Of one series."""
+AT_ONCE = 4
+"""Queries that a Prometheus is asked at a time."""
+_TOO_LATE = "the budget of {:g} s was used up before all metrics were asked for"
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
@@ -49,8 +53,8 @@ def read(
         found = _alerts(_ask(answers, f"{base}/api/v1/alerts", timeout, until), source, scope or {})
     except NoAnswerError as error:
         return [], Source(kind="prometheus", name=source, problem=str(error))
-    notes = []
-    for name in sorted(set(names)):
+
+    def history(name: str) -> tuple[list[Observation], str]:
         query = {
             "query": f"{name}{selector(scope or {})}",
             "start": f"{now - window:.3f}",
@@ -59,12 +63,18 @@ def read(
         }
         try:
             body = _ask(answers, f"{base}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout, until)
-            found += _series(body, name, source, now - window + 1)
         except TooLateError:
-            notes.append(f"the budget of {budget:g} s was used up before all metrics were asked for")
-            break
+            return [], _TOO_LATE.format(budget)
         except NoAnswerError as error:
-            notes.append(f"{name}: {error}")
+            return [], f"{name}: {error}"
+        return _series(body, name, source, now - window + 1), ""
+
+    notes: dict[str, None] = {}
+    # What is recorded has an order.
+    with ThreadPoolExecutor(AT_ONCE if isinstance(answers, Asked) else 1) as pool:
+        for observations, note in pool.map(history, sorted(set(names))):
+            found += observations
+            notes |= dict.fromkeys([note] if note else [])
     return found, Source(kind="prometheus", name=source, notes=tuple(notes))
 
 

@@ -17,6 +17,7 @@ from jaxobs.operations.diagnosis.evidence import (
     LAST,
     LINE,
     METRIC,
+    RAISED,
     Evidence,
     Observation,
     is_before,
@@ -27,6 +28,8 @@ from jaxobs.operations.diagnosis.result import Cause, Diagnosis, Hypothesis, Quo
 
 MOST_EVIDENCE = 5
 """Quotes of one hypothesis."""
+MOST_OF_A_MESSAGE = 12
+"""Lines of the message of an exception."""
 ONE_EVENT = 60.0
 """Seconds within which two faults that look alike are taken for explanations of one event."""
 
@@ -114,13 +117,29 @@ _SHOWING = {LINE, EVENT, METRIC, ALERT, LAST}
 
 
 def _give_way(cases: Mapping[str, _Case]) -> None:
-    """A general fault keeps only what no special one shows."""
+    """A general fault keeps only what no special one shows, nor the lines with which its message goes on."""
     levels: dict[int, int] = {}
     for case in cases.values():
         for each in (*case.strong, *case.passed):
             levels[id(each)] = min(case.known.general, levels.get(id(each), case.known.general))
+    causes = [case for case in cases.values() if case.known.role == CAUSE]
+    said = [each for case in causes for each in case.strong if each.kind == LINE and each.name != RAISED]
     for case in cases.values():
-        case.strong = [each for each in case.strong if levels[id(each)] >= case.known.general]
+        case.strong = [each for each in case.strong if _level(each, said, levels) >= case.known.general]
+
+
+def _level(one: Observation, said: Sequence[Observation], levels: Mapping[int, int]) -> int:
+    """How general the most special fault is that a line shows, or the lines with which its message goes on."""
+    return min([levels[id(one)], *(levels[id(each)] for each in said if _continues(one, each))])
+
+
+def _continues(raised: Observation, other: Observation) -> bool:
+    """Whether a line is part of the message of an exception, which may be longer than one line."""
+    return (
+        raised.name == RAISED
+        and (raised.source, raised.process, raised.time) == (other.source, other.process, other.time)
+        and 0 < other.place - raised.place <= MOST_OF_A_MESSAGE
+    )
 
 
 def _rule_out(case: _Case, evidence: Evidence) -> None:

@@ -27,6 +27,8 @@ _QUOTING = re.compile(
     re.IGNORECASE,
 )
 """What comes behind it is what somebody wrote, not what happened."""
+_ERROR_QUOTED = re.compile(r"(?:caused|[Ee]rror|[Ff]ailed|because|[Rr]eason|desc|details?)\W*$")
+"""What is quoted behind it happened all the same."""
 _QUOTED_LINE = re.compile(r"\s*(?:(?:[>#|`-]{1,6}|\*{1,2})\s|```|//|\"|'|\S+::\S+\[)")
 
 
@@ -47,6 +49,8 @@ class Line:
     """A regular expression: a text that contains it as well means something else."""
     unless_followed: str = ""
     """The same of the lines behind it."""
+    followed: str = ""
+    """A regular expression that the lines behind it must contain."""
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is in the text, as something that happened and not as something quoted."""
@@ -58,7 +62,10 @@ class Line:
         found = expression.search(observation.text)
         if found is None or (self.unless and _compiled(self.unless).search(observation.text)):
             return False
-        if self.unless_followed and _compiled(self.unless_followed).search(observation.data.get("next", "")):
+        behind = observation.data.get("next", "")
+        if self.unless_followed and _compiled(self.unless_followed).search(behind):
+            return False
+        if self.followed and not _compiled(self.followed).search(behind):
             return False
         if self.code and not _compiled(self.code).search(observation.data.get("code", "")):
             return False
@@ -73,7 +80,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _is_quoted(text: str, start: int) -> bool:
     """Whether a place in a line is inside what somebody else wrote: a prompt, a document, a request."""
     before = text[:start]
-    return bool(_QUOTED_LINE.match(text) or before.count('"') % 2 or _QUOTING.search(before))
+    opened = before.count('"') % 2 == 1 and not _ERROR_QUOTED.search(before[: before.rfind('"')])
+    return bool(_QUOTED_LINE.match(text) or opened or _QUOTING.search(before))
 
 
 @dataclass(frozen=True, slots=True)

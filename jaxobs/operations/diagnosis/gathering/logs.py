@@ -24,7 +24,10 @@ from jaxobs.operations.diagnosis.gathering.literals import gate
 from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
 
 MOST_OF_ONE = 20
-"""Lines that are kept of one sign and process: the first ones, for these tell when it began."""
+"""Lines that are kept of one sign and process: the first ones, for these tell when it began.
+
+If the sign has a group, so many for each text in it.
+"""
 FOLLOWING = 5
 """Lines behind one that shows something that are kept with it."""
 
@@ -50,7 +53,8 @@ _END = re.compile(
 )
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
 _RAISED = re.compile(
-    r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?)(?:: |$)"
+    r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?|"
+    r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
 )
 _CHAINED = re.compile(r"(?:During handling of|The above exception was)")
 _INDEX = re.compile(
@@ -87,7 +91,7 @@ class _Reading:
     """Steps that are still told as they come, by process."""
     known: dict[str, list[int]] = field(default_factory=dict)
     """Messages, and which patterns they show."""
-    kept: Counter[tuple[str, int]] = field(default_factory=Counter)
+    kept: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     tracebacks: dict[str, int] = field(default_factory=dict)
     """By process: how many lines behind the frames of its traceback were seen so far."""
     codes: dict[str, str] = field(default_factory=dict)
@@ -171,8 +175,9 @@ def _observed(reading: _Reading, number: int, line: LogLine, may_show: Callable[
     is_code = process in reading.tracebacks and line.message.startswith((" ", "\t"))
     shown = _shown(reading, line.message) if not is_code and may_show(line.message) else []
     if raised or shown or line.is_fatal:
-        keys = [(process, index) for index in shown] or [(process, -1)]
-        if any(reading.kept[key] < MOST_OF_ONE for key in keys):
+        keys = [(process, index, _group(reading.patterns[index], line.message)) for index in shown]
+        keys = keys or [(process, -1, "")]
+        if any(reading.kept[key] < MOST_OF_ONE for key in keys) and len(reading.kept) < MOST_KNOWN:
             reading.kept.update(keys)
             yield from _flushed(reading, process)
             reading.wanted[process] = 2
@@ -204,6 +209,11 @@ def _shown(reading: _Reading, message: str) -> list[int]:
             reading.known.clear()
         reading.known[message] = [index for index, each in enumerate(reading.patterns) if each.search(message)]
     return reading.known[message]
+
+
+def _group(pattern: re.Pattern[str], message: str) -> str:
+    found = pattern.search(message) if pattern.groups else None
+    return (found.group(1) or "")[:MOST_CODE] if found is not None else ""
 
 
 def _is_error(line: LogLine) -> bool:

@@ -13,6 +13,11 @@ KNOWN = Knowledge(
         ),
         Line("libtpu_lockfile", info=True),
         Line(r"Device or resource busy.{0,80}/dev/(?:accel|vfio)|/dev/(?:accel|vfio)\S* .{0,60}busy", info=True),
+        Line(r"libtpu.{0,40}lock ?file", info=True),
+        Line(
+            r"CUDA-capable devices? (?:is|are|\(s\) is/are) busy or unavailable|CUDA_ERROR_DEVICE_(?:UNAVAILABLE|"
+            r"ALREADY_IN_USE)",
+        ),
     ),
     fix=(
         "End the process that the text names (`sudo lsof -w /dev/accel0` or `/dev/vfio/0`); if "

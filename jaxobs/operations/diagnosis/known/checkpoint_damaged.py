@@ -10,7 +10,7 @@ KNOWN = Knowledge(
     signs=(
         Line(
             "Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}",
-            unless=r'Expected "\w+" (?:of|to be)',
+            unless=r'Expected "\w+" (?:of|to be)|HTTP response code|PERMISSION_DENIED|UNAVAILABLE|DEADLINE_EXCEEDED',
         ),
         Line("No structure could be identified for the checkpoint"),
         Line(
@@ -27,6 +27,7 @@ KNOWN = Knowledge(
             r"CRC-?32C?\b.{0,40}(?:mismatch|does not match|failed)|Metadata file does not exist|"
             r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
         ),
+        Line("Error while deserializing header"),
     ),
     follows=("disk_full",),
     fix=(

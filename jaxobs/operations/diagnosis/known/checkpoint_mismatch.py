@@ -31,6 +31,7 @@ KNOWN = Knowledge(
         ),
         Line(r'(?:zarr|ocdbt|tensorstore).{0,80}: Expected "\w+" (?:of|to be)'),
         Line(r'Error opening "(?:zarr|ocdbt|n5).{0,60}Expected "\w+" (?:of|to be)'),
+        Line("(?:not found|missing|absent) (?:in|from) (?:the )?(?:checkpoint|state dict)"),
     ),
     fix=(
         "Restore with the configuration that wrote it (layers, vocabulary, optimizer, scan over "

@@ -22,7 +22,8 @@ KNOWN = Knowledge(
             unless="RESOURCE_EXHAUSTED|[Oo]ut of memory",
         ),
         Line(
-            r"ptxas (?:fatal|exited with non-zero)|LLVM ERROR: (?:Cannot select|Do not know|unsupported|"
+            r"ptxas (?:fatal|exited with non-zero)|PTXAS error|Internal Triton PTX codegen error|"
+            r"LLVM ERROR: (?:Cannot select|Do not know|unsupported|"
             r"Unsupported|Broken)"
         ),
         Line(

@@ -61,6 +61,10 @@ KNOWN = Knowledge(
             r"(?:[Uu]nexpected|[Ii]nvalid|[Uu]nknown|could not determine) (?:TPU )?(?:worker|coordinator|process) "
             r"(?:host ?name|address|id|ip)s?\b"
         ),
+        Line(
+            r"Getting \w+ topolog\w+.{0,120}(?:timed out|DEADLINE)|topology/.{0,80}duration|already connected|"
+            r"out of range, num_processes|gaierror"
+        ),
     ),
     narrow=_at_the_start,
     follows=(

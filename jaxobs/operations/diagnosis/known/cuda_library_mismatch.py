@@ -46,6 +46,19 @@ KNOWN = Knowledge(
             "ptxas does not support CC|is not supported by (?:this|the current) (?:ptxas|CUDA)"
         ),
         Line(r"libdevice not found|Couldn.t (?:find|get) ptxas|undefined symbol: \w*(?:cu|nv)\w+"),
+        Line(r"Unable to load cu\w+\. Is it installed"),
+        Line(
+            r"Unable to load (?:CUDA|cu[A-Z]\w+|NVIDIA)|unsupported display driver / cuda driver combination|"
+            r"PTX JIT compiler library was not found|(?:named|cuda\w+|object) symbol not found|"
+            r"shared object (?:symbol|initialization)|"
+            r"\bdnn != nullptr|invalid device function"
+        ),
+        Line(
+            r"ptxas too old|[Vv]alue 'sm_\w+' is not defined|PTX version \S+ does not support|"
+            r"[Mm]inimum required PTX version|"
+            r"[Uu]nsupported (?:gpu architecture|GPU architecture|compute capability)|"
+            r"(?:sm_\d+\w?|compute capability \S+) is not (?:supported|compatible|recognized|defined)"
+        ),
     ),
     fix=(
         "Install one set that fits together: `pip install -U 'jax[cuda12]'`, no other CUDA in "

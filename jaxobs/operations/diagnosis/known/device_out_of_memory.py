@@ -11,7 +11,8 @@ KNOWN = Knowledge(
     signs=(
         Line(
             r"RESOURCE_EXHAUSTED:.{0,80}(?:[Oo]ut of memory|Ran out of memory|allocat|\bhbm\b|"
-            "compile permanent error|Attempting to)"
+            "compile permanent error|Attempting to)",
+            unless=r"host memory|on host\b",
         ),
         Line(r"Out of memory (?:while trying to allocate|allocating) [\d.,]+"),
         Line(r"E010[01]: ?Runtime\w*AllocationFailure|CompileTimeHbmOom"),

@@ -27,6 +27,7 @@ KNOWN = Knowledge(
         ),
         Alert("JaxDeviceThrottled", weak=False),
         Alert("JaxDeviceTemperatureHigh"),
+        Line("clock throttled", info=True, passes=False),
     ),
     needs=("log", "metrics-file", "target", "prometheus"),
     fix=("Check cooling and power of that host: airflow, fans, power caps (`nvidia-smi -q -d PERFORMANCE,POWER`)."),

@@ -24,6 +24,13 @@ KNOWN = Knowledge(
             "CU(?:DNN|BLAS|SOLVER|SPARSE)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR)",
             unless="Profiling failure|[Aa]lgorithm|Falling back",
         ),
+        Line(
+            r"an illegal instruction was encountered|not supported on (?:global|shared)\S* address space|"
+            r"invalid program counter|"
+            r"hardware stack error|CUDA_ERROR_LAUNCH_(?:TIMEOUT|OUT_OF_RESOURCES)|"
+            r"the launch timed out and was terminated|"
+            r"too many resources requested for launch|the function failed to launch on the GPU"
+        ),
     ),
     follows=("gpu_hardware",),
     fix=(

@@ -21,7 +21,8 @@ KNOWN = Knowledge(
         Fatal(),
         Line(r"\*\*\* SIG(?:ABRT|SEGV|BUS|ILL|FPE|TRAP)\b|\*\*\* (?:Process received signal|Aborted at)", passes=False),
         Line(
-            r"terminate called (?:after|without)|LLVM ERROR: |double free or corruption|free\(\): invalid|malloc\(\): |"
+            r"terminate called (?:after|without)|LLVM (?:ERROR|Fatal Error)\b|double free or corruption|"
+            r"free\(\): invalid|malloc\(\): |"
             r"corrupted (?:size|double-linked)|stack smashing detected|munmap_chunk\(\)|\(core dumped\)|"
             r"dumped core|Bus error|"
             r"Floating point exception|trap invalid opcode|segfault at [0-9a-f]+|^Aborted$",

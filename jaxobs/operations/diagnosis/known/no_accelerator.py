@@ -31,6 +31,10 @@ KNOWN = Knowledge(
             r"Backend '\w+' failed to initialize|Unknown backend:? '?(?:gpu|cuda|tpu|rocm)'?|"
             r"Unknown backend (?:gpu|cuda|tpu|rocm)"
         ),
+        Line(
+            r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE \(Set|"
+            r"system not yet initialized",
+        ),
     ),
     follows=(
         "accelerator_memory_taken",

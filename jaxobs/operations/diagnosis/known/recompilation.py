@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.evidence import METRIC, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Line, Metric
+
+LEAST = 6
+"""Compilations of one function after the first step: evaluation and a smaller last batch need a few."""
+_COMPILING = re.compile(r"Compiling (?:jit\()?([\w.<>-]+)\)? (?:with global shapes|for \d|with args)")
+
+
+def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Of the lines about compilations, those of a function that compiles between the steps."""
+    first: dict[tuple[str, str], int] = {}
+    for each in evidence.of_kind(PROGRESS):
+        key = (each.source, each.process)
+        first[key] = min(each.place, first.get(key, each.place))
+    counted: defaultdict[tuple[str, str, str], list[Observation]] = defaultdict(list)
+    for each in signs:
+        found = _COMPILING.search(each.text) if each.kind == LINE else None
+        if found is not None and each.place > first.get((each.source, each.process), each.place):
+            counted[each.source, each.process, found.group(1)].append(each)
+    kept = {id(each) for some in counted.values() if len(some) >= LEAST for each in some}
+    return [each for each in signs if id(each) in kept or each.kind != LINE or not _COMPILING.search(each.text)]
+
 
 _YOUNG = 2700.0
 """Seconds after its start in which a program compiles what it needs. As in JaxRecompilationStorm."""
@@ -42,8 +66,11 @@ KNOWN = Knowledge(
         ),
         Alert("JaxRecompilationStorm", weak=False),
         Alert("JaxUnboundedShapes", weak=False),
+        Line(_COMPILING.pattern, info=True, passes=False),
+        Line(r"[Rr]ecompilation after warm[ -]?up is detected|Unexpected recompilation", passes=False),
     ),
-    needs=("event-log", "metrics-file", "target", "prometheus"),
+    narrow=_again,
+    needs=("event-log", "metrics-file", "target", "prometheus", "log"),
     shown_by=("event-log",),
     fix="`jaxobs explain` names the argument and the line.",
     runbook="JaxRecompilationStorm",

@@ -32,6 +32,12 @@ KNOWN = Knowledge(
             r"Sharding of jax\.Array cannot be None|not all (?:of the )?devices .{0,40}(?:present|addressable)"
         ),
         Line(r"cannot reshape array of size \d+ into shape", code=r"devices\(\)|[Mm]esh"),
+        Line(
+            r"(?:Value|Type|Assertion|NotImplemented)Error: .{0,400}(?:evenly divisible|NamedSharding|"
+            r"PartitionSpec|[Mm]esh ax(?:is|es)|"
+            r"mesh_shape|device mesh)",
+            unless="restor|[Cc]heckpoint|on-disk|tree",
+        ),
     ),
     fix=(
         "Make the sizes of sharded axes multiples of the mesh's axes, and put all arguments on "

@@ -24,6 +24,13 @@ KNOWN = Knowledge(
             r"ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|RefreshError|invalid_grant|"
             r"Anonymous caller does not have|does not have storage\."
         ),
+        Line(
+            r"(?:HTTP|[Hh]ttp|[Rr]esponse|[Ss]tatus|[Ee]rror)[\w ,:(=]{0,30}\b40[13]\b|"
+            r"\b40[13]\b \(?(?:Client Error|Forbidden|Unauthorized)|"
+            r"PermissionDenied(?:Error)?\b|[Ii]nsufficient [Pp]ermission|does not have [\w.]+ access|"
+            r"UNAUTHENTICATED|[Uu]nauthenticated|[Pp]ermission '[\w.]+' denied"
+        ),
+        Line("HTTP response code:? 400", followed="invalid_grant|invalid_token"),
     ),
     fix=("Give the job's account the right to read and write there; check with one small file from the same pod."),
 )

@@ -36,6 +36,8 @@ KNOWN = Knowledge(
             r"DeadlineExceeded|BadGateway)|Timeout of [\d.]+s exceeded|LustreError|EndpointConnectionError|"
             r"ChunkedEncodingError"
         ),
+        Line("exceeds the rate limit|[Rr]ate limit exceeded"),
+        Line(r"HTTP response code:? (?:408|429|5\d\d)"),
     ),
     fix=(
         "Check the storage service and its quota; spread or retry the requests of many "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
 import logging
 import os
@@ -11,14 +12,18 @@ import urllib.parse
 from pathlib import Path
 
 from jaxobs.base.errors import MissingExtraError, SettingError
+from jaxobs.operations import rewording
 from jaxobs.views import client
+from jaxobs.views.terminal.text import safe
 
 HELP = "take alerts in from Alertmanager and write reports: cause, evidence, what to do"
 
 FINE = 0
 TOKEN, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_GRAFANA_TOKEN"
 _MOST_TOKEN = 4096
+LLM_KEY = "JAXOBS_LLM_KEY"
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
+APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
 _EPILOG = """\
 examples:
   jaxobs agent --prometheus http://localhost:9090 --reports reports
@@ -28,6 +33,8 @@ examples:
 
 Environment:
   JAXOBS_AGENT_TOKEN     the bearer token of webhooks, instead of --token-file
+  JAXOBS_LLM_KEY         the bearer token of --llm
+  JAXOBS_ACTION_TOKEN    the processes' `action_token`, for --actions
   JAXOBS_GRAFANA_TOKEN   the token of a service account of Grafana, for --grafana
 
 SIGTERM ends it; incidents that are open are taken up again at the next start. Exit codes: 0 ended, 2 usage."""
@@ -37,9 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("view", nargs="?", default=SERVE, choices=(SERVE, SUMMARY, POSTMORTEM, SCHEMA),
-                        help="serve (default), or print a summary of reports, a postmortem, the schema")  # fmt: skip
-    parser.add_argument("incident", nargs="?", metavar="ID", help="the incident of a postmortem")
+    parser.add_argument("view", nargs="?", default=SERVE, metavar="VIEW",
+                        choices=(SERVE, SUMMARY, POSTMORTEM, SCHEMA, *CONTROLS),
+                        help="serve (default); summary, postmortem or schema; or, for safe actions, waiting, "
+                             "approve, deny, reset, stop or resume")  # fmt: skip
+    parser.add_argument("incident", nargs="?", metavar="ID",
+                        help="the incident of a postmortem, or the plan to approve or deny")  # fmt: skip
     parser.add_argument("--listen", metavar="ADDR:PORT", default="127.0.0.1:9465",
                         help="where webhooks come in (default: %(default)s)")  # fmt: skip
     parser.add_argument("--prometheus", metavar="URL", help="the Prometheus to ask")
@@ -49,6 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token that webhooks must bring")
     parser.add_argument("--notify", metavar="URL", default="", help="webhook for Slack's payload: gets each result")
     parser.add_argument("--grafana", metavar="URL", default="", help="a Grafana that gets an annotation of each result")
+    parser.add_argument("--actions", metavar="FILE", help="policy of safe actions; without it there are none")
+    parser.add_argument("--llm", metavar="URL", default="",
+                        help="endpoint of a language model that words finished reports again, up to /v1")  # fmt: skip
+    parser.add_argument("--llm-model", metavar="NAME", default="", help="its name there")
+    parser.add_argument("--by", metavar="NAME", help="who approves, denies or resets (default: the user)")
     parser.add_argument("--days", type=float, default=7.0, help="days of a summary (default: %(default)g)")
     parser.add_argument("--window", metavar="SECONDS", type=float, default=3600.0,
                         help="history to look at, at least (default: %(default)g)")  # fmt: skip
@@ -68,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("jaxobs agent", error.name or "starlette", "agent") from error
-    if args.incident is not None and args.view != POSTMORTEM:
+    if args.incident is not None and args.view not in (POSTMORTEM, APPROVE, DENY):
         raise SettingError(f"`jaxobs agent {args.view}` takes no incident.")
     if args.view == SCHEMA:
         from jaxobs.operations.agent import report
@@ -77,7 +92,39 @@ def run(args: argparse.Namespace) -> int:
         return FINE
     if not args.reports:
         raise SettingError("Give --reports DIR: the folder of the reports.")
+    if args.view in CONTROLS:
+        return _control(args)
     return _serve(args) if args.view == SERVE else _print(args)
+
+
+def _control(args: argparse.Namespace) -> int:
+    """What a person decides about safe actions."""
+    from jaxobs.operations.acting import controls
+
+    folder = Path(args.reports)
+    if not folder.is_dir():
+        raise SettingError(f"--reports {args.reports!r} is not a folder.")
+    by = args.by or getpass.getuser()
+    try:
+        if args.view in (APPROVE, DENY):
+            if not args.incident:
+                raise SettingError(f"Give the id of a plan. `jaxobs agent {WAITING}` lists those that wait.")
+            plan = controls.decide(folder, args.incident, args.view == APPROVE, by)
+            print(f"{'Approved' if args.view == APPROVE else 'Denied'}: {safe(plan)}")
+        elif args.view == RESET:
+            print(f"The breaker is closed; there were {controls.reset(folder, by)} failures in a row.")
+        elif args.view == STOP:
+            controls.stop(folder)
+            print("The kill switch is on: nothing is done, and what is under way ends.")
+        elif args.view == RESUME:
+            is_off = controls.resume(folder)
+            print("The kill switch is off." if is_off else "The kill switch is still on: JAXOBS_AGENT_STOP is set.")
+        else:
+            for each in controls.waiting(folder):
+                print(f"{each['id']}  {safe(str(each.get('plan', '')))}")
+    except OSError as error:
+        raise SettingError(f"{args.reports}: {error.strerror or error}.") from None
+    return FINE
 
 
 def _print(args: argparse.Namespace) -> int:
@@ -113,18 +160,31 @@ def _serve(args: argparse.Namespace) -> int:
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
     token = _token(args.token_file)
-    from jaxobs.operations.agent import serving
+    from jaxobs.operations.acting import policy
+    from jaxobs.operations.acting.known import known
+    from jaxobs.operations.agent import extras, serving
     from jaxobs.operations.agent.investigating import Where
     from jaxobs.operations.agent.sending import Destinations
     from jaxobs.operations.agent.store import Store
     from jaxobs.operations.agent.working import Agent
 
+    desk = None
+    if args.actions:
+        chosen = policy.read(Path(args.actions), known())
+        desk = extras.desk(Path(args.reports), chosen, args.prometheus, targets)
+    model = None
+    if args.llm:
+        _check_url("--llm", args.llm)
+        if not args.llm_model:
+            raise SettingError("Give --llm-model NAME: the model to ask at --llm.")
+        model = rewording.Endpoint(args.llm, args.llm_model, os.environ.get(LLM_KEY, ""))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     agent = Agent(
         Store(args.reports),
         Where(prometheus=args.prometheus, targets=targets, window=args.window),
         Destinations(notify=args.notify, grafana=args.grafana, grafana_token=os.environ.get(GRAFANA_TOKEN, "")),
         settle=args.verify_after,
+        extras=extras.Extras(desk, model),
     )
     print(f"jaxobs agent: http://{args.listen}/webhook, reports in {args.reports}", flush=True)
     serving.serve(agent, host, port, token)

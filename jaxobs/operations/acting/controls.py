@@ -13,8 +13,13 @@ from jaxobs.operations.acting import approvals, limits
 from jaxobs.operations.acting.audit import Audit
 from jaxobs.operations.acting.desk import STOP_FILE, stopped
 
+MINUTES = 24 * 60.0
+"""How long a question is shown. Whether an answer still holds is the policy's word (`approval_minutes`)."""
 
-def decide(directory: Path, plan: str, approve: bool, by: str, minutes: float, now: float | None = None) -> str:
+
+def decide(
+    directory: Path, plan: str, approve: bool, by: str, minutes: float = MINUTES, now: float | None = None
+) -> str:  # fmt: skip
     """Approves or denies a plan that waits for a person's word; returns what it would do.
 
     Raises:
@@ -61,7 +66,7 @@ def resume(directory: Path) -> bool:
     return not stopped(directory)
 
 
-def waiting(directory: Path, minutes: float, now: float | None = None) -> list[Mapping[str, Any]]:
+def waiting(directory: Path, minutes: float = MINUTES, now: float | None = None) -> list[Mapping[str, Any]]:
     """The plans that wait for a person's word, the oldest first."""
     found = approvals.wanted(Audit(directory).lines(), time.time() if now is None else now, minutes)
     return list(found.values())

@@ -1,7 +1,7 @@
 """What an action is: its class, its bounds, and what somebody asked of it.
 
-An action's module in `known/` has `DECLARATION`; `plan(request, policy)`, which says exactly what would be done; and
-`run(plan, policy, stop)`, which does it.
+An action's module in `known/` has `DECLARATION`; `plan(request, policy, surroundings)`, which says exactly what would
+be done; and `run(plan, request, policy, stopped)`, which does it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 Class = Literal["A1", "A2"]
@@ -60,6 +61,18 @@ class Request:
     incident: str = ""
     """Id of the incident that it is for."""
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the agent knows by itself."""
+
+    directory: Path
+    """Where it keeps its reports."""
+    processes: tuple[str, ...] = ()
+    """URLs of the processes of the request's job."""
+    prometheus: str = ""
+    """The Prometheus that it asks; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,20 +15,29 @@ Afterwards it looks whether steps take longer than before; that counts as a fail
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from jaxobs.base import private_files
 from jaxobs.base.files.claim import Claim
 from jaxobs.operations.acting import approvals, limits, processes
 from jaxobs.operations.acting.audit import Audit
-from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, RefusedError, Request, as_dict
+from jaxobs.operations.acting.declarations import (
+    Declaration,
+    Outcome,
+    Plan,
+    RefusedError,
+    Request,
+    Surroundings,
+    as_dict,
+)
 from jaxobs.operations.acting.known import known
 from jaxobs.operations.acting.policy import Policy
 
@@ -42,7 +51,7 @@ _one_at_a_time = threading.Lock()
 class Decision:
     """What became of a request."""
 
-    decision: str
+    decision: Literal["refused", "planned", "approval_wanted", "done", "failed"]
     """`refused`, `planned` (a dry run), `approval_wanted`, `done` or `failed`."""
     reason: str
     """Why, or what was done, as a sentence for a person."""
@@ -57,15 +66,17 @@ class Desk:
 
     def __init__(
         self, directory: Path, policy: Policy, targets: Callable[[str], list[str]],
-        *, clock: Callable[[], float] = time.time,
+        *, prometheus: str = "", clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         """
         Args:
           targets: gives the URLs of the processes of a job that the agent knows.
+          prometheus: the Prometheus that the agent asks.
         """
         self._directory = directory
         self._policy = policy
         self._targets = targets
+        self._prometheus = prometheus
         self._clock = clock
         self._audit = Audit(directory)
 
@@ -96,16 +107,33 @@ class Desk:
             claim.end()
             _one_at_a_time.release()
 
+    def approved(self) -> list[Request]:
+        """What a person has approved since, and was not done yet: to be asked for again."""
+        try:
+            lines = self._audit.lines()
+        except OSError:
+            return []
+        now, minutes = self._clock(), self._policy.approval_minutes
+        wanted = {str(line.get("id")): line for line in lines if line["decision"] == "approval_wanted"}
+        names = [each.name for each in dataclasses.fields(Request)]
+        return [
+            Request(**{name: str(line[name]) for name in names if name in line})
+            for plan, line in wanted.items()
+            if approvals.granted(lines, plan, now, minutes) is not None
+        ]
+
     def _decided(self, request: Request) -> Decision:
         module = known().get(request.action)
         now = self._clock()
         try:
-            self._allowed(request, now)
+            urls = tuple(self._targets(request.job))
+            self._allowed(request, now, urls)
             assert module is not None
             declared: Declaration = module.DECLARATION
             lines = self._audit.lines()
-            self._within_limits(request, declared, lines, now)
-            plan: Plan = module.plan(request, self._policy)
+            self._within_limits(request, declared, lines, now, len(urls))
+            around = Surroundings(directory=self._directory, processes=urls, prometheus=self._prometheus)
+            plan: Plan = module.plan(request, self._policy, around)
             plan_id = plan.id(request)
             if self._policy.dry_run:
                 self._note("planned", request, plan, plan_id)
@@ -120,7 +148,7 @@ class Desk:
             return self._refused(request, str(error))
         return self._done(request, module, plan, plan_id, approver, before)
 
-    def _allowed(self, request: Request, now: float) -> None:
+    def _allowed(self, request: Request, now: float, urls: Sequence[str]) -> None:
         if stopped(self._directory):
             raise RefusedError("The kill switch is on. `jaxobs agent resume` turns it off.")
         if request.action not in known():
@@ -135,18 +163,17 @@ class Desk:
         if window is not None:
             raise RefusedError(f"There is maintenance until {window.end:%Y-%m-%d %H:%M %Z}.")
         touches = known()[request.action].DECLARATION.touches_process
-        if touches and request.target not in self._targets(request.job):
+        if touches and request.target not in urls:
             raise RefusedError("The target is no process of this job that the agent knows.")
 
     def _within_limits(
-        self, request: Request, declared: Declaration, lines: list[dict[str, Any]], now: float
+        self, request: Request, declared: Declaration, lines: list[dict[str, Any]], now: float, count: int
     ) -> None:  # fmt: skip
         longest = {name: each.DECLARATION.seconds for name, each in known().items()}
         other = limits.under_way(lines, now, longest)
         if other is not None:
             raise RefusedError(f"`{other.get('action')}` began {now - other['at']:.0f} s ago and has not ended.")
-        processes_ = len(self._targets(request.job)) if request.target else 0
-        why = limits.refusal(request, declared, self._policy, lines, now, processes_)
+        why = limits.refusal(request, declared, self._policy, lines, now, count)
         if why is not None:
             raise RefusedError(why)
 

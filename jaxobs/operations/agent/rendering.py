@@ -82,6 +82,10 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _section("What was not looked at", _bullets(report.not_looked_at))
     if report.suggested_actions:
         yield from _section("Suggested actions", _actions(report))
+    if report.actions:
+        yield from _section("Actions", _taken(report))
+    if report.rewording is not None and report.rewording.text:
+        yield from _section(f"In other words, by {escaped(report.rewording.model, 80)}", _other_words(report))
     if report.verification is not None:
         yield from _section("Verification", _steps(report.verification.steps))
     if report.deliveries:
@@ -204,6 +208,19 @@ def _context(report: Report) -> Iterator[str]:
     yield from (f"- changed: {code(each)}" for each in found.version_changes)
     if found.restarts is not None:
         yield f"- starts of processes within the window: {found.restarts}"
+
+
+def _taken(report: Report) -> Iterator[str]:
+    for each in report.actions:
+        where = f" {code(each.path)}" if each.path else ""
+        yield f"- {each.action} on {code(each.target)}: **{each.decision}**.{where} {escaped(each.reason, 500)}"
+
+
+def _other_words(report: Report) -> Iterator[str]:
+    assert report.rewording is not None
+    yield "A language model wrote this paragraph from the report above. It decides nothing."
+    yield ""
+    yield escaped(report.rewording.text, 4000)
 
 
 def _actions(report: Report) -> Iterator[str]:

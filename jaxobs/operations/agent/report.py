@@ -138,12 +138,31 @@ class Context(_Part):
 
 
 class SuggestedAction(_Part):
-    """Something that can be done without harm. The agent does not do it."""
+    """Something that can be done without harm. The agent does it only where a policy allows it."""
 
     action: Action
     target: str
     why: str
     command: str
+
+
+class ActionTaken(_Part):
+    """What became of a suggested action, where a policy allows some."""
+
+    action: Action
+    target: str
+    decision: Literal["refused", "planned", "approval_wanted", "done", "failed"]
+    reason: str
+    plan: str = Field(description="Id of the plan, for `jaxobs agent approve`; empty if none was made.")
+    path: str | None = Field(description="What was written.")
+
+
+class Rewording(_Part):
+    """A language model's wording of the report. It decides nothing."""
+
+    model: str
+    text: str = Field(description="Empty if what it wrote was thrown away.")
+    problem: str = Field(description="Why it was thrown away.")
 
 
 class Verification(_Part):
@@ -202,6 +221,8 @@ class Report(_Part):
     collect: list[str] = Field(description="What would decide an inconclusive case.")
     not_looked_at: list[str]
     suggested_actions: list[SuggestedAction]
+    actions: list[ActionTaken] = []
+    rewording: Rewording | None = None
     verification: Verification | None = None
     deliveries: list[Delivery] = []
     jaxobs: str = Field(description="Version of jaxobs.")

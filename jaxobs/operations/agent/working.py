@@ -8,11 +8,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from jaxobs.facts.events import timestamp
+from jaxobs.operations.agent import extras as following
 from jaxobs.operations.agent import investigating, sending
+from jaxobs.operations.agent.extras import Extras
 from jaxobs.operations.agent.incidents import REPORTED, RESOLVING, WAITING, Incident
 from jaxobs.operations.agent.investigating import Where
 from jaxobs.operations.agent.notifications import FIRING, Alert, Notification, RefusedError
@@ -71,12 +73,14 @@ class Agent:
     """All of it but the HTTP server. Safe for threads."""
 
     def __init__(
-        self, store: Store, where: Where, destinations: Destinations | None = None, *, settle: float = 60.0
-    ) -> None:
+        self, store: Store, where: Where, destinations: Destinations | None = None, *, settle: float = 60.0,
+        extras: Extras | None = None,
+    ) -> None:  # fmt: skip
         """Takes up the incidents that were open when the last agent ended.
 
         Args:
           settle: seconds between the end of the last alert and the verification.
+          extras: what follows a report.
         """
         self._store, self._where, self._settle = store, where, settle
         self._destinations = destinations or Destinations()
@@ -84,6 +88,9 @@ class Agent:
         self._changed = threading.Condition()
         self._stopping = False
         self._threads: list[threading.Thread] = []
+        self._extras = extras or Extras()
+        self._to_follow: queue.Queue[Report | None] = queue.Queue(MOST_MESSAGES)
+        self._rewriting = threading.Lock()
         self._messages: queue.Queue[tuple[Report, str] | None] = queue.Queue(MOST_MESSAGES)
         self.metrics = OwnMetrics(lambda: float(len(self._board.open)))
         for each in store.open_incidents():
@@ -91,7 +98,7 @@ class Agent:
 
     def start(self) -> None:
         """Starts its threads."""
-        work = [self._work] * WORKERS + [self._send]
+        work = [self._work] * WORKERS + [self._send] + [self._follow] * self._extras.is_any
         self._threads = [
             threading.Thread(target=each, daemon=True, name=f"jaxobs-agent-{number}")
             for number, each in enumerate(work)
@@ -105,8 +112,9 @@ class Agent:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        with contextlib.suppress(queue.Full):
-            self._messages.put_nowait(None)
+        for each in (self._messages, self._to_follow):
+            with contextlib.suppress(queue.Full):
+                each.put_nowait(None)
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
@@ -222,7 +230,7 @@ class Agent:
         report = investigating.investigate(incident, self._where)
         before = self._latest(incident.id)
         if before is not None:
-            report = report.model_copy(update={"deliveries": before.deliveries})
+            report = report.model_copy(update={"deliveries": before.deliveries, "actions": before.actions})
         self.metrics.investigations.labels(report.verdict).inc()
         self.metrics.seconds.observe(report.seconds)
         self.metrics.step_errors.inc(sum(each.outcome == "error" for each in report.steps))
@@ -239,6 +247,9 @@ class Agent:
             is_quiet = report.verdict == "no_fault" and report.severity == "info"
             if not is_quiet:
                 self._say(report, sending.REPORTED)
+                if self._extras.is_any:
+                    with contextlib.suppress(queue.Full):
+                        self._to_follow.put_nowait(report)
 
     def _close(self, key: str, incident: Incident) -> None:
         report = self._latest(incident.id)
@@ -325,8 +336,29 @@ class Agent:
                 self.metrics.deliveries.labels(each.destination, each.result).inc()
                 if each.result == "failed":
                     _LOGGER.error("Incident %s is not sent to %s: %s", report.id, each.destination, each.problem)
-            latest = self._latest(report.id) or report
-            self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, *deliveries][-20:]}))
+            with self._rewriting:
+                latest = self._latest(report.id) or report
+                self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, *deliveries][-20:]}))
+
+    def _follow(self) -> None:
+        while not self._stopping:
+            try:
+                report = self._to_follow.get(timeout=following.APPROVALS_EVERY)
+                if report is None:
+                    return
+                following.follow(report, self._extras, self._change)
+            except queue.Empty:
+                if self._extras.desk is not None:
+                    following.act_on_approvals(self._extras.desk, self._change)
+            except Exception as error:
+                _LOGGER.exception("What follows an incident: %s", type(error).__name__)
+
+    def _change(self, name: str, fields: Callable[[Report], dict[str, object]]) -> None:
+        """Changes fields of the latest report of an incident."""
+        with self._rewriting:
+            latest = self._latest(name)
+            if latest is not None:
+                self._write(latest.model_copy(update=fields(latest)))
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxobs.operations.acting import processes
-from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, Request
+from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, Request, Surroundings
 from jaxobs.operations.acting.policy import Policy
 
 DECLARATION = Declaration(
@@ -22,7 +22,7 @@ DECLARATION = Declaration(
 )
 
 
-def plan(request: Request, policy: Policy) -> Plan:
+def plan(request: Request, policy: Policy, surroundings: Surroundings) -> Plan:
     """What would be asked of the process."""
     return Plan(text=f"POST {request.target}/api/v1/actions/memory.")
 

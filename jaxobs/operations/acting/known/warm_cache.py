@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, RefusedError, Request
+from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, RefusedError, Request, Surroundings
 from jaxobs.operations.acting.policy import Policy
 
 DECLARATION = Declaration(
@@ -30,7 +30,7 @@ DECLARATION = Declaration(
 _MOST_SAID = 400
 
 
-def plan(request: Request, policy: Policy) -> Plan:
+def plan(request: Request, policy: Policy, surroundings: Surroundings) -> Plan:
     """The command line.
 
     Raises:

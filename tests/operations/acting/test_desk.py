@@ -49,6 +49,10 @@ class Scene:
         self.inside()
         return self.outcome
 
+    def desk(self, policy: Policy = ALL) -> desk.Desk:
+        """With one process."""
+        return desk.Desk(self.folder, policy, lambda job: [URL], clock=lambda: self.now)
+
     def ask(self, policy: Policy = ALL, request: Request = PROFILE, processes: int = 1) -> desk.Decision:
         urls = [URL, *(f"http://10.0.0.{number}:9464" for number in range(2, processes + 1))]
         made = desk.Desk(self.folder, policy, lambda job: urls if job == "train" else [], clock=lambda: self.now)
@@ -253,7 +257,9 @@ def test_what_changes_something_needs_an_approval_of_exactly_that(scene: Scene) 
     assert scene.ask(other, warm).decision == "approval_wanted", "of another plan"
     assert scene.ask(policy, dataclasses.replace(warm, incident="i2")).decision == "approval_wanted"
     scene.now += 29 * 60
+    assert scene.desk(policy).approved() == [warm], "the agent asks again for what was approved"
     assert scene.ask(policy, warm).decision == "done"
+    assert scene.desk(policy).approved() == []
     assert scene.lines()[-1]["approval"] == "human:mia" and scene.done == ["warm_cache"]
     scene.now += 2 * 86_400
     again = scene.ask(policy, warm)

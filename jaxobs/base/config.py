@@ -110,6 +110,11 @@ class Settings:
     metrics_interval: float = _setting(
         0.0, "Seconds between writes of the metrics file; 0 writes it only at exit.", least=0, most=_DAY
     )
+    otlp: bool | None = _setting(
+        None, "Whether metrics, traces and findings are sent to an OpenTelemetry collector; by default if a "
+              "variable of OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, asks for that and its packages "
+              "are installed.",
+    )  # fmt: skip
     instrument: tuple[str, ...] = _setting([], "MODULE:FUNCTION whose calls are also counted and timed; repeatable.")
     sample_interval: float = _setting(
         5.0,
@@ -306,6 +311,7 @@ def _checked(each: dataclasses.Field[Any], value: Any, source: str) -> Any:
 
 
 _KINDS = {
+    "bool | None": "Boolean (1/0, true/false, yes/no, on/off)",
     "int": "integer",
     "float": "number",
     "float | None": "number",
@@ -335,7 +341,7 @@ def _parsed(kind: str, value: Any) -> Any:
         if isinstance(value, bool):
             raise TypeError
         return float(value)
-    if kind == "bool":
+    if kind in ("bool", "bool | None"):
         return _TRUTH[_text(value).lower()] if not isinstance(value, int) else _TRUTH[str(int(value))]
     if kind == "tuple[str, ...]":
         if isinstance(value, str):

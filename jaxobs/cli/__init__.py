@@ -192,7 +192,7 @@ def given_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def _flag(each: dataclasses.Field[Any]) -> dict[str, Any]:
     flag: dict[str, Any] = {"help": _flag_help(each)}
-    if each.type == "bool":
+    if each.type in ("bool", "bool | None"):
         return {**flag, "action": argparse.BooleanOptionalAction}
     if each.metadata["choices"]:
         return {**flag, "choices": each.metadata["choices"]}

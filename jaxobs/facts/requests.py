@@ -122,6 +122,8 @@ class RouteState:
     """For each output token after the first: one value for each request that succeeded and reported its tokens."""
     inter_token_seconds: Histogram | None = None
     """Between two reports of output tokens of one request; None unless one reported more than once."""
+    request_tokens: Mapping[str, Histogram] = field(default_factory=dict)
+    """Tokens of the requests that have ended, by direction (`input`, `output`), of those that reported some."""
     first_token: Latency | None = None
     """The first of these, of the latest requests that succeeded."""
     output_token: Latency | None = None

@@ -32,6 +32,10 @@ OUTPUT_TOKEN_BOUNDS = (
 """Buckets of the time for each output token in seconds: 1 ms to 10 s. People read about 20 ms to 100 ms a token."""
 
 
+TOKEN_BOUNDS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0)
+"""Buckets of the tokens of a request, as OpenTelemetry's conventions advise."""
+
+
 QUEUE_BOUNDS = (0.001, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Buckets of the time in a queue in seconds: 1 ms to 10 min."""
 

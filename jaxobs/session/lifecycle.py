@@ -18,6 +18,7 @@ from jaxobs.base import config, notebooks
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import JaxobsError, PortTakenError, SettingError
 from jaxobs.base.guard import guard, guarded
+from jaxobs.exporters.otel import providers
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.verdict import judged
 from jaxobs.session import endpoints
@@ -44,6 +45,9 @@ def install(**settings: Any) -> None:
 
     A variable that does not fit, or names a file that cannot be written, is ignored with a warning.
 
+    With `meter_provider`, `tracer_provider` or `logger_provider`, metrics, traces and findings also go to these
+    providers of OpenTelemetry. They are objects of the program, so that no variable stands for them.
+
     Raises:
       SettingError: a keyword is unknown, its value does not fit, or a file that it names cannot be written.
     """
@@ -51,6 +55,7 @@ def install(**settings: Any) -> None:
     if config.disabled():
         return
     with _lock:
+        handed_in = _hand_in(settings)
         given = {name: value for name, value in settings.items() if value is not None}
         if _session is None:
             resolved = config.resolve(settings, complain=_warn)
@@ -60,18 +65,29 @@ def install(**settings: Any) -> None:
             _session = session
             _at_exit()
             _protect_all(resolved, given)
-        elif settings:
+        elif settings or handed_in:
             resolved = config.resolve(given, complain=_warn)
             changed = dataclasses.replace(_session.settings, **{name: getattr(resolved, name) for name in given})
             _instrument_later(changed, given)
             before, _session.given = _session.given, _session.given | set(given)
-            if changed != _session.settings:
+            if changed != _session.settings or handed_in:
                 try:
                     _session.reconfigure(changed)
                     _protect_all(changed, given)
                 except JaxobsError:
                     _session.given = before
                     raise
+
+
+def _hand_in(settings: dict[str, Any]) -> bool:
+    """Takes OpenTelemetry's providers out of the keywords, for the exporter to use; whether there were any."""
+    found = {
+        signal: settings.pop(f"{signal}_provider")
+        for signal in ("meter", "tracer", "logger") if f"{signal}_provider" in settings
+    }  # fmt: skip
+    for signal, provider in found.items():
+        setattr(providers.given, signal, provider)
+    return any(provider is not None for provider in found.values())
 
 
 def install_in_child(settings: Mapping[str, Any], program: str | None) -> None:

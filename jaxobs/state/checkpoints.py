@@ -7,6 +7,7 @@ made when it began, from the moment at which it is complete.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass
 
@@ -17,6 +18,20 @@ from jaxobs.state.call_stats import MutableHistogram
 from jaxobs.state.wall import Wall
 
 _MOST_UNDER_WAY = 8
+
+
+MOST_LATEST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of a checkpoint."""
+
+    operation: str
+    """One of `CHECKPOINT_OPERATIONS`."""
+    ended: float
+    """In seconds since the epoch."""
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +55,7 @@ class Checkpoints:
         self._lock = threading.RLock()
         self._seconds: dict[str, MutableHistogram] = {}
         self._under_way: deque[Mark] = deque(maxlen=_MOST_UNDER_WAY)
+        self._latest: deque[Operation] = deque(maxlen=MOST_LATEST)
         self.told = 0
         """Events of a checkpoint library so far."""
         self.complete = 0
@@ -52,6 +68,12 @@ class Checkpoints:
         assert operation in CHECKPOINT_OPERATIONS, operation
         with self._lock:
             self._seconds.setdefault(operation, MutableHistogram(CHECKPOINT_BOUNDS)).observe(seconds)
+            self._latest.append(Operation(operation, time.time(), seconds))
+
+    def since(self, ended: float) -> list[Operation]:
+        """The operations that ended after that, in seconds since the epoch, as far as they are kept."""
+        with self._lock:
+            return [each for each in self._latest if each.ended > ended]
 
     def begin(self, begun: Mark) -> None:
         """A save begins."""

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 
 from jaxobs.facts.histograms import Histogram
-from jaxobs.metrics.buckets import FIRST_TOKEN_BOUNDS, OUTPUT_TOKEN_BOUNDS
+from jaxobs.metrics.buckets import FIRST_TOKEN_BOUNDS, OUTPUT_TOKEN_BOUNDS, TOKEN_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram
 
 
@@ -51,6 +51,7 @@ class Generations:
         self._first_token = MutableHistogram(FIRST_TOKEN_BOUNDS)
         self._output_token = MutableHistogram(OUTPUT_TOKEN_BOUNDS)
         self._between = MutableHistogram(OUTPUT_TOKEN_BOUNDS)
+        self._tokens = {"input": MutableHistogram(TOKEN_BOUNDS), "output": MutableHistogram(TOKEN_BOUNDS)}
 
     def count(self, input: int, output: int, since: float | None = None) -> None:
         """Tokens that a request has taken in or put out, so many seconds after the output tokens before."""
@@ -64,6 +65,10 @@ class Generations:
         """A request has ended. How fast one failed says nothing; one that was given up may have got its first token."""
         if generation.counts is None:
             self.count(generation.input, generation.output)
+        with self._lock:
+            for direction, tokens in (("input", generation.input), ("output", generation.output)):
+                if tokens:
+                    self._tokens[direction].observe(tokens)
         if generation.reason is not None:
             self.finish_reasons[generation.reason] += 1
         first, each = generation.until_first_token(began), generation.for_each_token(began, ended)
@@ -77,3 +82,9 @@ class Generations:
         with self._lock:
             found = [each.frozen() for each in (self._first_token, self._output_token, self._between)]
         return tuple(each if any(each.counts) else None for each in found)
+
+    def request_tokens(self) -> dict[str, Histogram]:
+        """Tokens of the requests that have ended, by direction; without one that none reported."""
+        with self._lock:
+            found = {direction: each.frozen() for direction, each in self._tokens.items()}
+        return {direction: each for direction, each in found.items() if any(each.counts)}

@@ -165,11 +165,18 @@ class Route:
                 first_token_seconds=first_token_seconds,
                 output_token_seconds=output_token_seconds,
                 inter_token_seconds=inter_token_seconds,
+                request_tokens=generations.request_tokens(),
                 first_token=latency(self._of_tokens(lambda told, began, _: told.until_first_token(began))),
                 output_token=latency(self._of_tokens(Generation.for_each_token)),
                 latest_cold=_told(reversed([*self._cold][-MOST_TOLD:]), wall - now),
                 slowest=_told(heapq.nlargest(MOST_TOLD, steady, key=lambda each: each.seconds), wall - now),
             )
+
+    def cold_since(self, ended: float) -> list[Ended]:
+        """The cold requests that ended after that, by `time.perf_counter`, as far as they are kept."""
+        self.drain()
+        with self._lock:
+            return [each for each in self._cold if each.ended > ended]
 
     def _rate(self, now: float) -> float | None:
         ended, since = self._lately(now)
@@ -229,6 +236,13 @@ class Routes:
             if name not in self._routes:
                 self._routes[name] = Route(name, self._intervals)
             return self._routes[name]
+
+    def cold_since(self, ended: float) -> list[tuple[str, Ended]]:
+        """The cold requests that ended after that, by `time.perf_counter`, each with its route; the earliest first."""
+        with self._lock:
+            routes = list(self._routes.values())
+        found = [(route.name, each) for route in routes for each in route.cold_since(ended)]
+        return sorted(found, key=lambda each: each[1].ended)
 
     def in_flight(self) -> int | None:
         """Requests that have begun and not ended; None before the first."""

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.snapshot import Snapshot
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Labels, Metric, Value
 from jaxobs.state.store import Store
@@ -55,9 +56,9 @@ class SnapshotCollector:
         for metric, samples in self.samples():
             yield _family(metric, samples)
 
-    def samples(self) -> Iterator[tuple[Metric, list[tuple[Labels, Value]]]]:
+    def samples(self, snapshot: Snapshot | None = None) -> Iterator[tuple[Metric, list[tuple[Labels, Value]]]]:
         """Every metric with its samples, within the bound on series; what does not fit is counted, once."""
-        snapshot = self._store.snapshot()
+        snapshot = self._store.snapshot() if snapshot is None else snapshot
         found = {}
         pace = _Pace()
         for metric in _BY_URGENCY:

@@ -1,0 +1,71 @@
+"""OTLP exporters that count what they could not deliver, of either protocol."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxobs.base.errors import MissingExtraError
+
+_NAMES = {
+    "metrics": ("metric_exporter", "OTLPMetricExporter"),
+    "traces": ("trace_exporter", "OTLPSpanExporter"),
+    "logs": ("_log_exporter", "OTLPLogExporter"),
+}
+
+
+def exporter(signal: str, protocol: str, lost: Callable[[int], None]) -> Any:
+    """An OTLP exporter as OpenTelemetry's variables describe it, which calls `lost` with what it could not deliver.
+
+    Raises:
+      MissingExtraError: the package for that protocol isn't installed.
+    """
+    module, name = _NAMES[signal]
+    kind = "grpc" if protocol == "grpc" else "http"
+    try:
+        found = importlib.import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{module}")
+    except ImportError as error:
+        raise MissingExtraError("otlp", f"opentelemetry-exporter-otlp-proto-{kind}", "otel") from error
+    return _counting(getattr(found, name), lost)()
+
+
+def _counting(base: Any, lost: Callable[[int], None]) -> Any:
+    class Counting(base):  # type: ignore[misc]
+        """Counts what is lost; silent once `gone` is set, as in a forked child, which has its own."""
+
+        gone = False
+
+        def export(self, batch: Any, *args: Any, **options: Any) -> Any:
+            if self.gone:
+                return _success(base)
+            delivered = False
+            try:
+                result = super().export(batch, *args, **options)
+                delivered = getattr(result, "name", "") == "SUCCESS"
+                return result
+            finally:
+                if not delivered:
+                    lost(_size(batch))
+
+    return Counting
+
+
+def _success(base: Any) -> Any:
+    module = importlib.import_module(base.__module__)
+    for name in ("MetricExportResult", "SpanExportResult", "LogRecordExportResult"):
+        if hasattr(module, name):
+            return getattr(module, name).SUCCESS
+    return None
+
+
+def _size(batch: Any) -> int:
+    """Spans or log records; of metrics, the points."""
+    if isinstance(batch, Sequence):
+        return len(batch)
+    return sum(
+        len(metric.data.data_points)
+        for resource in batch.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    )

@@ -1,0 +1,122 @@
+"""The catalogue as OpenTelemetry's instruments: observable ones, which read the store when a reader collects.
+
+A reader asks all instruments of one provider one after the other, in the order in which they were made. The first of
+ours takes the samples, and the others give what it found. Histograms have no observable instrument: the same moment
+records what they have gained into synchronous ones, before the reader comes to those.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from jaxobs.base.guard import guarded
+from jaxobs.base.version import __version__
+from jaxobs.exporters.forms.exposition import SnapshotCollector
+from jaxobs.exporters.otel import conventions
+from jaxobs.exporters.otel.histograms import Recorded
+from jaxobs.exporters.otel.providers import NAME
+from jaxobs.facts.histograms import Histogram
+from jaxobs.metrics import otel_names
+from jaxobs.metrics.catalogue import METRICS
+from jaxobs.metrics.metric import Labels
+from jaxobs.state.store import Store
+
+_FIRST = "jaxobs_collect_seconds"
+"""Of this metric the instrument is made first: its callback takes the samples."""
+_OBSERVED = ("counter", "gauge", "info")
+
+
+_made: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
+
+
+def of(store: Store, provider: Any) -> Instruments:
+    """The instruments of a meter provider, made when first asked for."""
+    found = _made.get(provider)
+    if found is None:
+        found = _made[provider] = Instruments(store, provider)
+    else:
+        found.restart(store)
+    return found
+
+
+class Instruments:
+    """The instruments of one meter provider."""
+
+    def __init__(self, store: Store, provider: Any) -> None:
+        self.silent = False
+        """Nothing is told: in a forked child that has not used JAX, and when it is over."""
+        self._store = store
+        self._collector = SnapshotCollector(store)
+        self._latest: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+        self._histograms: dict[str, Any] = {}
+        self._recorded: dict[tuple[str, Labels], Recorded] = {}
+        self._meter = provider.get_meter(NAME, __version__)
+        for metric in sorted(METRICS, key=lambda each: each.name != _FIRST):
+            if metric.kind in _OBSERVED:
+                self._observe(otel_names.name(metric), otel_names.unit(metric), metric.kind, metric.help)
+        for each in conventions.INSTRUMENTS:
+            self._observe(each.name, each.unit, each.kind, each.help)
+
+    def restart(self, store: Store) -> None:
+        """Tells again, of what happens from now on: a provider keeps its instruments, and knows each name once."""
+        self._store, self._collector, self.silent = store, SnapshotCollector(store), False
+
+    def forked(self) -> None:
+        """In a forked child, where everything is counted from nothing."""
+        self.silent = True
+        self._recorded = {}
+
+    def _observe(self, name: str, unit: str, kind: str, help: str) -> None:
+        create = self._meter.create_observable_counter if kind == "counter" else self._meter.create_observable_gauge
+        create(name, [self._callback(name, first=not self._latest)], unit, help)
+        self._latest[name] = []
+
+    def _callback(self, name: str, *, first: bool) -> Callable[[Any], list[Any]]:
+        from opentelemetry.metrics import Observation
+
+        def observe(_: Any) -> list[Any]:
+            with guarded("otlp.metrics"):
+                if first:
+                    self._collect()
+                return [Observation(value, attributes) for attributes, value in self._latest[name]]
+            return []
+
+        return observe
+
+    def _collect(self) -> None:
+        """Takes the samples: what the instruments give until the next collection."""
+        latest: dict[str, list[tuple[Mapping[str, str], float]]] = {name: [] for name in self._latest}
+        if self.silent:
+            self._latest = latest
+            return
+        began = time.perf_counter()
+        snapshot = self._store.snapshot()
+        for metric, samples in self._collector.samples(snapshot):
+            name = otel_names.name(metric)
+            for labels, value in samples:
+                attributes: Mapping[str, str] = dict(zip(metric.labels, labels, strict=True))
+                if isinstance(value, tuple):
+                    value = Histogram((), (value[0],), value[1])
+                if isinstance(value, Histogram):
+                    self._record(name, otel_names.unit(metric), metric.help, attributes, value)
+                else:
+                    latest[name].append((attributes, value))
+        for instrument, attributes, value in conventions.samples(snapshot):
+            latest[instrument.name].append((attributes, value))
+        for histogram, attributes, value in conventions.histograms(snapshot):
+            self._record(histogram.name, histogram.unit, histogram.help, attributes, value)
+        self._latest = latest
+        self._store.collect_seconds = time.perf_counter() - began
+
+    def _record(self, name: str, unit: str, help: str, attributes: Mapping[str, str], value: Histogram) -> None:
+        instrument = self._histograms.get(name)
+        if instrument is None:
+            instrument = self._histograms[name] = self._meter.create_histogram(
+                name, unit, help, explicit_bucket_boundaries_advisory=list(value.bounds)
+            )
+        recorded = self._recorded.setdefault((name, tuple(attributes.values())), Recorded())
+        for each in recorded.values(value):
+            instrument.record(each, attributes)

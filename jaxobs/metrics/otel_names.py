@@ -1,0 +1,62 @@
+"""A metric's name and unit in OpenTelemetry, and what a Collector's Prometheus output makes of them.
+
+Both follow from the catalogue: dots between the words, and the unit beside the name. They are chosen such that the
+Collector's own mapping gives back the name that `/metrics` has, so that the dashboards and alerts fit either way.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jaxobs.metrics.metric import Metric
+
+UCUM = {
+    "seconds": "s", "bytes": "By", "ratio": "1", "watts": "W", "joules": "J", "celsius": "Cel", "hertz": "Hz",
+}  # fmt: skip
+"""Our units, as OpenTelemetry writes them."""
+
+_TOGETHER = (
+    "cache_load", "first_token", "finish_reasons", "free_block", "high_water", "in_flight", "in_progress", "in_use",
+    "inter_token", "kv_cache", "live_array", "live_arrays", "memory_bandwidth", "memory_controller", "out_of_memory",
+    "output_token", "persistent_cache",
+)  # fmt: skip
+"""Words that are one part of a name."""
+_PLURALS = (("series", "series"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("s", ""))
+
+
+def name(metric: Metric) -> str:
+    """Its name in OpenTelemetry: `jax.compile.phase` for `jax_compile_phase_seconds`."""
+    bare = metric.name.removesuffix("_total")
+    if metric.unit:
+        bare = bare.removesuffix(f"_{metric.unit}")
+    for words in _TOGETHER:
+        bare = re.sub(rf"(?<![a-z]){words}(?![a-z])", words.replace("_", "-"), bare)
+    return bare.replace("_", ".").replace("-", "_")
+
+
+def unit(metric: Metric) -> str:
+    """Its unit in UCUM; `{step}` for what counts steps; empty for a state or a number without one."""
+    if metric.unit:
+        return UCUM[metric.unit]
+    for word in metric.name.split("_")[1:] if metric.kind != "info" else ():
+        for ending, singular in _PLURALS:
+            if word.endswith(ending) and len(word) > 3:
+                return f"{{{word.removesuffix(ending)}{singular}}}"
+    return ""
+
+
+def in_prometheus(name: str, unit: str, kind: str) -> str:
+    """What the Collector's Prometheus exporter calls a metric: its unit in words, `_total` or `_ratio` at the end.
+
+    Args:
+      kind: `counter`, `gauge`, `histogram`, ... as in the catalogue.
+    """
+    words = {ucum: word for word, ucum in UCUM.items() if ucum != "1"}
+    mapped = name.replace(".", "_")
+    if unit in words:
+        mapped += f"_{words[unit]}"
+    if kind == "counter":
+        mapped += "_total"
+    elif unit == "1" and kind == "gauge":
+        mapped += "_ratio"
+    return mapped

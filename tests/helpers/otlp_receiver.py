@@ -1,0 +1,105 @@
+"""A receiver of OTLP over HTTP, on OpenTelemetry's own message types: keeps what programs send."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+KINDS = {
+    "/v1/metrics": ExportMetricsServiceRequest,
+    "/v1/traces": ExportTraceServiceRequest,
+    "/v1/logs": ExportLogsServiceRequest,
+}
+
+
+class Receiver:
+    """`url` is the endpoint; `status` what it answers; `block`, while it is set, holds every answer back."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, Any]] = []
+        self.status = 200
+        self.block = threading.Event()
+        self.go_on = threading.Event()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                if receiver.block.is_set():
+                    receiver.go_on.wait(120)
+                if receiver.status == 200:
+                    receiver.requests.append((self.path, KINDS[self.path].FromString(body)))
+                self.send_response(receiver.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Stops listening."""
+        self.go_on.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def spans(self) -> list[Any]:
+        """All spans so far."""
+        return [
+            span
+            for path, request in self.requests if path == "/v1/traces"
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]  # fmt: skip
+
+    def records(self) -> list[Any]:
+        """All log records so far."""
+        return [
+            record
+            for path, request in self.requests if path == "/v1/logs"
+            for resource in request.resource_logs
+            for scope in resource.scope_logs
+            for record in scope.log_records
+        ]  # fmt: skip
+
+    def metrics(self) -> dict[str, Any]:
+        """The metrics of the latest export, by name."""
+        latest = [request for path, request in self.requests if path == "/v1/metrics"][-1:]
+        return {metric.name: metric for request in latest for metric in _metrics(request)}
+
+    def resource(self) -> dict[str, Any]:
+        """The attributes of the resource of the latest metrics."""
+        latest = [request for path, request in self.requests if path == "/v1/metrics"][-1]
+        return attributes(latest.resource_metrics[0].resource)
+
+
+def _metrics(request: Any) -> Iterator[Any]:
+    for resource in request.resource_metrics:
+        for scope in resource.scope_metrics:
+            yield from scope.metrics
+
+
+def attributes(of: Any) -> dict[str, Any]:
+    """Attributes of a span, a point, a record or a resource, as Python's values."""
+    return {each.key: _value(each.value) for each in of.attributes}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return [_value(each) for each in value.array_value.values]
+    return getattr(value, kind)

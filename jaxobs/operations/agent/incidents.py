@@ -12,6 +12,11 @@ from jaxobs.operations.agent.subjects import Subject
 MOST_ALERTS = 100
 """Of one incident."""
 
+MOST_LOOKS = 3
+"""Investigations of an incident that remains inconclusive, but for those that a new alert causes."""
+AGAIN = 60.0
+"""Seconds until the second one; twice as many until the third."""
+
 WAITING: Final = "waiting"
 REPORTED: Final = "reported"
 RESOLVING: Final = "resolving"
@@ -61,6 +66,8 @@ class Incident(BaseModel):
     """When the webhook came because of which it is to be investigated."""
     seen_at: float = 0.0
     """When the last webhook came."""
+    again_at: float | None = None
+    """When it is looked at again while its alerts fire, for the evidence was not enough."""
     revision: int = 0
     notifications: int = 0
     checks: int = 0
@@ -114,10 +121,12 @@ class Incident(BaseModel):
             if is_new:
                 self.phase, self.due_at, self.asked_at = WAITING, now, now
 
-    def reported(self, now: float, settle: float) -> None:
-        """It has been investigated."""
+    def reported(self, now: float, settle: float, verdict: str) -> None:
+        """It has been investigated; what is inconclusive may show more later."""
         self.revision += 1
         self.phase = REPORTED
+        looks_again = verdict == "inconclusive" and self.revision < MOST_LOOKS
+        self.again_at = now + AGAIN * self.revision if looks_again else None
         if self.resolved_at is not None:
             self.phase, self.due_at = RESOLVING, now + settle
 

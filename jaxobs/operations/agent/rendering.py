@@ -167,7 +167,8 @@ def _alerts(report: Report) -> Iterator[str]:
 def _evidence(report: Report) -> Iterator[str]:
     for each in report.evidence:
         when = f" {_short(each.time)}" if each.time else ""
-        yield f"- **{each.id}** {code(f'{each.source}:{each.place}')}{when} {code(each.process or '')}"
+        who = f" {code(each.process)}" if each.process else ""
+        yield f"- **{each.id}** {code(f'{each.source}:{each.place}')}{when}{who}"
         yield f"  {code(each.text)}"
 
 

@@ -211,6 +211,8 @@ class Agent:
                 continue
             if incident.phase == REPORTED and incident.seen_at and now - incident.seen_at > FORGOTTEN:
                 incident.phase, incident.resolved_at, incident.due_at = RESOLVING, now, now
+            if incident.phase == REPORTED and incident.again_at is not None and incident.again_at <= now:
+                incident.phase, incident.due_at, incident.asked_at = WAITING, now, now
             is_due = incident.phase in (WAITING, RESOLVING) and incident.due_at <= now
             if is_due or (key in self._board.stale and incident.phase != WAITING):
                 self._board.busy.add(key)
@@ -238,7 +240,7 @@ class Agent:
         with self._changed:
             current = self._board.open[key]
             if current.asked_at == incident.asked_at:
-                current.reported(time.time(), self._settle)
+                current.reported(time.time(), self._settle, report.verdict)
             else:
                 current.revision += 1  # Another alert came meanwhile: once more.
             kept = current.model_copy(deep=True)

@@ -1,13 +1,13 @@
 """A quick look whether a line can show anything: the texts of which every match of a pattern contains one.
 
-A hundred expressions on each of a million lines take minutes; looking for plain texts first takes seconds.
+Hundreds of expressions on each of a hundred thousand lines take minutes; looking for plain texts first takes seconds.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 LEAST = 3
@@ -16,30 +16,43 @@ LEAST = 3
 _parser: Any = getattr(re, "_parser", None)
 
 
+MOST_KNOWN = 4096
+"""Lines that are remembered, without their numbers: a log has few kinds of lines."""
+
+_DIGITS = re.compile(r"\d+")
+
+
 @functools.lru_cache(maxsize=4)
-def gate(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Whether a line can match one of the patterns; true where that is not known."""
-    found = [needed(each) for each in patterns]
-    if any(each is None for each in found):
-        return lambda line: True
-    texts = sorted({text for each in found if each is not None for text in each}, key=len)
-    kept: list[str] = []
-    for text in texts:
-        if not any(shorter in text for shorter in kept):
-            kept.append(text)
-    search = re.compile(_tree(kept)).search
-    return lambda line: search(line) is not None
+def gate(patterns: tuple[str, ...]) -> Callable[[str], Sequence[int]]:
+    """Which of the patterns a line can match, by their numbers."""
+    by_text: dict[str, list[int]] = {}
+    always: list[int] = []
+    for number, pattern in enumerate(patterns):
+        texts = needed(pattern)
+        if texts is None:
+            always.append(number)
+        for text in texts or ():
+            by_text.setdefault(text, []).append(number)
+    with_digits = {text: each for text, each in by_text.items() if _DIGITS.search(text)}
+    without = {text: each for text, each in by_text.items() if text not in with_digits}
+    known: dict[str, tuple[int, ...]] = {}
+
+    def candidates(line: str) -> Sequence[int]:
+        kind = _DIGITS.sub("0", line)
+        found = known.get(kind)
+        if found is None:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            found = known[kind] = _present(without, kind)
+        if kind != line:
+            found += _present(with_digits, line)
+        return sorted({*found, *always}) if always or found else ()
+
+    return candidates
 
 
-def _tree(texts: Sequence[str]) -> str:
-    """An expression for any of them that looks at each letter of a line once."""
-    by_letter: dict[str, list[str]] = {}
-    for text in texts:
-        by_letter.setdefault(text[0], []).append(text[1:])
-    branches = [
-        re.escape(letter) + (_tree(rest) if all(rest) else "") for letter, rest in sorted(by_letter.items())
-    ]  # fmt: skip
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+def _present(by_text: Mapping[str, Sequence[int]], line: str) -> tuple[int, ...]:
+    return tuple(number for text, numbers in by_text.items() if text in line for number in numbers)
 
 
 def needed(pattern: str) -> frozenset[str] | None:

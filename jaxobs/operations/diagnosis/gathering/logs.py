@@ -155,7 +155,9 @@ def _with_next(one: Observation, following: str) -> Observation:
     return replace(one, data={**one.data, "next": text})
 
 
-def _observed(reading: _Reading, number: int, line: LogLine, may_show: Callable[[str], bool]) -> Iterator[Observation]:
+def _observed(
+    reading: _Reading, number: int, line: LogLine, may_show: Callable[[str], Sequence[int]]
+) -> Iterator[Observation]:
     process = line.process or reading.process
     if line.time is not None:
         reading.times[process] = line.time, line.yearless
@@ -173,7 +175,7 @@ def _observed(reading: _Reading, number: int, line: LogLine, may_show: Callable[
     raised = _raised(reading, process, line)
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = process in reading.tracebacks and line.message.startswith((" ", "\t"))
-    shown = _shown(reading, line.message) if not is_code and may_show(line.message) else []
+    shown = [] if is_code else _shown(reading, line.message, may_show)
     if raised or shown or line.is_fatal:
         keys = [(process, index, _group(reading.patterns[index], line.message)) for index in shown]
         keys = keys or [(process, -1, "")]
@@ -202,12 +204,15 @@ def _observed(reading: _Reading, number: int, line: LogLine, may_show: Callable[
             reading.steps[process] = reached
 
 
-def _shown(reading: _Reading, message: str) -> list[int]:
+def _shown(reading: _Reading, message: str, may_show: Callable[[str], Sequence[int]]) -> list[int]:
     """Which patterns find something in a message; a flood of equal messages is searched once."""
+    candidates = may_show(message)
+    if not candidates:
+        return []
     if message not in reading.known:
         if len(reading.known) >= MOST_KNOWN:
             reading.known.clear()
-        reading.known[message] = [index for index, each in enumerate(reading.patterns) if each.search(message)]
+        reading.known[message] = [each for each in candidates if reading.patterns[each].search(message)]
     return reading.known[message]
 
 

@@ -21,7 +21,8 @@ KNOWN = Knowledge(
         Line(r"Failed to allocate \d+ bytes for new constant"),
         Line(
             "CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory|"
-            "HIP out of memory"
+            "HIP out of memory",
+            unless=r"on host\b",
         ),
         Line(r"Memory usage: \d{1,8} bytes free"),
         Line(r"CU\w+_STATUS_\w*ALLOC(?:ATION)?_FAILED|cudaErrorMemoryAllocation|cuMemAlloc\w* failed"),

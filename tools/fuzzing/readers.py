@@ -8,7 +8,7 @@ import io
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -28,7 +28,9 @@ from jaxobs.monitoring.objectives import objectives
 from jaxobs.reasons import cache_differences, cache_records
 from jaxobs.state import runs
 from jaxobs.testing import baseline_file, costs
+from tools.fuzzing.answers import AnsweringOpener
 from tools.fuzzing.changes import CANARY, Changer
+from tools.fuzzing.incidents import IncidentReaders
 from tools.fuzzing.originals import SITE_TOML, SITE_YAML, Originals
 
 USAGE = 2
@@ -76,6 +78,7 @@ class Readers:
             "slos.yaml": self._slos,
             "environment": self._environment,
             "body of an action": self._body,
+            **IncidentReaders(self._originals, self._folder, self._command).all(),
         }
 
     # --------------------------------------------------------------------------------------------- commands
@@ -232,7 +235,7 @@ class Readers:
             answers = {name: self._originals.files[name] for name in ("snapshot.json", "events.json")}
             name = "snapshot.json" if changer.number() % 3 else "events.json"
             what, answers[name] = changer.body(answers[name]) if changer.number() % 5 else changer.raw(answers[name])
-            with mock.patch("jaxobs.views.client._opener", lambda url: _Opener(answers)):
+            with mock.patch("jaxobs.views.client._opener", lambda url: AnsweringOpener(answers)):
                 self._command([words[0], "http://127.0.0.1:1", *words[1:]])
             return f"{name}: {what}"
 
@@ -269,15 +272,6 @@ class Readers:
 def _events(data: bytes) -> int:
     """How many lines are untouched."""
     return sum(each.startswith(b'{"time": "2') and each.endswith(b"}") for each in data.splitlines())
-
-
-class _Opener:
-    def __init__(self, answers: Mapping[str, bytes]) -> None:
-        self._answers = answers
-
-    @contextlib.contextmanager
-    def open(self, address: str, timeout: float) -> Iterator[io.BytesIO]:
-        yield io.BytesIO(self._answers["snapshot.json" if "snapshot" in address else "events.json"])
 
 
 def _allowed(read: Callable[[], Any]) -> Any:

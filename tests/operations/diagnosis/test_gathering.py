@@ -222,6 +222,13 @@ def test_the_quick_look_misses_nothing() -> None:
         assert all(number in may_show(line) for line in shown)
 
 
+def test_a_number_that_is_no_float_costs_its_line(tmp_path: Path) -> None:
+    """The parser of metrics makes an integer of any size."""
+    text = f'jax_steps_total{{loop="train"}} {10**400}\naccelerator_xid_errors_total{{xid="79"}} 1\n'
+    found = diagnose(gather(Inputs(metrics_files=(log(tmp_path, text, "m.prom"),))))
+    assert [each.id for each in found.causes] == ["gpu_hardware"]
+
+
 def test_damaged_metrics_and_events_cost_their_lines(tmp_path: Path) -> None:
     """The others count."""
     text = 'broken{{{\naccelerator_xid_errors_total{xid="79"} 1\naccelerator_xid_errors_total{'

@@ -41,16 +41,17 @@ def samples(
         try:
             (family,) = text_string_to_metric_families(f"{line}\n")
             (sample,) = family.samples
+            value = float(sample.value)  # The parser makes integers of any size.
         except Exception:  # whatever the parser makes of foreign text
             damaged.append(number)
             continue
-        if not sample.name.startswith(_WANTED) or not math.isfinite(sample.value):
+        if not sample.name.startswith(_WANTED) or not math.isfinite(value):
             continue
         count += 1
         if count > MOST_SAMPLES:
             return
         labels = {str(key): str(value)[:200] for key, value in sample.labels.items()}
-        yield of_sample(sample.name, labels, sample.value, source, number, moment)
+        yield of_sample(sample.name, labels, value, source, number, moment)
 
 
 def of_sample(

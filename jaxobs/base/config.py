@@ -99,8 +99,18 @@ class Settings:
               "directory; `off` for none.",
     )  # fmt: skip
     event_log_max_bytes: int = _setting(
-        256 * 2**20, "Size at which the event log stops growing; later events are counted as dropped.",
+        256 * 2**20, "Size at which the event log stops growing, and later events are counted as dropped; with "
+                     "`event_log_files`, the size at which another file begins.",
         least=0,
+    )  # fmt: skip
+    event_log_files: int = _setting(
+        0, "Number of full event logs that are kept as FILE.1 (the latest), FILE.2, and so on; 0 for no rotation.",
+        least=0, most=1000,
+    )  # fmt: skip
+    event_log_fsync: str = _setting(
+        "never", "When the event log is brought to the disk, so that it survives a crash of the machine: after each "
+                 "write (`always`), each second (`interval`), or when the system does it (`never`).",
+        choices=("never", "interval", "always"),
     )  # fmt: skip
     metrics_file: str | None = _setting(
         None,
@@ -115,6 +125,12 @@ class Settings:
               "variable of OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, asks for that and its packages "
               "are installed.",
     )  # fmt: skip
+    pushgateway: str | None = _setting(
+        None, "URL of a Prometheus Pushgateway to which a batch job pushes its outcome at exit; it may contain "
+              "`USER:PASSWORD@` and a grouping key (`/metrics/job/NAME`), by default the program and `run_id`.",
+        secret=True,
+    )  # fmt: skip
+    pushgateway_token: str | None = _setting(None, "Bearer token for the Pushgateway.", secret=True)
     instrument: tuple[str, ...] = _setting([], "MODULE:FUNCTION whose calls are also counted and timed; repeatable.")
     sample_interval: float = _setting(
         5.0,

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from jaxobs.base import private_files
 from jaxobs.base.errors import JaxobsError
+from jaxobs.base.files import rotated
 from jaxobs.facts.events import plain
 from jaxobs.views import report
 
@@ -168,7 +169,7 @@ class Progress:
             return
         self._told = now
         try:
-            whole = os.path.getsize(self._log)
+            whole = rotated.total_size(self._log)
         except OSError:
             whole = 0
         part = f"{min(1.0, done / whole):.0%} of {whole / 2**20:.0f} MiB" if whole else f"{done / 2**20:.0f} MiB"

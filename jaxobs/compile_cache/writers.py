@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError
+from jaxobs.base.files import rotated
 from jaxobs.base.json_lines import Damage
 from jaxobs.reasons import cache_records
 
@@ -40,7 +41,7 @@ def _from_events(log: Path, damage: Damage) -> dict[str, str]:
     """A line that cannot be read is skipped."""
     versions: dict[str, str] = {}
     found = {}
-    with log.open("rb") as file:
+    with rotated.opened(log) as file:
         for _, event in json_lines.objects(file, damage):
             process = f"{event.get('pid')} {event.get('process_index')}"
             if event.get("event") == "manifest" and isinstance(event.get("versions"), Mapping):

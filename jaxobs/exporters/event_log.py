@@ -1,16 +1,18 @@
 """The event log: every event as one JSON object a line, appended to a file.
 
 A disk that is full or does not answer, a pipe that nobody reads or a directory that is gone costs events, which are
-counted, and never the program. It is for its owner alone: errors have texts in it, and reasons the values of static
-arguments.
+counted, and never the program. A file that is full is followed by another one, where the settings keep some. It is for
+its owner alone: errors have texts in it, and reasons the values of static arguments.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
+import time
 
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import SettingError
@@ -19,10 +21,15 @@ from jaxobs.base.files.line_queue import LineQueue
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.guard import internal_error, logger
 from jaxobs.facts.events import Event, as_event
+from jaxobs.facts.process import Manifest
 from jaxobs.state.store import Store
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
+MANIFEST_BYTES = 2**20
+"""Files of this size have room for a manifest each."""
+SYNC_SECONDS = 1.0
+"""How often lines are brought to the disk, by the setting `interval`."""
 OPEN_SECONDS = 2.0
 """How long `install` waits to learn whether the file can be written."""
 
@@ -30,21 +37,26 @@ OPEN_SECONDS = 2.0
 class EventLog:
     """Has each event written when it happens, whole lines at a time, so that processes may share a file."""
 
-    every = math.inf
-
     def __init__(self, store: Store, settings: Settings, path: str) -> None:
         self._store = store
         self._path = os.path.abspath(path)
-        self._lines = LineQueue(self._opened(path, settings.event_log_max_bytes), self)
+        self._most_bytes = settings.event_log_max_bytes
+        self._syncs = settings.event_log_fsync != "never"
+        self.every = SYNC_SECONDS if settings.event_log_fsync == "interval" else math.inf
+        self._lines = LineQueue(self._opened(path, settings), self)
         self._unsubscribe = store.subscribe(self._write)
 
-    def _opened(self, path: str, most_bytes: int) -> AppendedFile:
-        file = AppendedFile(self._path, most_bytes)
+    def _opened(self, path: str, settings: Settings) -> AppendedFile:
+        def new() -> AppendedFile:
+            always = settings.event_log_fsync == "always"
+            return AppendedFile(self._path, settings.event_log_max_bytes, settings.event_log_files, always)
+
+        file = new()
         try:
             Patience(OPEN_SECONDS).do(file.open)
         except TimeoutError as error:
             self._warn(f"The event log {self._path} is not open yet: {error.strerror}. The program continues.")
-            return AppendedFile(self._path, most_bytes)  # the other one belongs to the thread that hangs
+            return new()  # the other one belongs to the thread that hangs
         except OSError as error:
             raise SettingError(
                 f"`event_log` is {path!r}, which cannot be written: {error.strerror or error}. "
@@ -67,6 +79,10 @@ class EventLog:
 
     def written(self, written: Written) -> None:
         """A write left lines out, or failed."""
+        if written.removed:
+            self._store.drop("event_log_files", written.removed)
+            if self._most_bytes >= MANIFEST_BYTES:
+                self._record_manifest()
         if written.beyond:
             self._store.drop("event_log_max_bytes", written.beyond)
         if written.error is not None:
@@ -75,6 +91,12 @@ class EventLog:
         elif written.lost:
             self.full(written.lost)
 
+    def _record_manifest(self) -> None:
+        """Again: the file with the first one may be among those that were removed."""
+        events, _, _ = self._store.events(kind=Manifest.kind)
+        if events:
+            self._store.record(dataclasses.replace(events[-1], time=time.time()))
+
     def _warn(self, sentence: str) -> None:
         # The program's own handlers and filters run here, and they may raise.
         with contextlib.suppress(Exception):
@@ -82,7 +104,9 @@ class EventLog:
                 logger.warning("%s", sentence)
 
     def sample(self) -> None:
-        """Nothing to do between events."""
+        """Has the lines of the last seconds brought to the disk, where the settings want it; waits for nothing."""
+        if self._syncs:
+            self._lines.sync()
 
     def flush(self) -> bool:
         """Waits a little until what was recorded is in the file; whether it is."""
@@ -95,6 +119,7 @@ class EventLog:
     def close(self) -> None:
         """Stops writing, once what was recorded is in the file or does not get there in time."""
         self._unsubscribe()
+        self.sample()
         self._lines.close()
 
 

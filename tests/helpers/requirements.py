@@ -24,6 +24,7 @@ DEBIAN_PACKAGES = {
     "victoria-metrics": "victoria-metrics",
     "openssl": "openssl",
     "prometheus-pushgateway": "prometheus-pushgateway",
+    "prometheus-node-exporter": "prometheus-node-exporter",
 }
 BUILT = ROOT / ".tools" / "bin"
 

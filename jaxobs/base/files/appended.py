@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from jaxobs.base import private_files
+from jaxobs.base.files import rotated
 
 SETTLING_SECONDS = 0.005
 MOST_AT_ONCE = 2**18
@@ -35,6 +36,8 @@ class Written:
     """Lines left out, for the file is as large as it may be."""
     lost: int = 0
     """Lines that could not be written."""
+    removed: int = 0
+    """Older files that were removed to make room."""
     error: OSError | None = None
     """Why they could not."""
     stalled: bool = False
@@ -44,9 +47,15 @@ class Written:
 class AppendedFile:
     """One file, pipe or device. Not safe for threads."""
 
-    def __init__(self, path: str, most_bytes: int) -> None:
+    def __init__(self, path: str, most_bytes: int, keep: int = 0, sync_each: bool = False) -> None:
+        """Of a regular file, `keep` older ones are kept where it is full; with 0 it stops growing.
+
+        `sync_each` has each write brought to the disk before the next.
+        """
         self.path = path
         self._most_bytes = most_bytes
+        self._keep = keep
+        self._sync_each = sync_each
         self._file: int | None = None
         self._is_regular = True
         self._torn = False
@@ -72,7 +81,13 @@ class AppendedFile:
                 if lost := self._give_up_begun(lines):
                     return Written(lost=lost)
             file = self._open() if self._file is None else self._file
-            return self._append_whole(file, lines) if self._is_regular else self._append_parts(file, lines)
+            if not self._is_regular:
+                return self._append_parts(file, lines)
+            if self._keep and lines and self._is_full(file, len(lines[0])):
+                removed = rotated.rotate(self.path, file, self._keep)
+                self.close()
+                return Written(removed=removed)  # the next time, to the file that is there then
+            return self._append_whole(file, lines)
         except _NoReader:
             return Written(stalled=True)
         except OSError as error:
@@ -125,12 +140,24 @@ class AppendedFile:
         except OSError:  # not ours to look at any more, but still ours to write
             return False
 
+    def _is_full(self, file: int, more: int) -> bool:
+        size = os.fstat(file).st_size
+        return size > 0 and size + more > self._most_bytes
+
+    def sync(self) -> None:
+        """Has what was written brought to the disk, as far as it is one."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.fsync(self._file)
+
     def _append_whole(self, file: int, lines: deque[bytes]) -> Written:
         """In one write, so that lines of several processes do not mix."""
         size = end = os.fstat(file).st_size
         fitting: list[bytes] = []
         beyond, room = 0, MOST_AT_ONCE
         while lines and (not fitting or len(lines[0]) <= room):
+            if self._keep and len(lines[0]) <= self._most_bytes < end + len(lines[0]):
+                break  # the next time, to the next file
             line = lines.popleft()
             room -= len(line)
             if end + len(line) > self._most_bytes:
@@ -146,12 +173,14 @@ class AppendedFile:
             written = os.write(file, b"".join(fitting))
         except OSError as error:
             self.close()
-            return Written(beyond, len(fitting), error)
+            return Written(beyond, len(fitting), error=error)
         whole, kept = 0, 0
         while whole < len(fitting) and kept + len(fitting[whole]) <= written:
             kept += len(fitting[whole])
             whole += 1
         self._torn = kept != written
+        if self._sync_each:
+            self.sync()
         if whole == len(fitting):
             return Written(beyond)
         with contextlib.suppress(OSError):
@@ -159,7 +188,7 @@ class AppendedFile:
                 os.ftruncate(file, size + kept)
             self.close()
         full = OSError(errno.ENOSPC, "there was room for only part of the lines", self.path)
-        return Written(beyond, len(fitting) - whole, full)
+        return Written(beyond, len(fitting) - whole, error=full)
 
     def _append_parts(self, file: int, lines: deque[bytes]) -> Written:
         """As much as a pipe or device takes at this moment."""

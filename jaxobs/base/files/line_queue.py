@@ -44,18 +44,20 @@ class LineQueue:
         self._begin()
 
     def _begin(self) -> None:
-        self._queue: queue.SimpleQueue[tuple[bytes, int] | _thread.LockType] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[bytes, int] | _thread.LockType | None] = queue.SimpleQueue()
         self._hand: deque[bytes] = deque()
         """Lines that were taken out of the queue and are not written yet."""
         self._flushes: list[_thread.LockType] = []
         self._asked = 0
-        """Flushes that are in the queue."""
+        """Flushes and wishes to bring lines to the disk that are in the queue."""
         self._put_in = self._taken_out = 0
         """Bytes so far. Threads at once may undo each other's addition, until what they put in is taken out."""
         self._writing = _thread.allocate_lock()
         """Held while somebody writes."""
         self._stalled = False
         self._given_up = False
+        self._unsynced = self._syncing = False
+        """Whether something was put in since it was asked for last, and whether the writer is asked for it."""
 
     def put(self, line: bytes) -> None:
         """Has a line written later; one that finds no room is told to `accounts`."""
@@ -63,6 +65,7 @@ class LineQueue:
         if full or self._given_up:
             self._accounts.full(1)
             return
+        self._unsynced = True
         total = self._put_in = self._put_in + len(line)
         self._queue.put((line, total))
         self._see_to_a_writer()
@@ -86,6 +89,14 @@ class LineQueue:
             if time.monotonic() - began > (STALLED_PATIENCE if self._stalled else PATIENCE):
                 return False
         return True
+
+    def sync(self) -> None:
+        """Has what was put in so far brought to the disk, later."""
+        if self._unsynced:
+            self._unsynced = False
+            self._asked += 1
+            self._queue.put(None)
+            self._see_to_a_writer()
 
     def after_fork(self) -> None:
         """In a forked child: the lines are the parent's, and so is the thread."""
@@ -122,6 +133,9 @@ class LineQueue:
                     self._append()
                     if self._stalled and not forever:
                         return
+                if self._syncing:
+                    self._syncing = False
+                    self._file.sync()
                 if self._queue.empty() and self._closing:
                     self._file.close()
             except Exception as error:
@@ -144,13 +158,16 @@ class LineQueue:
                     self._hand.append(line)
                     room -= len(line)
                 else:
-                    self._flushes.append(item)
                     self._asked -= 1
+                    if item is None:
+                        self._syncing = True
+                        return
+                    self._flushes.append(item)
 
     def _append(self) -> None:
         written = self._file.append(self._hand)
         self._stalled = written.stalled
-        if written.beyond or written.lost:
+        if written.beyond or written.lost or written.removed:
             self._accounts.written(written)
         if written.stalled:
             self._file.wait(_LOOK_SECONDS)

@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxobs.base import json_lines
 from jaxobs.base.errors import SettingError
+from jaxobs.base.files import rotated
 from jaxobs.base.json_lines import Damage
 from jaxobs.reasons.naming import unwrapped
 
@@ -45,7 +46,7 @@ def read(path: str | os.PathLike[str]) -> Log:
     """
     log, known = Log(), dict[str, Recorded]()
     try:
-        with open(path, "rb") as file:
+        with rotated.opened(path) as file:
             for number, body in json_lines.objects(file, log.damage):
                 if body.get("event") != "compilation":
                     continue

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from jaxobs.base.files import rotated
 from jaxobs.operations.bundles.archives import MOST_BYTES, MOST_ENTRIES, BundleError, Entry
 from jaxobs.operations.bundles.manifests import CopiedFile
 from jaxobs.operations.bundles.masking import masked
@@ -66,11 +67,13 @@ def copied(store: Store, inputs: Inputs) -> Iterator[CopiedFile]:
 
 def _copy(store: Store, file: File) -> CopiedFile:
     size = regular_size(file.path)
+    if file.kind == EVENT_LOG:
+        size = rotated.total_size(file.path)
     most = MOST_EVENT_LOG if file.kind == EVENT_LOG else MOST_OF_A_FILE
     notes: tuple[str, ...] = ()
     head, tail = b"", None
     try:
-        with open(file.path, "rb") as source:
+        with rotated.opened(file.path) if file.kind == EVENT_LOG else open(file.path, "rb") as source:
             if size <= most:
                 head = source.read(most)
                 size = len(head)

@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError
+from jaxobs.base.files import rotated
 from jaxobs.base.json_lines import Damage
 from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Compilation
@@ -97,7 +98,7 @@ def events(
     wanted = None if kinds is None else {each.kind for each in kinds}
     latest: dict[tuple[int, int], ProcessEvents] = {}
     try:
-        with open(path, "rb") as file:
+        with rotated.opened(path) as file:
             for number, body in json_lines.objects(file, damage, progress):
                 name = body.get("event")
                 if not isinstance(name, str):

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jaxobs.base.files import rotated
+
 EVENT_LOG, METRICS_FILE, LOG = "event-log", "metrics-file", "log"
 
 
@@ -41,7 +43,8 @@ class File:
 def files(inputs: Inputs) -> Iterator[File]:
     """The files among the inputs, each once, in the order in which they are read."""
     names = _names((*inputs.logs, *inputs.event_logs, *inputs.metrics_files))
-    for kind, paths in ((EVENT_LOG, inputs.event_logs), (METRICS_FILE, inputs.metrics_files), (LOG, inputs.logs)):
+    event_logs = rotated.without_parts(inputs.event_logs)
+    for kind, paths in ((EVENT_LOG, event_logs), (METRICS_FILE, inputs.metrics_files), (LOG, inputs.logs)):
         for path in dict.fromkeys(paths):
             yield File(kind=kind, path=path, name=names[path], year=_year_of(path))
 

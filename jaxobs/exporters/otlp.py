@@ -5,14 +5,13 @@ The collector's answers are waited for on threads of OpenTelemetry's alone. What
 
 from __future__ import annotations
 
-import os
-
 from jaxobs.base.config import Settings
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.guard import guarded
 from jaxobs.exporters.otel import providers, wanted
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
+from jaxobs.facts.process import Exit
 from jaxobs.state.store import Store
 
 END_SECONDS = 2.0
@@ -27,7 +26,8 @@ class Otlp:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._owner = os.getpid()
+        self._exits = False
+        """Whether the last event says that the process ends."""
         self._open()
         self._unsubscribe = store.subscribe(self._see)
 
@@ -44,6 +44,7 @@ class Otlp:
     def _see(self, event: Event) -> None:
         if self._waits:
             self._open()
+        self._exits = isinstance(event, Exit)
         if isinstance(event, Finding):
             if self._findings is not None:
                 self._findings.see(event)
@@ -79,7 +80,8 @@ class Otlp:
                 self._providers.silence()
         except TimeoutError:
             self._store.drop("otlp_end")
-        if self._instruments is not None:
+        # At the process's end, the program's own providers collect once more, after this.
+        if self._instruments is not None and not self._exits:
             self._instruments.silent = True
 
 

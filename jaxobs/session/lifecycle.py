@@ -90,6 +90,11 @@ def _hand_in(settings: dict[str, Any]) -> bool:
     return any(provider is not None for provider in found.values())
 
 
+def forget_providers() -> None:
+    """Uses none of the providers that were handed in any more."""
+    providers.given.meter = providers.given.tracer = providers.given.logger = None
+
+
 def install_in_child(settings: Mapping[str, Any], program: str | None) -> None:
     """As `install`, in a child that is a new interpreter: silent until it uses JAX, and without a metrics file.
 

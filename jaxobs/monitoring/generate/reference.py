@@ -18,11 +18,13 @@ from jaxobs.actions.capturing.action_types import Parameter
 from jaxobs.base.config import PREFIX, Settings
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.base.links import page_url
+from jaxobs.exporters.otel import conventions
 from jaxobs.facts.events import Event
 from jaxobs.facts.kinds import classes, event_types
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Verdict
 from jaxobs.findings import all_kinds
+from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import EAGER_HELP, SUBJECTS
 from jaxobs.metrics.metric import Metric
 from jaxobs.monitoring import deaths, lives
@@ -38,6 +40,7 @@ def files(site: Site) -> dict[str, str]:
     """Contents by path."""
     return {
         f"{_FOLDER}/metrics.md": _metrics(),
+        f"{_FOLDER}/opentelemetry.md": _opentelemetry(),
         f"{_FOLDER}/settings.md": _settings(),
         f"{_FOLDER}/events.md": _events(),
         f"{_FOLDER}/findings.md": _findings(),
@@ -86,6 +89,40 @@ def _metrics() -> str:
         )
         parts.append(f"\n## {sentence.rstrip('.')}\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}")
     return "".join(parts)
+
+
+def _opentelemetry() -> str:
+    """The catalogue's names in OpenTelemetry, and what comes out of a Collector."""
+    ours = "".join(
+        f"| `{otel_names.name(m)}` | {_unit(otel_names.unit(m))} | {_INSTRUMENTS[m.kind]} | `{m.name}` |\n"
+        for metrics in SUBJECTS.values() for m in metrics
+    )  # fmt: skip
+    theirs = "".join(
+        f"| `{each.name}` | {_unit(each.unit)} | {_INSTRUMENTS[each.kind]} | "
+        f"`{otel_names.in_prometheus(each.name, each.unit, each.kind)}` |\n"
+        for each in (*conventions.INSTRUMENTS, *conventions.HISTOGRAMS)
+    )
+    head = "| OpenTelemetry | unit | instrument | in the Collector's Prometheus output |\n|---|---|---|---|\n"
+    return (
+        f"{_HEAD}\n# OpenTelemetry names\n\nThe names and units that jaxobs exports by OTLP, and the names that the "
+        "Prometheus exporter of the OpenTelemetry Collector derives from them, which are those of `/metrics`. "
+        "Attributes have the names of the labels. Histograms come out as `_bucket`, `_sum` and `_count`. "
+        f"[How to export]({page_url('docs/opentelemetry.md')}).\n\n## The catalogue\n\n"
+        f"Types, labels and meaning are in [the list of metrics]({page_url('docs/reference/metrics.md')}).\n\n"
+        f"{head}{ours}"
+        "\n## Semantic conventions\n\nThe same figures under the names that OpenTelemetry's conventions for hardware "
+        f"and for generative AI have for them.\n\n{head}{theirs}"
+    )
+
+
+_INSTRUMENTS = {
+    "counter": "observable counter", "gauge": "observable gauge", "info": "observable gauge", "histogram": "histogram",
+    "summary": "histogram without bounds",
+}  # fmt: skip
+
+
+def _unit(unit: str) -> str:
+    return f"`{unit}`" if unit else ""
 
 
 def _label(metric: Metric, label: str) -> str:

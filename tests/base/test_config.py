@@ -45,6 +45,7 @@ def test_every_setting_can_come_from_its_variable(each: dataclasses.Field[Any]) 
         "str": "text",
         "str | None": "text",
         "bool": "off",
+        "bool | None": "off",
         "tuple[str, ...]": "a:b, c:d",
     }
     values = {
@@ -54,6 +55,7 @@ def test_every_setting_can_come_from_its_variable(each: dataclasses.Field[Any]) 
         "str": "text",
         "str | None": "text",
         "bool": False,
+        "bool | None": False,
         "tuple[str, ...]": ("a:b", "c:d"),
     }
     text, value = texts[str(each.type)], values[str(each.type)]

@@ -14,3 +14,7 @@ def page_url(path: str) -> str:
 def runbook_url(alert: str) -> str:
     """The address of the runbook of an alert; without one, of the page about diagnoses."""
     return page_url(f"runbooks/{alert}.md" if alert else "docs/diagnose.md")
+
+
+UNKNOWN_ALERT = page_url("docs/agent.md#alerts-that-it-does-not-know")
+"""What is done with an alert that has no runbook."""

@@ -11,7 +11,7 @@ import time
 import urllib.parse
 from pathlib import Path
 
-from jaxobs.base.errors import MissingExtraError, SettingError
+from jaxobs.base.errors import SettingError
 from jaxobs.operations import rewording
 from jaxobs.views import client
 from jaxobs.views.terminal.text import safe
@@ -77,12 +77,6 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       JaxobsError: an argument does not fit, or the extra is not installed.
     """
-    try:
-        import pydantic  # noqa: F401 - asked for here to name what is missing
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("jaxobs agent", error.name or "starlette", "agent") from error
     if args.incident is not None and args.view not in (POSTMORTEM, APPROVE, DENY):
         raise SettingError(f"`jaxobs agent {args.view}` takes no incident.")
     if args.view == SCHEMA:

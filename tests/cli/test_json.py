@@ -20,8 +20,8 @@ from jaxobs.compile_cache import commands as cache_commands
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
 
-WITHOUT = {"cache", "completion", "demo", "generate", "run"}
-"""They print a script, start a program, or write files; `cache` has subcommands, which have it."""
+WITHOUT = {"agent", "cache", "completion", "demo", "generate", "run"}
+"""They print a script, start a program, serve, or write files; `cache` has subcommands, which have it."""
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

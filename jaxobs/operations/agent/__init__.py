@@ -6,3 +6,14 @@
 It is deterministic: `jaxobs.operations.diagnosis` judges, no model of language does. It only reads.
 Needs `jaxobs[agent]`.
 """
+
+from __future__ import annotations
+
+from jaxobs.base.errors import MissingExtraError
+
+try:
+    import pydantic  # noqa: F401 - asked for here, once, to name what is missing
+    import starlette  # noqa: F401
+    import uvicorn  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("jaxobs agent", error.name or "starlette", "agent") from error

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxobs.base.links import page_url, runbook_url
+from jaxobs.base.links import UNKNOWN_ALERT, runbook_url
 from jaxobs.monitoring import alerting, promql
 from jaxobs.monitoring.generate.runbooks import human
 from jaxobs.monitoring.rule_types import Alert
@@ -133,7 +133,7 @@ def declared() -> Mapping[str, Alert]:
 
 def page(alert: str) -> str:
     """The address of an alert's runbook; of one that is not known, of the page about this agent."""
-    return runbook_url(alert) if alert in TABLE else page_url("docs/agent.md#alerts-that-it-does-not-know")
+    return runbook_url(alert) if alert in TABLE else UNKNOWN_ALERT
 
 
 def explains(cause: Cause, alert: str) -> bool | None:

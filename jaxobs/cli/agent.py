@@ -7,6 +7,7 @@ import getpass
 import json
 import logging
 import os
+import sys
 import time
 import urllib.parse
 from pathlib import Path
@@ -22,6 +23,7 @@ FINE = 0
 TOKEN, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_GRAFANA_TOKEN"
 _MOST_TOKEN = 4096
 LLM_KEY = "JAXOBS_LLM_KEY"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
 _EPILOG = """\
@@ -67,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=float, default=7.0, help="days of a summary (default: %(default)g)")
     parser.add_argument("--window", metavar="SECONDS", type=float, default=3600.0,
                         help="history to look at, at least (default: %(default)g)")  # fmt: skip
-    parser.add_argument("--verify-after", metavar="SECONDS", type=float, default=60.0,
+    parser.add_argument("--verify-after", metavar="SECONDS", type=float, default=30.0,
                         help="time from the end of the alerts to the verification (default: %(default)g)")  # fmt: skip
 
 
@@ -173,6 +175,8 @@ def _serve(args: argparse.Namespace) -> int:
             raise SettingError("Give --llm-model NAME: the model to ask at --llm.")
         model = rewording.Endpoint(args.llm, args.llm_model, os.environ.get(LLM_KEY, ""))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    if not token and host not in _LOOPBACK:
+        print(f"jaxobs agent: anyone who reaches {args.listen} can send webhooks. Set --token-file.", file=sys.stderr)
     agent = Agent(
         Store(args.reports),
         Where(prometheus=args.prometheus, targets=targets, window=args.window),
@@ -180,8 +184,9 @@ def _serve(args: argparse.Namespace) -> int:
         settle=args.verify_after,
         extras=extras.Extras(desk, model),
     )
-    print(f"jaxobs agent: http://{args.listen}/webhook, reports in {args.reports}", flush=True)
-    serving.serve(agent, host, port, token)
+    with serving.listening(host, port) as socket:
+        print(f"jaxobs agent: http://{args.listen}/webhook, reports in {args.reports}", flush=True)
+        serving.serve(agent, socket, token)
     return FINE
 
 

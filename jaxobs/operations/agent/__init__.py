@@ -1,7 +1,7 @@
 """From an alert to a report: takes Alertmanager's webhook in, investigates, and writes what happened.
 
     agent = Agent(Store("reports"), Where(prometheus="http://localhost:9090"))
-    serve(agent, "127.0.0.1", 9465)
+    serve(agent, listening("127.0.0.1", 9465))
 
 It is deterministic: `jaxobs.operations.diagnosis` judges, no model of language does. It only reads.
 Needs `jaxobs[agent]`.

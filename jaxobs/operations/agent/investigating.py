@@ -28,7 +28,8 @@ from jaxobs.operations.agent.report import (
     Verification,
 )
 from jaxobs.operations.diagnosis import diagnose, result
-from jaxobs.operations.diagnosis.evidence import ALERT
+from jaxobs.operations.diagnosis.evidence import ALERT, clean
+from jaxobs.operations.diagnosis.evidence import Evidence as EvidenceRead
 from jaxobs.operations.diagnosis.knowledge import IMPACTS
 from jaxobs.operations.diagnosis.known import known
 from jaxobs.operations.diagnosis.result import Diagnosis, Quote
@@ -59,6 +60,20 @@ def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] 
     window = Window(end=now, seconds=seconds)
     asked = steps.questions(subject, incident.names())
     seen, answers = _both(incident, where, window, asked, began)
+    return _report(incident, window, seen, answers, clock)
+
+
+def unable(incident: Incident, error: Exception, *, clock: Callable[[], float] = time.time) -> Report:
+    """The report of an incident that cannot be investigated: that, and the alerts."""
+    said = f"The investigation failed: {type(error).__name__}: {clean(str(error))}"
+    seen = Seen(evidence=EvidenceRead((), ()), asked=(), not_looked_at=(said,))
+    return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock)
+
+
+def _report(
+    incident: Incident, window: Window, seen: Seen, answers: list[tuple[Step, Answer]], clock: Callable[[], float]
+) -> Report:
+    subject, now = incident.whose(), window.end
     found = diagnose(seen.evidence)
     book = _Evidence()
     causes = _causes(found, incident.names(), book)

@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import logging
 import signal
+import socket
 from collections.abc import Iterator
 from types import FrameType
 
@@ -18,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from jaxobs.base.errors import SettingError
 from jaxobs.operations.agent import notifications
 from jaxobs.operations.agent.notifications import RefusedError
 from jaxobs.operations.agent.working import Agent
@@ -110,18 +112,27 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def serve(agent: Agent, host: str, port: int, token: str = "") -> None:
-    """Serves until SIGTERM or SIGINT.
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there.
 
     Raises:
-      SystemExit: the port cannot be taken; the log says why.
+      SettingError: the host is unknown, or the port belongs to another process.
     """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise SettingError(f"--listen {host}:{port} is not possible: {error.strerror or error}.") from None
+
+
+def serve(agent: Agent, listens: socket.socket, token: str = "") -> None:
+    """Serves until SIGTERM or SIGINT."""
     config = uvicorn.Config(
-        application(agent, token), host=host, port=port, log_level="warning", access_log=False, lifespan="off",
+        application(agent, token), log_level="warning", access_log=False, lifespan="off",
         limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5, server_header=False,
     )  # fmt: skip
     agent.start()
     try:
-        _Server(config).run()
+        _Server(config).run(sockets=[listens])
     finally:
         agent.stop()

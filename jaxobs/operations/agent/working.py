@@ -193,13 +193,21 @@ class Agent:
                 self._work_on(key, incident)
                 self._board.failing.pop(key, None)
             except Exception as error:
-                self.metrics.investigations.labels("failed").inc()
                 _LOGGER.exception("Incident %s: %s", incident.id, type(error).__name__)
-                self._board.failing.setdefault(key, _Failing()).again(time.time())
+                self._failed(incident, error, self._board.failing.setdefault(key, _Failing()))
             finally:
                 with self._changed:
                     self._board.busy.discard(key)
             self._write_again()
+
+    def _failed(self, incident: Incident, error: Exception, failing: _Failing) -> None:
+        """It is tried again; that it failed is a report, too, so that the alert is not lost."""
+        self.metrics.investigations.labels("failed").inc()
+        failing.again(time.time())
+        if failing.attempts == 1 and self._latest(incident.id) is None:
+            report = investigating.unable(incident, error)
+            self._write(report)
+            self._say(report, sending.REPORTED)
 
     def _take_due(self) -> tuple[str, Incident] | None:
         """An incident to work on, as it is now; called under the lock."""

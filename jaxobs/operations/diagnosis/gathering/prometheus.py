@@ -67,7 +67,7 @@ def read(
             return [], _TOO_LATE.format(budget)
         except NoAnswerError as error:
             return [], f"{name}: {error}"
-        return _series(body, name, source, now - window + 1), ""
+        return [each for each in _series(body, name, source, now - window + 1) if _fits(each.data, scope or {})], ""
 
     notes: dict[str, None] = {}
     # What is recorded has an order.
@@ -76,6 +76,11 @@ def read(
             found += observations
             notes |= dict.fromkeys([note] if note else [])
     return found, Source(kind="prometheus", name=source, notes=tuple(notes))
+
+
+def _fits(labels: Mapping[str, str], scope: Mapping[str, str]) -> bool:
+    """Whether no label says that it is about something else: not every server heeds matchers."""
+    return all(labels.get(name, value) == value for name, value in scope.items())
 
 
 def _is_address(url: str) -> bool:
@@ -115,7 +120,7 @@ def _ask(answers: Answers, address: str, timeout: float, until: float) -> Mappin
 def _alerts(data: Mapping[str, Any], source: str, scope: Mapping[str, str]) -> list[Observation]:
     found = []
     everything = [(each, labels_of(each.get("labels"))) for each in dicts(data.get("alerts"))]
-    wanted = [(each, labels) for each, labels in everything if scope.items() <= labels.items()]
+    wanted = [(each, labels) for each, labels in everything if _fits(labels, scope)]
     for place, (each, labels) in enumerate(wanted[:MOST_ALERTS]):
         if each.get("state") != "firing" or "alertname" not in labels:
             continue

@@ -1,0 +1,134 @@
+"""The agent without its HTTP server: what may fail inside, how long accepting takes it, and that it repeats itself."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from helpers.stub_prometheus import Stub, serving
+from helpers.waiting import until
+
+from jaxobs.base.errors import SettingError
+from jaxobs.operations.agent import investigating, notifications, working
+from jaxobs.operations.agent.incidents import Incident
+from jaxobs.operations.agent.investigating import Where
+from jaxobs.operations.agent.notifications import RefusedError
+from jaxobs.operations.agent.serving import listening
+from jaxobs.operations.agent.store import Store
+from jaxobs.operations.agent.working import Agent
+
+NOW = 1_769_850_000.0
+LABELS = {"alertname": "JaxNonFiniteValues", "job": "train", "instance": "a:9464", "severity": "warning"}
+
+
+def notification(*labels: dict[str, str], status: str = "firing") -> notifications.Notification:
+    """What a webhook brings."""
+    alerts = [{"status": status, "labels": each} for each in labels or (LABELS,)]
+    return notifications.parse(json.dumps({"version": "4", "alerts": alerts}).encode())
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    """A Prometheus with a fault of one process, at the time of these tests."""
+    with serving() as found:
+        own = {"job": "train", "instance": "a:9464"}
+        found.alerts = [LABELS]
+        found.series = {
+            "up": [(own, 1.0)],
+            "jax_nonfinite_total": [({**own, "name": "loss"}, 5.0), ({"job": "other", "instance": "b"}, 9.0)],
+        }
+        yield found
+
+
+def test_equal_answers_give_an_equal_report(stub: Stub) -> None:
+    """But for the times that it took."""
+    found: list[dict[str, Any]] = []
+    for _ in range(3):
+        incident = Incident(id="x", subject=[("job", "train")], opened_at=NOW, asked_at=NOW)
+        incident.take(list(notification().alerts), NOW, 0)
+        report = investigating.investigate(incident, Where(prometheus=stub.url), clock=lambda: NOW).model_dump()
+        for step in report["steps"]:
+            step.pop("seconds")
+        found.append(report)
+    assert found[0]["causes"] and found[0] == found[1] == found[2]
+
+
+def test_series_of_other_jobs_are_not_looked_at(stub: Stub) -> None:
+    """Though the server does not heed the matchers of a query."""
+    incident = Incident(id="x", subject=[("job", "train")], opened_at=NOW, asked_at=NOW)
+    incident.take(list(notification().alerts), NOW, 0)
+    report = investigating.investigate(incident, Where(prometheus=stub.url), clock=lambda: NOW)
+    assert {each.process for each in report.evidence} == {"a:9464"}
+    stub.series["jax_nonfinite_total"].pop(0)
+    stub.alerts = []
+    report = investigating.investigate(incident, Where(prometheus=stub.url), clock=lambda: NOW)
+    assert (report.verdict, report.evidence) == ("no_fault", [])
+
+
+def test_an_investigation_that_fails_is_a_report_too(
+    tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what went wrong; and it is tried again."""
+    working_well = investigating.investigate
+
+    def fails(*_: object) -> None:
+        raise KeyError("made on purpose \x1b[31m")
+
+    monkeypatch.setattr(investigating, "investigate", fails)
+    monkeypatch.setattr(working, "AGAIN", 0.1)
+    store = Store(str(tmp_path))
+    agent = Agent(store, Where(prometheus=stub.url))
+    agent.start()
+    try:
+        (name,) = agent.accept(notification())
+        report = until(lambda: store.report(name))
+        assert report is not None and (report.verdict, report.alerts[0].name) == ("inconclusive", "JaxNonFiniteValues")
+        assert any("KeyError" in each and each.isprintable() for each in report.not_looked_at)
+        monkeypatch.setattr(investigating, "investigate", working_well)
+        until(lambda: (found := store.report(name)) is not None and found.verdict == "cause")
+    finally:
+        agent.stop()
+    assert not agent.is_alive
+
+
+def test_nothing_is_asked_before_a_webhook_is_accepted(tmp_path: pathlib.Path, stub: Stub) -> None:
+    """The agent has not been started: it accepts, keeps, and asks nobody."""
+    store = Store(str(tmp_path))
+    agent = Agent(store, Where(prometheus=stub.url))
+    names = agent.accept(notification(*({**LABELS, "job": f"job-{number}"} for number in range(50))))
+    assert len({*names}) == 50 and stub.asked == []
+    assert sorted(each.id for each in store.open_incidents()) == sorted(names)
+
+
+def test_there_is_a_bound_on_open_incidents(
+    tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond it a webhook is refused, so that Alertmanager sends it again; those that are open are updated."""
+    monkeypatch.setattr(working, "MOST_OPEN", 2)
+    agent = Agent(Store(str(tmp_path)), Where(prometheus=stub.url))
+    agent.accept(notification(*({**LABELS, "job": f"job-{number}"} for number in range(2))))
+    with pytest.raises(RefusedError) as caught:
+        agent.accept(notification({**LABELS, "job": "one-more"}))
+    assert caught.value.reason == "too_many_incidents"
+    assert agent.accept(notification({**LABELS, "job": "job-1"}))
+
+
+def test_the_subject_of_a_file_cannot_lead_out_of_the_folder(tmp_path: pathlib.Path, stub: Stub) -> None:
+    """Whatever a label is."""
+    agent = Agent(Store(str(tmp_path / "reports")), Where(prometheus=stub.url))
+    evil = ["../../x", "/etc/passwd", "..", ".", "a\x00b", "x" * 300, "nul", "-rf"]
+    agent.accept(notification(*({**LABELS, "job": each} for each in evil)))
+    assert [each.name for each in tmp_path.iterdir()] == ["reports"]
+    assert len(list((tmp_path / "reports" / "state").iterdir())) == len(evil)
+
+
+def test_a_port_of_somebody_else_is_said_at_once() -> None:
+    """In a sentence, before anything is started."""
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingError, match="--listen"):
+        listening("127.0.0.1", taken.getsockname()[1])
+    with pytest.raises(SettingError, match="--listen"):
+        listening("no-such-host.invalid", 1)

@@ -73,7 +73,8 @@ class Store:
         Raises:
           OSError: it cannot be written.
         """
-        _write(self._state / f"{incident.id}.json", incident.model_dump_json())
+        # Not awaited to be on the disk: an agent that is killed loses nothing, and Alertmanager waits for an answer.
+        _write(self._state / f"{incident.id}.json", incident.model_dump_json(), awaits_disk=False)
 
     def forget(self, incident: Incident) -> None:
         """It is closed: its report remains."""
@@ -107,14 +108,15 @@ def _read(path: Path, kind: type[Model]) -> Model | None:
         return None
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, *, awaits_disk: bool = True) -> None:
     """Replaces a file in one step: who reads it sees the old one or the new one."""
     file, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(file, "wb") as output:
             output.write(text.encode(errors="backslashreplace"))
             output.flush()
-            os.fsync(output.fileno())
+            if awaits_disk:
+                os.fsync(output.fileno())
         os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -148,3 +148,13 @@ def went_on(evidence: Evidence, sign: Observation) -> Observation | None:
         if each.value < before:
             return None
     return None
+
+
+def had_ended(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the process had ended as it should, and what it says behind that is about how it goes away."""
+    before = [
+        each
+        for each in evidence.of_kind(PROGRESS, START, END)
+        if each.source == sign.source and each.process == sign.process and each.place < sign.place
+    ]
+    return bool(before) and max(before, key=lambda each: each.place).kind == END

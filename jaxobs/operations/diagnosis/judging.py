@@ -20,6 +20,7 @@ from jaxobs.operations.diagnosis.evidence import (
     RAISED,
     Evidence,
     Observation,
+    had_ended,
     is_before,
     went_on,
 )
@@ -101,7 +102,8 @@ def _case(name: str, known: Knowledge, evidence: Evidence) -> _Case:
         signs = [sign for sign in known.signs if sign.shows(each)]
         if not signs or (known.ordinary is not None and known.ordinary(evidence, each)):
             continue
-        if all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes" and went_on(evidence, each):
+        passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
+        if passes and (went_on(evidence, each) or (known.role == SYMPTOM and had_ended(evidence, each))):
             case.passed.append(each)
         elif any(not sign.weak for sign in signs):
             case.strong.append(each)

@@ -15,7 +15,8 @@ KNOWN = Knowledge(
         Line("No structure could be identified for the checkpoint"),
         Line(
             "(?:[Cc]heckpoint|_METADATA|_CHECKPOINT_METADATA|commit_success).{0,200}(?:not found|"
-            "does not exist|is missing|incomplete|corrupt|No such file)"
+            "does not exist|is missing|incomplete|corrupt|No such file)",
+            unless="(?:not found|missing|absent) (?:in|from) (?:the )?checkpoint",
         ),
         Line("FileNotFoundError: .{0,200}(?:ckpt|checkpoint)"),
         Line("(?:ocdbt|tensorstore|checkpoint).{0,200}DATA_LOSS|DATA_LOSS.{0,200}(?:ocdbt|tensorstore|checkpoint)"),

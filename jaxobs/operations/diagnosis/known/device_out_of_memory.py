@@ -40,6 +40,7 @@ KNOWN = Knowledge(
         Event("out_of_memory:(?:compile|load|run|allocate|unknown):.*"),
         Metric("jax_out_of_memory_total"),
         Alert("JaxOutOfMemory", weak=False),
+        Line("Cuda failure (?:\\d+ )?'?out of memory"),
     ),
     follows=("memory_leak", "recompilation", "accelerator_memory_taken"),
     needs=(

@@ -29,6 +29,7 @@ KNOWN = Knowledge(
             info=True,
             passes=False,
         ),
+        Line(r"is (?:not HEALTHY|UNHEALTHY)\b"),
     ),
     fix=(
         "Take the host out of the pool (`kubectl cordon`, `scontrol update state=drain`), and restart from the "

@@ -13,7 +13,8 @@ KNOWN = Knowledge(
         Line("Unable to load NCCL library"),
         Line("(?:Error while creating shared memory segment|unable to allocate shared memory|/dev/shm/nccl-).{0,160}"),
         Line(
-            "NCCL WARN (?:Cuda failure|Bootstrap : no socket interface found|Failed to open libibverbs|Error: network)"
+            "NCCL WARN (?:Cuda failure (?!.{0,4}out of memory)|Bootstrap : no socket interface found|"
+            "Failed to open libibverbs|Error: network)"
         ),
         Line(r"Duplicate GPU detected|ncclInvalidUsage|nccl(?:CommInit\w*|CommSplit|GetUniqueId)\b.{0,40} failed"),
         Line(
@@ -21,7 +22,7 @@ KNOWN = Knowledge(
             r"peer access is not supported"
         ),
     ),
-    follows=(ANY_END, "gpu_hardware", "cuda_library_mismatch"),
+    follows=(ANY_END, "gpu_hardware", "cuda_library_mismatch", "device_out_of_memory"),
     fix=(
         "Read the first NCCL WARN of every process (NCCL_DEBUG=WARN): a larger /dev/shm "
         "(`--shm-size`, an emptyDir of medium Memory), `ulimit -l unlimited`, the right "

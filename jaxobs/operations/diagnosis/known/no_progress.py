@@ -5,28 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LAST, PROGRESS, Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import LAST, PROGRESS, Evidence, Observation, is_before
 from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Knowledge, Line, Silence
 
 _WAITS = re.compile(
     r"backend initialization is taking more than|Connecting to JAX distributed service|"
-    r"\b[Ww]aiting (?:for|on|at)\b(?!.{0,40}(?:request|connection|client|traffic|message|work\b|jobs?\b|resources))"
+    r"\b[Ww]aiting to connect\b|\b[Ww]aiting (?:for|on|at)\b(?!.{0,40}(?:request|connection|client|traffic|"
+    r"message|work\b|jobs?\b|resources))"
 )
 """What a process says before it waits for something that may never come."""
 
 
 def _waits(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Those that say nothing after it, unless others make steps: a process that waits for them could not."""
-    steps = [each.time for each in evidence.of_kind(PROGRESS)]
     return [
-        each
-        for each in signs
-        if each.kind != LAST
-        or (
-            _WAITS.search(each.text)
-            and not any(time is None or each.time is None or time >= each.time for time in steps)
-        )
+        each for each in signs if each.kind != LAST or (_WAITS.search(each.text) and not _others_go_on(evidence, each))
     ]
+
+
+def _others_go_on(evidence: Evidence, last: Observation) -> bool:
+    steps = [each for each in evidence.of_kind(PROGRESS) if is_before(each, last) is not True]
+    return any(each.time is None or last.time is None or each.time >= last.time for each in steps)
 
 
 KNOWN = Knowledge(

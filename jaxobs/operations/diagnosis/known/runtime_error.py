@@ -15,8 +15,16 @@ KNOWN = Knowledge(
             r"DEADLINE_EXCEEDED|FAILED_PRECONDITION|UNIMPLEMENTED|RESOURCE_EXHAUSTED)\b"
         ),
         Line(
-            "^RuntimeError: (?:INTERNAL|UNKNOWN|Internal|Unknown|ABORTED|UNAVAILABLE|"
-            r"UNIMPLEMENTED)\b: ?"
+            r"^RuntimeError: (?:Bad StatusOr access: |\()?(?:INTERNAL|UNKNOWN|ABORTED|UNAVAILABLE|CANCELLED|"
+            r"UNIMPLEMENTED|"
+            r"[Ii]nternal|[Uu]nknown|[Aa]borted|[Uu]navailable|[Cc]ancelled|[Uu]nimplemented|DATA_LOSS|"
+            r"DEADLINE_EXCEEDED|"
+            r"[Dd]eadline exceeded|FAILED_PRECONDITION|[Ff]ailed precondition|RESOURCE_EXHAUSTED|"
+            r"[Rr]esource exhausted)\b: ?"
+        ),
+        Line(
+            r"errors_impl\.(?:Aborted|Unavailable|Cancelled|Internal|DeadlineExceeded|Unknown|"
+            r"FailedPrecondition)Error\b"
         ),
     ),
     follows=(

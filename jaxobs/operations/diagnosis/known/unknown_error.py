@@ -12,6 +12,7 @@ _ERROR = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?::|$)|Traceback \(most recent call last\)|^(?:FATAL|"
     r"fatal|panic)\b|"
     r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)[:= ]*\(?[1-9]\d*\b|returned non-zero exit status|"
+    r"^(?:srun|slurmstepd|mpirun|docker|kubelet|ORTE)\b.{0,20}(?:[Ee]rror|fatal)\b|"
     r"\b[Cc]rashed\b"
 )
 """An exception without its traceback, a traceback that is cut off, an end that is no success."""

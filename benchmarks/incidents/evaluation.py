@@ -101,6 +101,20 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
+def rounds(outcomes: Sequence[Outcome]) -> str:
+    """As Markdown: how many of each round were right at the first try."""
+    held = [each.scenario for each in outcomes if each.scenario.held_out]
+    lines = ["| round | scenarios | right at the first try | controls among them | controls blamed or doubted |"]
+    lines.append("|---:|---:|---:|---:|---:|")
+    for number in sorted({each.round for each in held if each.round is not None}):
+        these = [each for each in held if each.round == number]
+        right = sum(each.first_try == "right" for each in these)
+        healthy = [each for each in these if each.is_control]
+        doubted = sum(each.first_try != "right" for each in healthy)
+        lines.append(f"| {number} | {len(these)} | {right} ({right / len(these):.0%}) | {len(healthy)} | {doubted} |")
+    return "\n".join(lines)
+
+
 def summary(outcomes: Sequence[Outcome]) -> str:
     """The figures beside the table, in sentences."""
     right = sum(each.wrong is None for each in outcomes)
@@ -113,5 +127,6 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return (
         f"{right} of {len(outcomes)} are right (95 % interval {low:.0%} to {high:.0%}); {len(public)} were made after "
         f"public threads, {len(controls)} are healthy controls, of which {blamed} were blamed. {len(held)} were "
-        f"written after the diagnoses, from threads not read before: {first} of them were right at the first try."
+        f"written after the diagnoses, most of them from threads not read before: {first} of them were right at the "
+        f"first try. The diagnoses were changed after each round:\n\n{rounds(outcomes)}"
     )

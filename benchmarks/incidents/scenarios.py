@@ -48,6 +48,8 @@ class Scenario:
     """What was the matter, according to the maintainers of that thread or to who made the fault."""
     held_out: bool
     """Whether it was written after the diagnoses, which were not changed before the first try."""
+    round: int | None
+    """Of one that was held out: with which others. Between two rounds the diagnoses were changed."""
     first_try: str | None
     """For one that was held out: what `diagnose` said at first, `right` or what was wrong."""
     sections: tuple[tuple[str, str, str], ...]
@@ -74,8 +76,10 @@ def _read(path: Path) -> Scenario:
         family=path.parent.name, name=path.stem, kind=told.pop("kind"), expect=told.pop("expect"),
         causes=tuple(causes), component=told.pop("component", None), victims=tuple(told.pop("victims", ())),
         after=told.pop("after", None), truth=told.pop("truth"), held_out="first_try" in told,
-        first_try=told.pop("first_try", None), sections=sections,
+        round=told.pop("round", None), first_try=told.pop("first_try", None), sections=sections,
     )  # fmt: skip
+    if found.held_out != (found.round is not None):
+        raise ValueError(f"{path}: `round` and `first_try` belong together")
     if told or found.kind not in KINDS or (found.expect == "cause") != bool(causes):
         raise ValueError(f"{path}: its head is not as it has to be: {sorted(told)}")
     return found

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
+_ONLY_MENTIONED = (
+    r"[Ee]ither\b|(?:may|might|could) (?:be|have)|e\.g\.|such as|preempted(?:/|,? or\b)|"
+    r"[Cc]ancelled call|expected (?:upon|at|on)|[Rr]egister|[Ll]isten|[Ee]nabl|[Hh]andler|[Ww]atch(?:ing|er)|\bif\b"
+)
+"""It is one of several things that may have happened, or something is prepared for it."""
+
 KNOWN = Knowledge(
     title="The platform preempted the machine",
     impact=ENDED,
@@ -11,6 +17,7 @@ KNOWN = Knowledge(
         Line(
             "[Pp]reempt(?:ion)? (?:notice|signal|warning|event)|(?:has been|was|being|"
             r"is) preempted\b|\bPreempted\b|\bPREEMPTED\b|imminent node shutdown|[Ii]nterruption notice",
+            unless=_ONLY_MENTIONED,
             info=True,
             passes=False,
         ),

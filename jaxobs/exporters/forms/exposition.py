@@ -10,13 +10,14 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Labels, Metric, Value
+from jaxobs.state.exemplars import Bucket, Exemplar, Exemplars
 from jaxobs.state.store import Store
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Renderer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._collector = SnapshotCollector(store)
-        self._rendered: dict[tuple[str, str], tuple[list[tuple[Labels, Value]], bytes]] = {}
+        self._rendered: dict[tuple[str, str], tuple[list[tuple[Labels, Value]], Mapping[Bucket, Exemplar], bytes]] = {}
         self._names: dict[tuple[str, Labels], tuple[str, ...]] = {}
         """Names and labels of every series, as written; as many as the collector admits."""
 
@@ -136,25 +137,30 @@ class Renderer:
         started = time.perf_counter()
         pace = _Pace()
         parts = []
+        exemplars = self._store.part(Exemplars) if content_type == OPENMETRICS else None
         for metric, samples in self._collector.samples():
+            traced = exemplars.of(metric.name) if exemplars is not None and metric.kind == "histogram" else {}
             kept = self._rendered.get((metric.name, content_type))
-            if kept is None or kept[0] != samples:
-                text = _header(metric, content_type) + "".join(self._lines(metric, samples))
-                kept = self._rendered[metric.name, content_type] = (samples, text.encode())
-            parts.append(kept[1])
+            if kept is None or kept[0] != samples or kept[1] != traced:
+                text = _header(metric, content_type) + "".join(self._lines(metric, samples, traced))
+                kept = self._rendered[metric.name, content_type] = (samples, traced, text.encode())
+            parts.append(kept[2])
             pace.offer()
         if content_type == OPENMETRICS:
             parts.append(_END)
         self._store.collect_seconds = time.perf_counter() - started
         return b"".join(parts)
 
-    def _lines(self, metric: Metric, samples: Iterable[tuple[Labels, Value]]) -> Iterator[str]:
+    def _lines(
+        self, metric: Metric, samples: Iterable[tuple[Labels, Value]], traced: Mapping[Bucket, Exemplar]
+    ) -> Iterator[str]:
         for labels, value in samples:
             names = self._names.get((metric.name, labels))
             if names is None:
                 names = self._names[metric.name, labels] = tuple(_names(metric, labels, value))
-            for name, number in zip(names, _numbers(value), strict=True):
-                yield f"{name} {number}\n"
+            for position, (name, number) in enumerate(zip(names, _numbers(value), strict=True)):
+                exemplar = traced.get((labels, position))
+                yield f"{name} {number}{'' if exemplar is None else _exemplar(exemplar)}\n"
 
 
 class _Pace:
@@ -204,6 +210,11 @@ def _numbers(value: Value) -> Iterator[str]:
         yield from map(_number, value)
     else:
         yield _number(value)
+
+
+def _exemplar(exemplar: Exemplar) -> str:
+    ids = f'trace_id="{exemplar.trace_id}",span_id="{exemplar.span_id}"'
+    return f" # {{{ids}}} {_number(exemplar.value)} {exemplar.time:.3f}"
 
 
 def _number(value: float) -> str:

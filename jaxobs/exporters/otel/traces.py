@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxobs.base.version import __version__
+from jaxobs.exporters.forms import traced
 from jaxobs.exporters.otel.providers import NAME
 from jaxobs.facts.compilations import PHASES, Compilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.steps import Step
+from jaxobs.metrics.buckets import REQUEST_BOUNDS, STEP_BOUNDS
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.routes import Ended, Routes
 from jaxobs.state.store import Store
@@ -83,6 +85,7 @@ class Traces:
                     child = self._tracer.start_span(f"jax {phase}", context=inside, start_time=_nanoseconds(began))
                     began += event.phases[phase]
                     child.end(_nanoseconds(began))
+            traced.compiled(self._store, event, span.get_span_context())
             self._known[event.sequence] = (event.time, span.get_span_context(), around if around.is_valid else None)
             while len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)
@@ -104,7 +107,11 @@ class Traces:
             attributes["jax.step.reason"] = _short(event.reason)
         began = event.time - event.seconds
         name = f"jax slow step {event.loop}" if event.slow else f"jax steps {event.loop}"
-        self._ended(name, began, event.time, attributes, self._between(began, event.time))
+        context = self._ended(name, began, event.time, attributes, self._between(began, event.time))
+        if event.slow:
+            traced.observed(
+                self._store, "jax_step_seconds", (event.loop,), STEP_BOUNDS, event.seconds, event.time, context
+            )  # fmt: skip
 
     def _request(self, route: str, request: Ended) -> None:
         ended = time.time() - (time.perf_counter() - request.ended)
@@ -117,9 +124,13 @@ class Traces:
         inside = [self._known[each.sequence] for each in compiled if each.sequence in self._known]
         # What compiled has the program's own span around it: that is the request's, or something inside it.
         around = next((parent for _, _, parent in inside if parent is not None), None)
-        self._ended(
+        context = self._ended(
             f"jax request {route}", ended - request.seconds, ended, attributes, [each for _, each, _ in inside], around,
             failed=request.outcome if request.outcome == "error" else None,
+        )  # fmt: skip
+        labels = route, request.cold
+        traced.observed(
+            self._store, "jax_request_seconds", labels, REQUEST_BOUNDS, request.seconds, ended, context
         )  # fmt: skip
 
     def _out_of_memory(self, event: OutOfMemory) -> None:
@@ -146,8 +157,8 @@ class Traces:
     def _ended(
         self, name: str, began: float, ended: float, attributes: dict[str, Any], links: Iterable[Any] = (),
         around: Any = None, failed: str | None = None,
-    ) -> None:  # fmt: skip
-        """A span of what is over: of the context `around`, or of what is active where this is called."""
+    ) -> Any:  # fmt: skip
+        """A span of what is over, inside the context `around` or what is active where this is called; its context."""
         from opentelemetry import trace
 
         inside = None if around is None else trace.set_span_in_context(trace.NonRecordingSpan(around))
@@ -158,6 +169,7 @@ class Traces:
         if failed is not None:
             span.set_status(trace.Status(trace.StatusCode.ERROR, failed))
         span.end(_nanoseconds(ended))
+        return span.get_span_context()
 
 
 def _of_compilation(event: Compilation) -> dict[str, Any]:

@@ -72,14 +72,14 @@ class Otlp:
             self.sample()
         patience = Patience(END_SECONDS)
         try:
-            if patience.do(self._providers.reachable):
+            delivered = patience.do(self._providers.reachable)
+            if delivered:  # else OpenTelemetry would try again for ten seconds
                 patience.do(self._providers.end)
-            else:
-                # OpenTelemetry would try again for ten seconds.
-                self._store.drop("otlp_end")
-                self._providers.silence()
         except TimeoutError:
+            delivered = False
+        if not delivered:
             self._store.drop("otlp_end")
+            self._providers.give_up()
         # At the process's end, the program's own providers collect once more, after this.
         if self._instruments is not None and not self._exits:
             self._instruments.silent = True

@@ -326,7 +326,10 @@ def test_a_collector_that_does_not_answer_holds_nobody_up(receiver: Receiver, mo
     for _ in range(500):
         store.record(compilation(phases={"compile": 0.07}))
     assert store.compilations() == 500
+    # Of two spans each, 64 wait, on their way or in the queue.
+    assert store.snapshot().observer.dropped["otlp_spans"] == 1000 - 64
     exporter.close()  # it would hang here
+    assert store.snapshot().observer.dropped["otlp_spans"] == 1000
     assert store.snapshot().observer.dropped["otlp_end"] == 1
     assert not receiver.go_on.is_set() and receiver.spans() == []
     receiver.go_on.set()

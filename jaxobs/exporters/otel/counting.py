@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +17,50 @@ _NAMES = {
 }
 
 
-def exporter(signal: str, protocol: str, lost: Callable[[int], None]) -> Any:
+class Gate:
+    """Lets so many spans, or records, wait at a time: OpenTelemetry's queue would drop others without telling."""
+
+    def __init__(self, most: int, lost: Callable[[int], None]) -> None:
+        self.most = most
+        self._lost = lost
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    def enter(self) -> bool:
+        """Whether there is room for one more; counts it as lost if not."""
+        with self._lock:
+            if self._waiting < self.most:
+                self._waiting += 1
+                return True
+        self._lost(1)
+        return False
+
+    def leave(self, count: int) -> None:
+        """So many wait no longer."""
+        with self._lock:
+            self._waiting -= count
+
+    def give_up(self) -> None:
+        """Nothing that waits will be delivered."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, 0
+        if waiting > 0:
+            self._lost(waiting)
+
+
+def room(variable: str) -> int:
+    """How many spans or records may wait, by OpenTelemetry's variable; 2,048 if it doesn't say."""
+    try:
+        return max(1, int(os.environ.get(variable, "")))
+    except ValueError:
+        return 2048
+
+
+def exporter(signal: str, protocol: str, lost: Callable[[int], None], gate: Gate | None = None) -> Any:
     """An OTLP exporter as OpenTelemetry's variables describe it, which calls `lost` with what it could not deliver.
+
+    Args:
+      gate: what it exports has entered by this gate.
 
     Raises:
       MissingExtraError: the package for that protocol isn't installed.
@@ -27,10 +71,10 @@ def exporter(signal: str, protocol: str, lost: Callable[[int], None]) -> Any:
         found = importlib.import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{module}")
     except ImportError as error:
         raise MissingExtraError("otlp", f"opentelemetry-exporter-otlp-proto-{kind}", "otel") from error
-    return _counting(getattr(found, name), lost)()
+    return _counting(getattr(found, name), lost, gate)()
 
 
-def _counting(base: Any, lost: Callable[[int], None]) -> Any:
+def _counting(base: Any, lost: Callable[[int], None], gate: Gate | None) -> Any:
     class Counting(base):  # type: ignore[misc]
         """Counts what is lost; silent once `gone` is set, as in a forked child, which has its own."""
 
@@ -47,6 +91,8 @@ def _counting(base: Any, lost: Callable[[int], None]) -> Any:
             finally:
                 if not delivered:
                     lost(_size(batch))
+                if gate is not None:
+                    gate.leave(len(batch))
 
     return Counting
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,8 @@ NAME = "jaxobs"
 """Of the instrumentation scope."""
 FLUSH_MILLISECONDS = 2000
 CONNECT_SECONDS = 0.3
+_REASONS = {"metrics": "otlp_metrics", "traces": "otlp_spans", "logs": "otlp_logs"}
+"""Why something is missing, in `jaxobs_dropped_series_total`."""
 
 
 @dataclass(slots=True)
@@ -47,6 +50,7 @@ class Providers:
     own: list[Any] = field(default_factory=list)
     """Those made here, to be ended here."""
     exporters: list[Any] = field(default_factory=list)
+    gates: list[counting.Gate] = field(default_factory=list)
     sends: list[str] = field(default_factory=list)
     """The signals that these exporters send."""
 
@@ -54,6 +58,12 @@ class Providers:
         """In a forked child, where they belong to the parent: what they send from now on goes nowhere."""
         for each in self.exporters:
             each.gone = True
+
+    def give_up(self) -> None:
+        """Counts what waits as lost."""
+        self.silence()
+        for each in self.gates:
+            each.give_up()
 
     def reachable(self) -> bool:
         """Whether something listens where those made here send to; True if there is none, or that is unknown."""
@@ -131,27 +141,49 @@ class _Maker:
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-        reader = PeriodicExportingMetricReader(self._exporter("metrics", "otlp_metrics"))
+        reader = PeriodicExportingMetricReader(self._exporter("metrics"))
         return self._made(MeterProvider(metric_readers=[reader], resource=self._resource, shutdown_on_exit=False))
 
     def tracer(self) -> Any:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+        gate = self._gate("traces", "OTEL_BSP_MAX_QUEUE_SIZE")
+
+        class Admitting(BatchSpanProcessor):
+            def on_end(self, span: Any) -> None:
+                if span.context.trace_flags.sampled and gate.enter():
+                    super().on_end(span)
+
         provider = TracerProvider(resource=self._resource, shutdown_on_exit=False)
-        provider.add_span_processor(BatchSpanProcessor(self._exporter("traces", "otlp_spans")))
+        provider.add_span_processor(Admitting(self._exporter("traces", gate), gate.most))
         return self._made(provider)
 
     def logger(self) -> Any:
         from opentelemetry.sdk._logs import LoggerProvider
         from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
+        gate = self._gate("logs", "OTEL_BLRP_MAX_QUEUE_SIZE")
+
+        class Admitting(BatchLogRecordProcessor):
+            def on_emit(self, log_record: Any) -> None:
+                if gate.enter():
+                    super().on_emit(log_record)
+
         provider = LoggerProvider(resource=self._resource, shutdown_on_exit=False)
-        provider.add_log_record_processor(BatchLogRecordProcessor(self._exporter("logs", "otlp_logs")))
+        provider.add_log_record_processor(Admitting(self._exporter("logs", gate), max_queue_size=gate.most))
         return self._made(provider)
 
-    def _exporter(self, signal: str, reason: str) -> Any:
-        made = counting.exporter(signal, wanted.protocol(signal), lambda count: self._store.drop(reason, count))
+    def _gate(self, signal: str, variable: str) -> counting.Gate:
+        gate = counting.Gate(counting.room(variable), self._lost(signal))
+        self._found.gates.append(gate)
+        return gate
+
+    def _lost(self, signal: str) -> Callable[[int], None]:
+        return lambda count: self._store.drop(_REASONS[signal], count)
+
+    def _exporter(self, signal: str, gate: counting.Gate | None = None) -> Any:
+        made = counting.exporter(signal, wanted.protocol(signal), self._lost(signal), gate)
         self._found.exporters.append(made)
         self._found.sends.append(signal)
         return made

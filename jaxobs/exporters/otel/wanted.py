@@ -21,7 +21,14 @@ def wanted(setting: bool | None, environment: Mapping[str, str] | None = None) -
     environment = os.environ if environment is None else environment
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or setting is False:
         return False
-    return setting is True or (_asked_for(environment) and importlib.util.find_spec("opentelemetry") is not None)
+    return setting is True or (_asked_for(environment) and _installed())
+
+
+def _installed() -> bool:
+    try:
+        return importlib.util.find_spec("opentelemetry.sdk") is not None
+    except ImportError:
+        return False
 
 
 def _asked_for(environment: Mapping[str, str]) -> bool:

@@ -66,9 +66,9 @@ class Settings:
         None, "PEM file with the authorities whose certificates a client must have one of (mutual TLS)."
     )
     read_token: str | None = _setting(
-        None, "Token that each request must carry, as `Authorization: Bearer TOKEN` or as the password in a "
+        None, "Token that each request must carry, as a bearer token or as the password in a "
               "browser; set it with the variable, because other users can read command lines. Only "
-              "`/healthz` answers without it.",
+              "health checks work without it.",
         secret=True,
     )  # fmt: skip
     allowed_hosts: tuple[str, ...] = _setting(

@@ -14,9 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-from prometheus_client import CollectorRegistry, Gauge, pushadd_to_gateway
+from typing import TYPE_CHECKING, Any
 
 from jaxobs import internals
 from jaxobs.base.config import Settings
@@ -26,6 +24,9 @@ from jaxobs.base.guard import internal_error, logger
 from jaxobs.facts.process import Exit
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.state.store import Store
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 PUSH_SECONDS = 3.0
 """How long a push is waited for, and so the program's end."""
@@ -73,6 +74,8 @@ class Pushgateway:
             return
         if internals.process_index_and_count()[0] != 0:
             return
+        from prometheus_client import pushadd_to_gateway
+
         registry = _registry(outcome(self._store.snapshot(), ends[-1]))
         job, key = self._key or (self._store.program or "jax", {"run": self._run_id} if self._run_id else {})
         try:
@@ -148,6 +151,8 @@ def outcome(snapshot: Snapshot, end: Exit) -> dict[str, Values]:
 
 
 def _registry(values: Mapping[str, Iterable[tuple[tuple[str, ...], float]]]) -> CollectorRegistry:
+    from prometheus_client import CollectorRegistry, Gauge
+
     registry = CollectorRegistry()
     for name, samples in values.items():
         help, labels = METRICS[name]

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
-
+from jaxobs.base.errors import MissingExtraError
 from jaxobs.base.guard import guarded, logger
+
+try:
+    from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
+except ImportError as error:
+    raise MissingExtraError("opentelemetry-instrument", "opentelemetry-instrumentation", "otel") from error
 
 
 class JaxInstrumentor(BaseInstrumentor):  # type: ignore[misc]

@@ -299,7 +299,7 @@ def test_run_imports_no_other_command_and_not_jax(tmp_path: Path) -> None:
     [
         (("ex",), ["explain"]),
         (("cache", ""), ["inspect", "verify", "warm"]),
-        (("run", "--event-l"), ["--event-log", "--event-log-max-bytes"]),
+        (("run", "--event-l"), ["--event-log", "--event-log-max-bytes", "--event-log-files", "--event-log-fsync"]),
         (("run", "--event-log", "some"), ["some.jsonl"]),
         (("run", "some"), ["some.jsonl"]),
         (("compare", "so"), ["some.jsonl"]),

@@ -121,7 +121,16 @@ def test_helps_name_only_what_there_is() -> None:
     options = {f"--{name.replace('_', '-')}" for name in config.names()}
     choices = {choice for each in dataclasses.fields(Settings) for choice in each.metadata["choices"]}
     others = {"python -m", "-", "module.qualname", "programs", "__main__", 'if __name__ == "__main__":'}
-    others |= {"POST /api/v1/actions/<name>", "job", "off", "{pid}", "{host}", "{process_index}", "python -"}
+    others |= {
+        "POST /api/v1/actions/<name>",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "job",
+        "off",
+        "{pid}",
+        "{host}",
+        "{process_index}",
+        "python -",
+    }
     for name, text in helps():
         for quoted in re.findall(r"`([^`]+)`", text):
             word, _, rest = quoted.partition(" ")

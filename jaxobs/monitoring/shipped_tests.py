@@ -20,7 +20,7 @@ from jaxobs.monitoring.site import Site
 
 SHORT = 30
 """Minutes that a case takes at most for all of an alert's to be shipped."""
-LENGTHS = (15, SHORT, 60, 120, 300)
+LENGTHS = (SHORT, 120, 300)
 """Minutes of the tests that cases are put together in; what is longer has one more."""
 
 _JOB = re.compile(r'(\bjob=")([^"]*)"')

@@ -43,9 +43,7 @@ def without(parts: Iterable[Part], at: int, minutes: int, *, failed: bool = Fals
                 if length:
                     once = {} if began else part.once
                     scraped = seen and part.scraped
-                    found.append(
-                        replace(part, minutes=length, scraped=scraped, fails=failed and not seen, once=once)
-                    )
+                    found.append(replace(part, minutes=length, scraped=scraped, fails=failed and not seen, once=once))
                     began = True
         passed += part.minutes
     return found

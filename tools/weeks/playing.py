@@ -6,6 +6,7 @@ The program in `tools/go/weeks` evaluates the rules with Prometheus' own PromQL 
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -49,7 +50,9 @@ class Sent:
         whose = ", ".join(f'{name}="{value}"' for name, value in sorted(self.labels.items()))
         day, minute = divmod(self.first, DAY)
         lasted = self.last - self.first + 1
-        return f"{self.severity} {self.alert}{{{whose}}}: day {day + 1}, {minute // 60:02}:{minute % 60:02}, {lasted} min"
+        return (
+            f"{self.severity} {self.alert}{{{whose}}}: day {day + 1}, {minute // 60:02}:{minute % 60:02}, {lasted} min"
+        )
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,9 @@ def answered(samples: Iterable[tuple[str, str]], minutes: int) -> dict[str, Any]
         "groups": [*alerting.recording_groups(SITE), *alerting.alert_groups(SITE)],
     }  # fmt: skip
     done = subprocess.run(
-        [go, "-C", str(PLAYER), "run", "."], input=json.dumps(document), capture_output=True, text=True, check=False
-    )
+        [go, "-C", str(PLAYER), "run", "."], input=json.dumps(document), capture_output=True, text=True, check=False,
+        env={**os.environ, "GOGC": "400"},
+    )  # fmt: skip
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     answer: dict[str, Any] = json.loads(done.stdout)

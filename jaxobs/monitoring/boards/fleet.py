@@ -85,12 +85,12 @@ _PROCESSES = Row(
             key="preemptions",
             title="Ended by signals, last hour",
             description=(
-                "How often a run was ended by a signal, as by a preemption, and began again, as its processes know from "
-                "their files. A few in a day are normal on capacity that is preempted."
+                "How often a run was ended by a signal, as by a preemption, and began again, as its processes know "
+                "from their files. A few in a day are normal on capacity that is preempted."
             ),
             kind="timeseries", alert="JaxPreemptedOften", unit="short", width=12, good="low", least=0, decimals=0,
             needs="trouble", no_value="No run was ended by a signal.",
-            targets=(Target(expr="job:jax_preemptions:max1h{@}", legend="{{job}}"),),
+            targets=(Target(expr=highest("job_instance:jax_preemptions:max1h{@}"), legend="{{job}}"),),
         ),
         Panel(
             key="replicas_lost",

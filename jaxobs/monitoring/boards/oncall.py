@@ -272,19 +272,19 @@ _CAUSES = Row(
         ),
         Panel(
             key="stragglers",
-            title="Step time against the median of the job",
+            title="Step time against the median of the run",
             description=(
-                "Mean step time of each process, divided by the median of its job: 1 means like all "
-                "others. Processes that wait for each other look alike; then the finding `straggler` "
-                "names the one that the others wait for."
+                "Typical step time of each process, divided by the median of its run: 1 means like all "
+                "others, as does a difference below 10 ms. Processes that wait for each other look alike; then the "
+                "finding `straggler` names the one that the others wait for."
             ),
             kind="timeseries", alert="JaxStraggler", unit="none", width=8, needs="steps",
             good="low", least=0, decimals=2,
             targets=(
                 Target(
                     expr=highest(
-                        "mean_of(jax_step_seconds{@}, job, instance, loop) / on (job, loop) group_left () "
-                        "(quantile by (job, loop) (0.5, mean_of(jax_step_seconds{@}, job, instance, loop)) > 0)"
+                        "job_instance_run_id_loop:jax_step_seconds:ratio_median30m{@} "
+                        "or 0 * job_instance_run_id_loop:jax_step_seconds:median30m{@} + 1"
                     ),
                     legend="{{instance}} {{loop}}",
                 ),

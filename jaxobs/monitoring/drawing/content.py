@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from jaxobs.monitoring import alerting, promql
 from jaxobs.monitoring.panel_types import Board, Column, Panel, Target
@@ -17,6 +18,9 @@ ANY = ".*"
 UNITS = {"seconds": "s", "bytes": "bytes", "ratio": "percentunit", "factor": "none", "celsius": "celsius"}
 """Grafana's units by those of thresholds; what is counted has `short`."""
 COLORS = {"critical": "red", "warning": "orange", "info": "yellow"}
+
+_LIMIT = re.compile(r"<(Jax\w+)\.(\w+)>")
+"""In the query of a panel, a threshold of an alert: `<JaxStepTimeRegression.factor>`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,11 +45,15 @@ class Content:
         chosen = any(each.name == "function" for each in self.board.variables)
         function = 'function=~"$function"' if chosen else self.site.function()
         found = promql.filled(
-            expr, self._matchers("instance"), function=function, native=self.site.native_histograms,
-            grouping=self.site.grouping,
+            _LIMIT.sub(self._limit, expr), self._matchers("instance"), function=function,
+            native=self.site.native_histograms, grouping=self.site.grouping,
         )  # fmt: skip
         price = promql.number(self.site.prices.accelerator_hour)
         return found.replace("$price", price) if self.prices_in else found
+
+    def _limit(self, gap: re.Match[str]) -> str:
+        alert = next(each for each in alerting.declared(self.site) if each.name == gap[1])
+        return promql.number(alerting.thresholds(alert, self.site)[gap[2]])
 
     def legend(self, legend: str) -> str:
         """The name of a series: all labels that tell jobs apart name a job; Grafana omits those that are absent."""

@@ -46,7 +46,7 @@ def files(site: Site) -> dict[str, str]:
         f"{_FOLDER}/findings.md": _findings(),
         f"{_FOLDER}/actions.md": _actions(),
         f"{_FOLDER}/site.md": _site(),
-        f"{_FOLDER}/lives.md": _lives(),
+        "docs/alerts.md#lives": _lives(),
         f"{_FOLDER}/snapshot.schema.json": _schema(Snapshot, "The response of GET /api/v1/snapshot."),
         f"{_FOLDER}/events.schema.json": _events_schema(),
         f"{_FOLDER}/verdict.schema.json": _schema(Verdict, "The response of GET /api/v1/verdict."),
@@ -57,7 +57,7 @@ def _lives() -> str:
     """The quiet suite and the death suite."""
     quiet = "".join(f"| {each.what} | nothing | {_seen(each.live)} |\n" for each in lives.lives())
     found = "".join(
-        f"| {each.what} | [{each.alert}]({page_url(f'runbooks/{each.alert}.md')}) | "
+        f"| {each.what} | [{each.alert}](../runbooks/{each.alert}.md) | "
         f"{'page' if each.severity == 'critical' else 'ticket'} | {each.within} min | {_seen(each.live)} |\n"
         for each in deaths.deaths()
     )
@@ -67,8 +67,8 @@ def _lives() -> str:
         "inhibition; `live` are real programs behind a real Prometheus and Alertmanager, on a clock that runs 60 times "
         "faster.\n"
         f"\n## Ordinary life: {len(lives.lives())} kinds\n\n| life | alert | seen |\n|---|---|---|\n{quiet}"
-        f"\n## Deaths and decay: {len(deaths.deaths())} kinds\n\n| death | alert | what it is | within | seen |\n"
-        f"|---|---|---|---:|---|\n{found}"
+        f"\n### Deaths and decay: {len(deaths.deaths())} kinds\n\n| death | alert | what it is | within | seen |\n"
+        f"|---|---|---|---:|---|\n{found}\n"
     )
 
 

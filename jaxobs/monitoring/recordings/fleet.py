@@ -43,7 +43,8 @@ GROUP = Group(
             expr=(
                 "group by (job) (\n"
                 "  increase(jax_steps_total{@}[5m]) > 0\n"
-                f"  and on (job, instance) (time() - {_START}{{@}} > 1800 and on (job, instance) jax_processes{{@}} > 1\n"
+                "  and on (job, instance) (\n"
+                f"    time() - {_START}{{@}} > 1800 and on (job, instance) jax_processes{{@}} > 1\n"
                 f"    or time() - {_START}{{@}} > 21600)\n"
                 "  unless on (job, instance)\n"
                 '  sum by (job, instance) (rate(jax_time_seconds_total{@, category=~"checkpoint|eval"}[5m])) > 0\n'
@@ -94,10 +95,11 @@ GROUP = Group(
                 f"{_START}{{@}} - last_over_time({_START}{{@}}[8m] offset 1m) > bool 10\n"
                 'and on (job, instance) jax_run_info{@, last_exit="signal"}'
             ),
-            why="For the next one: 1 for one minute whenever a process follows one that a signal ended, at its address.",
+            why="For the next one: 1 for one minute whenever a process follows one that a signal ended there.",
         ),
         Recording(
-            name="job:jax_preemptions:max1h",
+            name="job_instance:jax_preemptions:max1h",
+            labels={"instance": "all"},
             expr=(
                 "(max by (job) (sum_over_time(job_instance:jax_process_preemptions:bool{@}[1h])) > 0\n"
                 "or count by (job) (\n"

@@ -56,7 +56,7 @@ GROUP = Group(
                 f"  last_over_time({RUN}{{@}}[6h]) and on (job, run_id) {RUN}{{@}}\n"
                 ")"
             ),
-            why="For JaxTargetDown: processes of runs of which none is left; they ended, while others of the name go on.",
+            why="For JaxTargetDown: processes of runs that ended, while others of the name go on.",
         ),
         Recording(
             name=_IN_RUN,
@@ -64,7 +64,7 @@ GROUP = Group(
                 f"{_OWN}{{@}} * on (job, instance) group_left (run_id) {RUN}{{@}}\n"
                 f"or {_OWN}{{@}} unless on (job, instance) last_over_time({RUN}{{@}}[35m])"
             ),
-            why="For the next ones: that, with the run of a process that is there. Different runs may share the name of a job.",
+            why="For the next ones: that, with the run of the process. Different runs may share the name of a job.",
         ),
         Recording(
             name=_RUN,
@@ -72,13 +72,14 @@ GROUP = Group(
             why="For JaxStepTimeRegression and JaxStraggler: the typical step time of the run's median process.",
         ),
         Recording(
-            name="job_run_id_loop:jax_step_seconds:median7d_median30m",
+            name="job_instance_run_id_loop:jax_step_seconds:median7d_median30m",
+            labels={"instance": "all"},
             expr=(
                 f"quantile_over_time(0.5, {_RUN}{{@}}[7d] offset 1h)\n"
                 f"and count_over_time({_RUN}{{@}}[7d] offset 1h) >= 120"
             ),
             why=(
-                "For JaxStepTimeRegression: the baseline. The last hour is left out, so that new "
+                "For JaxStepTimeRegression and its panel: the baseline. The last hour is left out, so that new "
                 "values are not compared with themselves; fewer than two hours of steps are too few."
             ),
         ),
@@ -103,7 +104,7 @@ GROUP = Group(
                 f"{_IN_RUN}{{@}} / on (job, run_id, loop) group_left () ({_RUN}{{@}} > 0)\n"
                 f"and {_IN_RUN}{{@}} - on (job, run_id, loop) group_left () {_RUN}{{@}} > 0.01"
             ),
-            why="For JaxStraggler: how much slower than the median process of the run, from 10 ms on, like the finding.",
+            why="For JaxStraggler: how much slower than the run's median process, from 10 ms on, like the finding.",
         ),
         Recording(
             name=_PACE,
@@ -172,12 +173,13 @@ GROUP = Group(
             why="For JaxCheckpointWorkAtRisk: what would be lost if the run ended now.",
         ),
         Recording(
-            name="job:jax_run_unsaved_seconds:median1d_max",
+            name="job_instance:jax_run_unsaved_seconds:median1d_max",
+            labels={"instance": "all"},
             expr=(
                 "quantile_over_time(0.5, job:jax_run_unsaved_seconds:max{@}[1d] offset 1h)\n"
                 "and count_over_time(job:jax_run_unsaved_seconds:max{@}[1d] offset 1h) >= 30"
             ),
-            why=("For JaxCheckpointWorkAtRisk: the typical unsaved work, which is half of the "
+            why=("For JaxCheckpointWorkAtRisk and its panel: the typical unsaved work, which is half of the "
                 "interval between checkpoints."),
         ),
     ),

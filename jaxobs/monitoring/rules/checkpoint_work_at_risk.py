@@ -17,7 +17,8 @@ ALERT = Alert(
         "checkpoint was saved for that long."
     ),
     expr=(
-        "(job:jax_run_unsaved_seconds:max{@} > <factor> * job:jax_run_unsaved_seconds:median1d_max{@}) > <seconds>\n"
+        "(job:jax_run_unsaved_seconds:max{@}\n"
+        "  > <factor> * sum without (instance) (job_instance:jax_run_unsaved_seconds:median1d_max{@})) > <seconds>\n"
         "or\n"
         "job:jax_run_unsaved_seconds:max{@} > <most>"
     ),

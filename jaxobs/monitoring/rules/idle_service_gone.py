@@ -61,7 +61,10 @@ ALERT = Alert(
                 answers=(("0", "Nobody has used it for a day: is it needed?"), ("more", "It will be missed.")),
             ),
         ),
-        mitigation=("Start it again before the traffic of the day comes.", "If it is not needed, delete its deployment."),
+        mitigation=(
+            "Start it again before the traffic of the day comes.",
+            "If it is not needed, delete its deployment.",
+        ),
         look_alikes=(
             ("Scaled to zero", "the replicas went within an hour of the last request", "nothing: this alert knows"),
             ("All replicas are there and do not answer", "`up` is 0", "JaxTargetDown"),

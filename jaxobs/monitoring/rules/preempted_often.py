@@ -31,7 +31,7 @@ ALERT = Alert(
     concern="availability",
     summary="A run is ended by signals again and again.",
     description="{{ $labels.job }} was ended by a signal {{ $value | humanize }} times in the last hour.",
-    expr="job:jax_preemptions:max1h{@} >= <preemptions>",
+    expr="max without (instance) (job_instance:jax_preemptions:max1h{@}) >= <preemptions>",
     for_="1m",
     keep_firing_for="15m",
     thresholds={

@@ -39,7 +39,7 @@ ALERT = Alert(
     ),
     expr=(
         "job_run_id_loop:jax_step_seconds:median30m{@}\n"
-        "> <factor> * job_run_id_loop:jax_step_seconds:median7d_median30m{@}\n"
+        "> <factor> * sum without (instance) (job_instance_run_id_loop:jax_step_seconds:median7d_median30m{@})\n"
         "unless max_over_time(job_run_id_loop:jax_step_seconds:ratio45m_recompiled{@}[7d])"
     ),
     for_="15m",
@@ -129,20 +129,20 @@ ALERT = Alert(
     ),
     cases=(
         Case(
-            kind="firing", at="275m", series=_steps("0+32x240 7724+44x49"),
+            kind="firing", at="215m", series=_steps("0+32x180 5804+44x49"),
             fires=(Fired(labels=_LABELS, values=("343.8ms",)),),
         ),
-        Case(kind="pending", at="269m", series=_steps("0+32x240 7724+44x49")),
-        Case(kind="healthy", at="285m", series=_steps("0+32x240 7718+38x49")),
+        Case(kind="pending", at="209m", series=_steps("0+32x180 5804+44x49")),
+        Case(kind="healthy", at="225m", series=_steps("0+32x180 5798+38x49")),
         Case(kind="healthy", at="100m", series=_steps("0+32x60 1964+44x229")),
-        Case(kind="healthy", at="285m", series=_steps("0+32x240 7724+44x49") | _RUN | _recompiled("_x240 1x60")),
+        Case(kind="healthy", at="225m", series=_steps("0+32x180 5804+44x49") | _RUN | _recompiled("_x180 1x110")),
         Case(
-            kind="firing", at="275m", series=_steps("0+32x240 7724+44x49") | _RUN | _recompiled("_x100 1x200"),
+            kind="firing", at="215m", series=_steps("0+32x180 5804+44x49") | _RUN | _recompiled("_x100 1x200"),
             fires=(Fired(labels=_LABELS | {"run_id": "r"}, values=("343.8ms",)),),
         ),
         Case(
-            kind="firing", at="275m",
-            series=_steps("0+32x240 7724+44x49") | _RUN | {
+            kind="firing", at="215m",
+            series=_steps("0+32x180 5804+44x49") | _RUN | {
                 name.replace("a:9464", "b:9464").replace('"r"', '"s"'): values
                 for name, values in (_steps("0+44x290") | _RUN).items()
             },

@@ -138,7 +138,10 @@ ALERT = Alert(
             kind="firing", at="35m",
             series={_UP: "1x19 0x600", _OTHER: "0x90", _RUN: "1x19 stale", _PEER.replace('"r"', '"s"'): "1x90",
                     _UP.replace("}", ', pod_phase="Failed"}'): "_x20 0x90"},
-            fires=(Fired(labels=_LABELS, values=("0",)), Fired(labels={**_LABELS, "pod_phase": "Failed"}, values=("0",))),
+            fires=(
+                Fired(labels=_LABELS, values=("0",)),
+                Fired(labels={**_LABELS, "pod_phase": "Failed"}, values=("0",)),
+            ),
         ),
         Case(kind="recovering", at="60m", series={_UP: "1x19 0x20 1x60", _OTHER: "0x90"}),
         Case(kind="target_gone", at="60m", series={_UP: "1x19 0x20 stale", _OTHER: "0x90"}),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"hash/fnv"
 	"math"
+	"sync"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -106,6 +107,7 @@ func (i *iterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogra
 }
 
 type store struct {
+	lock  sync.RWMutex // of `named`: rules that are evaluated at the same time add to it
 	named map[string][]*series
 	rows  map[string]*series
 }
@@ -152,6 +154,8 @@ func (s *store) add(reads parser.Parser, name, values string) (int, error) {
 }
 
 func (s *store) keep(one *series) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	name := one.lset.Get(labels.MetricName)
 	s.named[name] = append(s.named[name], one)
 }
@@ -183,6 +187,8 @@ func (q *querier) Select(
 		begin, end = hints.Start, hints.End
 	}
 	found := &set{at: -1}
+	q.store.lock.RLock()
+	defer q.store.lock.RUnlock()
 	for name, all := range q.store.named {
 		var others []*labels.Matcher
 		wanted := true
@@ -197,9 +203,12 @@ func (q *querier) Select(
 			continue
 		}
 		for _, one := range all {
+			if !matches(one.lset, others) {
+				continue
+			}
 			first := int64(one.start)*minute - one.before
 			last := int64(one.start+len(one.values))*minute - one.before
-			if len(one.values) > 0 && first <= end && last >= begin && matches(one.lset, others) {
+			if len(one.values) > 0 && first <= end && last >= begin {
 				found.series = append(found.series, one)
 			}
 		}

@@ -31,7 +31,7 @@ ROW = Row(
             description=(
                 "Median and 99th percentile, without evaluations and checkpoints between steps. If "
                 "p99 is far above the median, some steps compile, wait for input, or wait for "
-                "another process."
+                "another process. Above its limit, a run's median process opens a ticket."
             ),
             kind="timeseries", unit="s", width=8, good="low", least=0, needs="steps",
             targets=(
@@ -44,11 +44,20 @@ ROW = Row(
                     legend="{{instance}} {{loop}} p99",
                 ),
                 Target(
-                    expr=(
-                        "quantile by (job, loop) "
-                        '(0.5, job_instance_loop:jax_step_seconds:median30m{@, loop=~"$loop"})'
+                    expr=highest(
+                        "quantile by (job, run_id, loop) "
+                        '(0.5, job_instance_run_id_loop:jax_step_seconds:median30m{@, loop=~"$loop"})',
+                        10,
                     ),
-                    legend="{{job}} {{loop}} median process, last 30 min",
+                    legend="{{job}} {{run_id}} {{loop}} median process, last 30 min",
+                ),
+                Target(
+                    expr=highest(
+                        "<JaxStepTimeRegression.factor> "
+                        '* job_instance_run_id_loop:jax_step_seconds:median7d_median30m{@, loop=~"$loop"}',
+                        10,
+                    ),
+                    legend="{{job}} {{run_id}} {{loop}} limit of that",
                 ),
             ),
         ),
@@ -95,7 +104,8 @@ ROW = Row(
             key="checkpoints",
             title="Time of checkpoints",
             description=("Mean by operation. `save` is the time that a save blocks the program; "
-                        "`save_async` is the whole time of one in the background."),
+                        "`save_async` is the whole time of one in the background. Unsaved work above its limit opens "
+                        "a ticket."),
             kind="timeseries", unit="s", width=8, good="low", least=0, needs="checkpoints",
             targets=(
                 Target(
@@ -104,6 +114,14 @@ ROW = Row(
                 ),
                 Target(
                     expr='max by (job) (jax_run_lost_seconds{@, cause="at_risk"})', legend="{{job}} unsaved work"
+                ),
+                Target(
+                    expr=highest(
+                        "clamp(<JaxCheckpointWorkAtRisk.factor> * "
+                        "job_instance:jax_run_unsaved_seconds:median1d_max{@}, "
+                        "<JaxCheckpointWorkAtRisk.seconds>, <JaxCheckpointWorkAtRisk.most>)"
+                    ),
+                    legend="{{job}} limit of unsaved work",
                 ),
             ),
         ),

@@ -1,47 +1,83 @@
-"""The simulator of weeks: what it plays is what it says, and a day of all fleets, small ones, wakes nobody."""
+"""The simulator of weeks: what it plays is what it says, and hours of all fleets, small ones, wake nobody."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from helpers.requirements import program
 
-from jaxobs.monitoring.lives.support.scenes import init, serves, trains
-from tools import weeks
+from jaxobs.monitoring.lives.support.scenes import Process, init, series, serves, trains
+from tools.weeks import gaps, playing, table
+from tools.weeks.research import research
+from tools.weeks.serving import serving
+from tools.weeks.training import training
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
-@pytest.mark.parametrize("fleet", weeks.FLEETS)
+@pytest.mark.parametrize("fleet", playing.FLEETS)
 def test_processes_are_as_asked_for(fleet: str) -> None:
     """The same with the same seed; not all at once, nor more at a time than there are."""
-    found = list(weeks.FLEETS[fleet](random.Random(1), 2 * weeks.DAY, 40))
-    assert found == list(weeks.FLEETS[fleet](random.Random(1), 2 * weeks.DAY, 40))
-    assert found != list(weeks.FLEETS[fleet](random.Random(2), 2 * weeks.DAY, 40))
-    spans = [(each.start, each.start + sum(part.minutes for part in each.parts)) for each in found]
-    at_once = [sum(first <= minute < last for first, last in spans) for minute in range(0, 2 * weeks.DAY, 60)]
-    assert len(found) > 40 and 0 < max(at_once) <= 60
+    drawn = playing.FLEETS[fleet]
+    found = list(drawn(random.Random(1), 2 * gaps.DAY, 40))
+    assert found == list(drawn(random.Random(1), 2 * gaps.DAY, 40))
+    assert found != list(drawn(random.Random(2), 2 * gaps.DAY, 40))
+    assert len(found) > 40 and 0 < playing.at_once(found, 2 * gaps.DAY) <= 60
 
 
 def test_a_gap_hides_what_goes_on() -> None:
-    """What is not scraped is counted all the same."""
-    parts = weeks._without([init(3), trains(10)], 5, 4)
+    """What is not scraped is counted all the same; a scrape that fails leaves `up` at 0."""
+    parts = gaps.without([init(3), trains(10)], 5, 4)
     assert [(each.minutes, each.scraped) for each in parts] == [(3, True), (2, True), (4, False), (4, True)]
-    assert sum(each.minutes for each in weeks._cut([init(3), trains(10)], 7)) == 7
+    assert sum(each.minutes for each in gaps.cut([init(3), trains(10)], 7)) == 7
+    early = gaps.without([init(3), trains(10)], -2, 4)
+    assert [(each.minutes, each.scraped) for each in early] == [(2, False), (1, True), (10, True)]
+    failed = Process(job="j", instance="a", parts=gaps.without([trains(9)], 3, 2, failed=True))
+    found = series([failed], 9)
+    assert found['up{job="j", instance="a"}'] == "1+0x2 0+0x1 1+0x3"
+    assert found['jax_steps_total{job="j", instance="a", loop="train"}'] == "60+60x2 stale _x1 360+60x3"
 
 
 def test_a_small_week_wakes_nobody_and_a_bad_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six hours of few processes: nothing is sent; of a service that only fails, something is."""
+    """Six hours of few processes: nothing is sent; of a service that only fails, something is, and until when."""
+    program("go")
 
-    def mixed(chance: random.Random, minutes: int, processes: int) -> weeks.Iterator[weeks.Process]:
-        for fleet in (weeks.training, weeks.serving, weeks.research):
+    def mixed(chance: random.Random, minutes: int, processes: int) -> Iterator[Process]:
+        for fleet in (training, serving, research):
             yield from fleet(chance, minutes, processes)
 
-    def failing(chance: random.Random, minutes: int, processes: int) -> weeks.Iterator[weeks.Process]:
-        yield weeks.Process(job="bad", instance="a:9464", parts=[init(1), serves(minutes, errors=60)])
+    def failing(chance: random.Random, minutes: int, processes: int) -> Iterator[Process]:
+        yield Process(job="bad", instance="a:9464", parts=[init(1), serves(40, errors=60), serves(minutes - 41)])
 
-    monkeypatch.setattr(weeks, "FLEETS", {"mixed": mixed, "failing": failing})
-    quiet = weeks.play("mixed", weeks.DAY // 4, 30, 3)
-    assert quiet.told == [] and quiet.series > 300
-    loud = weeks.play("failing", 40, 1, 3)
-    assert any("JaxSloRequestAvailabilityBurn" in each for each in loud.told)
+    monkeypatch.setattr(playing, "FLEETS", {"mixed": mixed, "failing": failing})
+    quiet = playing.play("mixed", gaps.DAY // 4, 30, 3)
+    assert quiet.sent == [] and quiet.series > 300 and quiet.samples > 30_000
+    loud = playing.play("failing", 200, 1, 3)
+    told = [each for each in loud.sent if each.alert == "JaxSloRequestAvailabilityBurn" and each.severity == "critical"]
+    assert told and told[0].first < 30 and told[0].last < 120 and told[0].labels["job"] == "bad"
+    assert loud.pages >= 1
+
+
+def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
+    """A row for each fleet that was played; the rest of the page stays; a page without marks is refused."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"before\n{table.BEGIN}\n| training | 2020-01-01 | 0 | 7 | 1 | 1 | 1 | 1 | 0 | 0 |\n{table.END}\nafter\n"
+    )
+    one = playing.Played("serving", 0, 10080, 280, 40, 8000, 5_000_000, [], 9.0)
+    sent = playing.Sent("JaxTargetDown", "warning", {"job": "a"}, 1500, 1509)
+    other = playing.Played("serving", 1, 10080, 290, 38, 8000, 5_000_000, [sent], 9.0)
+    table.write(page, [one, other])
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n")
+    assert "| 0, 1 | 14 | 570 | 40 | 16,000 | 10,000,000 | 0 | 1 |\n" in text
+    assert text.count("| serving |") == text.count("| training | 2020-01-01 | 0 | 7 |") == 1
+    table.write(page, [one])
+    assert "| 0 | 7 | 280 | 40 |" in page.read_text() and page.read_text().count("| serving |") == 1
+    assert str(sent) == 'warning JaxTargetDown{job="a"}: day 2, 01:00, 10 min'
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="weeks: begin"):
+        table.write(page, [one])

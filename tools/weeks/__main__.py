@@ -3,7 +3,7 @@
 python -m tools.weeks                                       # a week of each fleet: a quarter of an hour
 python -m tools.weeks --fleet serving --seed 7
 python -m tools.weeks --days 1 --processes 30               # less of it
-python -m tools.weeks --markdown docs/alerts.md             # writes the table there
+python -m tools.weeks --markdown docs/alerts.md             # writes rows into the table there
 
 What happens and when is drawn by chance from the seed. Needs Go, which fetches and builds parts of Prometheus.
 """
@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1000, help="of the training fleet; others have no more either")
     parser.add_argument("--seed", type=int, default=0, help="of the first week")
     parser.add_argument("--weeks", type=int, default=1, help="each with the next seed")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="replace the table in this page")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write rows into the table in this page")
     args = parser.parse_args()
     played = []
     for fleet in [args.fleet] if args.fleet else FLEETS:
@@ -43,7 +43,7 @@ def main() -> int:
                 print(f"    {each}")
             sys.stdout.flush()
     if args.markdown:
-        table.write(args.markdown, played, sys.argv[1:])
+        table.write(args.markdown, played)
     return 1 if any(each.sent for each in played) else 0
 
 

@@ -60,6 +60,7 @@ class Played:
     """What became of one fleet's weeks."""
 
     fleet: str
+    seed: int
     minutes: int
     processes: int
     at_once: int
@@ -89,7 +90,7 @@ def play(fleet: str, minutes: int, processes: int, seed: int) -> Played:
     found = [each for each in FLEETS[fleet](random.Random(seed), minutes, processes) if each.start < minutes]
     answer = answered(series(found, minutes), minutes)
     return Played(
-        fleet, minutes, len(found), at_once(found, minutes), answer["series"], answer["samples"],
+        fleet, seed, minutes, len(found), at_once(found, minutes), answer["series"], answer["samples"],
         sorted((_sent(each) for each in answer["sent"]), key=lambda each: each.first), time.monotonic() - began,
     )  # fmt: skip
 

@@ -169,6 +169,18 @@ def test_what_fires_after_it_resolved_is_a_new_incident(tmp_path: pathlib.Path, 
         assert second["id"] != first["id"] and len(agent.reports()) == 2
 
 
+def test_an_alert_that_still_fires_has_not_recovered(tmp_path: pathlib.Path, stub: Stub) -> None:
+    """Whatever the webhook says: Prometheus reports it."""
+    down = {"alertname": "JaxTargetDown", "job": "train", "instance": "a:9464", "severity": "warning"}
+    stub.series, stub.alerts = dict(ALIVE), [down]
+    with service(tmp_path, stub.url) as agent:
+        agent.post(webhook(down))
+        agent.await_report(revision=1)
+        agent.post(webhook(down, status="resolved"))
+        result = agent.await_report(state="closed")["verification"]
+        assert result["result"] == "not_recovered" and "JaxTargetDown" in result["because"]
+
+
 def test_an_incident_survives_the_agent(tmp_path: pathlib.Path, stub: Stub) -> None:
     """Killed in the middle of an investigation: the next agent takes it up, and closes it under its id."""
     stub.hang = threading.Event()

@@ -60,6 +60,8 @@ def questions(subject: Subject, alerts: Sequence[str]) -> list[Question]:
         ("peers-memory", "Compare the memory of their devices.",
          f"max by (instance) (jax_device_memory_in_use_bytes{of})", _peers),
     ]  # fmt: skip
+    if not subject.is_known:
+        every = []  # Of all jobs together it would say nothing, and cost much.
     found = [Question(id=name, do=do, query=query, judge=judge) for name, do, query, judge in every]
     asked = {each.query for each in found}
     for name in dict.fromkeys(alerts):

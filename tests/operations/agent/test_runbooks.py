@@ -75,6 +75,13 @@ def test_the_questions_of_a_runbook_stay_within_the_subject(name: str) -> None:
             assert told.get("job") == job, each.query
 
 
+def test_an_alert_without_a_job_asks_nothing_of_all_jobs() -> None:
+    """But for what its own runbook asks."""
+    nobody = Subject((("alertname", "DiskFull"),))
+    assert steps.questions(nobody, ["DiskFull"]) == []
+    assert {each.runbook for each in steps.questions(nobody, ["JaxStraggler"])} == {"JaxStraggler"}
+
+
 def test_no_question_is_asked_twice() -> None:
     """Though runbooks share some."""
     asked = [each.query for each in steps.questions(Subject((("job", "a"),)), list(runbooks.TABLE))]

@@ -20,7 +20,7 @@ from jaxobs.views.terminal.text import safe
 HELP = "take alerts in from Alertmanager and write reports: cause, evidence, what to do"
 
 FINE = 0
-TOKEN, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_GRAFANA_TOKEN"
+TOKEN, NOTIFY, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_AGENT_NOTIFY", "JAXOBS_GRAFANA_TOKEN"
 _MOST_TOKEN = 4096
 LLM_KEY = "JAXOBS_LLM_KEY"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -37,6 +37,7 @@ Environment:
   JAXOBS_AGENT_TOKEN     the bearer token of webhooks, instead of --token-file
   JAXOBS_LLM_KEY         the bearer token of --llm
   JAXOBS_ACTION_TOKEN    the processes' `action_token`, for --actions
+  JAXOBS_AGENT_NOTIFY    the address of --notify, which other users cannot read there
   JAXOBS_GRAFANA_TOKEN   the token of a service account of Grafana, for --grafana
 
 SIGTERM ends it; incidents that are open are taken up again at the next start. Exit codes: 0 ended, 2 usage."""
@@ -148,6 +149,7 @@ def _serve(args: argparse.Namespace) -> int:
     if not args.prometheus:
         raise SettingError("Give --prometheus URL: the Prometheus to ask.")
     host, port = _listen(args.listen)
+    args.notify = args.notify or os.environ.get(NOTIFY, "").strip()
     for option in ("prometheus", "notify", "grafana"):
         _check_url(f"--{option}", getattr(args, option))
     targets = tuple(client.endpoint_url(each) for each in args.target)

@@ -350,7 +350,7 @@ def test_processes_that_hang_or_answer_megabytes(tmp_path: pathlib.Path, stub: S
 
 def test_a_folder_without_room(tmp_path: pathlib.Path, stub: Stub) -> None:
     """The report is sent on all the same, and is written once there is room."""
-    with serving() as slack, service(tmp_path, stub.url, "--notify", slack.url) as agent:
+    with serving() as slack, service(tmp_path, stub.url, JAXOBS_AGENT_NOTIFY=slack.url) as agent:
         (agent.folder / "state").rmdir()
         agent.folder.rmdir()
         agent.folder.write_text("in the way")

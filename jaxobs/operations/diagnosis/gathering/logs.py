@@ -41,6 +41,8 @@ _STEP = re.compile(
     r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|(\d{1,9})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
     re.IGNORECASE,
 )
+_SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
+"""A server that generates. It has no number."""
 _START = re.compile(
     r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)|JAX version|jax version"
     r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
@@ -193,8 +195,8 @@ def _observed(
     elif _END.search(line.message):
         yield from _flushed(reading, process)
         yield observe(END)
-    elif (step := _STEP.search(line.message)) and not _is_error(line):
-        reached = observe(PROGRESS, value=float(step.group(1) or step.group(2)))
+    elif progress := _progress(line):
+        reached = observe(PROGRESS, value=progress[0])
         if reading.wanted[process] > 0:
             reading.wanted[process] -= 1
             yield reached
@@ -221,8 +223,13 @@ def _group(pattern: re.Pattern[str], message: str) -> str:
     return (found.group(1) or "")[:MOST_CODE] if found is not None else ""
 
 
-def _is_error(line: LogLine) -> bool:
-    return line.level in ("E", "F")
+def _progress(line: LogLine) -> tuple[float | None] | None:
+    """The number of the step that a line is about, None for progress without one; nothing if it is about none."""
+    if line.level in ("E", "F"):
+        return None
+    if step := _STEP.search(line.message):
+        return (float(step.group(1) or step.group(2)),)
+    return (None,) if _SERVED.search(line.message) else None
 
 
 def _flushed(reading: _Reading, process: str) -> Iterator[Observation]:

@@ -16,6 +16,7 @@ KNOWN = Knowledge(
     signs=(
         Line(
             rf"NVRM: Xid \([^)]*\): (?:{_XIDS})\b",
+            unless="[Nn]on-?fatal",
             info=True,
             passes=False,
         ),

@@ -15,6 +15,7 @@ KNOWN = Knowledge(
             "terminated (?:abruptly|unexpectedly))"
         ),
         Line("BrokenProcessPool|A process in the process pool was terminated abruptly"),
+        Line("[Bb]us error encountered in worker|[Ww]orkers? (?:are|is|ran) out of shared memory"),
     ),
     follows=("host_out_of_memory", "killed", "disk_full", "nccl_start"),
     fix=(

@@ -25,6 +25,11 @@ KNOWN = Knowledge(
             r"socket|coordinat\w*).{0,200}(?:Connection timed out)"
         ),
         Line(r"observed errors are: \[Network\]"),
+        Line(
+            r"(?:socketStartConnect|Connect to \S+ failed|Call to connect).{0,60}(?:connection abort|[Nn]o route|"
+            r"timed out|"
+            r"unreachable)"
+        ),
     ),
     follows=(ANY_END,),
     fix=(

@@ -30,6 +30,7 @@ KNOWN = Knowledge(
         Line(
             "(?:TERMINATE|MIGRATE)_ON_HOST_MAINTENANCE|(?:[Hh]ost |[Uu]pcoming |"
             "imminent )?[Mm]aintenance (?:event|window)|DisruptionTarget",
+            unless=rf"\b[Nn]o\b.{{0,20}}maintenance|[Pp]olling|\bNONE\b|{_ONLY_MENTIONED}",
             info=True,
             passes=False,
         ),

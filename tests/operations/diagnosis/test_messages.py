@@ -1,0 +1,103 @@
+"""What messages mean: those of several lines, those that only mention something, the last words of a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
+
+STEPS = "2026-01-31 09:00:00,000 INFO train: step 1 loss 9.1\n2026-01-31 09:00:01,000 INFO train: step 2 loss 9.0\n"
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 84, in main\n    step(state)\n'
+
+
+def said(folder: Path, text: str) -> tuple[str, list[str]]:
+    """The verdict and the causes of one log."""
+    path = folder / "run.log"
+    path.write_text(text, encoding="utf-8")
+    found = diagnose(gather(Inputs(logs=(str(path),))))
+    return found.verdict, [each.id for each in found.causes]
+
+
+def test_an_exception_is_what_its_later_lines_say(tmp_path: Path) -> None:
+    """Its message goes on behind its first line, until something has a time of its own."""
+    refused = "service@x does not have storage.objects.list access to the bucket."
+    text = f"{TRACEBACK}ValueError: Restoring failed. Original error:\n\n{refused}\n"
+    assert said(tmp_path, text) == (CAUSE, ["storage_denied"])
+    later = f"{TRACEBACK}ValueError: Restoring failed.\n2026-01-31 09:00:05,000 ERROR sync: {refused}\n"
+    assert said(tmp_path, STEPS + later)[1] == ["program_error", "storage_denied"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "F0131 09:00:03.100000  1201 shape_tree.cc:54] Something is not as it has to be",
+        "2026-01-31 09:00:03.100000: F external/xla/xla/shape_tree.cc:54] Something is not as it has to be",
+        "*** SIGABRT received by PID 4711 (TID 4711) on cpu 25 from PID 4711; stack trace: ***",
+        "LLVM ERROR: out of ideas",
+    ],
+)
+def test_a_fatal_message_is_a_crash_whatever_it_says(tmp_path: Path, line: str) -> None:
+    """It ended the process, and does not say why."""
+    assert said(tmp_path, f"{STEPS}{line}\n") == (INCONCLUSIVE, [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "UserWarning: TPU backend initialization is taking more than 60.0 seconds.\n  warnings.warn(",
+        "2026-01-31 09:00:02,000 INFO train: waiting for the other hosts",
+        "ValueError: something without its traceback",
+        "srun: error: Task launch for 36.0 failed on node cn131",
+        TRACEBACK.rstrip(),
+    ],
+)
+def test_last_words_that_are_no_end(tmp_path: Path, line: str) -> None:
+    """A process that waits, an exception without its traceback, a traceback that is cut off."""
+    assert said(tmp_path, f"2026-01-31 09:00:00,000 INFO train: starting\n{line}\n") == (INCONCLUSIVE, [])
+    assert said(tmp_path, f"{line}\n{STEPS}")[0] == NO_FAULT
+
+
+def test_what_is_said_behind_a_good_end(tmp_path: Path) -> None:
+    """Connections that are closed are how processes go away; a checkpoint that is not saved is a fault."""
+    end = f"{STEPS}2026-01-31 09:00:02,000 INFO train: training finished\n"
+    closed = "W0131 09:00:03.000000  1201 agent.cc:9] Failed to disconnect from coordination service: Socket closed\n"
+    assert said(tmp_path, end + closed) == (NO_FAULT, [])
+    assert said(tmp_path, STEPS + closed) == (INCONCLUSIVE, [])
+    assert said(tmp_path, f"{end}{TRACEBACK}OSError: [Errno 28] No space left on device\n") == (CAUSE, ["disk_full"])
+
+
+def test_a_server_that_generates_goes_on(tmp_path: Path) -> None:
+    """Its throughput is its progress; one of 0 is none."""
+    refused = (
+        "WARNING 01-31 09:00:03 [hub.py:40] 429 Client Error: Too Many Requests for url: https://huggingface.co/x\n"
+    )
+    busy = "INFO 01-31 09:00:12 [loggers.py:1] Avg generation throughput: 2214.0 tokens/s, Running: 12 reqs\n"
+    assert said(tmp_path, refused + busy) == (NO_FAULT, [])
+    idle = busy.replace("2214.0", "0.0")
+    assert said(tmp_path, refused + idle) == (CAUSE, ["storage_unavailable"])
+
+
+def test_a_guess_at_a_preemption_is_none(tmp_path: Path) -> None:
+    """The runtime lists what may have happened, and a program says that it listens."""
+    notice = "preemption notice received: this machine was preempted\n"
+    assert said(tmp_path, STEPS + notice) == (CAUSE, ["preemption"])
+    guess = "Either the leader task was preempted/died/restarted unexpectedly or this task has network issues.\n"
+    assert said(tmp_path, STEPS + guess)[1] == []
+    assert said(tmp_path, f"{STEPS}Cancelled call to retrieve preemption notice. This is expected.\n")[0] == NO_FAULT
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(12, CAUSE), (3, NO_FAULT)])
+def test_compilations_between_the_steps(tmp_path: Path, count: int, verdict: str) -> None:
+    """jax_log_compiles shows a function that compiles again and again; a few are evaluation and the last batch."""
+    compiling = (
+        "WARNING:2026-01-31 09:01:{0:02},000:jax._src.interpreters.pxla:1906: Compiling jit({1}) with global shapes\n"
+    )
+    start = "".join(compiling.format(n, f"init_{n}") for n in range(40))
+    steps = "".join(
+        f"2026-01-31 09:02:{n:02},000 INFO train: step {n} loss 1.0\n{compiling.format(n, 'train_step')}"
+        for n in range(count)
+    )
+    assert said(tmp_path, start + steps) == (verdict, ["recompilation"] if verdict == CAUSE else [])

@@ -101,3 +101,10 @@ def test_compilations_between_the_steps(tmp_path: Path, count: int, verdict: str
         for n in range(count)
     )
     assert said(tmp_path, start + steps) == (verdict, ["recompilation"] if verdict == CAUSE else [])
+
+
+def test_the_form_of_jax_own_log(tmp_path: Path) -> None:
+    """Level, time and line come before the message: an information is none of a fault."""
+    text = "{}:2026-01-31 09:00:00,120:jax._src.xla_bridge:927: module 'jaxlib.xla_extension' has no attribute 'X'\n"
+    assert said(tmp_path, text.format("INFO")) == (NO_FAULT, [])
+    assert said(tmp_path, text.format("ERROR")) == (CAUSE, ["jaxlib_mismatch"])

@@ -49,6 +49,7 @@ _LEVELS = {
 _NAMES = "|".join(sorted((name for name in _LEVELS if len(name) > 1), key=len, reverse=True))
 _LEVEL = (
     re.compile(rf"[\[<(]?(?P<level>{_NAMES})[\])>]?\s*(?::(?P<logger>[\w.]+):| - |: |\s+|\|)"),
+    re.compile(rf"(?P<level>{_NAMES}):(?=\d{{4}}-\d\d-\d\d )"),  # JAX
     re.compile(rf"[\w.-]+ - (?:[\w.]+\.py:\d+ - )?(?P<level>{_NAMES}) (?:-|::) "),
     re.compile(rf"[\w.]+ +(?P<level>{_NAMES}):? +"),
     re.compile(r"(?P<level>[IWEF]) +(?=[\w./-]+\.(?:cc|cpp|h|py):\d+\])"),
@@ -56,6 +57,7 @@ _LEVEL = (
     re.compile(r"\[(?P<level>[IWEFD])\] "),
 )
 _PLACE = (
+    re.compile(r"[A-Za-z_]\w*(?:\.\w+)+:\d{1,6}: "),
     re.compile(r"\d{1,8}\s+(?=[\w./-]+:\d+\])"),
     re.compile(r"[\w./-]+\.(?:cc|cpp|cu|h|hpp|py|rs|go):\d+\]\s?"),
     re.compile(r"\[[\w./-]+\.(?:cc|cpp|cu|h|py):\d+\]\s?"),

@@ -29,6 +29,7 @@ KNOWN = Knowledge(
             r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
         ),
         Line("Error while deserializing header"),
+        Line(r"[Ii]ncomplete checkpoint|[Cc]heckpoint .{0,80}is incomplete"),
     ),
     follows=("disk_full",),
     fix=(

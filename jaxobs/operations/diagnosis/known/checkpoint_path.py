@@ -9,7 +9,11 @@ KNOWN = Knowledge(
     impact=ENDED,
     signs=(
         Line(r"[Cc]heckpoint path should be absolute|[Pp]aths? (?:\S+ )?(?:must|should) be (?:an )?absolute"),
-        Line(r"(?:[Dd]estination|[Cc]heckpoint|[Dd]irectory).{0,120}already exists"),
+        Line(
+            r"(?:[Dd]estination|[Cc]heckpoint|[Dd]irectory).{0,120}already exists",
+            unless="[Ss]kip|[Oo]verwrit|"
+            r"[Uu]sing",
+        ),
         Line(r"[Cc]heckpoint.{0,80}(?:path|directory).{0,60}(?:is not a directory|must be|is invalid|not supported)"),
     ),
     fix=(

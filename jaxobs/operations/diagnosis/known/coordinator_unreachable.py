@@ -65,6 +65,7 @@ KNOWN = Knowledge(
             r"Getting \w+ topolog\w+.{0,120}(?:timed out|DEADLINE)|topology/.{0,80}duration|already connected|"
             r"out of range, num_processes|gaierror"
         ),
+        Line(r"[Ff]ailed to connect to (?:the )?coordinat|(?:ORTE|PRTE|mpirun) .{0,40}unable to"),
     ),
     narrow=_at_the_start,
     follows=(

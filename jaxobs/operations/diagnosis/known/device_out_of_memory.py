@@ -41,6 +41,10 @@ KNOWN = Knowledge(
         Metric("jax_out_of_memory_total"),
         Alert("JaxOutOfMemory", weak=False),
         Line("Cuda failure (?:\\d+ )?'?out of memory"),
+        Line(
+            r"RESOURCE_EXHAUSTED:.{0,200}(?:HBM|\bhbm\b|[Mm]emory|\b[Aa]lloc)",
+            unless=r"host memory|on host\b|gs://|s3://|HTTP|[Qq]uota|message larger",
+        ),
     ),
     follows=("memory_leak", "recompilation", "accelerator_memory_taken"),
     needs=(

@@ -41,6 +41,11 @@ KNOWN = Knowledge(
             r"not enough) memory",
             passes=False,
         ),
+        Line(
+            r"systemd-oomd.{0,40}Killed|Killed .{0,80}due to memory|exceeded .{0,20}memory limit.{0,40}kill",
+            info=True,
+            passes=False,
+        ),
     ),
     rivals=("preemption",),
     needs=("log", "event-log", "prometheus"),

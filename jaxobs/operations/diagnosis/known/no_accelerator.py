@@ -35,6 +35,11 @@ KNOWN = Knowledge(
             r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE \(Set|"
             r"system not yet initialized",
         ),
+        Line(
+            r"No (?:TPU|GPU|CUDA|accelerator)s?(?: devices?| chips?)? (?:were |was |is |are )?(?:found|available|"
+            r"detected)",
+            unless="[Ff]alling back|[Uu]sing (?:the )?CPU|[Cc]ontinuing",
+        ),
     ),
     follows=(
         "accelerator_memory_taken",

@@ -36,6 +36,7 @@ from jaxobs.facts.requests import RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import METRICS
+from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.store import Store
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -241,6 +242,27 @@ def test_steps_and_errors_of_memory_are_spans(kept: Kept) -> None:
     assert failed.attributes["code.file.path"] == "train.py" and failed.attributes["code.line.number"] == 41
     assert failed.attributes["jax.out_of_memory.advice"] == "Make it smaller."
     exporter.close()
+
+
+def test_checkpoints_are_spans_once(kept: Kept) -> None:
+    """Each operation, when the exporter is asked to look; also the last one, at its end."""
+    store = Store()
+    exporter = opened(store)
+    for operation, seconds in (("save", 2.0), ("restore", 0.5)):
+        store.part(Checkpoints).observe(operation, seconds)
+        exporter.sample()
+        exporter.sample()
+    store.part(Checkpoints).observe("save", 1.0)
+    exporter.close()
+    spans = [
+        (each.name, round((each.end_time or 0) - (each.start_time or 0), -3))
+        for each in kept.spans.get_finished_spans()
+    ]
+    assert spans == [
+        ("jax checkpoint save", 2_000_000_000),
+        ("jax checkpoint restore", 500_000_000),
+        ("jax checkpoint save", 1_000_000_000),
+    ]
 
 
 def test_findings_are_events(kept: Kept) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -383,7 +384,9 @@ def test_a_forked_child_is_silent_until_it_records(receiver: Receiver) -> None:
     exporter.close()
     receiver.requests.clear()
     exporter = opened(store, otlp=True)
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads at a fork, from Python 3.12 on
+        child = os.fork()
     if not child:
         code = 1
         try:
@@ -449,3 +452,18 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'jaxobs\[otel\]'"):
         counting.exporter("traces", "grpc", lambda _: None)
+
+
+def test_without_the_packages_only_the_setting_complains(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables are often set for a whole cluster: there jaxobs goes on without a word."""
+    import sys
+
+    from jaxobs.session import lifecycle
+    from jaxobs.state import store
+
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    lifecycle.install()
+    assert store.current().installed and store.current().snapshot().observer.notes == ()
+    with pytest.raises(MissingExtraError, match=r"`otlp` needs `opentelemetry-sdk`.*jaxobs\[otel\]"):
+        lifecycle.install(otlp=True)

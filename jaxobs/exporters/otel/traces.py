@@ -7,6 +7,7 @@ cold requests and checkpoints become spans when they are over; what compiled in 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -37,6 +38,8 @@ class Traces:
     def __init__(self, store: Store, provider: Any) -> None:
         self._store = store
         self._tracer = provider.get_tracer(NAME, __version__)
+        # Reentrant: a signal handler of the program may compile while this thread is in here.
+        self._lock = threading.RLock()
         self._known: OrderedDict[int, tuple[float, Any, Any]] = OrderedDict()
         """Of a compilation by its number: when it ended, its span's context, and the context of the span around it."""
         self._requests_told = time.perf_counter()
@@ -50,11 +53,6 @@ class Traces:
             self._step(event)
         elif isinstance(event, OutOfMemory):
             self._out_of_memory(event)
-
-    def context_of(self, sequence: int) -> Any:
-        """The span context of a compilation by its number; None if it has no recording span."""
-        known = self._known.get(sequence)
-        return None if known is None else known[1]
 
     def sample(self) -> None:
         """Tells of the cold requests and checkpoints that have ended since."""
@@ -86,9 +84,11 @@ class Traces:
                     began += event.phases[phase]
                     child.end(_nanoseconds(began))
             traced.compiled(self._store, event, span.get_span_context())
-            self._known[event.sequence] = (event.time, span.get_span_context(), around if around.is_valid else None)
-            while len(self._known) > MOST_KNOWN:
-                self._known.popitem(last=False)
+            known = event.time, span.get_span_context(), around if around.is_valid else None
+            with self._lock:
+                self._known[event.sequence] = known
+                while len(self._known) > MOST_KNOWN:
+                    self._known.popitem(last=False)
         span.end(_nanoseconds(event.time))
 
     def _step(self, event: Step) -> None:
@@ -121,7 +121,8 @@ class Traces:
             "jax.compilations": count,
             "jax.request.compile_seconds": sum(sum(each.phases.values()) for each in compiled),
         }  # fmt: skip
-        inside = [self._known[each.sequence] for each in compiled if each.sequence in self._known]
+        with self._lock:
+            inside = [self._known[each.sequence] for each in compiled if each.sequence in self._known]
         # What compiled has the program's own span around it: that is the request's, or something inside it.
         around = next((parent for _, _, parent in inside if parent is not None), None)
         context = self._ended(
@@ -152,7 +153,8 @@ class Traces:
     # ----------------------------------------------------------------------------------------------- helpers
 
     def _between(self, began: float, ended: float) -> list[Any]:
-        return [context for moment, context, _ in list(self._known.values()) if began <= moment <= ended]
+        with self._lock:
+            return [context for moment, context, _ in self._known.values() if began <= moment <= ended]
 
     def _ended(
         self, name: str, began: float, ended: float, attributes: dict[str, Any], links: Iterable[Any] = (),

@@ -18,12 +18,13 @@ class Instrument:
     name: str
     unit: str
     kind: str
+    """`counter`, `updowncounter`, `gauge` or `histogram`."""
     help: str
 
 
 _UTILIZATION = Instrument("hw.gpu.utilization", "1", "gauge", "Share of time in which any program ran on the device.")
-_MEMORY_USED = Instrument("hw.gpu.memory.usage", "By", "gauge", "Memory of the device in use by all processes.")
-_MEMORY_LIMIT = Instrument("hw.gpu.memory.limit", "By", "gauge", "Total memory of the device.")
+_MEMORY_USED = Instrument("hw.gpu.memory.usage", "By", "updowncounter", "Memory of the device in use by all processes.")
+_MEMORY_LIMIT = Instrument("hw.gpu.memory.limit", "By", "updowncounter", "Total memory of the device.")
 _MEMORY_SHARE = Instrument("hw.gpu.memory.utilization", "1", "gauge", "Share of the device's memory in use.")
 _POWER = Instrument("hw.power", "W", "gauge", "Power draw of the device.")
 _ENERGY = Instrument("hw.energy", "J", "counter", "Energy used by the device since its driver was loaded.")

@@ -70,7 +70,10 @@ class Instruments:
         self._recorded = {}
 
     def _observe(self, name: str, unit: str, kind: str, help: str) -> None:
-        create = self._meter.create_observable_counter if kind == "counter" else self._meter.create_observable_gauge
+        create = {
+            "counter": self._meter.create_observable_counter,
+            "updowncounter": self._meter.create_observable_up_down_counter,
+        }.get(kind, self._meter.create_observable_gauge)
         create(name, [self._callback(name, first=not self._latest)], unit, help)
         self._latest[name] = []
 

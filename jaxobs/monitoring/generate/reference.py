@@ -116,8 +116,8 @@ def _opentelemetry() -> str:
 
 
 _INSTRUMENTS = {
-    "counter": "observable counter", "gauge": "observable gauge", "info": "observable gauge", "histogram": "histogram",
-    "summary": "histogram without bounds",
+    "counter": "observable counter", "updowncounter": "observable up-down counter", "gauge": "observable gauge",
+    "info": "observable gauge", "histogram": "histogram", "summary": "histogram without bounds",
 }  # fmt: skip
 
 

@@ -1,0 +1,289 @@
+"""Figures in TensorBoard, Weights & Biases (offline) and MLflow (files), read back with their own readers."""
+
+from __future__ import annotations
+
+import glob
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import run_programs
+from helpers.made_by_hand import full_store, make_steps
+from helpers.paths import ROOT
+from helpers.waiting import until
+
+from jaxobs import internals
+from jaxobs.base.config import Settings
+from jaxobs.base.errors import MissingExtraError
+from jaxobs.exporters import mlflow, tensorboard, wandb
+from jaxobs.exporters.forms import tracked
+from jaxobs.facts.process import Exit, Manifest
+from jaxobs.state.store import Store
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+TRAINING = """
+import jaxobs, jax, jax.numpy as jnp, sys, os, time
+{before}
+@jaxobs.jit
+def f(x): return x @ x + 1
+from jaxobs.session import lifecycle
+trackers = [each for each in lifecycle._session.exporters if hasattr(each, "is_own")]
+def train():
+    for number in range(30):
+        with jaxobs.step("train", items=8):
+            f(jnp.zeros((3 + number // 15, 3 + number // 15))).block_until_ready()
+        while number == 15 and any(each._told[0] is None for each in trackers):
+            time.sleep(0.05)  # until the run has begun
+train()
+{during}
+"""
+
+
+def have(module: str, package: str) -> None:
+    """Skips the test by the name of what it needs."""
+    pytest.importorskip(module, reason=f"`{package}` is not installed: pip install {package}")
+
+
+def train(tmp_path: Path, before: str = "", during: str = "", **variables: str) -> None:
+    """A program of thirty steps, to its end."""
+    ended = run_programs.run(
+        TRAINING.format(before=f"jaxobs.install()\n{before}", during=during), PYTHONPATH=str(ROOT), HOME=str(tmp_path),
+        **variables,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "jaxobs failed" not in ended.stderr, ended.stderr
+
+
+# ----------------------------------------------------------------------------------------------------- in all
+
+
+class Recorded(tracked.Tracker):
+    """One that keeps what it gets."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.told: list[Any] = []
+        self.slow = 0.0
+
+    def run(self) -> Any:
+        return "run"
+
+    def describe(self, run: Any, parameters: dict[str, str]) -> None:
+        self.told.append(parameters)
+
+    def write(self, run: Any, step: int, figures: dict[str, float]) -> None:
+        time.sleep(self.slow)
+        self.told.append((step, figures))
+
+    def end(self, exit_code: int | None) -> None:
+        self.told.append(exit_code)
+
+
+def manifest(**fields: Any) -> Manifest:
+    """One of a process that has JAX's devices."""
+    values = {"time": 1.0, "versions": {"jax": "0.9"}, "program": "train.py", "platform": "cpu"} | fields
+    return Manifest(**values)
+
+
+def test_what_a_tracker_gets() -> None:
+    """Parameters once, figures each time, with the steps; and how the process ended."""
+    store = full_store()
+    make_steps(store, "longer", count=50)
+    store.record(manifest(devices={"cpu": 8}, flags={"XLA_FLAGS": "--a"}))
+    tracker = Recorded(store)
+    tracker.sample()
+    tracker.sample()
+    until(lambda: len(tracker.told) == 3)
+    parameters, (step, figures), _ = tracker.told
+    assert parameters["jaxobs/devices"] == "8 x cpu" and parameters["jaxobs/version/jax"] == "0.9"
+    assert parameters["jaxobs/flag/XLA_FLAGS"] == "--a" and "jaxobs/run_id" not in parameters
+    assert step == 50 and figures["jaxobs/steps/longer"] == 50
+    assert figures["jaxobs/step_seconds/longer"] == pytest.approx(0.01)
+    assert figures["jaxobs/compilations"] == 2
+    assert figures["jaxobs/memory_in_use_bytes/gpu:0"] == 3
+    store.record(Exit(time=9.0, reason="exception", detail="ValueError"))
+    tracker.close()
+    assert tracker.told[-1] == 1 and len(tracker.told) == 5
+
+
+def test_only_the_first_process_and_not_before_jax_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others of the job, children, and a process that only imports JAX have no run."""
+    for events, index in (((), 0), ((manifest(platform=None),), 0), ((manifest(),), 1)):
+        store = Store()
+        monkeypatch.setattr(internals, "process_index_and_count", lambda index=index: (index, 2))
+        for event in events:
+            store.record(event)
+        tracker = Recorded(store)
+        tracker.sample()
+        tracker.close()
+        assert tracker.told == [None]
+    monkeypatch.undo()
+    store = Store()
+    store.record(manifest())
+    tracker = Recorded(store)
+    tracker._owner = -1
+    tracker.after_fork()
+    tracker.sample()
+    tracker.close()
+    assert tracker.told == []
+
+
+def test_a_tracker_that_hangs_or_fails_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it misses is counted; the next figures are tried as soon as it is back."""
+    monkeypatch.setattr(tracked, "HAND_OVER_SECONDS", 0.01)
+    store = Store()
+    store.record(manifest())
+    tracker = Recorded(store)
+    tracker.slow = 0.5
+    for _ in range(3):
+        tracker.sample()
+    assert store.snapshot().observer.dropped["test_trackers"] == 2
+    until(lambda: len(tracker.told) == 2)
+    until(lambda: not tracker._work.hangs)
+    monkeypatch.setattr(tracker, "write", lambda *_: 1 / 0)
+    tracker.sample()
+    until(lambda: store.snapshot().observer.dropped["test_trackers"] == 3)
+
+
+@pytest.mark.parametrize(("module", "name"), [(tensorboard, "tensorboardX"), (wandb, "wandb"), (mlflow, "mlflow")])
+def test_a_missing_package_is_named(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to install, at the start; nothing where the setting is off."""
+    assert module.exporter(Store(), Settings()) is None
+    monkeypatch.setattr(tracked.importlib.util, "find_spec", lambda module: None)
+    extra = module.__name__.rpartition(".")[2]
+    with pytest.raises(MissingExtraError, match=rf"needs `{name}`.*pip install 'jaxobs\[{extra}\]'"):
+        module.exporter(Store(), Settings(**{extra: "active"}))
+
+
+def test_nothing_of_them_is_imported_unasked() -> None:
+    """Their clients take seconds to import."""
+    program = (
+        "import sys, jaxobs; jaxobs.install(); import jax; jax.numpy.ones(3);"
+        "print([each for each in ('tensorboardX', 'wandb', 'mlflow') if each in sys.modules])"
+    )
+    assert run_programs.run(program, PYTHONPATH=str(ROOT)).stdout == "[]\n"
+
+
+# ------------------------------------------------------------------------------------------------- each of them
+
+
+@pytest.mark.slow
+def test_tensorboard(tmp_path: Path) -> None:
+    """Scalars over the steps, parameters as text; read from the file by the protocol that it has."""
+    have("tensorboardX", "tensorboardX")
+    from tensorboardX.proto.event_pb2 import Event
+
+    train(tmp_path, JAXOBS_TENSORBOARD=str(tmp_path / "runs"))
+    [path] = glob.glob(f"{tmp_path}/runs/events.out.tfevents.*.jaxobs")
+    data, found, texts = Path(path).read_bytes(), {}, []
+    while data:  # length, its checksum, the event, its checksum
+        size = int.from_bytes(data[:8], "little")
+        event = Event.FromString(data[12 : 12 + size])
+        data = data[16 + size :]
+        for value in event.summary.value:
+            if value.HasField("simple_value"):
+                found[value.tag] = (event.step, value.simple_value)
+            else:
+                texts += [each.decode() for each in value.tensor.string_val]
+    assert found["jaxobs/steps/train"] == (30, 30.0)
+    assert found["jaxobs/compilations"][1] >= 2
+    assert found["jaxobs/step_seconds/train"][1] > 0 and 0 < found["jaxobs/goodput_ratio"][1] < 1
+    assert "jaxobs/version/jax" in texts[0]
+
+
+WANDB_READ = """
+import json, sys
+from wandb.proto import wandb_internal_pb2 as pb
+data, place, part, records = open(sys.argv[1], "rb").read(), 7, b"", []  # LevelDB's log format, after W&B's header
+while place + 7 <= len(data):
+    left = 32768 - place % 32768
+    if left < 7:
+        place += left
+        continue
+    size, kind = int.from_bytes(data[place + 4 : place + 6], "little"), data[place + 6]
+    part += data[place + 7 : place + 7 + size]
+    place += 7 + size
+    if kind in (1, 4):  # a whole record, or the last part of one
+        records.append(part)
+        part = b""
+history, config, files = {}, {}, []
+for data in records:
+    record = pb.Record(); record.ParseFromString(data)
+    kind = record.WhichOneof("record_type")
+    if kind == "history":
+        for each in record.history.item:
+            history["/".join(each.nested_key) or each.key] = json.loads(each.value_json)
+    elif kind in ("run", "config"):
+        for each in (record.run.config if kind == "run" else record.config).update:
+            config["/".join(each.nested_key) or each.key] = json.loads(each.value_json)
+    elif kind == "files":
+        files += [each.path for each in record.files.files]
+print(json.dumps([history, config, files]))
+"""
+
+
+def wandb_records(folder: Path) -> list[Any]:
+    """History, configuration and files of the only offline run."""
+    [path] = glob.glob(f"{folder}/wandb/offline-run-*/run-*.wandb")
+    return list(json.loads(subprocess.check_output([sys.executable, "-c", WANDB_READ, path], text=True, timeout=120)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whose", ["own", "active"])
+def test_weights_and_biases(tmp_path: Path, whose: str) -> None:
+    """In a run of its own, with nothing else in it; in the program's, whose steps it leaves alone."""
+    have("wandb", "wandb")
+    before = during = ""
+    if whose == "active":
+        before = f"import wandb; run = wandb.init(project='mine', dir={str(tmp_path)!r})"
+        during = """
+for n in range(3): run.log({"loss": n})
+trackers[0]._put()
+run.log({"loss": 3})
+assert run.step == 4, run.step
+"""
+    train(
+        tmp_path, before, during, JAXOBS_WANDB="active" if whose == "active" else "figures",
+        WANDB_MODE="offline", WANDB_DIR=str(tmp_path),
+    )  # fmt: skip
+    history, config, files = wandb_records(tmp_path)
+    assert history["jaxobs/steps/train"] == 30 and history["jaxobs/compilations"] >= 2
+    assert history["jaxobs/steps"] == 30
+    assert "jaxobs/version/jax" in config
+    assert ("loss" in history) == (whose == "active")
+    if whose == "own":
+        assert not [each for each in files if each.endswith((".py", ".patch", "metadata.json", "output.log"))], files
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whose", ["own", "active"])
+def test_mlflow(tmp_path: Path, whose: str) -> None:
+    """System metrics and parameters, of a run of its own or of the program's, which ends as the program says."""
+    have("mlflow", "mlflow-skinny")
+    before = during = ""
+    if whose == "active":
+        before = "import mlflow; mlflow.set_experiment('mine'); run = mlflow.start_run()"
+        during = "mlflow.log_metric('loss', 1.0); trackers[0]._put()"
+    address = (tmp_path / "store").as_uri()
+    variables = {"MLFLOW_TRACKING_URI": address, "MLFLOW_ALLOW_FILE_STORE": "true"}
+    setting = "active" if whose == "active" else "figures"
+    train(tmp_path, before, during, JAXOBS_MLFLOW=setting, **variables)
+    read = (
+        "import mlflow, json; client = mlflow.MlflowClient(); import sys\n"
+        "[e] = [e for e in client.search_experiments() if e.name == sys.argv[1]]\n"
+        "[run] = client.search_runs([e.experiment_id])\n"
+        "print(json.dumps([run.data.metrics, run.data.params, run.info.status]))"
+    )
+    ran = run_programs.run(read, "mine" if whose == "active" else "figures", **variables)
+    assert ran.returncode == 0, ran.stderr
+    metrics, params, status = json.loads(ran.stdout.splitlines()[-1])
+    assert metrics["system/jaxobs/steps/train"] == 30
+    assert metrics["system/jaxobs/compilations"] >= 2 and metrics["system/jaxobs/step_seconds/train"] > 0
+    assert "jaxobs/version/jax" in params
+    assert status == "FINISHED"
+    assert ("loss" in metrics) == (whose == "active")

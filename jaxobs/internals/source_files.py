@@ -20,7 +20,8 @@ def _folders(*names: str) -> tuple[str, ...]:
 
 _jax_folders: tuple[str, ...] = ()
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_DEMO_FOLDER = os.path.join(_OWN_FOLDER, "demo", "")
+_PROGRAMS = (os.path.join(_OWN_FOLDER, "demo", ""), os.path.join(_OWN_FOLDER, "operations", "gameday", ""))
+"""What stands for a user's program."""
 _INSTALLED = sysconfig.get_paths()
 _MOST_FILES = 8192
 
@@ -132,14 +133,14 @@ def is_jax(filename: str) -> bool:
 
 
 def is_own(filename: str) -> bool:
-    """Whether a file is ours, the demo apart: that is a user's program."""
-    return filename.startswith(_OWN_FOLDER) and not filename.startswith(_DEMO_FOLDER)
+    """Whether a file is ours, the demo and the game day apart: these are users' programs."""
+    return filename.startswith(_OWN_FOLDER) and not filename.startswith(_PROGRAMS)
 
 
 def is_plumbing(filename: str) -> bool:
     """Installed libraries and ourselves: no place where the user could change anything."""
     if filename.startswith(_OWN_FOLDER):
-        return not filename.startswith(_DEMO_FOLDER)
+        return not filename.startswith(_PROGRAMS)
     if _packaged(filename) is not None:
         return in_library(filename) is not None
     return filename.startswith((*_GENERATED, *_LIBRARY_FOLDERS)) or (filename == "<string>" and _has_file())

@@ -1,0 +1,24 @@
+"""A checkpoint that finds no room."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from jaxobs.operations.gameday.fault_types import Fault, Scene
+
+
+def inject(scene: Scene) -> None:
+    """What a full file system says when a checkpoint is written. Nothing is filled."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scene.folder / "checkpoint_120" / "params"))
+
+
+FAULT = Fault(
+    title="The file system is full when a checkpoint is saved, and the program ends.",
+    causes=("disk_full",),
+    alert="JaxTrainingGone",
+    lead=10,
+    only="the job has several processes or is 6 h old, and its target is dropped: so not in a rehearsal",
+    undo="Free space or enlarge the volume, look whether the newest checkpoint is whole, then restart from it.",
+    on_step=inject,
+)

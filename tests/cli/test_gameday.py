@@ -1,0 +1,58 @@
+"""`jaxobs gameday`: the list, the answer only at the end, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.run_programs import environment
+
+from jaxobs import cli
+from jaxobs.operations.gameday import faults
+from tools.ports import free_port
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each fault with its alert and runbook; as JSON too."""
+    assert cli.main(["gameday", "--list"]) == 0
+    said = capsys.readouterr().out
+    for name, each in faults().items():
+        assert f"\n{name}: " in f"\n{said}"
+        assert f"runbooks/{each.alert}.md" in said
+    assert cli.main(["gameday", "--list", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == set(faults())
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["slow_inputs"], "Did you mean `slow_input`?"),
+        (["crash", "--minutes=0"], "--minutes"),
+        (["crash", "--after=-1"], "--after"),
+        (["crash", "--out=/dev/null/x"], "cannot be used"),
+    ],
+)
+def test_usage(line: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """2, and a line that says why."""
+    assert cli.main(["gameday", *line]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_answer_comes_at_the_end(tmp_path: Path) -> None:
+    """What is printed before it names neither fault nor alert; the same seed draws the same fault."""
+    folder = tmp_path / "day"
+    command = [sys.executable, "-m", "jaxobs", "gameday", "crash", "--once", "--seed=3", f"--port={free_port()}"]
+    done = subprocess.run(
+        [*command, f"--out={folder}"], env=environment(), capture_output=True, text=True, timeout=280, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    before, _, after = done.stdout.partition("The truth")
+    assert "crash" not in before
+    assert "JaxTrainingGone" not in before
+    assert "program_error" in after
+    assert "that is    right" in after
+    assert (folder / "events.jsonl").exists()

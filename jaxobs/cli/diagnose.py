@@ -72,8 +72,8 @@ def _bundled(args: argparse.Namespace) -> Diagnosis:
         return found
 
 
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    """Declares where to look."""
+def add_sources(parser: argparse.ArgumentParser, *, window: bool = True) -> None:
+    """Declares where to look; with `window`, also how far back."""
     for option, word, text in (
         ("--log", "FILE", "the text of a job's log, of one process or of several"),
         ("--event-log", "FILE", "a file that --event-log wrote"),
@@ -82,6 +82,8 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         ("--prometheus", "URL", "a Prometheus: http://prometheus:9090"),
     ):
         parser.add_argument(option, metavar=word, action="append", default=[], help=text)
+    if not window:
+        return
     parser.add_argument(
         "--window", type=float, default=diagnosis.WINDOW, metavar="SECONDS",
         help="history that a Prometheus is asked for (default: %(default)g)",

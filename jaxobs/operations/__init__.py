@@ -1,1 +1,1 @@
-"""For whoever runs jobs: the doctor before the job, the diagnosis after an incident."""
+"""For whoever runs jobs: the doctor before the job, diagnosis and bundle after an incident, rehearsals, assistants."""

@@ -20,7 +20,7 @@ from jaxobs.compile_cache import commands as cache_commands
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
 
-WITHOUT = {"agent", "cache", "completion", "demo", "generate", "run"}
+WITHOUT = {"agent", "cache", "completion", "demo", "generate", "mcp", "run"}
 """They print a script, start a program, serve, or write files; `cache` has subcommands, which have it."""
 
 

@@ -1,0 +1,89 @@
+"""`jaxobs mcp`: read-only tools for an assistant."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.cli import diagnose
+from jaxobs.views import client
+
+HELP = "serve read-only tools for assistants, by the Model Context Protocol"
+
+FINE = 0
+
+_EPILOG = """\
+Without --http, it speaks over standard input and output: an assistant starts it. Only what the options name is read;
+an assistant gives names, never addresses or paths. Nothing can be changed.
+Exit codes: 0 the client has left, 2 usage."""
+_LEAST_TOKEN = 16
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _EPILOG
+    diagnose.add_sources(parser, window=False)
+    parser.add_argument("--reports", metavar="DIR", help="the directory with the agent's incident reports")
+    parser.add_argument(
+        "--http", metavar="ADDR:PORT",
+        help="serve streamable HTTP at /mcp instead, for clients that send the token",
+    )  # fmt: skip
+    parser.add_argument("--token-file", metavar="FILE", help="the file with the token for --http, in one line")
+    parser.add_argument(
+        "--allow-host", metavar="NAME", action="append", default=[],
+        help="a host name that requests may use, beside the address and loopback; repeatable",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serves until the client leaves.
+
+    Raises:
+      JaxobsError: an argument does not fit, or a package is missing.
+    """
+    from jaxobs.operations.assistants import serving
+    from jaxobs.operations.assistants.sources import Sources
+
+    for url in args.target:
+        client.endpoint_url(url)
+    if args.reports is not None and not os.path.isdir(args.reports):
+        raise JaxobsError(f"--reports: `{args.reports}` is not a directory.")
+    sources = Sources(inputs=diagnose.given_inputs(args), reports=args.reports)
+    if args.http is None:
+        serving.run_stdio(sources)
+        return FINE
+    host, port = _address(args.http)
+    token = _token(args.token_file)
+    hosts = list(dict.fromkeys([host, "127.0.0.1", "localhost", *args.allow_host]))
+    print(f"jaxobs: MCP at http://{args.http}{serving.PATH}", file=sys.stderr, flush=True)
+    serving.run_http(sources, host.strip("[]"), port, token, hosts)
+    return FINE
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise JaxobsError(f"--http: `{text}` is not an address such as 127.0.0.1:8765.")
+    return host or "127.0.0.1", int(port)
+
+
+def _token(path: str | None) -> str:
+    """The token, which no message repeats."""
+    advice = (
+        f"--http needs --token-file FILE, with a token of at least {_LEAST_TOKEN} characters in it. Make one with: "
+        "(umask 077; openssl rand -hex 24 > token)"
+    )
+    if path is None:
+        raise JaxobsError(advice)
+    try:
+        with open(path, "rb") as file:
+            token = file.read(4096).decode("ascii").strip()
+    except OSError as error:
+        raise JaxobsError(f"--token-file: `{path}` cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        token = ""
+    if len(token) < _LEAST_TOKEN or not token.isprintable():
+        raise JaxobsError(advice)
+    return token

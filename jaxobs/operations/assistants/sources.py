@@ -1,0 +1,35 @@
+"""Where the tools look: what the command line says, by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from jaxobs.operations.diagnosis import Inputs
+from jaxobs.operations.diagnosis.gathering.answers import shown
+from jaxobs.operations.diagnosis.gathering.places import files
+from jaxobs.views import client
+
+RUNNING, EVENT_LOG = "running_process", "event_log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Everything that a tool may read."""
+
+    inputs: Inputs
+    reports: str | None = None
+    """The directory with the agent's incident reports."""
+
+    def processes(self) -> Iterator[tuple[str, str, str]]:
+        """Of each process or event log its name, its kind, and its address or path."""
+        for url in dict.fromkeys(self.inputs.targets):
+            yield urlsplit(client.endpoint_url(shown(url))).netloc, RUNNING, client.endpoint_url(url)
+        for name, path in self.event_logs().items():
+            yield name, EVENT_LOG, path
+
+    def event_logs(self) -> dict[str, str]:
+        """Paths by name."""
+        return {each.name: os.path.abspath(each.path) for each in files(self.inputs) if each.kind == "event-log"}

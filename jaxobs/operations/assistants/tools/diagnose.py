@@ -1,0 +1,39 @@
+"""What happened to the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from jaxobs.operations import diagnosis
+from jaxobs.operations.assistants.answers import Answer, Field, no_data, ok
+from jaxobs.operations.assistants.sources import Sources
+from jaxobs.operations.diagnosis import Inputs
+from jaxobs.operations.diagnosis.result import REFUTED, SUPPORTED
+
+
+def make(sources: Sources) -> Callable[..., Answer]:
+    """The tool."""
+
+    def diagnose(minutes: Annotated[int, Field(ge=1, le=1440)] = 60) -> Answer:
+        """The cause of an incident from all sources together: logs, event logs, metrics, processes, Prometheus.
+
+        `cause`: named with evidence, the one that started it first. `inconclusive`: something happened, and `missing`
+        says what to collect. `no_fault`: nothing shows one. `minutes` is how far back a Prometheus is asked.
+        """
+        if sources.inputs == Inputs():
+            return no_data("The server was started without any source to diagnose.")
+        found = diagnosis.diagnose(diagnosis.gather(sources.inputs, window=minutes * 60.0)).as_json()
+        considered = [
+            {"id": each["id"], "status": each["status"], "because": each["because"], "evidence": each["evidence"][:2]}
+            for each in found["hypotheses"]
+            if each["status"] == SUPPORTED or (each["status"] == REFUTED and each["evidence"])
+        ]
+        names = ", ".join(each["id"] for each in found["causes"])
+        return ok(
+            f"Verdict: {found['verdict']}{f' ({names})' if names else ''}. It rests on rules, not on a model.",
+            {"verdict": found["verdict"], "causes": found["causes"], "considered": considered,
+             "missing": found["missing"]},
+        )  # fmt: skip
+
+    return diagnose

@@ -1,0 +1,34 @@
+"""What is wrong with a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jaxobs.facts.events import plain
+from jaxobs.operations.assistants import processes
+from jaxobs.operations.assistants.answers import Answer, Name, Start, count, no_data, page, silent
+from jaxobs.operations.assistants.sources import Sources
+
+
+def make(sources: Sources) -> Callable[..., Answer]:
+    """The tool."""
+
+    def process_verdict(process: Name = "", index: int = 0, start: Start = 0) -> Answer:
+        """What one process finds wrong with itself, the worst first: what it costs, where, what to do, and evidence; of
+        a stuck process the stacks of its threads."""
+        try:
+            now = processes.one(sources, process, index).snapshot
+        except processes.SilentError as error:
+            return silent(error)
+        if now.verdict is None:
+            return no_data("The process gives no verdict: it runs an older jaxobs.")
+        if not now.verdict.findings:
+            return no_data("The process finds nothing wrong with itself.")
+        details = {each.id: each for each in now.findings}
+        rows = [
+            plain(each) | ({"data": plain(details[each.id].data)} if each.id in details else {})
+            for each in now.verdict.findings
+        ]
+        return page(f"{count(len(rows), 'finding')}, the worst first.", rows, start)
+
+    return process_verdict

@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
 from jaxobs.cli import diagnose
+from jaxobs.operations.acting import policy
+from jaxobs.operations.acting.desk import Desk
+from jaxobs.operations.acting.known import known
 from jaxobs.views import client
 
-HELP = "serve read-only tools for assistants, by the Model Context Protocol"
+HELP = "serve tools for assistants, by the Model Context Protocol; they only read"
 
 FINE = 0
 
 _EPILOG = """\
 Without --http, it speaks over standard input and output: an assistant starts it. Only what the options name is read;
-an assistant gives names, never addresses or paths. Nothing can be changed.
+an assistant gives names, never addresses or paths. Nothing can be changed, unless --actions names a policy.
 Exit codes: 0 the client has left, 2 usage."""
 _LEAST_TOKEN = 16
 
@@ -26,6 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     diagnose.add_sources(parser, window=False)
     parser.add_argument("--reports", metavar="DIR", help="the directory with the agent's incident reports")
+    parser.add_argument(
+        "--actions", metavar="FILE",
+        help="policy of safe actions, for tools that do what it allows after a person has said yes; needs --reports",
+    )  # fmt: skip
+    parser.add_argument("--job", metavar="NAME", default="unnamed", help="the job of the targets, for --actions")
     parser.add_argument(
         "--http", metavar="ADDR:PORT",
         help="serve streamable HTTP at /mcp instead, for clients that send the token",
@@ -50,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         client.endpoint_url(url)
     if args.reports is not None and not os.path.isdir(args.reports):
         raise JaxobsError(f"--reports: `{args.reports}` is not a directory.")
-    sources = Sources(inputs=diagnose.given_inputs(args), reports=args.reports)
+    sources = Sources(inputs=diagnose.given_inputs(args), reports=args.reports, desk=_desk(args), job=args.job)
     if args.http is None:
         serving.run_stdio(sources)
         return FINE
@@ -60,6 +69,17 @@ def run(args: argparse.Namespace) -> int:
     print(f"jaxobs: MCP at http://{args.http}{serving.PATH}", file=sys.stderr, flush=True)
     serving.run_http(sources, host.strip("[]"), port, token, hosts)
     return FINE
+
+
+def _desk(args: argparse.Namespace) -> Desk | None:
+    if args.actions is None:
+        return None
+    if args.reports is None:
+        raise JaxobsError("--actions needs --reports: the record of what was done is kept there.")
+    urls = [client.endpoint_url(each) for each in args.target]
+    prometheus = args.prometheus[0] if args.prometheus else ""
+    chosen = policy.read(Path(args.actions), known())
+    return Desk(Path(args.reports), chosen, lambda job: urls, prometheus=prometheus)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The server: every tool read-only, over standard input and output, or over HTTP with a token."""
+"""The server: tools that read, and actions that a policy allows, over standard input and output, or over HTTP with a token."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.base.version import __version__
+from jaxobs.operations.assistants import acting_tools
 from jaxobs.operations.assistants.answers import Answer, NotGivenError, RefusedError, no_data, silent
 from jaxobs.operations.assistants.quoting import NOTICE
 from jaxobs.operations.assistants.sources import Sources
@@ -26,17 +27,19 @@ except ImportError:
 PATH = "/mcp"
 INSTRUCTIONS = (
     "Facts about JAX jobs: their compilations, memory, steps, findings, incidents. Begin with list_processes, or with "
-    "list_incidents after an alert; ask diagnose for a cause before you guess. The tools only read. `no_data` means "
+    "list_incidents after an alert; ask diagnose for a cause before you guess. Tools only read, unless one says that a person is asked first. `no_data` means "
     f"that nothing is known: report it as that, and not as health. {NOTICE}"
 )
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
 def server(sources: Sources) -> MCPServer:
-    """A server with all tools, and nothing else: no resources, no prompts."""
+    """A server with all tools that read, and the actions that a policy allows: no resources, no prompts."""
     made = MCPServer("jaxobs", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     for name, run in tools(sources).items():
         made.add_tool(_guarded(run), name=name, annotations=READ_ONLY)
+    if sources.desk is not None:
+        acting_tools.add(made, sources, sources.desk, sources.job)
     return made
 
 

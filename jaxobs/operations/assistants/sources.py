@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from jaxobs.operations.acting.desk import Desk
 from jaxobs.operations.diagnosis import Inputs
 from jaxobs.operations.diagnosis.gathering.answers import shown
 from jaxobs.operations.diagnosis.gathering.places import files
@@ -22,6 +23,10 @@ class Sources:
     inputs: Inputs
     reports: str | None = None
     """The directory with the agent's incident reports."""
+    desk: Desk | None = None
+    """Decides on actions; without it there are no tools for them."""
+    job: str = ""
+    """The job that the processes belong to, as the policy of actions names it."""
 
     def processes(self) -> Iterator[tuple[str, str, str]]:
         """Of each process or event log its name, its kind, and its address or path."""

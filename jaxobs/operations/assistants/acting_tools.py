@@ -1,0 +1,82 @@
+"""Safe actions as tools: only those that a policy allows, and each only after a person has said yes to this one.
+
+The client asks the person (elicitation); a client that cannot ask gets an error, and nothing is done. Then the desk
+decides as it does for the agent: kill switch, limits, cool-downs, the moment, and for class A2 an approval on the
+agent's machine besides. Everything is on the desk's record.
+"""
+
+# No lazy annotations here: MCP evaluates those of a tool, and they name its own question.
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jaxobs.base.errors import MissingExtraError
+from jaxobs.operations.acting.declarations import CLASSES, Declaration, Request
+from jaxobs.operations.acting.desk import Desk
+from jaxobs.operations.assistants.answers import Answer, Name, RefusedError, ok
+from jaxobs.operations.assistants.sources import RUNNING, Sources
+
+try:
+    from mcp.server.mcpserver.resolve import Elicit, Resolve
+    from mcp.types import ToolAnnotations
+    from pydantic import BaseModel, Field
+except ImportError:
+    raise MissingExtraError("jaxobs mcp", "mcp", "mcp") from None
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+ACTOR = "mcp"
+"""Of every request: what a client calls itself is no identity."""
+
+
+class Approval(BaseModel):
+    """A person's word on one action."""
+
+    do_it: bool = Field(description="Whether to do this now.")
+
+
+def add(server: "MCPServer", sources: Sources, desk: Desk, job: str) -> None:
+    """Registers a tool for each action that the policy of a desk allows; none where it allows none."""
+    for name, declared in desk.actions.items():
+        annotations = ToolAnnotations(
+            read_only_hint=False, destructive_hint=False, idempotent_hint=declared.idempotent, open_world_hint=False
+        )
+        server.add_tool(_tool(sources, desk, job, declared), name=name, description=_about(declared),
+                        annotations=annotations)  # fmt: skip
+
+
+def _about(declared: Declaration) -> str:
+    return f"{declared.about} It {CLASSES[declared.kind]}; a person is asked first. To verify: {declared.verify}"
+
+
+def _tool(sources: Sources, desk: Desk, job: str, declared: Declaration) -> Callable[..., Answer]:
+    def question(process: Name = "", incident: Name = "") -> Elicit[Approval]:
+        """From the arguments alone: the question may be asked for again."""
+        where = f" on the process {process!r}" if declared.touches_process else ""
+        return Elicit(f"May the assistant do `{declared.name}`{where}? {declared.about}", Approval)
+
+    def action(
+        approval: Annotated[Approval, Resolve(question)], process: Name = "", incident: Name = ""
+    ) -> Answer:  # fmt: skip
+        if not approval.do_it:
+            return ok("The person said no. Nothing was done.", {"decision": "refused"})
+        request = Request(
+            action=declared.name, actor=ACTOR, job=job, incident=incident, why="An assistant asked.",
+            target=_url(sources, process) if declared.touches_process or process else "",
+        )  # fmt: skip
+        decision = desk.request(request)
+        data: dict[str, Any] = {"decision": decision.decision, "reason": decision.reason, "path": decision.path}
+        return ok(f"Decision: {decision.decision}.", data)
+
+    return action
+
+
+def _url(sources: Sources, name: str) -> str:
+    """The address behind a name of `list_processes`; an assistant gives no addresses."""
+    running = {each: where for each, kind, where in sources.processes() if kind == RUNNING}
+    if not name and len(running) == 1:
+        return next(iter(running.values()))
+    if name not in running:
+        raise RefusedError(f"Say which running process. Known: {', '.join(running) or 'none'}.")
+    return running[name]

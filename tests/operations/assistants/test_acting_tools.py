@@ -1,0 +1,127 @@
+"""Actions as tools: absent without a policy, and done only after a person has said yes and the desk agrees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.types import ElicitRequestParams, ElicitResult
+
+from jaxobs.operations.acting import audit, controls, processes
+from jaxobs.operations.acting.declarations import Outcome, Plan, Request
+from jaxobs.operations.acting.desk import Desk
+from jaxobs.operations.acting.known import known
+from jaxobs.operations.acting.policy import Policy, WarmCache
+from jaxobs.operations.assistants import serving
+from jaxobs.operations.assistants.sources import Sources
+from jaxobs.operations.diagnosis import Inputs
+
+URL = "http://127.0.0.1:9"
+ALL = Policy(allow=("A1", "A2"), dry_run=False, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c"))
+
+
+class Scene:
+    """A server with one process and a desk; what its actions do is only noted."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.done, self.asked = folder, list[str](), list[str]()
+        for module in known().values():
+            monkeypatch.setattr(module, "run", self._run)
+        monkeypatch.setattr(processes, "look", lambda url: None)
+        monkeypatch.setattr(processes, "unsuitable", lambda snapshot, now: None)
+        monkeypatch.setattr(processes, "typical_step", lambda snapshot: None)
+
+    def _run(self, plan: Plan, request: Request, policy: Policy, stopped: Callable[[], bool]) -> Outcome:
+        self.done.append(request.action)
+        return Outcome(result="done", detail="Done.", path="/there")
+
+    def call(self, name: str, answer: bool | None, policy: Policy = ALL, **arguments: object) -> Any:
+        """What a tool answers.
+
+        Args:
+          answer: what the person says; None for a client that cannot ask.
+        """
+        desk = Desk(self.folder, policy, lambda job: [URL])
+        made = serving.server(Sources(inputs=Inputs(targets=(URL,)), desk=desk, job="train"))
+
+        async def asked(context: Any, params: ElicitRequestParams) -> ElicitResult:
+            self.asked.append(params.message)
+            return ElicitResult(action="accept", content={"do_it": answer})
+
+        async def run() -> Any:
+            async with Client(made, elicitation_callback=None if answer is None else asked) as client:
+                return await client.call_tool(name, arguments)
+
+        return anyio.run(run)
+
+    def decisions(self) -> list[str]:
+        """What is on record."""
+        path = self.folder / audit.NAME
+        return [json.loads(line)["decision"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A directory of its own."""
+    return Scene(tmp_path / "reports", monkeypatch)
+
+
+async def _names(sources: Sources) -> set[str]:
+    async with Client(serving.server(sources)) as client:
+        return {each.name for each in (await client.list_tools()).tools}
+
+
+def test_without_a_policy_there_are_none(tmp_path: Path) -> None:
+    """Nor with one that allows nothing; what is allowed is there, and says that it is no reading."""
+    plain = anyio.run(_names, Sources(inputs=Inputs(targets=(URL,))))
+    assert plain and not plain & set(known())
+    nothing = Desk(tmp_path, Policy(), lambda job: [URL])
+    assert anyio.run(_names, Sources(inputs=Inputs(targets=(URL,)), desk=nothing)) == plain
+    some = Desk(tmp_path, Policy(allow=("A1",), actions=("dump_memory",)), lambda job: [URL])
+    assert anyio.run(_names, Sources(inputs=Inputs(targets=(URL,)), desk=some)) == plain | {"dump_memory"}
+
+
+def test_a_person_says_yes(scene: Scene) -> None:
+    """It is done once, for the process behind the name."""
+    found = scene.call("dump_memory", True, process="127.0.0.1:9")
+    assert found.structured_content["data"]["decision"] == "done" and scene.done == ["dump_memory"]
+    (message,) = scene.asked
+    assert "May the assistant do `dump_memory` on the process '127.0.0.1:9'?" in message
+    assert scene.decisions() == ["begun", "done"]
+    again = scene.call("dump_memory", True, process="127.0.0.1:9")
+    assert again.structured_content["data"]["decision"] == "refused", "the desk's own gates hold here too"
+
+
+def test_a_person_says_no(scene: Scene) -> None:
+    """Also in a form that was accepted; nothing is done, and nothing is asked of the desk."""
+    found = scene.call("dump_memory", False)
+    assert "said no" in found.structured_content["summary"] and scene.done == [] and scene.decisions() == []
+
+
+def test_nobody_to_ask(scene: Scene) -> None:
+    """A client that cannot ask a person cannot act, whatever it sends as the approval."""
+    for arguments in ({}, {"approval": {"do_it": True}}):
+        with pytest.raises(ExceptionGroup) as raised:
+            scene.call("dump_memory", None, **arguments)
+        assert "did not declare the form elicitation capability" in repr(raised.value)
+    assert scene.done == [] and scene.decisions() == []
+
+
+def test_what_changes_something_needs_more_than_that(scene: Scene) -> None:
+    """Class A2 waits for an approval on the agent's machine as well."""
+    found = scene.call("warm_cache", True).structured_content["data"]
+    assert found["decision"] == "approval_wanted" and scene.done == []
+    plan = controls.waiting(scene.folder)[0]["id"]
+    controls.decide(scene.folder, str(plan), True, "mia")
+    assert scene.call("warm_cache", True).structured_content["data"]["decision"] == "done"
+
+
+def test_an_assistant_gives_no_addresses(scene: Scene) -> None:
+    """A name that is none of the server's is refused before anything else."""
+    found = scene.call("dump_memory", True, process="http://10.0.0.1:9464")
+    assert found.is_error and scene.done == [] and scene.decisions() == []

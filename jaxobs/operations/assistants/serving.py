@@ -1,4 +1,4 @@
-"""The server, over standard input and output or over HTTP with a token: tools that read, actions that a policy allows."""
+"""The server, over standard input and output or over HTTP with a token: tools that read, and allowed actions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ except ImportError:
 PATH = "/mcp"
 INSTRUCTIONS = (
     "Facts about JAX jobs: their compilations, memory, steps, findings, incidents. Begin with list_processes, or with "
-    "list_incidents after an alert; ask diagnose for a cause before you guess. Tools only read, unless one says that a person is asked first. "
-    "`no_data` means "
-    f"that nothing is known: report it as that, and not as health. {NOTICE}"
+    "list_incidents after an alert; ask diagnose for a cause before you guess. Tools only read, unless one says that "
+    f"a person is asked first. `no_data` means that nothing is known: report it as that, and not as health. {NOTICE}"
 )
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 

@@ -44,7 +44,7 @@ GROUP = Group(
                 ")"
             ),
             why=(
-                "For rules that tell apart the runs under one name: the run of each process, which is its address if "
+                "For rules that keep runs under one name apart: the run of each process, which is its address if "
                 "it has no `run_id` and no peers."
             ),
         ),

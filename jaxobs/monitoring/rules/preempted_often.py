@@ -64,7 +64,7 @@ ALERT = Alert(
                 ),
                 answers=(
                     ("mostly `step`", "It makes some progress: see the next step."),
-                    ("mostly `init` and `compile`", "It makes none: warm the persistent cache, or move it."),
+                    ("mostly `init` and `compile`", "It makes no progress: warm the persistent cache, or move it."),
                 ),
             ),
             Step(

@@ -124,24 +124,26 @@ def _give_way(cases: Mapping[str, _Case]) -> None:
     for case in cases.values():
         for each in (*case.strong, *case.passed):
             levels[id(each)] = min(case.known.general, levels.get(id(each), case.known.general))
-    causes = [case for case in cases.values() if case.known.role == CAUSE]
-    said = [each for case in causes for each in case.strong if each.kind == LINE and each.name != RAISED]
+    said: dict[tuple[object, ...], list[Observation]] = {}
+    for case in cases.values():
+        for each in case.strong if case.known.role == CAUSE else ():
+            if each.kind == LINE and each.name != RAISED:
+                said.setdefault((each.source, each.process, each.time), []).append(each)
     for case in cases.values():
         case.strong = [each for each in case.strong if _level(each, said, levels) >= case.known.general]
 
 
-def _level(one: Observation, said: Sequence[Observation], levels: Mapping[int, int]) -> int:
+def _level(
+    one: Observation, said: Mapping[tuple[object, ...], Sequence[Observation]], levels: Mapping[int, int]
+) -> int:
     """How general the most special fault is that a line shows, or the lines with which its message goes on."""
-    return min([levels[id(one)], *(levels[id(each)] for each in said if _continues(one, each))])
-
-
-def _continues(raised: Observation, other: Observation) -> bool:
-    """Whether a line is part of the message of an exception, which may be longer than one line."""
-    return (
-        raised.name == RAISED
-        and (raised.source, raised.process, raised.time) == (other.source, other.process, other.time)
-        and 0 < other.place - raised.place <= MOST_OF_A_MESSAGE
-    )
+    level = levels[id(one)]
+    if one.name != RAISED:
+        return level
+    for each in said.get((one.source, one.process, one.time), ()):
+        if 0 < each.place - one.place <= MOST_OF_A_MESSAGE:
+            level = min(level, levels[id(each)])
+    return level
 
 
 def _rule_out(case: _Case, evidence: Evidence) -> None:

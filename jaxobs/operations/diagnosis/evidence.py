@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 MOST_TEXT = 4096
@@ -128,14 +128,26 @@ def first(observations: Iterable[Observation]) -> Observation | None:
     return min(observations, key=lambda each: each.order, default=None)
 
 
-def went_on(evidence: Evidence, sign: Observation) -> Observation | None:
+Courses = Mapping[tuple[str, str], Sequence[Observation]]
+"""By source and process: its steps, starts and ends."""
+
+
+def courses(evidence: Evidence) -> Courses:
+    """What each process did, as far as each source shows it, in the order of the evidence."""
+    found: dict[tuple[str, str], list[Observation]] = {}
+    for each in evidence.of_kind(PROGRESS, START, END):
+        found.setdefault((each.source, each.process), []).append(each)
+    return found
+
+
+def went_on(course: Courses, sign: Observation) -> Observation | None:
     """The step that the same process made after a sign without having been started again: it survived that.
 
     A step whose number is below those before the sign is one of a new run.
     """
     before: float | None = None
-    for each in evidence.of_kind(PROGRESS, START):
-        if each.source != sign.source or each.process != sign.process:
+    for each in course.get((sign.source, sign.process), ()):
+        if each.kind == END:
             continue
         if each.place <= sign.place:
             if each.kind == PROGRESS:
@@ -150,11 +162,7 @@ def went_on(evidence: Evidence, sign: Observation) -> Observation | None:
     return None
 
 
-def had_ended(evidence: Evidence, sign: Observation) -> bool:
+def had_ended(course: Courses, sign: Observation) -> bool:
     """Whether the process had ended as it should, and what it says behind that is about how it goes away."""
-    before = [
-        each
-        for each in evidence.of_kind(PROGRESS, START, END)
-        if each.source == sign.source and each.process == sign.process and each.place < sign.place
-    ]
+    before = [each for each in course.get((sign.source, sign.process), ()) if each.place < sign.place]
     return bool(before) and max(before, key=lambda each: each.place).kind == END

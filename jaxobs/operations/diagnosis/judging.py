@@ -18,8 +18,10 @@ from jaxobs.operations.diagnosis.evidence import (
     LINE,
     METRIC,
     RAISED,
+    Courses,
     Evidence,
     Observation,
+    courses,
     had_ended,
     is_before,
     went_on,
@@ -60,7 +62,8 @@ class _Case:
 
 def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     """What happened, as far as the evidence shows it."""
-    cases = {name: _case(name, each, evidence) for name, each in sorted(known.items())}
+    course = courses(evidence)
+    cases = {name: _case(name, each, evidence, course) for name, each in sorted(known.items())}
     _give_way(cases)
     for case in cases.values():
         _rule_out(case, evidence)
@@ -94,7 +97,7 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
 # ------------------------------------------------------------------------------------------------- what speaks for it
 
 
-def _case(name: str, known: Knowledge, evidence: Evidence) -> _Case:
+def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> _Case:
     case = _Case(name, known)
     for each in evidence.observations:
         if each.kind not in _SHOWING:
@@ -103,7 +106,7 @@ def _case(name: str, known: Knowledge, evidence: Evidence) -> _Case:
         if not signs or (known.ordinary is not None and known.ordinary(evidence, each)):
             continue
         passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
-        if passes and (went_on(evidence, each) or (known.role == SYMPTOM and had_ended(evidence, each))):
+        if passes and (went_on(course, each) or (known.role == SYMPTOM and had_ended(course, each))):
             case.passed.append(each)
         elif any(not sign.weak for sign in signs):
             case.strong.append(each)

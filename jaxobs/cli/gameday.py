@@ -27,7 +27,7 @@ FINE, FINDINGS = 0, 1
 
 _EPILOG = """\
 Without FAULT, one is drawn. Scrape the address that it prints with your Prometheus, and let the team find out what is
-wrong; Ctrl-C ends the rehearsal. Then the truth is printed beside what `jaxobs diagnose` says.
+wrong; Ctrl-C ends the rehearsal. Then the truth is printed next to what `jaxobs diagnose` says.
 Exit codes: 0 the diagnosis is right, 1 it is not, 2 usage."""
 _MOST_MINUTES = 24 * 60
 

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", metavar="FILE", help="the file with the token for --http, in one line")
     parser.add_argument(
         "--allow-host", metavar="NAME", action="append", default=[],
-        help="a host name that requests may use, beside the address and loopback; repeatable",
+        help="a host name that requests may use, besides the address and loopback; repeatable",
     )  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def _token(path: str | None) -> str:
     """The token, which no message repeats."""
     advice = (
         f"--http needs --token-file FILE, with a token of at least {_LEAST_TOKEN} characters in it. Make one with: "
-        "(umask 077; openssl rand -hex 24 > token)"
+        "python -c 'import secrets; print(secrets.token_urlsafe())' > token"
     )
     if path is None:
         raise JaxobsError(advice)

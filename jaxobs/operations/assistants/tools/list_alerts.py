@@ -19,7 +19,7 @@ def make(sources: Sources) -> Callable[..., Answer]:
         except prometheus.SilentError as error:
             return silent(error)
         if not found:
-            return no_data("No alert fires or is pending. That is no proof of health: data may be missing.")
+            return no_data("No alert fires or is pending. That does not prove health: data may be missing.")
         return page(f"{count(len(found), 'alert')}.", found, start)
 
     return list_alerts

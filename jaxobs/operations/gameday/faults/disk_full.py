@@ -19,6 +19,6 @@ FAULT = Fault(
     alert="JaxTrainingGone",
     lead=10,
     only="the job has several processes or is 6 h old, and its target is dropped: so not in a rehearsal",
-    undo="Free space or enlarge the volume, look whether the newest checkpoint is whole, then restart from it.",
+    undo="Free space or enlarge the volume, check whether the newest checkpoint is whole, then restart from it.",
     on_step=inject,
 )

@@ -15,6 +15,9 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.state.store import Store
 
+IN_MEMORY = True
+"""It writes nothing: a scrape takes along what it has found."""
+
 
 class CompileExemplars:
     """Looks at the current span on the thread that compiled."""

@@ -161,6 +161,28 @@ def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[
     return Verification.model_validate({"at": timestamp(now), "result": told, "because": because, "steps": taken})
 
 
+def counted(report: Report, incident: Incident) -> Report:
+    """A report with the counts and the status of an incident as they are now."""
+    alerts = [
+        each.model_copy(
+            update={
+                "status": now.status, "notifications": now.notifications,
+                "ends_at": None if now.ends_at is None else timestamp(now.ends_at),
+            }
+        )
+        if (now := incident.alerts.get(each.fingerprint)) is not None
+        else each
+        for each in report.alerts
+    ]  # fmt: skip
+    resolved = None if incident.resolved_at is None else timestamp(incident.resolved_at)
+    return report.model_copy(
+        update={
+            "alerts": alerts, "notifications": incident.notifications, "resolved_at": resolved,
+            "state": "open" if resolved is None else "resolved",
+        }
+    )  # fmt: skip
+
+
 def _both(
     incident: Incident, where: Where, window: Window, asked: Sequence[steps.Question], since: float
 ) -> tuple[Seen, list[tuple[Step, Answer]]]:

@@ -268,7 +268,7 @@ class Agent:
             verification = investigating.verify(incident, report, self._where)
             if verification.result == "no_data" and self._check_again(key):
                 return
-            closed = _counted(report, incident).model_copy(
+            closed = investigating.counted(report, incident).model_copy(
                 update={
                     "state": "closed", "verification": verification, "closed_at": verification.at,
                     "resolved_at": timestamp(incident.resolved_at or time.time()),
@@ -301,7 +301,7 @@ class Agent:
         """The counts of a report that is written already."""
         report = self._latest(incident.id)
         if report is not None:
-            self._write(_counted(report, incident))
+            self._write(investigating.counted(report, incident))
 
     # -------------------------------------------------------------------------------------------------- what goes out
 
@@ -379,25 +379,3 @@ class Agent:
         """Those that are open, as they are now."""
         with self._changed:
             return [each.model_copy(deep=True) for each in self._board.open.values()]
-
-
-def _counted(report: Report, incident: Incident) -> Report:
-    """A report with the counts and the status of an incident as they are now."""
-    alerts = [
-        each.model_copy(
-            update={
-                "status": now.status, "notifications": now.notifications,
-                "ends_at": None if now.ends_at is None else timestamp(now.ends_at),
-            }
-        )
-        if (now := incident.alerts.get(each.fingerprint)) is not None
-        else each
-        for each in report.alerts
-    ]  # fmt: skip
-    resolved = None if incident.resolved_at is None else timestamp(incident.resolved_at)
-    return report.model_copy(
-        update={
-            "alerts": alerts, "notifications": incident.notifications, "resolved_at": resolved,
-            "state": "open" if resolved is None else "resolved",
-        }
-    )  # fmt: skip

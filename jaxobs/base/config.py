@@ -121,9 +121,8 @@ class Settings:
         0.0, "Seconds between writes of the metrics file; 0 writes it only at exit.", least=0, most=_DAY
     )
     otlp: bool | None = _setting(
-        None, "Whether metrics, traces and findings are sent to an OpenTelemetry collector; by default if a "
-              "variable of OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, asks for that and its packages "
-              "are installed.",
+        None, "Whether metrics, traces and findings are sent to an OpenTelemetry collector; by default if "
+              "OpenTelemetry's own variables ask for OTLP and its packages are installed.",
     )  # fmt: skip
     pushgateway: str | None = _setting(
         None, "URL of a Prometheus Pushgateway to which a batch job pushes its outcome at exit; it may contain "

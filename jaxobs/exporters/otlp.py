@@ -35,7 +35,7 @@ class Otlp:
         from jaxobs.exporters.otel import findings, instruments, traces
 
         self._providers = found = providers.find(self._store)
-        self._instruments = instruments.of(self._store, found.meter) if found.meter is not None else None
+        self._instruments = instruments.of(self._store, found.meter, found.points) if found.meter is not None else None
         self._traces = traces.Traces(self._store, found.tracer) if found.tracer is not None else None
         self._findings = findings.Findings(found.logger) if found.logger is not None else None
         self._waits = False

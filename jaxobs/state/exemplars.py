@@ -36,10 +36,20 @@ class Exemplars:
         self._lock = threading.RLock()
         self._kept: OrderedDict[tuple[str, Bucket], Exemplar] = OrderedDict()
 
-    def put(self, metric: str, labels: tuple[str, ...], bounds: tuple[float, ...], exemplar: Exemplar) -> None:
-        """An observation of a metric, a histogram with these bounds, has a trace."""
+    def put(
+        self, metric: str, labels: tuple[str, ...], bounds: tuple[float, ...], exemplar: Exemplar, *,
+        unless_known: bool = False,
+    ) -> None:  # fmt: skip
+        """An observation of a metric, a histogram with these bounds, has a trace.
+
+        Args:
+          unless_known: whether one that is there for the same observation stays.
+        """
         key = metric, (labels, bisect.bisect_left(bounds, exemplar.value))
         with self._lock:
+            known = self._kept.get(key)
+            if unless_known and known is not None and (known.value, known.time) == (exemplar.value, exemplar.time):
+                return
             self._kept.pop(key, None)
             self._kept[key] = exemplar
             while len(self._kept) > MOST:

@@ -24,9 +24,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-from jaxobs.exporters.exemplars import CompileExemplars
 from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT, Renderer
 from jaxobs.session import lifecycle
+from jaxobs.sources.exemplars import CompileExemplars
 from jaxobs.state import exemplars, store
 from jaxobs.state.exemplars import Exemplar, Exemplars
 from jaxobs.state.store import Store
@@ -49,9 +49,10 @@ def read(store: Store) -> dict[tuple[str, str], Any]:
 def looked_at() -> Iterator[Store]:
     """A store whose compilations get exemplars."""
     known = Store()
-    exporter = CompileExemplars(known)
+    source = CompileExemplars(known)
+    source.start()
     yield known
-    exporter.close()
+    source.stop()
 
 
 def test_the_span_that_was_active_is_the_exemplar_of_its_bucket(looked_at: Store) -> None:

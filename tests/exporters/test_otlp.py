@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -356,6 +357,37 @@ def test_a_collector_that_does_not_answer_holds_nobody_up(receiver: Receiver, mo
     assert store.snapshot().observer.dropped["otlp_end"] == 1
     assert not receiver.go_on.is_set() and receiver.spans() == []
     receiver.go_on.set()
+
+
+@pytest.mark.parametrize("preference", ["cumulative", "delta"])
+def test_an_exporter_of_ours_takes_whole_histograms(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, preference: str
+) -> None:
+    """However many were observed, with exact sums, no made-up extremes, and the exemplar of each bucket."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", preference)
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "3600000")
+    store = Store()
+    exporter = opened(store, otlp=True)
+    reader, seen = exporter._providers.meter, []
+    for observed in ([0.07, 0.3, 0.08], [0.09]):
+        for seconds in observed:
+            store.record(compilation(time=time.time(), phases={"compile": seconds}))
+        reader.force_flush()
+        [point] = receiver.metrics()["jax.compile.phase"].histogram.data_points
+        seen.append((point.count, point.sum))
+    assert seen == [
+        (3, pytest.approx(0.45)),
+        (4, pytest.approx(0.54)) if preference == "cumulative" else (1, pytest.approx(0.09)),
+    ]
+    metric = receiver.metrics()["jax.compile.phase"]
+    assert metric.histogram.aggregation_temporality == (2 if preference == "cumulative" else 1)
+    assert not point.HasField("min") and not point.HasField("max")
+    assert list(point.bucket_counts)[6] == (3 if preference == "cumulative" else 1)
+    exporter.close()
+    spans = {each.span_id for each in receiver.spans()}
+    values = {each.as_double: each.span_id for each in point.exemplars}
+    assert set(values) == ({0.09, 0.3} if preference == "cumulative" else {0.09})
+    assert set(values.values()) <= spans
 
 
 def test_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,9 +158,11 @@ class Renderer:
             names = self._names.get((metric.name, labels))
             if names is None:
                 names = self._names[metric.name, labels] = tuple(_names(metric, labels, value))
-            for position, (name, number) in enumerate(zip(names, _numbers(value), strict=True)):
-                exemplar = traced.get((labels, position))
-                yield f"{name} {number}{'' if exemplar is None else _exemplar(exemplar)}\n"
+            if traced:
+                yield from _with_exemplars(zip(names, _numbers(value), strict=True), labels, traced)
+                continue
+            for name, number in zip(names, _numbers(value), strict=True):
+                yield f"{name} {number}\n"
 
 
 class _Pace:
@@ -210,6 +212,14 @@ def _numbers(value: Value) -> Iterator[str]:
         yield from map(_number, value)
     else:
         yield _number(value)
+
+
+def _with_exemplars(
+    lines: Iterable[tuple[str, str]], labels: Labels, traced: Mapping[Bucket, Exemplar]
+) -> Iterator[str]:
+    for position, (name, number) in enumerate(lines):
+        exemplar = traced.get((labels, position))
+        yield f"{name} {number}{'' if exemplar is None else _exemplar(exemplar)}\n"
 
 
 def _exemplar(exemplar: Exemplar) -> str:

@@ -56,11 +56,18 @@ def room(variable: str) -> int:
         return 2048
 
 
-def exporter(signal: str, protocol: str, lost: Callable[[int], None], gate: Gate | None = None) -> Any:
+def exporter(
+    signal: str,
+    protocol: str,
+    lost: Callable[[int], None],
+    gate: Gate | None = None,
+    complete: Callable[[Any], Any] | None = None,
+) -> Any:
     """An OTLP exporter as OpenTelemetry's variables describe it, which calls `lost` with what it could not deliver.
 
     Args:
       gate: what it exports has entered by this gate.
+      complete: is given what is to be exported, and returns what is exported in its place.
 
     Raises:
       MissingExtraError: the package for that protocol isn't installed.
@@ -71,10 +78,10 @@ def exporter(signal: str, protocol: str, lost: Callable[[int], None], gate: Gate
         found = importlib.import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{module}")
     except ImportError as error:
         raise MissingExtraError("otlp", f"opentelemetry-exporter-otlp-proto-{kind}", "otel") from error
-    return _counting(getattr(found, name), lost, gate)()
+    return _counting(getattr(found, name), lost, gate, complete)()
 
 
-def _counting(base: Any, lost: Callable[[int], None], gate: Gate | None) -> Any:
+def _counting(base: Any, lost: Callable[[int], None], gate: Gate | None, complete: Callable[[Any], Any] | None) -> Any:
     class Counting(base):  # type: ignore[misc]
         """Counts what is lost; silent once `gone` is set, as in a forked child, which has its own."""
 
@@ -83,6 +90,8 @@ def _counting(base: Any, lost: Callable[[int], None], gate: Gate | None) -> Any:
         def export(self, batch: Any, *args: Any, **options: Any) -> Any:
             if self.gone:
                 return _success(base)
+            if complete is not None:
+                batch = complete(batch)
             delivered = False
             try:
                 result = super().export(batch, *args, **options)

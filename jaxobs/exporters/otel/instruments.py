@@ -2,7 +2,8 @@
 
 A reader asks all instruments of one provider one after the other, in the order in which they were made. The first of
 ours takes the samples, and the others give what it found. Histograms have no observable instrument: the same moment
-records what they have gained into synchronous ones, before the reader comes to those.
+records what they have gained into synchronous ones, before the reader comes to those; an exporter of ours takes them
+whole.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from jaxobs.base.version import __version__
 from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.exporters.otel import conventions
 from jaxobs.exporters.otel.histograms import Recorded
+from jaxobs.exporters.otel.points import Points, Series
 from jaxobs.exporters.otel.providers import NAME
 from jaxobs.facts.histograms import Histogram
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Labels
+from jaxobs.state.exemplars import Exemplars
 from jaxobs.state.store import Store
 
 _FIRST = "jaxobs_collect_seconds"
@@ -32,11 +35,15 @@ _OBSERVED = ("counter", "gauge", "info")
 _made: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
 
 
-def of(store: Store, provider: Any) -> Instruments:
-    """The instruments of a meter provider, made when first asked for."""
+def of(store: Store, provider: Any, points: Points | None = None) -> Instruments:
+    """The instruments of a meter provider, made when first asked for.
+
+    Args:
+      points: takes whole histograms; None if they are to be recorded value by value.
+    """
     found = _made.get(provider)
     if found is None:
-        found = _made[provider] = Instruments(store, provider)
+        found = _made[provider] = Instruments(store, provider, points)
     else:
         found.restart(store)
     return found
@@ -45,10 +52,11 @@ def of(store: Store, provider: Any) -> Instruments:
 class Instruments:
     """The instruments of one meter provider."""
 
-    def __init__(self, store: Store, provider: Any) -> None:
+    def __init__(self, store: Store, provider: Any, points: Points | None = None) -> None:
         self.silent = False
         """Nothing is told: in a forked child that has not used JAX, and when it is over."""
         self._store = store
+        self._points = points
         self._collector = SnapshotCollector(store)
         self._latest: dict[str, list[tuple[Mapping[str, str], float]]] = {}
         self._histograms: dict[str, Any] = {}
@@ -94,9 +102,12 @@ class Instruments:
         latest: dict[str, list[tuple[Mapping[str, str], float]]] = {name: [] for name in self._latest}
         if self.silent:
             self._latest = latest
+            if self._points is not None:
+                self._points.series = []
             return
+        series: list[Series] = []
         began = time.perf_counter()
-        snapshot = self._store.snapshot()
+        snapshot, traced = self._store.snapshot(), self._store.part(Exemplars)
         for metric, samples in self._collector.samples(snapshot):
             name = otel_names.name(metric)
             for labels, value in samples:
@@ -104,22 +115,29 @@ class Instruments:
                 if isinstance(value, tuple):
                     value = Histogram((), (value[0],), value[1])
                 if isinstance(value, Histogram):
-                    self._record(name, otel_names.unit(metric), metric.help, attributes, value)
+                    exemplars = traced.of(metric.name) if metric.kind == "histogram" else {}
+                    found = {bucket: each for (known, bucket), each in exemplars.items() if known == labels}
+                    series.append(Series(name, otel_names.unit(metric), metric.help, attributes, value, found))
                 else:
                     latest[name].append((attributes, value))
         for instrument, attributes, value in conventions.samples(snapshot):
             latest[instrument.name].append((attributes, value))
         for histogram, attributes, value in conventions.histograms(snapshot):
-            self._record(histogram.name, histogram.unit, histogram.help, attributes, value)
+            series.append(Series(histogram.name, histogram.unit, histogram.help, attributes, value, {}))
+        if self._points is not None:
+            self._points.series = series
+        else:
+            for each in series:
+                self._record(each)
         self._latest = latest
         self._store.collect_seconds = time.perf_counter() - began
 
-    def _record(self, name: str, unit: str, help: str, attributes: Mapping[str, str], value: Histogram) -> None:
-        instrument = self._histograms.get(name)
+    def _record(self, series: Series) -> None:
+        instrument = self._histograms.get(series.name)
         if instrument is None:
-            instrument = self._histograms[name] = self._meter.create_histogram(
-                name, unit, help, explicit_bucket_boundaries_advisory=list(value.bounds)
+            instrument = self._histograms[series.name] = self._meter.create_histogram(
+                series.name, series.unit, series.help, explicit_bucket_boundaries_advisory=list(series.value.bounds)
             )
-        recorded = self._recorded.setdefault((name, tuple(attributes.values())), Recorded())
-        for each in recorded.values(value):
-            instrument.record(each, attributes)
+        recorded = self._recorded.setdefault((series.name, tuple(series.attributes.values())), Recorded())
+        for each in recorded.values(series.value):
+            instrument.record(each, series.attributes)

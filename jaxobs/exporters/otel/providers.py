@@ -13,6 +13,7 @@ from typing import Any
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.base.version import __version__
 from jaxobs.exporters.otel import counting, wanted
+from jaxobs.exporters.otel.points import Points
 from jaxobs.state.store import Store
 
 NAME = "jaxobs"
@@ -49,6 +50,8 @@ class Providers:
     logger: Any = None
     own: list[Any] = field(default_factory=list)
     """Those made here, to be ended here."""
+    points: Points | None = None
+    """Takes the histograms, if the meter provider was made here."""
     exporters: list[Any] = field(default_factory=list)
     gates: list[counting.Gate] = field(default_factory=list)
     sends: list[str] = field(default_factory=list)
@@ -141,7 +144,8 @@ class _Maker:
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-        reader = PeriodicExportingMetricReader(self._exporter("metrics"))
+        points = self._found.points = Points(NAME)
+        reader = PeriodicExportingMetricReader(self._exporter("metrics", complete=points.added_to))
         return self._made(MeterProvider(metric_readers=[reader], resource=self._resource, shutdown_on_exit=False))
 
     def tracer(self) -> Any:
@@ -182,8 +186,10 @@ class _Maker:
     def _lost(self, signal: str) -> Callable[[int], None]:
         return lambda count: self._store.drop(_REASONS[signal], count)
 
-    def _exporter(self, signal: str, gate: counting.Gate | None = None) -> Any:
-        made = counting.exporter(signal, wanted.protocol(signal), self._lost(signal), gate)
+    def _exporter(
+        self, signal: str, gate: counting.Gate | None = None, complete: Callable[[Any], Any] | None = None
+    ) -> Any:
+        made = counting.exporter(signal, wanted.protocol(signal), self._lost(signal), gate, complete)
         self._found.exporters.append(made)
         self._found.sends.append(signal)
         return made

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxobs.base.version import __version__
-from jaxobs.exporters.forms import traced
 from jaxobs.exporters.otel.providers import NAME
 from jaxobs.facts.compilations import PHASES, Compilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.steps import Step
 from jaxobs.metrics.buckets import REQUEST_BOUNDS, STEP_BOUNDS
+from jaxobs.state import traced
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.routes import Ended, Routes
 from jaxobs.state.store import Store

@@ -6,45 +6,40 @@ phases; the span of the compilation itself, if jaxobs makes one.
 
 from __future__ import annotations
 
-import math
 import sys
+from collections.abc import Callable
 
-from jaxobs.base.config import Settings
-from jaxobs.exporters.forms import traced
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
+from jaxobs.sources.support.source import Source
+from jaxobs.state import traced
 from jaxobs.state.store import Store
 
 IN_MEMORY = True
 """It writes nothing: a scrape takes along what it has found."""
 
 
-class CompileExemplars:
-    """Looks at the current span on the thread that compiled."""
-
-    every = math.inf
+class CompileExemplars(Source):
+    """The source: looks at the current span on the thread that compiled."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._unsubscribe = store.subscribe(self._see)
+        super().__init__(store)
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._unsubscribe = self._store.subscribe(self._see)
+
+    def stop(self) -> None:
+        """Looks no more."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
 
     def _see(self, event: Event) -> None:
         # Not imported here: a program that has not imported it has no span.
         trace = sys.modules.get("opentelemetry.trace")
         if trace is not None and isinstance(event, Compilation):
-            traced.compiled(self._store, event, trace.get_current_span().get_span_context())
-
-    def sample(self) -> None:
-        """Nothing to do between events."""
-
-    def after_fork(self) -> None:
-        """Nothing of the parent's is kept."""
-
-    def close(self) -> None:
-        """Looks no more."""
-        self._unsubscribe()
+            traced.compiled(self._store, event, trace.get_current_span().get_span_context(), unless_known=True)
 
 
-def exporter(store: Store, settings: Settings) -> CompileExemplars:
-    """What the folder's discovery asks every exporter for."""
-    return CompileExemplars(store)
+source = CompileExemplars

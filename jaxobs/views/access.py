@@ -13,6 +13,7 @@ import os
 import ssl
 import urllib.parse
 import urllib.request
+from typing import Any
 
 from jaxobs.base.config import PREFIX
 from jaxobs.base.errors import SettingError
@@ -43,6 +44,18 @@ def opener(url: str, *handlers: urllib.request.BaseHandler | type) -> urllib.req
     if urllib.parse.urlsplit(url).scheme == "https":
         wanted.append(urllib.request.HTTPSHandler(context=_context()))
     return urllib.request.build_opener(*wanted)
+
+
+class Endpoint:
+    """An endpoint that is asked several times."""
+
+    def __init__(self, url: str) -> None:
+        """Raises `SettingError` as `opener` does."""
+        self._opener = opener(url)
+
+    def open(self, address: str, timeout: float) -> Any:
+        """The answer of one of its addresses, shown the token; raises what `urllib` does."""
+        return self._opener.open(request(address), timeout=timeout)
 
 
 def request(address: str) -> urllib.request.Request:

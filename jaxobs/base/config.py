@@ -66,9 +66,9 @@ class Settings:
         None, "PEM file with the authorities whose certificates a client must have one of (mutual TLS)."
     )
     read_token: str | None = _setting(
-        None, "Token that each request must carry, as a bearer token or as the password in a "
-              "browser; set it with the variable, because other users can read command lines. Only "
-              "health checks work without it.",
+        None, "Token that each request must carry, as a bearer token or as the password in a browser; "
+              "set it with the variable, because other users can read command lines. Only /healthz "
+              "answers without it.",
         secret=True,
     )  # fmt: skip
     allowed_hosts: tuple[str, ...] = _setting(
@@ -126,7 +126,7 @@ class Settings:
     )  # fmt: skip
     pushgateway: str | None = _setting(
         None, "URL of a Prometheus Pushgateway to which a batch job pushes its outcome at exit; it may contain "
-              "`USER:PASSWORD@` and a grouping key (`/metrics/job/NAME`), by default the program and `run_id`.",
+              "a user, a password and a grouping key (/metrics/job/NAME), by default the program and `run_id`.",
         secret=True,
     )  # fmt: skip
     pushgateway_token: str | None = _setting(None, "Bearer token for the Pushgateway.", secret=True)

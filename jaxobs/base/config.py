@@ -132,10 +132,11 @@ class Settings:
     pushgateway_token: str | None = _setting(None, "Bearer token for the Pushgateway.", secret=True)
     tensorboard: str | None = _setting(None, "Directory for TensorBoard event files with figures and parameters.")
     wandb: str | None = _setting(
-        None, "Weights & Biases project in which jaxobs begins a run for its figures; `active`: the program's own run."
+        None,
+        "Weights & Biases project in which jaxobs begins a run; or 'active', for the program's own run.",
     )
     mlflow: str | None = _setting(
-        None, "MLflow experiment in which jaxobs begins a run for its figures; `active`: the program's own run."
+        None, "MLflow experiment in which jaxobs begins a run; or 'active', for the program's own run."
     )
     instrument: tuple[str, ...] = _setting([], "MODULE:FUNCTION whose calls are also counted and timed; repeatable.")
     sample_interval: float = _setting(

@@ -164,7 +164,7 @@ class Desk:
             raise RefusedError(f"There is maintenance until {window.end:%Y-%m-%d %H:%M %Z}.")
         touches = known()[request.action].DECLARATION.touches_process
         if touches and request.target not in urls:
-            raise RefusedError("The target is no process of this job that the agent knows.")
+            raise RefusedError("The agent knows no such process of this job.")
 
     def _within_limits(
         self, request: Request, declared: Declaration, lines: list[dict[str, Any]], now: float, count: int

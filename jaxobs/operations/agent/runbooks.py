@@ -59,6 +59,8 @@ TABLE: Mapping[str, Row] = {
     "JaxFleetRestarts": Row(("preemption", "host_out_of_memory"), (ENDED,)),
     "JaxJobAbsent": Row(("preemption", "time_limit"), (ENDED,)),
     "JaxLastExitKilled": Row(("host_out_of_memory", "preemption", "time_limit", "memory_leak"), (ENDED,)),
+    "JaxPreemptedOften": Row(("preemption", "time_limit"), (ENDED,)),
+    "JaxIdleServiceGone": Row(("preemption", "host_out_of_memory"), (ENDED,)),
     "JaxProcessCountMismatch": Row(("coordinator_unreachable",), (ENDED, STUCK)),
     "JaxReplicasLost": Row(("preemption", "host_out_of_memory"), (ENDED, STUCK)),
     "JaxTargetDown": Row(("host_out_of_memory", "preemption"), (ENDED, STUCK)),

@@ -98,9 +98,9 @@ GATES: dict[str, tuple[Policy, Request, str]] = {
     "part of a name": (dataclasses.replace(ALL, jobs=("trai",)), PROFILE, "does not name this job"),
     "opted out": (dataclasses.replace(ALL, opt_out=("tra*",)), PROFILE, "opted out"),
     "opted out target": (dataclasses.replace(ALL, opt_out=("http://10.0.0.1*",)), PROFILE, "opted out"),
-    "other target": (ALL, dataclasses.replace(PROFILE, target="http://10.0.0.9:9464"), "no process of this job"),
-    "no target": (ALL, dataclasses.replace(PROFILE, target=""), "no process of this job"),
-    "other job": (ALL, dataclasses.replace(PROFILE, job="other"), "no process of this job"),
+    "other target": (ALL, dataclasses.replace(PROFILE, target="http://10.0.0.9:9464"), "knows no such process"),
+    "no target": (ALL, dataclasses.replace(PROFILE, target=""), "knows no such process"),
+    "other job": (ALL, dataclasses.replace(PROFILE, job="other"), "knows no such process"),
     "maintenance": (
         dataclasses.replace(
             ALL,

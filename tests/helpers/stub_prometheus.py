@@ -30,6 +30,8 @@ class Stub:
     """Answers everything with this instead."""
     hang: threading.Event | None = None
     """Answers nothing until it is set."""
+    since: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+    """When the alerts began."""
     asked: list[str] = field(default_factory=list)
     """Paths with queries, and bodies that were posted."""
 
@@ -39,10 +41,9 @@ class Stub:
         asked = dict(urllib.parse.parse_qsl(parts.query))
         data: dict[str, Any] = {"resultType": "matrix", "result": []}
         if parts.path == "/api/v1/alerts":
-            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             data = {
                 "alerts": [
-                    {"labels": each, "annotations": {"summary": "It fires."}, "state": "firing", "activeAt": now}
+                    {"labels": each, "annotations": {"summary": "It fires."}, "state": "firing", "activeAt": self.since}
                     for each in self.alerts
                 ]
             }

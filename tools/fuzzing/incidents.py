@@ -111,10 +111,10 @@ class IncidentReaders:
         name = "alerts" if changer.number() % 2 else "query_range"
         what, answers[name] = changer.body(answers[name]) if changer.number() % 5 else changer.raw(answers[name])
 
-        def fetch(url: str, timeout: float) -> bytes:
+        def fetch(url: str, timeout: float, **_: object) -> bytes:
             return answers["alerts" if "alerts" in url else "query_range"]
 
-        with mock.patch("jaxobs.operations.diagnosis.gathering.prometheus.fetch", fetch):
+        with mock.patch("jaxobs.operations.diagnosis.gathering.answers.fetch", fetch):
             self._command(["diagnose", "--json", "--prometheus", "http://127.0.0.1:1"])
         return f"{name}: {what}"
 
@@ -124,14 +124,14 @@ class IncidentReaders:
         what, answers[name] = changer.body(answers[name]) if changer.number() % 5 else changer.raw(answers[name])
         metrics = changer.words(METRICS)[1]
 
-        def fetch(url: str, timeout: float) -> bytes:
+        def fetch(url: str, timeout: float, **_: object) -> bytes:
             if changer.number() % 7 == 0:
                 raise NoAnswerError("HTTP 500")
             return metrics
 
         with (
             mock.patch("jaxobs.views.client._opener", lambda url: AnsweringOpener(answers)),
-            mock.patch("jaxobs.operations.diagnosis.gathering.targets.fetch", fetch),
+            mock.patch("jaxobs.operations.diagnosis.gathering.answers.fetch", fetch),
         ):
             self._command(["diagnose", "--json", "--target", "http://127.0.0.1:1"])
         return f"{name}: {what}"

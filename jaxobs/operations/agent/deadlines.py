@@ -15,11 +15,11 @@ _abandoned = threading.Semaphore(MOST_ABANDONED)
 
 
 class _Task(Generic[T]):
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(self, work: Callable[[], T], places: threading.Semaphore) -> None:
         self.done = threading.Event()
         self.result: T | None = None
         self.error: Exception | None = None
-        self._work = work
+        self._work, self._places = work, places
 
     def run(self) -> None:
         try:
@@ -28,7 +28,7 @@ class _Task(Generic[T]):
             self.error = error
         finally:
             self.done.set()
-            _abandoned.release()
+            self._places.release()
 
 
 def at_once(work: Sequence[Callable[[], T]], seconds: float) -> list[T | None]:
@@ -37,12 +37,13 @@ def at_once(work: Sequence[Callable[[], T]], seconds: float) -> list[T | None]:
     Each has a daemon thread: one that hangs keeps neither the caller nor the process.
     """
     until = time.monotonic() + seconds
+    places = _abandoned
     tasks: list[_Task[T] | None] = []
     for each in work:
-        if not _abandoned.acquire(blocking=False):
+        if not places.acquire(blocking=False):
             tasks.append(None)
             continue
-        task = _Task(each)
+        task = _Task(each, places)
         threading.Thread(target=task.run, daemon=True, name="jaxobs-agent-ask").start()
         tasks.append(task)
     for waiting in tasks:

@@ -1,4 +1,7 @@
-"""OpenTelemetry: what exporting every second adds to a program, whatever the collector does."""
+"""`python -m benchmarks.otlp`: what exporting every second adds to a program, whatever the collector does.
+
+It needs a quiet machine and some minutes: the difference of two blocks of a few seconds is to be told from none.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def _is_dead() -> Iterator[int]:
 MOODS = {"answers": _answers, "accepts and never answers": _is_silent, "is not there": _is_dead}
 
 
-def run(quick: bool) -> list[Figure]:
+def measured(quick: bool) -> list[Figure]:
     """Steps of a small training loop with a recompilation in each block, with the export and without, by turns."""
     import jax.numpy as jnp
 
@@ -99,6 +102,7 @@ def run(quick: bool) -> list[Figure]:
     for mood, receiver in MOODS.items():
         with receiver() as port:
             os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{port}"
+            block(export=True)
             shares = []
             for _, swapped in zip(range(QUICK_PAIRS if quick else PAIRS), itertools.cycle((False, True)), strict=False):
                 first, second = block(export=swapped), block(export=not swapped)
@@ -123,3 +127,8 @@ def _steps(jaxobs: Any, step: Any, x: Any) -> None:
     for _ in range(STEPS):
         with jaxobs.step("train"):
             step(x).block_until_ready()
+
+
+if __name__ == "__main__":
+    for each in measured("--quick" in sys.argv):
+        print(f"{each.name}: {each.value:.2f} {each.unit} ({each.note})")

@@ -227,7 +227,8 @@ def test_one_token_opens_it(tmp_path: pathlib.Path, stub: Stub) -> None:
 def test_hostile_webhooks_are_refused(tmp_path: pathlib.Path, stub: Stub) -> None:
     """By size, by form, by method; and the next good one is taken."""
     with service(tmp_path, stub.url) as agent:
-        assert agent.post(b"x" * (2**20 + 1))[0] == 413
+        # The connection may be gone before the client has sent all, and the answer with it; the counter below knows.
+        assert agent.post(b"x" * (2**20 + 1))[0] in (413, 0)
         assert agent.post(b"{")[0] == agent.post(b"[]")[0] == agent.post(b'{"version": "5", "alerts": []}')[0] == 400
         assert agent.get("/webhook")[0] == 405 and agent.get("/../../etc/passwd")[0] == 404
         host, _, port = agent.url.removeprefix("http://").partition(":")
@@ -240,7 +241,7 @@ def test_hostile_webhooks_are_refused(tmp_path: pathlib.Path, stub: Stub) -> Non
             with contextlib.suppress(OSError):
                 for _ in range(40):
                     endless.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
-            assert b"413" in endless.recv(64)
+                assert b"413" in endless.recv(64)
         agent.await_report(revision=1)
         assert agent.metric('jaxobs_agent_webhooks_refused_total{reason="too_large"}') == 2
 

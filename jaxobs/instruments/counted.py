@@ -92,10 +92,13 @@ def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callabl
             watching = watch and stats.looking and getprofile() is None
             started = perf_counter()
             if watching:
-                fastpath.begin()
+                try:
+                    fastpath.begin()
+                except RuntimeError:  # Python 3.11: another thread does so now, see `take_off`
+                    watching = False
             result = fun(*args, **kwargs) if kwargs else fun(*args)
             if watching and this_thread.fall is None:
-                fastpath.end()
+                fastpath.take_off()
                 watching = False
             seconds = perf_counter() - started
             if watching:

@@ -33,6 +33,7 @@ MONITORS = code_events.MONITORS
 
 _FRAMES_BETWEEN = range(8)
 _MOST_NESTED = 32
+_MOST_REFUSALS = 1000
 _MOST_OPEN = 64
 _READ = {"args_flat", "executable", "jaxpr", "maybe_fastpath_data", "out_flat", "pgle_profiler"}
 
@@ -198,6 +199,19 @@ class Monitor:
 # ----------------------------------------------------------------------------------------------------- Python 3.11
 
 
+def take_off() -> None:
+    """Takes the profile function off this thread.
+
+    Where an audit hook lets another thread in between, Python 3.11 refuses the one that comes second, once.
+    """
+    for _ in range(_MOST_REFUSALS):
+        try:
+            sys.setprofile(None)
+        except RuntimeError:
+            continue
+        return
+
+
 def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None]:
     """What is to be set, with `sys.setprofile`, right before a call from a frame that runs `entry`."""
     missed = miss_code()
@@ -210,7 +224,7 @@ def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None
                     _note(frame, entry)
         elif code is entry and event == "return" and frame.f_locals.get("watching"):
             # Exceptions, of signals perhaps, left out the line that would have taken it off.
-            sys.setprofile(None)
+            take_off()
 
     return see
 
@@ -225,7 +239,7 @@ def _note(frame: FrameType, entry: CodeType) -> None:
     if outer is not None and outer.depth < _MOST_NESTED:
         fall.outer, fall.depth = outer, outer.depth + 1
     this_thread.fall = fall
-    sys.setprofile(None)
+    take_off()
 
 
 def take(caller: FrameType, see: object) -> Fall | None:
@@ -235,5 +249,5 @@ def take(caller: FrameType, see: object) -> Fall | None:
         this_thread.fall = fall.outer
         return fall
     if sys.getprofile() is see:
-        sys.setprofile(None)
+        take_off()
     return None

@@ -33,7 +33,7 @@ see: Callable[[FrameType, str, object], None] | None = None
 """Python 3.11: the profile function that is set around a call that is watched."""
 # Of calls of partials no profile function is told, as it is of C functions; so these are cheaper.
 begin: Callable[[], None] = partial(sys.setprofile, None)
-end: Callable[[], None] = partial(sys.setprofile, None)
+take_off: Callable[[], None] = fastpath.take_off
 _lock = threading.RLock()
 _entry: CodeType | None = None
 _monitor: fastpath.Monitor | None = None

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.run_programs import run
 from jax.experimental import io_callback
 
 import jaxobs
@@ -675,3 +676,36 @@ def test_where_every_call_is_timed_not_every_call_is_watched() -> None:
     assert stats.looking
     stats.spent()
     assert not stats.looking
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python 3.12 has no such function")
+def test_threads_under_an_audit_hook() -> None:
+    """A hook gives the interpreter away while a profile function is set: Python 3.11 refuses the next thread's."""
+    done = run(
+        """
+        import sys, threading, time
+        import jax, jax.numpy as jnp
+        import jaxobs
+
+        sys.setswitchinterval(1e-6)
+        sys.addaudithook(lambda event, _: time.sleep(0) if event == "sys.setprofile" else None)
+        functions = [jaxobs.jit(lambda x: x + 1, name=f"f{number}") for number in range(4)]
+        failed = []
+
+        def work():
+            try:
+                for number in range(800):
+                    functions[number % 4](1.0)
+            except BaseException as error:
+                failed.append(repr(error))
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        [each.start() for each in threads]
+        [each.join() for each in threads]
+        assert not failed, failed
+        assert sys.getprofile() is None
+        calls = {each.name: each.calls for each in jaxobs.snapshot().functions}
+        assert all(calls[f"f{number}"] == 1200 for number in range(4)), calls
+        """
+    )
+    assert done.returncode == 0, done.stderr

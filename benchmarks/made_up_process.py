@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.cache import CacheState
@@ -16,6 +18,8 @@ from jaxobs.facts.process import ObserverState, ProcessState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
 from jaxobs.metrics.buckets import DEVICE_BOUNDS, DISPATCH_BOUNDS, PHASE_BOUNDS, STEP_BOUNDS
+
+T = TypeVar("T")
 
 LIMIT = 80 * 2**30
 PER_STEP = 0.5
@@ -40,6 +44,10 @@ class MadeUpProcess:
     def drop(self, reason: str, count: int = 1) -> None:
         """What the exporter's bound cut off."""
         self.dropped += count
+
+    def part(self, kind: Callable[[], T]) -> T:
+        """A part of a store that knows nothing yet, such as the exemplars."""
+        return kind()
 
     def snapshot(self) -> Snapshot:
         """Everything at this age."""

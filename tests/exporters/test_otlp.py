@@ -406,6 +406,8 @@ def test_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
         threading.Thread(target=each.shutdown, daemon=True).start()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # JAX warns of each fork
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
 def test_a_forked_child_is_silent_until_it_records(receiver: Receiver) -> None:
     """Then it exports what is its own, and nothing of its parent's."""

@@ -19,6 +19,8 @@ from helpers.run_programs import environment
 
 from jaxobs.base.links import page_url
 from jaxobs.monitoring import openslo, promql, site
+from jaxobs.operations.acting import policy
+from jaxobs.operations.acting.known import known
 
 PYTHON_PAGES = sorted({each.page for each in examples.blocks("python")})
 UNDER_PYTEST = {"docs/testing.md": {"failed": 1, "passed": 3}}
@@ -147,7 +149,10 @@ def test_data_parses(block: Block, tmp_path: Path) -> None:
             assert [json.loads(line) for line in block.text.splitlines()]
     elif block.language == "toml":
         found = tomllib.loads(block.text)
-        if "tool" not in found:
+        if "allow" in found:
+            (tmp_path / "actions.toml").write_text(block.text, encoding="utf-8")
+            assert policy.read(tmp_path / "actions.toml", known()).allow
+        elif "tool" not in found:
             (tmp_path / "slos.yaml").write_text(openslo.text((), what="alerts"), encoding="utf-8")
             site.checked(found, str(tmp_path / "site.toml"))
     else:

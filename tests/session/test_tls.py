@@ -25,6 +25,7 @@ from jaxobs.cli import main
 from jaxobs.exporters.targets import _group
 from jaxobs.findings.fleet.support.addresses import Address, Addresses
 from jaxobs.operations.diagnosis.gathering import targets
+from jaxobs.operations.diagnosis.gathering.answers import Asked
 from jaxobs.session import endpoints, protection, server
 from jaxobs.session.server import Handle
 from jaxobs.state.store import Store
@@ -308,7 +309,7 @@ def test_commands_read_a_protected_endpoint(protected: Handle, capsys: pytest.Ca
     assert "train.step" in capsys.readouterr().out
     assert main(["explain", "--json", protected.url]) in (0, 1)
     assert json.loads(capsys.readouterr().out)
-    observations, source = targets.read(protected.url, 10.0)
+    observations, source = targets.read(protected.url, 10.0, Asked())
     assert source.problem is None and source.notes == ()
     assert observations
 

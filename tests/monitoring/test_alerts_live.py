@@ -71,7 +71,7 @@ EXPECTED = {
 }  # fmt: skip
 """Alerts by job; a job is called as the mode of its program, see `programs/faulty.py`."""
 ALSO = {
-    "shapes": {"JaxExecutableLeak", "JaxHostMemoryGrowth"},
+    "shapes": {"JaxExecutableLeak", "JaxHostMemoryGrowth", "JaxSloCacheHitsBurn"},
     "stalled": {"JaxProcessStuck"},
     "memory": {"JaxProcessStuck", "JaxStepsStalled"},
     "killed": {"JaxLastExitKilled"},

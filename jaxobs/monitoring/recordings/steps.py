@@ -51,12 +51,12 @@ GROUP = Group(
         Recording(
             name="job_instance:jax_run_over:bool",
             expr=(
-                f"group by (job, instance) (last_over_time({RUN}{{@}}[6h]))\n"
+                'group by (job, instance) (last_over_time(jax_run_info{@, run_id!=""}[6h]))\n'
                 "unless on (job, instance) (\n"
                 f"  last_over_time({RUN}{{@}}[6h]) and on (job, run_id) {RUN}{{@}}\n"
                 ")"
             ),
-            why="For JaxTargetDown: processes of runs that ended, while others of the name go on.",
+            why="For JaxTargetDown: processes of named runs that ended, while others under the job's name go on.",
         ),
         Recording(
             name=_IN_RUN,

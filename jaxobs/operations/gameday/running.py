@@ -113,7 +113,7 @@ class Rehearsal:
         raise RehearsalError(f"The program did not start. The end of `{self.log}`: {self._tail(300)}")
 
     def wait(self, minutes: float, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Returns when the time is up or `stopped`; a quick one also when there is something to see, or it ended."""
+        """Returns when the time is up or `stopped`; a quick one also when the fault is named, or it ended."""
         end = time.monotonic() + (QUICK_SECONDS if self.quick else minutes * 60)
         while time.monotonic() < end:
             if self.quick and (self.exit_code is not None or self._shows()):
@@ -123,7 +123,10 @@ class Rehearsal:
             time.sleep(0.5)
 
     def _shows(self) -> bool:
-        return time.monotonic() - self._started > self.onset and bool(self.diagnose().causes)
+        if time.monotonic() - self._started <= self.onset:
+            return False
+        causes = self.diagnose().causes
+        return bool(causes) and causes[0].id in self.fault.causes
 
     def diagnose(self) -> Diagnosis:
         """What `jaxobs diagnose` says now of its log, its event log, and the process if it runs."""

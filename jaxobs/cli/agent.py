@@ -66,7 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--llm", metavar="URL", default="",
                         help="endpoint of a language model that words finished reports again, up to /v1")  # fmt: skip
     parser.add_argument("--llm-model", metavar="NAME", default="", help="its name there")
-    parser.add_argument("--by", metavar="NAME", help="name for the record of approve, deny and reset (default: the user)")
+    parser.add_argument(
+        "--by", metavar="NAME", help="name for the record of approve, deny and reset (default: the user)"
+    )
     parser.add_argument("--days", type=float, default=7.0, help="days of a summary (default: %(default)g)")
     parser.add_argument("--window", metavar="SECONDS", type=float, default=3600.0,
                         help="history to look at, at least (default: %(default)g)")  # fmt: skip

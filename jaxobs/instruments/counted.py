@@ -23,6 +23,7 @@ from jaxobs import internals
 from jaxobs.base import config
 from jaxobs.base.guard import guard, guarded
 from jaxobs.instruments import special
+from jaxobs.instruments.tracebacks import leave, traceback_of
 from jaxobs.internals.fastpath import this_thread
 from jaxobs.reasons import naming
 from jaxobs.recorder import flight_recorder, user_errors
@@ -98,7 +99,10 @@ def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callabl
                     watching = False
             result = fun(*args, **kwargs) if kwargs else fun(*args)
             if watching and this_thread.fall is None:
-                fastpath.take_off()
+                try:
+                    fastpath.end()
+                except RuntimeError:
+                    fastpath.take_off()
                 watching = False
             seconds = perf_counter() - started
             if watching:
@@ -328,26 +332,13 @@ def _known_error(fun: Any, stats: CallStats, error: Exception) -> None:
 
 def _out_of_memory(fun: Any, stats: CallStats, error: Exception) -> None:
     """Shows an error to the flight recorder, with the call that raised it: it is in the wrapper's own frame."""
-    frame = getattr(_traceback_of(error), "tb_frame", None)
+    frame = getattr(traceback_of(error), "tb_frame", None)
     local = frame.f_locals if frame is not None and frame.f_code is _CALL else {}
     call = internals.Call(fun, fun, local.get("args"), local.get("kwargs") or {})
     known = store.current()
     function = known.name_of(stats) or naming.function_name(fun)
     stage = "run" if _executes() else None
     flight_recorder.of(known).saw(error, flight_recorder.Seen(function, call, stage=stage))
-
-
-def leave(error: BaseException) -> None:
-    """Takes the frame that catches `error` out of its traceback; a bare `raise` does not put it back.
-
-    By the methods of the base class: an exception type may refuse to have its attributes set.
-    """
-    traceback = _traceback_of(error)
-    if traceback is not None:
-        BaseException.with_traceback(error, traceback.tb_next)
-
-
-_traceback_of = vars(BaseException)["__traceback__"].__get__
 
 
 @guard("wrapper.spent")

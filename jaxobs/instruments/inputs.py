@@ -16,7 +16,7 @@ from jaxobs.base import config
 from jaxobs.base.guard import guard, guarded
 from jaxobs.facts.compilations import OTHER
 from jaxobs.instruments import special
-from jaxobs.instruments.counted import leave
+from jaxobs.instruments.tracebacks import leave
 from jaxobs.state import store
 from jaxobs.state.call_stats import label
 from jaxobs.state.input_waits import MOST_WAITING, Inputs

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.instruments.counted import CountedFunction, counted, leave, unseen
+from jaxobs.instruments.counted import CountedFunction, counted, unseen
+from jaxobs.instruments.tracebacks import leave
 
 
 class _Jitting(threading.local):

@@ -33,7 +33,9 @@ see: Callable[[FrameType, str, object], None] | None = None
 """Python 3.11: the profile function that is set around a call that is watched."""
 # Of calls of partials no profile function is told, as it is of C functions; so these are cheaper.
 begin: Callable[[], None] = partial(sys.setprofile, None)
+end: Callable[[], None] = partial(sys.setprofile, None)
 take_off: Callable[[], None] = fastpath.take_off
+"""What `end` does, where Python has refused that."""
 _lock = threading.RLock()
 _entry: CodeType | None = None
 _monitor: fastpath.Monitor | None = None

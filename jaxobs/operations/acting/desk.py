@@ -20,7 +20,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -43,6 +43,11 @@ from jaxobs.operations.acting.policy import Policy
 
 STOP_FILE = "actions.stop"
 STOP_VARIABLE = "JAXOBS_AGENT_STOP"
+STEPS_WATCHED = 5
+"""Steps after an action that are compared with those before."""
+LEAST_WATCHED, MOST_WATCHED = 5.0, 60.0
+"""Seconds for which the process is watched then."""
+PAUSE = 0.2
 
 _one_at_a_time = threading.Lock()
 
@@ -113,13 +118,10 @@ class Desk:
             lines = self._audit.lines()
         except OSError:
             return []
-        now, minutes = self._clock(), self._policy.approval_minutes
-        wanted = {str(line.get("id")): line for line in lines if line["decision"] == "approval_wanted"}
         names = [each.name for each in dataclasses.fields(Request)]
         return [
             Request(**{name: str(line[name]) for name in names if name in line})
-            for plan, line in wanted.items()
-            if approvals.granted(lines, plan, now, minutes) is not None
+            for line in approvals.untried(lines, self._clock(), self._policy.approval_minutes)
         ]
 
     def _decided(self, request: Request) -> Decision:
@@ -212,15 +214,30 @@ class Desk:
         if outcome.result != "done" or not declared.touches_process or before is None:
             return outcome
         try:
-            after = processes.newest_steps(processes.look(request.target), 5)
+            problem = self._slower(request.target, before)
         except RefusedError as error:
-            return Outcome(result="failed", detail=f"{outcome.detail} Afterwards: {error}", path=outcome.path)
-        if after is not None and after > self._policy.slower * before:
-            return Outcome(
-                result="failed", path=outcome.path, bytes=outcome.bytes,
-                detail=f"{outcome.detail} Steps take {after:.3g} s since, and took {before:.3g} s before.",
-            )  # fmt: skip
-        return outcome
+            problem = f"Afterwards: {error}"
+        return outcome if problem is None else replace(outcome, result="failed", detail=f"{outcome.detail} {problem}")
+
+    def _slower(self, target: str, before: float) -> str | None:
+        """What became of the steps that follow, as a sentence; None if they are as they were.
+
+        Raises:
+          RefusedError: the process does not answer.
+        """
+        at_end = processes.look(target)
+        awaited = STEPS_WATCHED * self._policy.slower * before
+        until = time.monotonic() + min(MOST_WATCHED, max(LEAST_WATCHED, 4 * awaited))
+        while True:
+            made, seconds = processes.steps_since(at_end, processes.look(target))
+            if made >= STEPS_WATCHED or time.monotonic() > until:
+                break
+            time.sleep(PAUSE)
+        if made < STEPS_WATCHED and awaited <= MOST_WATCHED:  # nobody waits for five steps of minutes
+            return f"It made {made} steps since, and a typical one took {before:.3g} s before."
+        if made >= STEPS_WATCHED and seconds is not None and seconds > self._policy.slower * before:
+            return f"Steps take {seconds:.3g} s since, and took {before:.3g} s before."
+        return None
 
     def _refused(self, request: Request, why: str) -> Decision:
         try:

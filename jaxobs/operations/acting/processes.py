@@ -76,11 +76,15 @@ def typical_step(snapshot: Snapshot) -> float | None:
     return None if latest is None else latest.p50_seconds or latest.mean_seconds
 
 
-def newest_steps(snapshot: Snapshot, count: int) -> float | None:
-    """Seconds of a step in the median of the newest ones."""
-    latest = _latest_loop(snapshot)
-    newest = sorted(latest.recent[-count:]) if latest is not None else []
-    return newest[len(newest) // 2] if newest else None
+def steps_since(before: Snapshot, after: Snapshot) -> tuple[int, float | None]:
+    """How many steps the loop that stepped last has made between two looks, and the seconds of their median."""
+    latest = _latest_loop(after)
+    if latest is None:
+        return 0, None
+    known = next((each.steps for each in before.loops if each.name == latest.name), 0)
+    made = latest.steps - known
+    newest = sorted(latest.recent[-made:]) if made > 0 else []
+    return made, newest[len(newest) // 2] if newest else None
 
 
 def _latest_loop(snapshot: Snapshot) -> LoopState | None:

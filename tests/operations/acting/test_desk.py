@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 import json
 import re
 import sys
@@ -39,10 +40,16 @@ class Scene:
         self.outcome = Outcome(result="done", detail="5 steps.", path="/captures/1", bytes=9)
         self.inside: Callable[[], None] = lambda: None
         self.snapshot = stepping(self.now)
-        self.steps: list[float] = []
+        self.looks = 0
         for module in known().values():
             monkeypatch.setattr(module, "run", self.run)
-        monkeypatch.setattr(processes, "look", lambda url: self.snapshot)
+        monkeypatch.setattr(processes, "look", self.look)
+
+    def look(self, url: str) -> Snapshot:
+        """The process steps on, ten steps from one look to the next."""
+        self.looks += 1
+        loops = tuple(dataclasses.replace(each, steps=10 * self.looks) for each in self.snapshot.loops)
+        return dataclasses.replace(self.snapshot, loops=loops)
 
     def run(self, plan: Plan, request: Request, policy: Policy, stopped: Callable[[], bool]) -> Outcome:
         self.done.append(request.action)
@@ -253,11 +260,11 @@ def test_what_changes_something_needs_an_approval_of_exactly_that(scene: Scene) 
     with pytest.raises(ParameterError, match="No plan `0123` waits"):
         controls.decide(scene.folder, "0123", True, "mia", 30, scene.now)
     controls.decide(scene.folder, first.plan, True, "mia", 30, scene.now)
+    assert scene.desk(policy).approved() == [warm], "the agent asks again for what was approved"
     other = dataclasses.replace(policy, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/d", script="t.py"))
     assert scene.ask(other, warm).decision == "approval_wanted", "of another plan"
     assert scene.ask(policy, dataclasses.replace(warm, incident="i2")).decision == "approval_wanted"
     scene.now += 29 * 60
-    assert scene.desk(policy).approved() == [warm], "the agent asks again for what was approved"
     assert scene.ask(policy, warm).decision == "done"
     assert scene.desk(policy).approved() == []
     assert scene.lines()[-1]["approval"] == "human:mia" and scene.done == ["warm_cache"]
@@ -283,16 +290,53 @@ def test_a_bad_moment(scene: Scene) -> None:
     assert scene.ask().decision == "done"
 
 
-def test_slower_steps_afterwards_are_a_failure(scene: Scene) -> None:
-    """What was captured is kept; the breaker counts it."""
+def test_slower_steps_afterwards_are_a_failure(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was captured is kept; the breaker counts it. Steps that the capture itself slowed down are not looked at."""
+    clock = itertools.count()
+    monkeypatch.setattr(desk.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(desk.time, "sleep", lambda seconds: None)
+    recent = {"each": (0.1,) * 9, "made": 3}
+    steps = itertools.count(100)
 
-    def slow() -> None:
-        scene.snapshot = stepping(scene.now, seconds=0.2)
+    def look(url: str) -> Snapshot:
+        number = 100 + (next(steps) - 100) * int(recent["made"])
+        loop = LoopState(
+            name="train", found=False, ended=scene.now, p50_seconds=0.1, recent=recent["each"], steps=number
+        )
+        return stepping(scene.now, loops=(loop,))
 
-    scene.inside = slow
+    monkeypatch.setattr(processes, "look", look)
+    recent["each"] = (5.0, 5.0, 5.0) + (0.1,) * 6
+    assert scene.ask().decision == "done", "six steps since, as fast as before; the slow ones were earlier"
+    scene.now += 3600
+    recent["each"] = (0.1,) * 3 + (0.2,) * 6
     decision = scene.ask()
     assert decision.decision == "failed" and "Steps take 0.2 s since, and took 0.1 s before" in decision.reason
     assert decision.path == "/captures/1"
+    scene.now += 3600
+    recent["made"] = 0
+    decision = scene.ask()
+    assert decision.decision == "failed" and "It made 0 steps since, and a typical one took 0.1 s" in decision.reason
+
+
+def test_an_approval_is_good_for_one_attempt(scene: Scene) -> None:
+    """What a gate refuses after the approval is not tried again and again: a person is asked once more."""
+    policy = dataclasses.replace(ALL, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c"))
+    warm = dataclasses.replace(PROFILE, action="warm_cache")
+    plan = scene.ask(policy, warm).plan
+    assert scene.desk(policy).approved() == []
+    controls.decide(scene.folder, plan, True, "mia", 30, scene.now)
+    assert scene.desk(policy).approved() == [warm]
+    controls.stop(scene.folder)
+    assert "kill switch" in scene.ask(policy, warm).reason
+    controls.resume(scene.folder)
+    assert scene.desk(policy).approved() == [], "it was tried"
+    assert scene.ask(policy, warm).decision == "approval_wanted" and scene.done == []
+    controls.decide(scene.folder, plan, True, "mia", 30, scene.now)
+    assert scene.desk(policy).approved() == [warm]
+    other = dataclasses.replace(policy, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/d"))
+    assert scene.ask(other, warm).decision == "approval_wanted"
+    assert scene.desk(other).approved() == [], "the plan is another one by now"
 
 
 def test_nothing_is_done_that_cannot_be_recorded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

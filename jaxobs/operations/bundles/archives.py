@@ -123,7 +123,7 @@ def unpack(path: str, folder: Path) -> dict[str, Entry]:
             return _unpacked(path, file, folder)
     except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BundleError(f"`{path}` is damaged: {clean(str(error))}.") from None
-    except (NotImplementedError, RuntimeError) as error:
+    except RuntimeError as error:  # an encrypted zip file, or one with a compression that nobody here knows
         raise BundleError(f"`{path}` cannot be read: {clean(str(error))}.") from None
     except (OSError, ValueError) as error:
         if isinstance(error, BundleError):

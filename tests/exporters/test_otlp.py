@@ -406,8 +406,6 @@ def test_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
         threading.Thread(target=each.shutdown, daemon=True).start()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # JAX warns of each fork
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
 def test_a_forked_child_is_silent_until_it_records(receiver: Receiver) -> None:
     """Then it exports what is its own, and nothing of its parent's."""
@@ -420,6 +418,7 @@ def test_a_forked_child_is_silent_until_it_records(receiver: Receiver) -> None:
     exporter = opened(store, otlp=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads at a fork, from Python 3.12 on
+        warnings.simplefilter("ignore", RuntimeWarning)  # JAX's, of each fork
         child = os.fork()
     if not child:
         code = 1

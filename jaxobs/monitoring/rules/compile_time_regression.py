@@ -81,7 +81,7 @@ ALERT = Alert(
             ),
             Step(
                 do="See what the program consists of.",
-                query="sum by (function, kind) (jax_program_instructions{@fn})",
+                query="sum by (function, kind) (last_over_time(jax_program_instructions{@fn}[5m]))",
                 answers=(
                     (
                         "many times as many instructions as before",

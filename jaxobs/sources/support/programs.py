@@ -1,7 +1,8 @@
 """Compiled programs: whether one will fit, told before its first call, and later what it consists of.
 
-The sizes come with the compilation. What the optimised program consists of is read on the slow tick, one program at a
-time, from the executable if it is still loaded then: nothing is kept alive for it, and nothing compiled again.
+The sizes come with the compilation. What the optimised program consists of is read on the slow tick, a few small
+programs or one large one at a time, from the executable if it is still loaded then: nothing is kept alive for it, and
+nothing compiled again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ TOLD_WHEN = "It is compiled or loaded, before its first call, and temp + output 
 MOST_PENDING = 64
 """Programs that wait to be read; the oldest is given up first."""
 MOST_TOLD = 256
+READING_SECONDS = 0.02
+"""Of the thread's own time: after that the rest waits for the next tick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +73,14 @@ class Programs:
                 self._store.drop("programs_unread")
 
     def sample(self) -> None:
-        """Reads one of the programs that wait, the latest first; those that are gone meanwhile are passed over."""
-        while self._pending:
+        """Reads programs that wait, the latest first, for a short time; those that are gone are passed over."""
+        began = time.thread_time()
+        while self._pending and time.thread_time() - began < READING_SECONDS:
             with self._lock:
                 function, pending = self._pending.popitem()
             executable = _find(pending)
             if executable is not None:
                 self._read(function, pending, executable)
-                return
 
     def catch_up(self) -> None:
         """Asks at once what the programs that wait cost, for who cannot wait for the tick."""

@@ -103,7 +103,7 @@ ROW = Row(
             kind="bargauge", unit="short", width=8, good="none", least=0,
             targets=(
                 Target(
-                    expr=highest("max by (function, kind) (jax_program_instructions{@fn})"),
+                    expr=highest("max by (function, kind) (last_over_time(jax_program_instructions{@fn}[5m]))"),
                     legend="{{function}} {{kind}}", instant=True,
                 ),
             ),

@@ -268,7 +268,8 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
             turn for when in _times(other) if (turn := bisect_left(ends, when)) < len(ends) and turns[turn][0] < when
         )
         if len(inside) >= MOST_APART * len(turns):
-            loop.within.add(other.name)
+            if not (seen.long and other.evaluates):  # an evaluation after each epoch stays one
+                loop.within.add(other.name)
             continue
         if other in own:
             out = {turn for turn, calls in inside.items() if calls >= FEWEST_CALLS}

@@ -143,14 +143,14 @@ class Turns:
         Args:
           paused: seconds for which calls are not seen between two bursts; the loop goes on meanwhile.
         """
-        before, since, last = self._seen, self._since, self.last
+        before, category, since, last = self._seen, self.category, self._since, self.last
         began, apart, burst, seen = call
         self._seen, self.category = seen, seen.category
         passed = began - last - (apart - self.apart)
         if burst != self._burst:
             self._burst = burst
             passed -= paused
-        if before is None or before.category is None or since is None:
+        if before is None or category is None or since is None:
             self._go_on(wall, seen, wall.at_rest, now)
             return
         most, rested = self._most(before, seen), 0.0
@@ -160,19 +160,19 @@ class Turns:
                 of, going, resting = self.overdue
                 rested = _rested(before, passed, *((going, resting) if of == last else (0.0, 0.0)))
             self.count, self._waited = 0, began
-        if not rested and before.category is seen.category and began - since < CHARGED_SECONDS:
+        if not rested and category is seen.category and began - since < CHARGED_SECONDS:
             self.due = since + CHARGED_SECONDS
             return
-        if before.category == "eval" and seen.category != "eval" and not rested:
+        if category == "eval" and seen.category != "eval" and not rested:
             before.usual = (before.usual * before.known + passed) / (before.known + 1)
             before.known += 1
         parts: dict[str, float] = {}
-        if before.category == "step":
+        if category == "step":
             parts["input_wait"] = min(self.waited - self._charged_waits, max(0.0, began - since - rested))
             self._charged_waits += parts["input_wait"]
-        if seen.category not in (None, before.category):
+        if seen.category not in (None, category):
             parts[seen.category] = now - began  # in this call, which has returned
-        self._go_on(wall, seen, wall.turned(now - since, before.category, less=rested, parts=parts), now)
+        self._go_on(wall, seen, wall.turned(now - since, category, less=rested, parts=parts), now)
 
     def _go_on(self, wall: Wall, seen: Tracked, told: bool, now: float) -> None:
         self._since, self.due = (now, now + CHARGED_SECONDS) if told else (None, 0.0)

@@ -43,7 +43,7 @@ PROGRAMS = {
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 @jax.jit
 def train_epoch(x):
-    return products(x, 1500)
+    return products(x, 4000)
 @jax.jit
 def evaluate(x):
     return products(x, 150)

@@ -23,8 +23,13 @@ import jaxobs
 jaxobs.install(event_log=sys.argv[2], sample_interval=0.1)
 import jax, jax.numpy as jnp
 jax.jit(lambda x: x + 1)(1)
-deadline = time.monotonic() + 30
-while not [name for name in os.listdir(os.path.dirname(sys.argv[2])) if name.startswith("jaxobs-end-")]:
+from jaxobs.state import ends
+folder = os.path.dirname(sys.argv[2])
+def kept():
+    lives = [ends.read(os.path.join(folder, name)) for name in os.listdir(folder) if name.startswith("jaxobs-end-")]
+    return os.getpid() in [life.pid for life in lives if life is not None]
+deadline = time.monotonic() + 60
+while not kept():
     assert time.monotonic() < deadline
     time.sleep(0.05)
 jaxobs.snapshot()

@@ -77,7 +77,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
     "docs": (pytest("docs"),),
     "browser": (npm("axe-core"), pytest("browser")),
     "ray": (module("tools.environments", "ray"), pytest("ray")),
-    "slow": (npm("grafana"), pytest("slow")),
+    "slow": (npm("grafana"), module("tools.environments", "trackers"), pytest("slow")),
     "zoo": (module("tools.environments", "zoo"), module("tools.zoo")),
 }
 

@@ -1,8 +1,8 @@
 """Python environments with one version of JAX each, for the version matrix: kept in `.venvs`, made again when needed.
 
-python -m tools.environments                makes all that are missing
-python -m tools.environments matrix|ray|zoo makes those
-python -m tools.environments --list         says what there is
+python -m tools.environments                            makes all that are missing
+python -m tools.environments matrix|ray|trackers|zoo    makes those
+python -m tools.environments --list                     says what there is
 """
 
 from __future__ import annotations
@@ -72,6 +72,13 @@ OWN = Row(own_jax() or NEWEST, (own_python(),))
 """What runs this."""
 RAY = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("ray[serve]==2.60.0",), name="ray")
 """Ray is large, and pins packages that others want newer."""
+TRACKERS = Row(
+    "0.10.2",
+    ("3.11", "3.12", "3.13"),
+    packages=("mlflow-skinny==3.17.2", "tensorboardX==2.6.5", "wandb==0.31.0"),
+    name="trackers",
+)
+"""Each has a hundred dependencies or another idea of protobuf."""
 _ZOO_PYTHONS = ("3.11", "3.12", "3.13")
 ZOO = Row(
     "0.10.2",
@@ -138,7 +145,9 @@ ZOO_MAXTEXT = Row(
 )
 """What MaxText's training imports; it is not in `GROUPS`, for MaxText itself comes as a folder of sources."""
 _ZOO = (ZOO, ZOO_BRAX)
-GROUPS = {"all": (*MATRIX, RAY, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "zoo": _ZOO}
+GROUPS = {
+    "all": (*MATRIX, RAY, TRACKERS, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "trackers": (TRACKERS,), "zoo": _ZOO,
+}  # fmt: skip
 
 
 class NoInterpreterError(Exception):

@@ -15,14 +15,11 @@ import pytest
 from helpers.made_by_hand import compilation
 from helpers.requirements import program
 from helpers.waiting import until
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
-
-pytest.importorskip("opentelemetry.sdk")
-
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT, Renderer
 from jaxobs.session import lifecycle

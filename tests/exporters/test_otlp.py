@@ -13,9 +13,6 @@ import pytest
 from helpers.made_by_hand import compilation, full_store
 from helpers.otlp_receiver import Receiver, attributes
 from helpers.waiting import until
-
-pytest.importorskip("opentelemetry.sdk")
-
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider, ObservableCounter

@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 from helpers.otlp_receiver import Receiver, attributes
-
-pytest.importorskip("opentelemetry.instrumentation")
-
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

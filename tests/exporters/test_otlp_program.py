@@ -13,8 +13,6 @@ from collections.abc import Iterator
 import pytest
 from helpers.otlp_receiver import Receiver, attributes
 
-pytest.importorskip("opentelemetry.sdk")
-
 PROGRAM = """
 import jax, jax.numpy as jnp
 import jaxobs

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import glob
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from helpers import run_programs
 from helpers.made_by_hand import full_store, make_steps
 from helpers.paths import ROOT
+from helpers.requirements import missing
 from helpers.waiting import until
 
 from jaxobs import internals
@@ -23,6 +22,7 @@ from jaxobs.exporters import mlflow, tensorboard, wandb
 from jaxobs.exporters.forms import tracked
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.state.store import Store
+from tools.environments import TRACKERS, InstallError, NoInterpreterError, environment
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -44,16 +44,20 @@ train()
 """
 
 
-def have(module: str, package: str) -> None:
-    """Skips the test by the name of what it needs."""
-    pytest.importorskip(module, reason=f"`{package}` is not installed: pip install {package}")
+@pytest.fixture(scope="module")
+def python() -> str:
+    """An interpreter that has all of them."""
+    try:
+        return str(environment(TRACKERS))
+    except (InstallError, NoInterpreterError) as error:
+        missing(str(error))
 
 
-def train(tmp_path: Path, before: str = "", during: str = "", **variables: str) -> None:
+def train(python: str, tmp_path: Path, before: str = "", during: str = "", **variables: str) -> None:
     """A program of thirty steps, to its end."""
     ended = run_programs.run(
-        TRAINING.format(before=f"jaxobs.install()\n{before}", during=during), PYTHONPATH=str(ROOT), HOME=str(tmp_path),
-        **variables,
+        TRAINING.format(before=f"jaxobs.install()\n{before}", during=during), python=python, PYTHONPATH=str(ROOT),
+        HOME=str(tmp_path), **variables,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "jaxobs failed" not in ended.stderr, ended.stderr
@@ -172,25 +176,37 @@ def test_nothing_of_them_is_imported_unasked() -> None:
 # ------------------------------------------------------------------------------------------------- each of them
 
 
-@pytest.mark.slow
-def test_tensorboard(tmp_path: Path) -> None:
-    """Scalars over the steps, parameters as text; read from the file by the protocol that it has."""
-    have("tensorboardX", "tensorboardX")
-    from tensorboardX.proto.event_pb2 import Event
+def read(python: str, program: str, *arguments: str, **variables: str) -> list[Any]:
+    """What a reader prints last, as JSON."""
+    ran = run_programs.run(program, *arguments, python=python, **variables)
+    assert ran.returncode == 0, ran.stderr
+    return list(json.loads(ran.stdout.splitlines()[-1]))
 
-    train(tmp_path, JAXOBS_TENSORBOARD=str(tmp_path / "runs"))
+
+TENSORBOARD_READ = """
+import json, sys
+from tensorboardX.proto.event_pb2 import Event
+data, figures, texts = open(sys.argv[1], "rb").read(), {}, []
+while data:  # length, its checksum, the event, its checksum
+    size = int.from_bytes(data[:8], "little")
+    event = Event.FromString(data[12 : 12 + size])
+    data = data[16 + size :]
+    for value in event.summary.value:
+        if value.HasField("simple_value"):
+            figures[value.tag] = (event.step, value.simple_value)
+        else:
+            texts += [each.decode() for each in value.tensor.string_val]
+print(json.dumps([figures, texts]))
+"""
+
+
+@pytest.mark.slow
+def test_tensorboard(python: str, tmp_path: Path) -> None:
+    """Scalars over the steps, parameters as text; read from the file by the protocol that it has."""
+    train(python, tmp_path, JAXOBS_TENSORBOARD=str(tmp_path / "runs"))
     [path] = glob.glob(f"{tmp_path}/runs/events.out.tfevents.*.jaxobs")
-    data, found, texts = Path(path).read_bytes(), {}, []
-    while data:  # length, its checksum, the event, its checksum
-        size = int.from_bytes(data[:8], "little")
-        event = Event.FromString(data[12 : 12 + size])
-        data = data[16 + size :]
-        for value in event.summary.value:
-            if value.HasField("simple_value"):
-                found[value.tag] = (event.step, value.simple_value)
-            else:
-                texts += [each.decode() for each in value.tensor.string_val]
-    assert found["jaxobs/steps/train"] == (30, 30.0)
+    found, texts = read(python, TENSORBOARD_READ, path)
+    assert found["jaxobs/steps/train"] == [30, 30.0]
     assert found["jaxobs/compilations"][1] >= 2
     assert found["jaxobs/step_seconds/train"][1] > 0 and 0 < found["jaxobs/goodput_ratio"][1] < 1
     assert "jaxobs/version/jax" in texts[0]
@@ -227,17 +243,10 @@ print(json.dumps([history, config, files]))
 """
 
 
-def wandb_records(folder: Path) -> list[Any]:
-    """History, configuration and files of the only offline run."""
-    [path] = glob.glob(f"{folder}/wandb/offline-run-*/run-*.wandb")
-    return list(json.loads(subprocess.check_output([sys.executable, "-c", WANDB_READ, path], text=True, timeout=120)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("whose", ["own", "active"])
-def test_weights_and_biases(tmp_path: Path, whose: str) -> None:
+def test_weights_and_biases(python: str, tmp_path: Path, whose: str) -> None:
     """In a run of its own, with nothing else in it; in the program's, whose steps it leaves alone."""
-    have("wandb", "wandb")
     before = during = ""
     if whose == "active":
         before = f"import wandb; run = wandb.init(project='mine', dir={str(tmp_path)!r})"
@@ -248,10 +257,11 @@ run.log({"loss": 3})
 assert run.step == 4, run.step
 """
     train(
-        tmp_path, before, during, JAXOBS_WANDB="active" if whose == "active" else "figures",
+        python, tmp_path, before, during, JAXOBS_WANDB="active" if whose == "active" else "figures",
         WANDB_MODE="offline", WANDB_DIR=str(tmp_path),
     )  # fmt: skip
-    history, config, files = wandb_records(tmp_path)
+    [path] = glob.glob(f"{tmp_path}/wandb/offline-run-*/run-*.wandb")
+    history, config, files = read(python, WANDB_READ, path)
     assert history["jaxobs/steps/train"] == 30 and history["jaxobs/compilations"] >= 2
     assert history["jaxobs/steps"] == 30
     assert "jaxobs/version/jax" in config
@@ -262,9 +272,8 @@ assert run.step == 4, run.step
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whose", ["own", "active"])
-def test_mlflow(tmp_path: Path, whose: str) -> None:
+def test_mlflow(python: str, tmp_path: Path, whose: str) -> None:
     """System metrics and parameters, of a run of its own or of the program's, which ends as the program says."""
-    have("mlflow", "mlflow-skinny")
     before = during = ""
     if whose == "active":
         before = "import mlflow; mlflow.set_experiment('mine'); run = mlflow.start_run()"
@@ -272,16 +281,14 @@ def test_mlflow(tmp_path: Path, whose: str) -> None:
     address = (tmp_path / "store").as_uri()
     variables = {"MLFLOW_TRACKING_URI": address, "MLFLOW_ALLOW_FILE_STORE": "true"}
     setting = "active" if whose == "active" else "figures"
-    train(tmp_path, before, during, JAXOBS_MLFLOW=setting, **variables)
-    read = (
+    train(python, tmp_path, before, during, JAXOBS_MLFLOW=setting, **variables)
+    program = (
         "import mlflow, json; client = mlflow.MlflowClient(); import sys\n"
         "[e] = [e for e in client.search_experiments() if e.name == sys.argv[1]]\n"
         "[run] = client.search_runs([e.experiment_id])\n"
         "print(json.dumps([run.data.metrics, run.data.params, run.info.status]))"
     )
-    ran = run_programs.run(read, "mine" if whose == "active" else "figures", **variables)
-    assert ran.returncode == 0, ran.stderr
-    metrics, params, status = json.loads(ran.stdout.splitlines()[-1])
+    metrics, params, status = read(python, program, "mine" if whose == "active" else "figures", **variables)
     assert metrics["system/jaxobs/steps/train"] == 30
     assert metrics["system/jaxobs/compilations"] >= 2 and metrics["system/jaxobs/step_seconds/train"] > 0
     assert "jaxobs/version/jax" in params

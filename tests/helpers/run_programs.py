@@ -20,18 +20,19 @@ def environment(**variables: str) -> dict[str, str]:
     return kept | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": quick()} | variables
 
 
-def run(program: str, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    program: str, *arguments: object, python: str = sys.executable, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end."""
-    return _run("-c", textwrap.dedent(program), *map(str, arguments), **variables)
+    return _run(python, "-c", textwrap.dedent(program), *map(str, arguments), **variables)
 
 
 def run_file(path: pathlib.Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs a script to its end: `multiprocessing` wants one, to import it in its children."""
-    return _run(str(path), **variables)
+    return _run(sys.executable, str(path), **variables)
 
 
-def _run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *arguments]
+def _run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, env=environment(**variables), capture_output=True, text=True, timeout=120, check=False
     )

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from helpers.paths import ROOT
+from helpers.requirements import program
 from helpers.run_programs import environment
 from helpers.waiting import until
 
@@ -130,9 +131,9 @@ for number in range(1, 100_000):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
 def test_a_real_incident_elsewhere(tmp_path: Path) -> None:
     """A process that runs, a Prometheus that scrapes it, its event log, metrics and log; replayed when all is gone."""
+    program("prometheus")
     port, folder = free_port(), tmp_path / "here"
     folder.mkdir()
     paths = [str(folder / name) for name in ("events.jsonl", "metrics.prom", "worker-0.log")]

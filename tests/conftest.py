@@ -41,6 +41,7 @@ os.environ["JAXOBS_RAISE_INTERNAL_ERRORS"] = "1"
 def fresh() -> Iterator[None]:
     """Nothing recorded, nothing installed and no failure counted, before the test and after it."""
     from jaxobs.base import guard
+    from jaxobs.base.config import Settings
     from jaxobs.facts.events import as_event
     from jaxobs.session import lifecycle
     from jaxobs.state import store
@@ -50,6 +51,7 @@ def fresh() -> Iterator[None]:
     def clear() -> None:
         lifecycle.uninstall()
         open_request.set(None)  # a test may leave one open, and what a request calls makes no loop
+        store.current().configure(Settings())
         store.current().reset()
         guard.reset()
 

@@ -23,6 +23,7 @@ import jaxobs
 jaxobs.install(event_log=sys.argv[2], sample_interval=0.1)
 import jax, jax.numpy as jnp
 jax.jit(lambda x: x + 1)(1)
+from jaxobs.session import lifecycle
 from jaxobs.state import ends
 folder = os.path.dirname(sys.argv[2])
 def kept():
@@ -31,6 +32,7 @@ def kept():
 deadline = time.monotonic() + 60
 while not kept():
     assert time.monotonic() < deadline
+    lifecycle.fresh_snapshot()
     time.sleep(0.05)
 jaxobs.snapshot()
 print("last:", jaxobs.snapshot().process.last_exit or "unknown", flush=True)

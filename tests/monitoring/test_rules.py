@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from helpers import rule_checks
+from helpers.paths import ROOT
 
-from jaxobs.monitoring import alerting, generate
+from jaxobs.monitoring import alerting, generate, shipped_tests
 from jaxobs.monitoring.site import Site
 
 ALERTS = {rule_checks.key(alert): alert for alert in alerting.declared(Site())}
@@ -55,13 +56,25 @@ def test_what_is_generated_is_right_for_promtool(tmp_path: Path) -> None:
 
 
 def test_what_is_shipped_holds(tmp_path: Path) -> None:
-    """The tests beside the rules, as a user runs them; many cases in few tests, and none of an alert is left out."""
+    """The tests beside the rules, as a user runs them; many cases in few tests, and few alerts are left out."""
     generate.write(generate.files("alerts"), tmp_path)
     files = sorted(path.name for path in (tmp_path / "alerts").glob("jaxobs.tests*.yaml"))
     output = rule_checks.promtool("test", "rules", *files, folder=tmp_path / "alerts")
     assert output.count("SUCCESS") == len(files) == 2 and "FAILED" not in output
     text = "".join((tmp_path / "alerts" / name).read_text(encoding="utf-8") for name in files)
-    assert [alert.name for alert in ALERTS.values() if f'alertname="{alert.name}"' not in text] == []
+    left_out = {alert.name for alert in ALERTS.values() if f'alertname="{alert.name}"' not in text}
+    assert left_out == {"JaxGoodputLow", "JaxIdleServiceGone", "JaxSloNoData", "JaxStepTimeRegression"}
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    assert f"({', '.join(f'`{name}`' for name in sorted(left_out))})" in page
+
+
+def test_samples_that_nobody_looks_at_are_cut_off() -> None:
+    """In promtool's notation: `axN` are N + 1 samples, `_xN` are N."""
+    for values, most, kept in (
+        ("1x19 0x60", 20, "1x19"), ("1x19 0x60", 22, "1x19 0x1"), ("_x20 1x60", 21, "_x20 1x0"), ("0+2x9", 4, "0+2x3"),
+        ("_x20 1", 5, "_x5"), ("1 2 3", 2, "1 2"), ("1x3", 9, "1x3"),
+    ):  # fmt: skip
+        assert shipped_tests._cut(values, most) == kept
 
 
 @pytest.mark.slow

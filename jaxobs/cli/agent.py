@@ -35,6 +35,9 @@ examples:
 
 Environment:
   JAXOBS_AGENT_TOKEN     the bearer token of webhooks, instead of --token-file
+  JAXOBS_PROMETHEUS_TOKEN, JAXOBS_PROMETHEUS_HEADERS
+                         bearer token, and headers as `Name: value`, one a
+                         line, for --prometheus
   JAXOBS_LLM_KEY         the bearer token of --llm
   JAXOBS_ACTION_TOKEN    the processes' `action_token`, for --actions
   JAXOBS_AGENT_NOTIFY    the address of --notify, which other users cannot read there
@@ -167,7 +170,9 @@ def _serve(args: argparse.Namespace) -> int:
     from jaxobs.operations.agent.sending import Destinations
     from jaxobs.operations.agent.store import Store
     from jaxobs.operations.agent.working import Agent
+    from jaxobs.operations.diagnosis.gathering import http
 
+    http.request(args.prometheus)  # a variable that cannot be used is an error now, not at the first alert
     desk = None
     if args.actions:
         chosen = policy.read(Path(args.actions), known())

@@ -18,6 +18,7 @@ from jaxobs.operations.agent.queries import Target, Window
 from jaxobs.operations.agent.subjects import Subject
 from jaxobs.operations.diagnosis import Inputs, gather
 from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
+from jaxobs.operations.diagnosis.gathering.answers import shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
 from jaxobs.views import client
 
@@ -102,7 +103,7 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
 
     first, *others = deadlines.at_once([of_prometheus, *map(of_process, processes)], bounds.all)
     late = f"no answer within {bounds.all:g} s"
-    whole = first or Evidence((), (Source(kind="prometheus", name=prometheus, problem=late),))
+    whole = first or Evidence((), (Source(kind="prometheus", name=shown(prometheus), problem=late),))
     has_prometheus = all(each.problem is None for each in whole.sources)
     observations, sources = list(whole.observations), list(whole.sources)
     notes += [f"Prometheus: {note}." for each in whole.sources for note in each.notes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.server
 import json
@@ -315,3 +316,66 @@ def test_a_target_that_hangs_is_a_problem() -> None:
 def test_only_http_is_asked(url: str) -> None:
     """No other scheme, whoever gave it."""
     assert diagnose(gather(Inputs(prometheus=(url,)))).verdict == "inconclusive"
+
+
+class Guarded(http.server.BaseHTTPRequestHandler):
+    """A Prometheus that notes the headers of each request, and lets nobody in who shows nothing."""
+
+    seen: list[dict[str, str]]
+
+    def do_GET(self) -> None:
+        """Alerts, or a refusal."""
+        self.seen.append({name.lower(): value for name, value in self.headers.items()})
+        known = "authorization" in self.seen[-1] or "x-scope-orgid" in self.seen[-1]
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        self.wfile.write(b'{"status": "success", "data": {"alerts": [], "result": []}}')
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def guarded() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """The host of such a Prometheus, and the headers that it saw."""
+    seen: list[dict[str, str]] = []
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Guarded,), {"seen": seen}))
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield f"127.0.0.1:{made.server_address[1]}", seen
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+def test_a_prometheus_that_wants_credentials_gets_them(
+    guarded: tuple[str, list[dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token, a user and password in its address, or a header; none of them is in what is reported."""
+    host, seen = guarded
+    refused = gather(Inputs(prometheus=(f"http://{host}",)))
+    assert "wants credentials; set `JAXOBS_PROMETHEUS_TOKEN`" in str(refused.sources[0].problem)
+    found = gather(Inputs(prometheus=(f"http://me:p%40ss@{host}/",)))
+    assert found.sources[0].problem is None and found.sources[0].name == f"http://{host}/"
+    assert seen[-1]["authorization"] == "Basic " + base64.b64encode(b"me:p@ss").decode()
+    monkeypatch.setenv("JAXOBS_PROMETHEUS_TOKEN", "open-sesame")
+    assert gather(Inputs(prometheus=(f"http://{host}",))).sources[0].problem is None
+    assert seen[-1]["authorization"] == "Bearer open-sesame"
+    monkeypatch.delenv("JAXOBS_PROMETHEUS_TOKEN")
+    monkeypatch.setenv("JAXOBS_PROMETHEUS_HEADERS", "X-Scope-OrgID: team-a\n\nX-Other:b\n")
+    assert gather(Inputs(prometheus=(f"http://{host}",))).sources[0].problem is None
+    assert (seen[-1]["x-scope-orgid"], seen[-1]["x-other"]) == ("team-a", "b") and "authorization" not in seen[-1]
+    monkeypatch.setenv("JAXOBS_PROMETHEUS_HEADERS", "no header")
+    wrong = gather(Inputs(prometheus=(f"http://{host}",))).sources[0].problem
+    assert wrong is not None and "`JAXOBS_PROMETHEUS_HEADERS` holds a line that is no header" in wrong
+
+
+def test_a_network_does_not_see_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes over HTTPS or loopback only, and the refusal says so; a user and password were given on purpose."""
+    monkeypatch.setenv("JAXOBS_PROMETHEUS_TOKEN", "open-sesame")
+    for url, shown in (("http://prometheus:9090/a", False), ("https://prometheus/a", True), ("http://[::1]:1/a", True)):
+        assert bounded_http.request(url).has_header("Authorization") is shown
+    assert "HTTPS or loopback only" in bounded_http._refused(401, "http://prometheus:9090/a")
+    assert bounded_http._refused(401, "https://prometheus/a") == ": it refuses the credentials"
+    assert bounded_http._refused(500, "https://prometheus/a") == ""
+    assert bounded_http.request("http://a:b@prometheus:9090/x?y").full_url == "http://prometheus:9090/x?y"

@@ -18,6 +18,7 @@ from jaxobs.operations.acting.declarations import (
 )  # fmt: skip
 from jaxobs.operations.acting.policy import Policy
 from jaxobs.operations.diagnosis import Inputs
+from jaxobs.operations.diagnosis.gathering.answers import shown
 
 DECLARATION = Declaration(
     name="collect_bundle",
@@ -57,7 +58,7 @@ def plan(request: Request, policy: Policy, surroundings: Surroundings) -> Plan:
     path = _free(folder, request.incident)
     asked = [*processes, *([surroundings.prometheus] if surroundings.prometheus else [])]
     return Plan(
-        text=f"Ask {', '.join(asked)}, and write {path}.",
+        text=f"Ask {', '.join(map(shown, asked))}, and write {path}.",
         arguments={"processes": processes, "prometheus": surroundings.prometheus, "path": str(path)},
     )
 

@@ -1,16 +1,30 @@
-"""HTTP with bounds: on the time of the whole answer, and on its size."""
+"""HTTP with bounds: on the time of the whole answer, and on its size; and what a Prometheus is shown to be let in.
+
+A user and password stand in its address, http://user:password@prometheus:9090, or `JAXOBS_PROMETHEUS_TOKEN` is a bearer
+token. `JAXOBS_PROMETHEUS_HEADERS` holds headers that it wants, such as `X-Scope-OrgID: team-a`, one a line.
+"""
 
 from __future__ import annotations
 
+import base64
+import os
+import re
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from http.client import HTTPException
 
+from jaxobs.base.config import PREFIX
+from jaxobs.base.errors import SettingError
 from jaxobs.views import access
 
 MOST_BYTES = 8 * 2**20
 _PIECE = 2**16
+
+TOKEN = f"{PREFIX}PROMETHEUS_TOKEN"
+HEADERS = f"{PREFIX}PROMETHEUS_HEADERS"
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~\w-]+):[ \t]*([\x20-\x7e]*)", re.ASCII)
 
 
 class NoAnswerError(Exception):
@@ -32,14 +46,14 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
       endpoint: whether it is a jaxobs endpoint, which is shown the token.
 
     Raises:
-      NoAnswerError: there is none in time, it is an error, or it is too large.
+      NoAnswerError: there is none in time, it is an error, it is too large, or a variable cannot be used.
     """
     until = time.monotonic() + timeout
     direct = [urllib.request.ProxyHandler({})] if access.is_local(url) else []
     pieces, size = [], 0
     try:
         opener = access.opener(url, _NoRedirect) if endpoint else urllib.request.build_opener(_NoRedirect, *direct)
-        with opener.open(access.request(url) if endpoint else url, timeout=timeout) as answer:
+        with opener.open(access.request(url) if endpoint else request(url), timeout=timeout) as answer:
             while piece := answer.read1(_PIECE):
                 pieces.append(piece)
                 size += len(piece)
@@ -49,10 +63,44 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
                     raise NoAnswerError(f"no whole answer within {timeout:g} s")
     except urllib.error.HTTPError as error:
         error.close()
-        raise NoAnswerError(f"HTTP {error.code}") from None
+        raise NoAnswerError(f"HTTP {error.code}{'' if endpoint else _refused(error.code, url)}") from None
     except (OSError, ValueError, HTTPException) as error:
         cause = getattr(error, "reason", error)
         if isinstance(cause, TimeoutError):
             raise NoAnswerError(f"no answer within {timeout:g} s") from None
         raise NoAnswerError(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__) from None
     return b"".join(pieces)
+
+
+def request(url: str) -> urllib.request.Request:
+    """A request to a Prometheus with what lets it in. A network does not get to see the token: HTTPS or loopback only.
+
+    Raises:
+      SettingError: a variable holds no headers.
+    """
+    parts = urllib.parse.urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    asked = urllib.request.Request(urllib.parse.urlunsplit(parts._replace(netloc=host)))
+    for line in (os.environ.get(HEADERS) or "").splitlines():
+        if line.strip():
+            header = _HEADER.fullmatch(line.strip())
+            if header is None:
+                raise SettingError(f"`{HEADERS}` holds a line that is no header. Write `Name: value`, one a line.")
+            asked.add_header(header[1], header[2])
+    token = os.environ.get(TOKEN)
+    if at:
+        given = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
+        asked.add_header("Authorization", f"Basic {given}")
+    elif token and access.shows_token(url):
+        asked.add_header("Authorization", f"Bearer {token.strip()}")
+    return asked
+
+
+def _refused(code: int, url: str) -> str:
+    if code not in (401, 403):
+        return ""
+    if os.environ.get(TOKEN) and not access.shows_token(url):
+        return f": the token in `{TOKEN}` goes over HTTPS or loopback only"
+    if os.environ.get(TOKEN) or "@" in urllib.parse.urlsplit(url).netloc:
+        return ": it refuses the credentials"
+    return f": it wants credentials; set `{TOKEN}`, or put user and password into the address"

@@ -6,6 +6,7 @@ import argparse
 import getpass
 import json
 import logging
+import math
 import os
 import sys
 import time
@@ -36,8 +37,8 @@ examples:
 Environment:
   JAXOBS_AGENT_TOKEN     the bearer token of webhooks, instead of --token-file
   JAXOBS_PROMETHEUS_TOKEN, JAXOBS_PROMETHEUS_HEADERS
-                         bearer token, and headers as `Name: value`, one a
-                         line, for --prometheus
+                         bearer token, and headers (Name: value, one a line),
+                         for --prometheus
   JAXOBS_LLM_KEY         the bearer token of --llm
   JAXOBS_ACTION_TOKEN    the processes' `action_token`, for --actions
   JAXOBS_AGENT_NOTIFY    the address of --notify, which other users cannot read there
@@ -73,6 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--by", metavar="NAME", help="name for the record of approve, deny and reset (default: the user)"
     )
     parser.add_argument("--days", type=float, default=7.0, help="days of a summary (default: %(default)g)")
+    parser.add_argument("--keep-days", metavar="DAYS", type=float, default=math.inf,
+                        help="remove reports of closed incidents that are older (default: keep all)")  # fmt: skip
     parser.add_argument("--window", metavar="SECONDS", type=float, default=3600.0,
                         help="history to look at, at least (default: %(default)g)")  # fmt: skip
     parser.add_argument("--verify-after", metavar="SECONDS", type=float, default=30.0,
@@ -160,6 +163,8 @@ def _serve(args: argparse.Namespace) -> int:
     targets = tuple(client.endpoint_url(each) for each in args.target)
     if not 60 <= args.window <= 7 * 86_400:
         raise SettingError("--window is a number of seconds from 60 to 604800.")
+    if not args.keep_days >= 1:
+        raise SettingError("--keep-days is a number of days, 1 or more.")
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
     token = _token(args.token_file)
@@ -187,7 +192,7 @@ def _serve(args: argparse.Namespace) -> int:
     if not token and host not in _LOOPBACK:
         print(f"jaxobs agent: anyone who reaches {args.listen} can send webhooks. Set --token-file.", file=sys.stderr)
     agent = Agent(
-        Store(args.reports),
+        Store(args.reports, keep_days=args.keep_days),
         Where(prometheus=args.prometheus, targets=targets, window=args.window),
         Destinations(notify=args.notify, grafana=args.grafana, grafana_token=os.environ.get(GRAFANA_TOKEN, "")),
         settle=args.verify_after,

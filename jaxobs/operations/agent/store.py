@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -29,14 +31,18 @@ MOST_BYTES = 16 * 2**20
 class Store:
     """Safe for threads: each file is replaced in one step."""
 
-    def __init__(self, folder: str, *, writes: bool = True) -> None:
+    def __init__(self, folder: str, *, writes: bool = True, keep_days: float = math.inf) -> None:
         """Makes the folder if it is to be written.
+
+        Args:
+          keep_days: reports that are older are removed when an incident is closed.
 
         Raises:
           SettingError: it cannot be made or written.
         """
         self.folder = Path(folder)
         self._state = self.folder / "state"
+        self._keep_days = keep_days
         if not writes:
             return
         try:
@@ -77,9 +83,21 @@ class Store:
         _write(self._state / f"{incident.id}.json", incident.model_dump_json(), awaits_disk=False)
 
     def forget(self, incident: Incident) -> None:
-        """It is closed: its report remains."""
+        """It is closed: its report remains for as long as reports are kept."""
         with contextlib.suppress(OSError):
             (self._state / f"{incident.id}.json").unlink()
+        if self._keep_days < math.inf:
+            self._remove_before(time.time() - 86_400 * self._keep_days)
+
+    def _remove_before(self, when: float) -> None:
+        """Removes the reports of incidents that began earlier and are closed."""
+        first = time.strftime("%Y%m%d-%H%M%S", time.gmtime(when))
+        for path in sorted(self.folder.glob("*.json")):
+            name = path.stem
+            if _ID.fullmatch(name) and name < first and not (self._state / f"{name}.json").exists():
+                for each in (self._path(name, ".json"), self._path(name, ".md")):
+                    with contextlib.suppress(OSError):
+                        each.unlink()
 
     def open_incidents(self) -> list[Incident]:
         """Those that were not closed when the agent ended. A damaged file costs that incident."""

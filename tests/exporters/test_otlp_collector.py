@@ -1,6 +1,6 @@
 """A real OpenTelemetry Collector: what it got, and what its Prometheus output makes of the names.
 
-`make linters` builds it, of three components: OTLP in, Prometheus and a file out.
+`make linters` builds it, of four components: OTLP and log files in, Prometheus and a file out.
 """
 
 from __future__ import annotations

@@ -367,7 +367,7 @@ def test_a_prometheus_that_wants_credentials_gets_them(
     assert (seen[-1]["x-scope-orgid"], seen[-1]["x-other"]) == ("team-a", "b") and "authorization" not in seen[-1]
     monkeypatch.setenv("JAXOBS_PROMETHEUS_HEADERS", "no header")
     wrong = gather(Inputs(prometheus=(f"http://{host}",))).sources[0].problem
-    assert wrong is not None and "`JAXOBS_PROMETHEUS_HEADERS` holds a line that is no header" in wrong
+    assert wrong is not None and "`JAXOBS_PROMETHEUS_HEADERS` holds a line that is not a header" in wrong
 
 
 def test_a_network_does_not_see_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-// A Collector of three components, for the tests: OTLP in, Prometheus and a file out.
+// A Collector of four components, for the tests: OTLP and log files in, Prometheus and a file out.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
@@ -20,7 +21,7 @@ import (
 func components() (otelcol.Factories, error) {
 	var factories otelcol.Factories
 	var err error
-	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory())
+	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory(), filelogreceiver.NewFactory())
 	if err != nil {
 		return factories, err
 	}

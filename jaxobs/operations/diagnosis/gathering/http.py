@@ -85,7 +85,7 @@ def request(url: str) -> urllib.request.Request:
         if line.strip():
             header = _HEADER.fullmatch(line.strip())
             if header is None:
-                raise SettingError(f"`{HEADERS}` holds a line that is no header. Write `Name: value`, one a line.")
+                raise SettingError(f"`{HEADERS}` holds a line that is not a header. Write `Name: value`, one a line.")
             asked.add_header(header[1], header[2])
     token = os.environ.get(TOKEN)
     if at:

@@ -86,7 +86,7 @@ def write(
     clock = Clock(now=time.time() if now is None else now, window=window, timeout=timeout)
     with _folder() as folder:
         store = staging.Store(folder)
-        files = tuple(staging.copied(store, inputs))
+        files = tuple(staging.copied(store, inputs, clock.now))
         recorder = Recorder(store)
         evidence = diagnosis.gather(
             inputs, now=clock.now, window=window, timeout=timeout, answers=recorder,

@@ -52,6 +52,8 @@ class CopiedFile:
     """The entry with all of it, or with its beginning if there is a tail."""
     tail: str | None = None
     """The entry with its end, if its middle was left out."""
+    modified: float | None = None
+    """When the original was written last, in seconds since the epoch."""
     problem: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -156,6 +158,8 @@ def _check(found: Manifest) -> None:
             raise ValueError(f"a file has the kind {each.kind!r:.40}")
         if len(each.name) > _MOST_NAME or not 0 <= each.year <= 9999 or not 0 <= each.size <= _MOST_SIZE:
             raise ValueError(f"the file {each.name!r:.60} is out of range")
+        if each.modified is not None and not (math.isfinite(each.modified) and each.modified >= 0):
+            raise ValueError(f"the file {each.name!r:.60} has a time that cannot be")
         if (each.head is None) == (each.problem is None) or (each.tail is not None and each.head is None):
             raise ValueError(f"the file {each.name!r:.60} has both or neither of a text and a problem")
         if each.tail is not None and each.kind == EVENT_LOG:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jaxobs.base.files import rotated
@@ -16,6 +17,8 @@ from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, File, Inputs
 
 MOST_EVENT_LOG = 256 * 2**20
 """Bytes of one event log: as many as one has by default."""
+OLD = 600.0
+"""Seconds since a file was written last, after which a diagnosis may conclude something from that."""
 _RESERVED = 64 * 2**20
 """For the diagnosis and the manifest."""
 _PIECE = 4 * 2**20
@@ -56,13 +59,15 @@ class Store:
         return name, hidden
 
 
-def copied(store: Store, inputs: Inputs) -> Iterator[CopiedFile]:
-    """Each file of the inputs, as it is now."""
+def copied(store: Store, inputs: Inputs, now: float) -> Iterator[CopiedFile]:
+    """Each file of the inputs, as it is now. Its time is kept if that was long ago: only then it says something."""
     for each in files(inputs):
+        if each.modified is not None and now - each.modified < OLD:
+            each = replace(each, modified=None)
         try:
             yield _copy(store, each)
         except (UnreadableError, FullError) as error:
-            yield CopiedFile(kind=each.kind, name=each.name, year=each.year, problem=str(error))
+            yield CopiedFile(kind=each.kind, name=each.name, year=each.year, modified=each.modified, problem=str(error))
 
 
 def _copy(store: Store, file: File) -> CopiedFile:
@@ -89,7 +94,7 @@ def _copy(store: Store, file: File) -> CopiedFile:
     except OSError as error:
         raise UnreadableError(error.strerror or str(error)) from None
     return CopiedFile(
-        kind=file.kind, name=file.name, year=file.year, size=size, notes=notes,
+        kind=file.kind, name=file.name, year=file.year, modified=file.modified, size=size, notes=notes,
         head=store.evidence(head)[0], tail=None if tail is None else store.evidence(tail)[0],
     )  # fmt: skip
 
@@ -112,7 +117,10 @@ def _restore(folder: Path, number: int, copy: CopiedFile) -> File:
         path = folder / f"file-{number}"
         if not path.exists():
             _lay_out(path, folder / copy.head, folder / copy.tail, copy)
-    return File(kind=copy.kind, path=str(path), name=copy.name, year=copy.year, problem=copy.problem, notes=copy.notes)
+    return File(
+        kind=copy.kind, path=str(path), name=copy.name, year=copy.year, modified=copy.modified, problem=copy.problem,
+        notes=copy.notes,
+    )  # fmt: skip
 
 
 def _lay_out(path: Path, head: Path, tail: Path, copy: CopiedFile) -> None:

@@ -33,6 +33,8 @@ MOST_EVIDENCE = 5
 """Quotes of one hypothesis."""
 MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""
+ONE_MESSAGE = 3
+"""Lines within which a cause may come behind its effect: several layers tell of one event, each in its time."""
 ONE_EVENT = 60.0
 """Seconds within which two faults that look alike are taken for explanations of one event."""
 
@@ -172,6 +174,8 @@ def _explain(standing: Mapping[str, _Case]) -> None:
 
 def _brings(cause: _Case, effect: _Case) -> bool:
     """Whether the one can have brought the other about: by its nature, and in time."""
+    if cause.id in effect.known.follows and _told_at_once(effect.onset, cause.onset):
+        return True
     if is_before(effect.onset, cause.onset) is True:
         return False
     if cause.id in effect.known.follows:
@@ -182,6 +186,12 @@ def _brings(cause: _Case, effect: _Case) -> bool:
     elsewhere = cause.onset.process != effect.onset.process or not effect.onset.process
     by_others = ANY_END in effect.known.follows and (effect.known.role == SYMPTOM or elsewhere)
     return by_others or (elsewhere and effect.known.general > cause.known.general)
+
+
+def _told_at_once(one: Observation, other: Observation) -> bool:
+    """Whether two lines of a log come close behind each other."""
+    near = one.kind == other.kind == LINE and abs(one.place - other.place) <= ONE_MESSAGE
+    return near and (one.source, one.process) == (other.source, other.process) and not _apart(one, other)
 
 
 def _ancestors(case: _Case, standing: Mapping[str, _Case]) -> set[str]:

@@ -29,6 +29,8 @@ _QUOTING = re.compile(
 """What comes behind it is what somebody wrote, not what happened."""
 _ERROR_QUOTED = re.compile(r"(?:caused|[Ee]rror|[Ff]ailed|because|[Rr]eason|desc|details?)\W*$")
 """What is quoted behind it happened all the same."""
+_OF_RUNTIME = re.compile(r"\"(?:hip|cuda|hsa)\w*Error")
+"""What a runtime prints in quotes itself."""
 _QUOTED_LINE = re.compile(r"\s*(?:(?:[>#|`-]{1,6}|\*{1,2})\s|```|//|\"|'|\S+::\S+\[)")
 
 
@@ -51,6 +53,8 @@ class Line:
     """The same of the lines behind it."""
     followed: str = ""
     """A regular expression that the lines behind it must contain."""
+    within: str = ""
+    """A regular expression that the file must contain from which it was raised, where that is known; any if empty."""
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is in the text, as something that happened and not as something quoted."""
@@ -67,6 +71,9 @@ class Line:
             return False
         if self.followed and not _compiled(self.followed).search(behind):
             return False
+        file = observation.data.get("frames", "").rpartition("\n")[2]
+        if self.within and file and not _compiled(self.within).search(file):
+            return False
         if self.code and not _compiled(self.code).search(observation.data.get("code", "")):
             return False
         return observation.kind == EVENT or not _is_quoted(observation.text, found.start())
@@ -79,6 +86,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _is_quoted(text: str, start: int) -> bool:
     """Whether a place in a line is inside what somebody else wrote: a prompt, a document, a request."""
+    if _OF_RUNTIME.match(text):
+        return False
     before = text[:start]
     opened = before.count('"') % 2 == 1 and not _ERROR_QUOTED.search(before[: before.rfind('"')])
     return bool(_QUOTED_LINE.match(text) or opened or _QUOTING.search(before))
@@ -144,10 +153,19 @@ class Raised:
 
     weak: bool = False
     passes: bool = True
+    frames: str = ""
+    """A regular expression that the files of the innermost calls must contain; any if empty."""
+    about: str = ""
+    """The same of its text."""
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is such a line."""
-        return observation.kind == LINE and observation.name == RAISED
+        return (
+            observation.kind == LINE
+            and observation.name == RAISED
+            and (not self.frames or _compiled(self.frames).search(observation.data.get("frames", "")) is not None)
+            and (not self.about or _compiled(self.about).search(observation.text) is not None)
+        )
 
 
 @dataclass(frozen=True, slots=True)

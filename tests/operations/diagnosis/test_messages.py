@@ -108,3 +108,55 @@ def test_the_form_of_jax_own_log(tmp_path: Path) -> None:
     text = "{}:2026-01-31 09:00:00,120:jax._src.xla_bridge:927: module 'jaxlib.xla_extension' has no attribute 'X'\n"
     assert said(tmp_path, text.format("INFO")) == (NO_FAULT, [])
     assert said(tmp_path, text.format("ERROR")) == (CAUSE, ["jaxlib_mismatch"])
+
+
+CELL = (
+    "---------------------------------------------------------------------------\n"
+    "{0}                       Traceback (most recent call last)\n"
+    "Cell In[3], line 27\n     26 y = f(x)\n---> 27 z = g(y)\n\n    [... skipping hidden 23 frame]\n\n"
+    "File ~/venv/lib/python3.12/site-packages/{1}:1417, in check(value)\n"
+    '-> 1417     raise {0}(f"No space left on device {{value}}")\n\n'
+    "{0}: {2}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("type", "file", "message", "cause"),
+    [
+        ("OSError", "a.py", "[Errno 28] No space left on device", "disk_full"),
+        ("ValueError", "a.py", "something else", "program_error"),
+        ("NotImplementedError", "jax/_src/pallas/mosaic/lowering.py", "something else", "compile_failed"),
+        ("KeyError", "jax/_src/pallas/mosaic/lowering.py", "something else", "program_error"),
+    ],
+)
+def test_a_traceback_of_a_notebook(tmp_path: Path, type: str, file: str, message: str, cause: str) -> None:
+    """Its code says nothing; what was raised does, and where."""
+    assert said(tmp_path, CELL.format(type, file, message)) == (CAUSE, [cause])
+
+
+def test_a_bar_at_zero_is_no_step(tmp_path: Path) -> None:
+    """tqdm prints its bar again when the program ends."""
+    full = f"{TRACEBACK}OSError: [Errno 28] No space left on device\n"
+    assert said(tmp_path, f"{full}  0%|    | 0/50000 [00:10<?, ?it/s]\n") == (CAUSE, ["disk_full"])
+    assert said(tmp_path, f"{full}  0%|    | 3/50000 [00:10<9:00:00, 1.1it/s]\n") == (NO_FAULT, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("cuda_timer.cc:86] Delay kernel timed out: measured time has sub-optimal accuracy.", NO_FAULT),
+        ("cuda_timer.cc:86] Nobody has seen this message before", INCONCLUSIVE),
+    ],
+)
+def test_a_last_line_that_only_looks_like_an_error(tmp_path: Path, line: str, verdict: str) -> None:
+    """What XLA calls an error and is none."""
+    text = f"{STEPS}2026-01-31 09:00:02.197166: E external/xla/xla/stream_executor/cuda/{line}\n"
+    assert said(tmp_path, text) == (verdict, [])
+
+
+def test_a_library_that_is_not_made_where_memory_is_short(tmp_path: Path) -> None:
+    """Its version is not to blame."""
+    library = "2026-01-31 09:00:02: E cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_NOT_INITIALIZED\n"
+    memory = "RuntimeError: Resource exhausted: Out of memory while trying to allocate 51380224 bytes.\n"
+    assert said(tmp_path, library) == (CAUSE, ["cuda_library_mismatch"])
+    assert said(tmp_path, library + memory) == (CAUSE, ["device_out_of_memory"])

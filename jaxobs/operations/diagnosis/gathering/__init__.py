@@ -45,21 +45,21 @@ def collect(
         sources.append(read[1])
 
     asked = Asked() if answers is None else answers
+    moment = time.time() if now is None else now
     for file in files(inputs) if read_files is None else read_files:
-        take(_read(file, signs))
+        take(_read(file, signs, moment))
     for url in dict.fromkeys(inputs.targets):
         take(targets.read(url, timeout, asked))
     for url in dict.fromkeys(inputs.prometheus):
-        end = time.time() if now is None else now
         take(
             prometheus.read(
-                url, names, now=end, window=window, timeout=timeout, budget=budget, answers=asked, scope=scope
+                url, names, now=moment, window=window, timeout=timeout, budget=budget, answers=asked, scope=scope
             )
         )
     return Evidence.of(_dated(found), sources)
 
 
-def _read(file: File, signs: Sequence[str]) -> tuple[list[Observation], Source]:
+def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observation], Source]:
     if file.problem is not None:
         return [], Source(kind=file.kind, name=file.name, problem=file.problem)
     if file.kind == EVENT_LOG:
@@ -67,7 +67,7 @@ def _read(file: File, signs: Sequence[str]) -> tuple[list[Observation], Source]:
     elif file.kind == METRICS_FILE:
         found, source = metrics.read(file.path, file.name)
     else:
-        found, source = logs.read(file.path, file.name, signs, file.year)
+        found, source = logs.read(file.path, file.name, signs, file.year, modified=file.modified, now=now)
     return found, replace(source, notes=(*source.notes, *file.notes))
 
 

@@ -22,6 +22,7 @@ from jaxobs.operations.diagnosis.evidence import (
 from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
 from jaxobs.operations.diagnosis.gathering.literals import gate
 from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
+from jaxobs.operations.diagnosis.gathering.paces import Pace
 
 MOST_OF_ONE = 20
 """Lines that are kept of one sign and process: the first ones, for these tell when it began.
@@ -33,12 +34,14 @@ FOLLOWING = 5
 
 MOST_KNOWN = 1000
 MOST_CODE = 200
+MOST_FRAMES = 4
+"""Files of the innermost calls that are kept of a traceback."""
 MOST_FENCED = 60
 """Lines between two fences. So many are read ahead; an open fence hides nothing."""
 
 _STEP = re.compile(
     r"(?:^|[\s\[(,|])(?:completed |finished |training |train[_ ]?|global[_ ]?)?(?:step|iter(?:ation)?|batch|epoch)s?\b"
-    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|(\d{1,9})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
+    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
     re.IGNORECASE,
 )
 _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
@@ -53,7 +56,15 @@ _END = re.compile(
     r"(?:[Tt]raining|[Jj]ob|[Rr]un) (?:is )?(?:complete|completed|finished|done|ended successfully)\b|^Done\.?$"
     r"|exited with (?:exit )?code 0\b"
 )
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\)|\bray::\S+ \(pid=\d+")
+_FRAME = re.compile(
+    r"\s*File (?:\"(?P<file>[^\"]+)\", line \d|(?P<cell>[^\s:]+):\d+, in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in "
+)
+"""Where a call of a traceback is: as Python tells it, IPython, and IPython before its eighth version."""
+_OF_CELL = re.compile(
+    r"-+> *\d+ ?(?P<code>.*)|File [^\s:]+:\d+|Cell In|<ipython-input-|\[?[/~]\S+ in |\d+ frames$|\(\.\.\.\)|\[\.\.\."
+)
+"""A line of a traceback of IPython that is not indented."""
 _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?|"
     r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
@@ -89,6 +100,7 @@ class _Reading:
     """The latest step of each process that is not yet told."""
     lasts: dict[str, Observation] = field(default_factory=dict)
     """The latest line of each process."""
+    paces: dict[str, Pace] = field(default_factory=dict)
     wanted: Counter[str] = field(default_factory=Counter)
     """Steps that are still told as they come, by process."""
     known: dict[str, list[int]] = field(default_factory=dict)
@@ -98,14 +110,20 @@ class _Reading:
     """By process: how many lines behind the frames of its traceback were seen so far."""
     codes: dict[str, str] = field(default_factory=dict)
     """By process: the latest line of code in its traceback."""
+    frames: dict[str, list[str]] = field(default_factory=dict)
+    """By process: the files of the innermost calls in its traceback."""
 
 
-def read(path: str, name: str, signs: Sequence[str], year: int) -> tuple[list[Observation], Source]:
+def read(
+    path: str, name: str, signs: Sequence[str], year: int, *, modified: float | None = None, now: float | None = None
+) -> tuple[list[Observation], Source]:
     """What a log shows.
 
     Args:
       signs: regular expressions of lines that show something.
       year: of times that have none.
+      modified: when the file was written last, in seconds since the epoch; None if that is not known.
+      now: when it is read.
     """
     lines = Lines(path)
     reading = _Reading(name, process_of(name), year, [re.compile(each) for each in signs])
@@ -130,7 +148,12 @@ def read(path: str, name: str, signs: Sequence[str], year: int) -> tuple[list[Ob
     except UnreadableError as error:
         return [], Source(kind="log", name=name, problem=str(error))
     found += reading.steps.values()
-    found += reading.lasts.values()
+    found += [
+        replace(last, data={**last.data, **reading.paces[process].told(last.time, modified, now)})
+        if process in reading.paces
+        else last
+        for process, last in reading.lasts.items()
+    ]
     if not count:
         return [], Source(kind="log", name=name, problem="it is empty")
     return found, Source(kind="log", name=name, notes=tuple(lines.notes))
@@ -176,7 +199,7 @@ def _observed(
         reading.lasts[process] = observe(LAST)
     raised = _raised(reading, process, line)
     # The code in a traceback may name any error; what was raised says which one it was.
-    is_code = process in reading.tracebacks and line.message.startswith((" ", "\t"))
+    is_code = process in reading.tracebacks and _is_of_a_call(line.message)
     shown = [] if is_code else _shown(reading, line.message, may_show)
     if raised or shown or line.is_fatal:
         keys = [(process, index, _group(reading.patterns[index], line.message)) for index in shown]
@@ -186,16 +209,20 @@ def _observed(
             yield from _flushed(reading, process)
             reading.wanted[process] = 2
             shown_line = observe(LINE, RAISED if raised else FATAL if line.is_fatal else "")
-            code = reading.codes.pop(process, "") if raised else ""
-            yield replace(shown_line, data={**data, "code": code}) if code else shown_line
+            yield replace(shown_line, data={**data, **_called(reading, process)}) if raised else shown_line
             return
+    if process in reading.paces and not _progress(line):
+        reading.paces[process].line(line.message)
     if _START.search(line.message):
         yield from _flushed(reading, process)
         yield observe(START)
     elif _END.search(line.message):
         yield from _flushed(reading, process)
         yield observe(END)
+        reading.paces.pop(process, None)
     elif progress := _progress(line):
+        if progress[0] is not None:
+            reading.paces.setdefault(process, Pace()).step(line.message, line.time)
         reached = observe(PROGRESS, value=progress[0])
         if reading.wanted[process] > 0:
             reading.wanted[process] -= 1
@@ -239,17 +266,28 @@ def _flushed(reading: _Reading, process: str) -> Iterator[Observation]:
         yield step
 
 
+def _is_of_a_call(message: str) -> bool:
+    return message.startswith((" ", "\t")) or _OF_CELL.match(message) is not None
+
+
+def _called(reading: _Reading, process: str) -> dict[str, str]:
+    """The code and the files from which something was raised."""
+    told = {"code": reading.codes.pop(process, ""), "frames": "\n".join(reading.frames.pop(process, ()))}
+    return {name: text for name, text in told.items() if text}
+
+
 def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
     """Whether the line is the last of a traceback: what was raised, with its message."""
     if _TRACEBACK.search(line.message):
         reading.tracebacks[process] = 0
+        reading.frames[process] = []
         return False
     if process not in reading.tracebacks:
         return False
-    if line.message.startswith((" ", "\t")) or not line.message:
-        code = line.message.strip()
-        if code and not code.startswith(("File ", "^", "~")):
-            reading.codes[process] = code[:MOST_CODE]
+    if not line.message:
+        return False
+    if _is_of_a_call(line.message):
+        _take_call(reading, process, line.message)
         return False
     if _CHAINED.match(line.message):
         del reading.tracebacks[process]
@@ -261,3 +299,15 @@ def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
     if reading.tracebacks[process] > _RECORDED:
         del reading.tracebacks[process]
     return False
+
+
+def _take_call(reading: _Reading, process: str, message: str) -> None:
+    """Keeps the file or the code of one line of a traceback."""
+    if frame := _FRAME.match(message):
+        file = next(each for each in frame.groups() if each is not None)
+        reading.frames[process] = [*reading.frames.get(process, ()), file[-MOST_CODE:]][-MOST_FRAMES:]
+        return
+    cell = _OF_CELL.match(message)
+    code = (cell.group("code") or "" if cell else message).strip()
+    if code and not code.startswith(("File ", "^", "~")):
+        reading.codes[process] = code[:MOST_CODE]

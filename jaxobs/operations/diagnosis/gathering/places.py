@@ -34,6 +34,8 @@ class File:
     """What to call it."""
     year: int
     """For times without one, unless another source says it."""
+    modified: float | None = None
+    """When it was written last, in seconds since the epoch."""
     problem: str | None = None
     """Why it cannot be read, if that is known already."""
     notes: tuple[str, ...] = ()
@@ -46,7 +48,9 @@ def files(inputs: Inputs) -> Iterator[File]:
     event_logs = rotated.without_parts(inputs.event_logs)
     for kind, paths in ((EVENT_LOG, event_logs), (METRICS_FILE, inputs.metrics_files), (LOG, inputs.logs)):
         for path in dict.fromkeys(paths):
-            yield File(kind=kind, path=path, name=names[path], year=_year_of(path))
+            modified = _modified(path)
+            year = 1970 if modified is None else time.gmtime(modified).tm_year
+            yield File(kind=kind, path=path, name=names[path], year=year, modified=modified)
 
 
 def _names(paths: Iterable[str]) -> dict[str, str]:
@@ -65,8 +69,10 @@ def _ends(path: str, tail: str) -> bool:
     return path == tail or path.endswith(os.sep + tail)
 
 
-def _year_of(path: str) -> int:
+def _modified(path: str) -> float | None:
     try:
-        return time.gmtime(os.stat(path).st_mtime).tm_year
+        modified = os.stat(path).st_mtime
+        time.gmtime(modified)
     except (OSError, ValueError, OverflowError):
-        return 1970
+        return None
+    return modified

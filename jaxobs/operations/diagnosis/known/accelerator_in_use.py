@@ -16,7 +16,7 @@ KNOWN = Knowledge(
         Line(r"libtpu.{0,40}lock ?file", info=True),
         Line(
             r"CUDA-capable devices? (?:is|are|\(s\) is/are) busy or unavailable|CUDA_ERROR_DEVICE_(?:UNAVAILABLE|"
-            r"ALREADY_IN_USE)",
+            r"ALREADY_IN_USE)|cudaErrorDevice(?:sUnavailable|AlreadyInUse)",
         ),
     ),
     fix=(

@@ -29,6 +29,11 @@ KNOWN = Knowledge(
             r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
         ),
         Line("Error while deserializing header"),
+        Line(
+            r"Unpack failed: incomplete input|unpack\(b\) received extra data|msgpack\.exceptions|"
+            r"msgpack\w*: (?:ExtraData|FormatError|OutOfData|UnpackValueError)|_pickle\.UnpicklingError|"
+            r"pickle data was truncated|PytorchStreamReader failed|invalid (?:magic number|load key)"
+        ),
         Line(r"[Ii]ncomplete checkpoint|[Cc]heckpoint .{0,80}is incomplete"),
     ),
     follows=("disk_full",),

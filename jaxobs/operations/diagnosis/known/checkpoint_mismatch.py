@@ -36,6 +36,13 @@ KNOWN = Knowledge(
             r"[Ii]ncompatible shapes? .{0,80}(?:[Cc]heckpoint|[Rr]estor)|[Mm]issing keys? .{0,80}(?:in|"
             r"from) .{0,20}(?:[Cc]heckpoint|state)"
         ),
+        Line(
+            r"checkpoint has shape|incompatible with the model(?:'s)? shape|"
+            r"(?:[Pp]retrained|[Cc]heckpoint|[Rr]estored|[Ss]aved|[Ll]oaded) (?:weights?|params?|parameters?|arrays?|"
+            r"leaf|tensor|state|value)\b.{0,120}(?:shape|[Ss]ize|dtype|structure).{0,80}(?:mismatch|incompatible|"
+            r"(?:does|do) not match|different|expected)|"
+            r"(?:doesn't|does not|don't|do not) match (?:the )?(?:checkpoint|saved|restored|on-disk)"
+        ),
     ),
     fix=(
         "Restore with the configuration that wrote it (layers, vocabulary, optimizer, scan over "

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+
+_OF_KERNELS = (
+    r"pallas/(?:mosaic|triton)\w*/|mosaic/|tpu_custom_call|jax/_src/tpu/|jax_triton|"
+    r"triton/(?:compiler|backends|language)"
+)
+"""Files of the compilers of kernels: what is raised there is about a kernel that they do not support."""
 
 KNOWN = Knowledge(
     title="The compiler cannot compile the program: something it does not support, or a bug of it",
@@ -28,11 +34,18 @@ KNOWN = Knowledge(
         ),
         Line(
             r"No (?:registered implementation|implementation) for (?:\w+ ){0,2}custom call|UNIMPLEMENTED: |"
-            r": UNIMPLEMENTED\b"
+            r": UNIMPLEMENTED\b",
+            unless=r"per replica|PJRT_|[Cc]lient\b|(?:on|for|by|in|with) (?:this|the current) "
+            r"(?:platform|client|plugin|runtime|backend)",
         ),
+        Line(r"error: '\w+\.\w+' op\b|: error: .{0,80}(?:explicitly marked illegal|not supported|unsupported)"),
         Line(
             r"No valid engine configs|create_execution_plans|CUDNN_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
             unless="Profiling failure",
+        ),
+        Raised(
+            frames=_OF_KERNELS,
+            about=r"^(?:[\w.]+\.)?(?:NotImplemented|Value|Lowering|Mosaic|Compilation|Verification|Type|Assertion)\w*Error\b",
         ),
     ),
     follows=("cuda_library_mismatch", "plugin_mismatch", "device_out_of_memory"),

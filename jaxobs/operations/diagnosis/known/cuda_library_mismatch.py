@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
 
+_NOT_MADE = re.compile(
+    r"_STATUS_(?:NOT_INITIALIZED|INTERNAL_ERROR)|INVALID_PTX|[Cc]reate|not initialized|not been initialized"
+)
+_NO_MEMORY = re.compile(
+    r"ran out of memory|[Oo]ut of memory|OUT_OF_MEMORY|RESOURCE_EXHAUSTED|[Rr]esource exhausted|ALLOC_FAILED|"
+    r"too much shared data"
+)
+
+
+def _with_memory(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A library that cannot be set up where memory is short says nothing of its version."""
+    short = {(each.source, each.process) for each in evidence.of_kind(LINE) if _NO_MEMORY.search(each.text)}
+    return [each for each in signs if (each.source, each.process) not in short or not _NOT_MADE.search(each.text)]
+
+
 KNOWN = Knowledge(
-    title="A CUDA library or the driver does not fit this JAX",
+    title="A library of CUDA or ROCm, or the driver, does not fit this JAX",
     impact=ENDED,
     signs=(
         Line(r"Outdated \w+ installation found", passes=False),
+        Line(r"kernel version \S+ does not match DSO version"),
         Line(r"Found \w+ version \d+, but JAX was built against version \d+"),
         Line("CUDA version check failed during initialization", passes=False),
         Line(r"Loaded runtime CuDNN library: \S+ but source was compiled with"),
@@ -23,7 +43,7 @@ KNOWN = Knowledge(
         ),
         Line(
             r"(?:CUBLAS|CUSOLVER|CUSPARSE)_STATUS_(?:NOT_INITIALIZED|ARCH_MISMATCH)|the library was not initialized|"
-            r"cu(?:Solver|BLAS|Blas|Sparse|FFT) has not been initialized|[cC]reate\(&?\w*\) failed|"
+            r"cu(?:Solver|BLAS|Blas|Sparse|FFT) has not been initialized|(?<!pthread_)[cC]reate\(&?\w*\) failed|"
             r"gpusolver\w*Create failed"
         ),
         Line(r"cu(?:Solver|BLAS|Blas|Sparse) internal error"),
@@ -59,7 +79,20 @@ KNOWN = Knowledge(
             r"[Uu]nsupported (?:gpu architecture|GPU architecture|compute capability)|"
             r"(?:sm_\d+\w?|compute capability \S+) is not (?:supported|compatible|recognized|defined)"
         ),
+        Line(
+            r"cudaError(?:InsufficientDriver|NoKernelImageForDevice|UnsupportedPtxVersion|Invalid(?:Ptx|KernelImage)|"
+            r"SystemDriverMismatch|CompatNotSupportedOnDevice|JitCompilerNotFound|SymbolNotFound|StubLibrary)|"
+            r"hipError(?:NoBinaryForG[Pp][Uu]|InvalidDeviceFunction|InsufficientDriver|SharedObject\w+|"
+            r"InvalidKernelFile|InvalidImage)|hipError_t\(98\)|Unable to find code object for all current devices"
+        ),
+        Line(
+            r"(?:[Uu]nable|[Ff]ailed|[Cc]ould ?n[o']t|[Cc]annot) (?:to )?(?:find|locate|execute|invoke) "
+            r"(?:the )?[`'\"]?(?:\S*/)?(?:ld\.lld|ptxas|fatbinary|nvlink|nvcc|hipcc|clang-offload-bundler|libdevice|"
+            r"ROCm|rocm|ocml|ockl|bitcode)\b|"
+            r"lib(?:amdhip|hip|roc|rccl|MIOpen|hsa|amd_comgr)\w*\.so[\w.]*: (?:cannot open|undefined symbol|version)"
+        ),
     ),
+    narrow=_with_memory,
     fix=(
         "Install one set that fits together: `pip install -U 'jax[cuda12]'`, no other CUDA in "
         "LD_LIBRARY_PATH, no other framework imported first, and a driver that is new enough. "

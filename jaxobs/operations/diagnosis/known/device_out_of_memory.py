@@ -31,7 +31,7 @@ KNOWN = Knowledge(
             unless_followed="DNN library|NOT_INITIALIZED|VERSION_MISMATCH|UNIMPLEMENTED|not initialized",
         ),
         Line(
-            r"Shared memory size limit exceeded|out of resource: shared memory|scoped vmem limit|"
+            r"Shared memory (?:size limit exceeded|requested exceeds)|out of resource: shared memory|scoped vmem limit|"
             r"uses? too much shared data"
         ),
         Line(r"exceeds the legitimate user allocatable offset|Exceeded \w+ capacity by [\d.]+"),

@@ -26,7 +26,8 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
-            "[Uu]ncorrectable (?:NVLink|ECC) error|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE",
+            "[Uu]ncorrectable (?:NVLink|ECC) error|CUDA_ERROR_(?:ECC|NVLINK)_UNCORRECTABLE|CUDA_ERROR_CONTAINED|"
+            "cudaError(?:ECC|Nvlink)Uncorrectable|cudaErrorContained|hipErrorECCNotCorrectable",
             passes=False,
         ),
         Line("Row remapp(?:ing|er) (?:failure|error)", info=True, passes=False),

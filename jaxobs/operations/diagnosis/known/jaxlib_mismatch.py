@@ -12,7 +12,8 @@ KNOWN = Knowledge(
         Line(r"jaxlib is version \S+, but this version of jax requires"),
         Line(
             r"cannot import name '\w+' from 'jaxlib|module 'jaxlib[\w.]*' has no attribute|"
-            r"No module named 'jaxlib\."
+            r"No module named 'jaxlib\.",
+            within=r"\bjax(?:lib)?/",
         ),
     ),
     fix="Install both at once and pin both: `pip install -U jax jaxlib`.",

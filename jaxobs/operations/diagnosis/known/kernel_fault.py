@@ -17,6 +17,8 @@ KNOWN = Knowledge(
         Line("STREAM_CAPTURE_INVALIDATED|CUDA_ERROR_STREAM_CAPTURE"),
         Event("error:device_fault", weak=True),
         Line(
+            r"(?:cuda|hip)Error(?:IllegalAddress|LaunchFailure|MisalignedAddress|IllegalInstruction|HardwareStackError|"
+            r"InvalidPc|Assert|LaunchTimeOut|LaunchOutOfResources)|"
             "device-side assert triggered|hipErrorIllegalAddress|hipErrorLaunchFailure|"
             "HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY)"
         ),

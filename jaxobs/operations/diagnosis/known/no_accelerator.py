@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="JAX finds no accelerator: the device or its driver is missing",
@@ -12,6 +12,13 @@ KNOWN = Knowledge(
         Line("no supported devices found for platform (?:CUDA|ROCM)", info=True),
         Line("NOT_FOUND: No ba16c7433 device found"),
         Line("Failed to initialize TPU system"),
+        Raised(about=r"No visible (?:GPU|TPU) devices|no (?:CUDA|ROCm)-capable device is detected"),
+        Line(r"\b[Tt][Pp][Uu] ?[Pp]latform is not available|No (?:AMD|NVIDIA|Intel) GPUs? (?:was|were) found"),
+        Raised(
+            about=r"Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
+            r"[Bb]ackend '?(?!cpu)\w+'? failed to initialize|Unknown backend '?(?!cpu)\w+|"
+            r"[Pp]latform '?\w+'? is not (?:available|registered|present)|not in the list of known backends"
+        ),
         Line(r"Unable to initialize backend '(?:cuda|gpu|tpu|rocm)'.{0,200}\(set JAX_PLATFORMS="),
         Line(
             "assert _default_backend is not None|Backend 'tpu' (?:failed|is not)|RuntimeError: No visible (?:GPU|TPU)",
@@ -33,6 +40,7 @@ KNOWN = Knowledge(
         ),
         Line(
             r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE \(Set|"
+            r"(?:cuda|hip)ErrorNoDevice\b|"
             r"system not yet initialized",
         ),
         Line(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LAST, PROGRESS, Evidence, Observation, is_before
+from jaxobs.operations.diagnosis.evidence import END, LAST, PROGRESS, Evidence, Observation, is_before
 from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Knowledge, Line, Silence
 
 _WAITS = re.compile(
@@ -16,11 +16,30 @@ _WAITS = re.compile(
 """What a process says before it waits for something that may never come."""
 
 
+LEAST_STEPS = 3
+LEAST_SECONDS, TIMES = 300.0, 10.0
+"""No steps for so long, and so many times the longest pause before, are no pause."""
+
+
 def _waits(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Those that say nothing after it, unless others make steps: a process that waits for them could not."""
+    """Those that say nothing after it, unless others make steps: a process that waits for them could not.
+
+    And those that go on logging, but not their steps.
+    """
     return [
-        each for each in signs if each.kind != LAST or (_WAITS.search(each.text) and not _others_go_on(evidence, each))
+        each
+        for each in signs
+        if each.kind != LAST
+        or ((_WAITS.search(each.text) or _has_stalled(evidence, each)) and not _others_go_on(evidence, each))
     ]
+
+
+def _has_stalled(evidence: Evidence, last: Observation) -> bool:
+    if "since_last_step" not in last.data or last.data["said_last"] != "other":
+        return False
+    ended = any((each.source, each.process) == (last.source, last.process) for each in evidence.of_kind(END))
+    pause = max(LEAST_SECONDS, TIMES * float(last.data["pause"]))
+    return not ended and float(last.data["steps"]) >= LEAST_STEPS and float(last.data["since_last_step"]) > pause
 
 
 def _others_go_on(evidence: Evidence, last: Observation) -> bool:

@@ -19,10 +19,12 @@ KNOWN = Knowledge(
             r"requires a libTPU version|module 'libtpu\w*' has no attribute|\w+ not available in this library",
             passes=False,
         ),
-        Line("cloud_tpu_init failed", passes=False),
+        Line("cloud_tpu_init failed", weak=True, passes=False),
         Line(r"[Ff]ailed to deserialize (?:StableHLO|portable artifact)|using StableHLO_v\d"),
         Line(
             r"(?:deserialize|parse|legalize)\w*.{0,120}(?:StableHLO|VHLO|Mosaic).{0,40}(?:v\d|version)|"
+            r"[Uu]nknown (?:vhlo|stablehlo|mhlo) (?:type|attribute|op\w*|dialect)|[Bb]ytecode version \d+ is newer|"
+            r"unregistered (?:operation|dialect) '(?:stablehlo|vhlo|mhlo|tpu)\b|"
             r"(?:[Uu]nsupported|[Uu]nknown) (?:Mosaic|StableHLO|VHLO) (?:\w+ )?version|PJRT_Api already exists"
         ),
         Line(
@@ -30,5 +32,6 @@ KNOWN = Knowledge(
             r"too old|older than|mismatch)"
         ),
     ),
+    collect="What the plugin says when it is loaded by itself: `jaxobs doctor` on that machine.",
     fix="Install jax, jaxlib and the plugin (jax-cuda12-plugin, libtpu) of one release together.",
 )

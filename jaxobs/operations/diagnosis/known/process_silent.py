@@ -1,34 +1,85 @@
-"""A process that logged its steps stopped without a word, and others report that something is wrong."""
+"""A process that logged its steps stopped without a word: others report a fault, or go on without it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import END, LINE, PROGRESS, Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, PROGRESS, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, SYMPTOM, Knowledge, Silence
 
 LEAST_SECONDS = 60.0
 TIMES = 5.0
 """A pause is a silence if it is so many times as long as any before, and so long."""
+LEAST_STEPS = 3
+LEAST_AGE, TIMES_OF_AGE = 900.0, 30.0
+"""The same of a file that nobody writes any more."""
+ZONES = 900.0
+"""Seconds by which the clocks of time zones differ, and multiples of it."""
 
 
 def _stopped(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Those whose last line comes long before a line of another process that shows a fault."""
-    found = []
-    ended = {each.process for each in evidence.of_kind(END)}
-    faults = [each for each in evidence.of_kind(LINE) if each.time is not None]
-    broken = {each.process for each in faults}
-    for last in signs:
-        steps = [
-            each.time for each in evidence.of_kind(PROGRESS) if each.process == last.process and each.time is not None
-        ]
-        if last.time is None or last.process in ended | broken or len(steps) < 2:
-            continue
-        usual = (max(steps) - min(steps)) / (len(steps) - 1)
-        waited = max((each.time - last.time for each in faults if each.time is not None), default=0.0)
-        if waited > max(LEAST_SECONDS, TIMES * usual):
-            found.append(last)
-    return found
+    """Those that stopped between their steps, and no end and no error is told of them."""
+    ended = {(each.source, each.process) for each in evidence.of_kind(END)}
+    faults = list(evidence.of_kind(LINE))
+    steps = {(each.source, each.process): each.place for each in evidence.of_kind(PROGRESS)}
+    broken = {
+        (each.source, each.process) for each in faults if each.place > steps.get((each.source, each.process), 0)
+    }  # fmt: skip
+    return [
+        last
+        for last in signs
+        if (last.source, last.process) not in ended | broken
+        and (
+            _is_missed(evidence, last, faults)
+            or _is_left_behind(evidence, last)
+            or _was_given_up(last)
+            or last.data.get("said_last") == "prompt"
+        )
+    ]
+
+
+def _is_missed(evidence: Evidence, last: Observation, faults: Sequence[Observation]) -> bool:
+    """Whether its last line comes long before a line of another process that shows a fault."""
+    steps = [each.time for each in evidence.of_kind(PROGRESS) if each.process == last.process and each.time is not None]
+    if last.time is None or len(steps) < 2 or last.process in {each.process for each in evidence.of_kind(END)}:
+        return False
+    usual = (max(steps) - min(steps)) / (len(steps) - 1)
+    others = [each for each in faults if each.process != last.process]
+    waited = max((each.time - last.time for each in others if each.time is not None), default=0.0)
+    return waited > max(LEAST_SECONDS, TIMES * usual)
+
+
+def _is_left_behind(evidence: Evidence, last: Observation) -> bool:
+    """Whether another process of the same time goes on making steps long after it."""
+    if last.time is None or _number(last, "steps") < LEAST_STEPS:
+        return False
+    return any(
+        (other.source, other.process) != (last.source, last.process)
+        and _number(other, "steps") >= LEAST_STEPS
+        and other.time is not None
+        and "since_last_step" in other.data
+        and other.time - _number(other, "since_first_step") < last.time
+        and other.time - _number(other, "since_last_step") - last.time
+        > max(LEAST_SECONDS, TIMES * _number(last, "pause"))
+        for other in evidence.of_kind(LAST)
+    )
+
+
+def _was_given_up(last: Observation) -> bool:
+    """Whether its last line is a step with which its file was written last, and that is long ago.
+
+    Part of a log that somebody copied is written at another time than that of its last line.
+    """
+    if "age" not in last.data or last.data["said_last"] != "step":
+        return False
+    apart = _number(last, "written_after") % ZONES
+    is_its_own = min(apart, ZONES - apart) < 2.0
+    long = max(LEAST_AGE, TIMES_OF_AGE * _number(last, "pause"))
+    return is_its_own and _number(last, "steps") >= LEAST_STEPS and _number(last, "age") > long
+
+
+def _number(last: Observation, name: str) -> float:
+    return float(last.data.get(name, 0.0))
 
 
 KNOWN = Knowledge(

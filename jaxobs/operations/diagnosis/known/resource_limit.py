@@ -10,7 +10,8 @@ KNOWN = Knowledge(
     signs=(
         Line(
             r"(?:pthread_create|fork|clone|[Tt]hread\w*|create\w*).{0,80}Resource temporarily unavailable|"
-            r"can't start new thread|failed to create (?:new OS )?thread|\[Errno 11\]"
+            r"can't start new thread|failed to create (?:new OS )?thread|\[Errno 11\]|"
+            r"pthread_create\(\) failed"
         ),
         Line(r"Too many open files|\[Errno 24\]|\bEMFILE\b|\bENFILE\b"),
         Line(r"inotify watch limit reached|OpenBLAS blas_thread_init|RLIMIT_(?:NPROC|NOFILE|MEMLOCK)"),

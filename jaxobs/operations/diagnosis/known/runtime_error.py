@@ -15,8 +15,8 @@ KNOWN = Knowledge(
             r"DEADLINE_EXCEEDED|FAILED_PRECONDITION|UNIMPLEMENTED|RESOURCE_EXHAUSTED)\b"
         ),
         Line(
-            r"^RuntimeError: (?:Bad StatusOr access: |\()?(?:INTERNAL|UNKNOWN|ABORTED|UNAVAILABLE|CANCELLED|"
-            r"UNIMPLEMENTED|"
+            r"(?:^|StackTrace: )RuntimeError: (?:Bad StatusOr access: |\()?(?:INTERNAL|UNKNOWN|ABORTED|UNAVAILABLE|"
+            r"CANCELLED|UNIMPLEMENTED|"
             r"[Ii]nternal|[Uu]nknown|[Aa]borted|[Uu]navailable|[Cc]ancelled|[Uu]nimplemented|DATA_LOSS|"
             r"DEADLINE_EXCEEDED|"
             r"[Dd]eadline exceeded|FAILED_PRECONDITION|[Ff]ailed precondition|RESOURCE_EXHAUSTED|"

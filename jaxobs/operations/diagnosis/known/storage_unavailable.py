@@ -34,7 +34,8 @@ KNOWN = Knowledge(
             r"google\.api_core\.exceptions\.(?:ServiceUnavailable|RetryError|TooManyRequests|GatewayTimeout|"
             r"InternalServerError|"
             r"DeadlineExceeded|BadGateway)|Timeout of [\d.]+s exceeded|LustreError|EndpointConnectionError|"
-            r"ChunkedEncodingError"
+            r"ChunkedEncodingError",
+            unless=r"metadata\.google|169\.254\.169\.254|localhost|127\.0\.0\.1|wandb|mlflow|sentry|telemetry",
         ),
         Line("exceeds the rate limit|[Rr]ate limit exceeded"),
         Line(r"HTTP response code:? (?:408|429|5\d\d)"),

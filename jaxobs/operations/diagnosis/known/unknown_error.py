@@ -17,6 +17,13 @@ _ERROR = re.compile(
 )
 """An exception without its traceback, a traceback that is cut off, an end that is no success."""
 
+_HARMLESS = re.compile(
+    r"Delay kernel timed out|Unable to register cu\w+ factory|computation placer already registered|"
+    r"Constant folding an instruction|Very slow compile|^\**$|This isn't necessarily a bug|"
+    r"The operation took \d|omputed? .{0,40}sub-optimal|PredictCost|[Ss]uccessful NUMA node read"
+)
+"""What is said as an error and is none."""
+
 
 def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Errors that nothing knows, behind which a process says nothing more."""
@@ -26,6 +33,7 @@ def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observ
         each
         for each in signs
         if (each.level in ("E", "F") or _ERROR.search(each.text))
+        and not _HARMLESS.search(each.text)
         and (each.source, each.place) not in known
         and (each.source, each.process) not in ended
     ]

@@ -1,0 +1,70 @@
+"""How the process of a log made its steps, and what it said behind the last of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_BUSY = re.compile(
+    r"[Ee]val|[Vv]alidat|[Ss]av(?:e|ing)|[Cc]heckpoint|[Cc]ompil|[Rr]estor|[Ll]oad|[Uu]pload|[Dd]ownload|[Ss]leep|\b[Ii]dle|"
+    r"[Tt]est|[Ss]ampl|[Gg]enerat|[Aa]utotun|[Ww]ait|[Ss]ummary|[Ff]inish|[Tt]otal|[Dd]one|[Ee]xit"
+)
+"""It does something else than steps, or is about to end."""
+_PROMPT = re.compile(
+    r"(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[\w.-]+[: ][^$#>]{0,80}\]?|bash-[\d.]+|root@\w+)[$#] ?\S{0,200}$"
+)
+"""A shell asks for the next command."""
+_OF = re.compile(r"\b(\d{1,12}) ?(?:/|of) ?(\d{1,12})\b")
+
+STEP, BUSY, PROMPT, OTHER = "step", "busy", "prompt", "other"
+"""What a process said last: a step; something else that it does; nothing, for a shell follows; anything else."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """The steps of one process."""
+
+    count: int = 0
+    first: float | None = None
+    latest: float | None = None
+    """When the last step was made that has a time."""
+    pause: float = 0.0
+    """The longest time between two steps, in seconds."""
+    last: str = OTHER
+    is_done: bool = False
+    """Whether the last step was the last of those that it was to make."""
+
+    def step(self, text: str, time: float | None) -> None:
+        """One more step."""
+        self.count += 1
+        if time is not None:
+            if self.latest is not None:
+                self.pause = max(self.pause, time - self.latest)
+            self.first = time if self.first is None else self.first
+            self.latest = time
+        self.last = STEP
+        found = _OF.search(text)
+        self.is_done = found is not None and int(found.group(1)) >= int(found.group(2))
+
+    def line(self, text: str) -> None:
+        """A line that is no step."""
+        if _PROMPT.match(text):
+            self.last = PROMPT
+        elif self.last != BUSY and text.strip():
+            self.last = BUSY if _BUSY.search(text) else OTHER
+
+    def told(self, end: float | None, written: float | None, now: float | None) -> dict[str, str]:
+        """As data of the last line of the process, in seconds before it.
+
+        Args:
+          end: when the process said its last line.
+          written: when the file was written last.
+          now: when it is read.
+        """
+        figures: dict[str, float] = {"steps": self.count, "pause": self.pause}
+        if end is not None and self.latest is not None and self.first is not None:
+            figures |= {"since_first_step": end - self.first, "since_last_step": end - self.latest}
+        if end is not None and written is not None and now is not None:
+            figures |= {"written_after": written - end, "age": now - written}
+        said = {name: f"{value:.3f}" for name, value in figures.items()}
+        return {**said, "said_last": "done" if self.is_done and self.last in (STEP, PROMPT) else self.last}

@@ -1,0 +1,88 @@
+"""A log that stops between two steps: its process vanished or waits, or it is part of the log of a healthy job."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.operations.diagnosis.gathering.paces import BUSY, OTHER, PROMPT, STEP, Pace
+from jaxobs.operations.diagnosis.result import INCONCLUSIVE, NO_FAULT
+
+LAST = 1_769_850_010.0
+"""31 January 2026, 09:00:10."""
+STEPS = "".join(f"2026-01-31 09:00:{second:02},000 INFO train: step {second} loss 1.0\n" for second in (0, 5, 10))
+
+
+def said(folder: Path, text: str, *, written: float, now: float) -> str:
+    """The verdict of one log that was written last at a moment, and read at another."""
+    path = folder / "run.log"
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (written, written))
+    found = diagnose(gather(Inputs(logs=(str(path),)), now=now))
+    assert found.causes == ()
+    return found.verdict
+
+
+@pytest.mark.parametrize(
+    ("written", "age", "verdict"),
+    [
+        (0.5, 7200.0, INCONCLUSIVE),
+        (0.5, 60.0, NO_FAULT),  # it may still run
+        (300.5, 7200.0, NO_FAULT),  # somebody copied it
+        (3600.5, 7200.0, INCONCLUSIVE),  # its clock is that of another time zone
+    ],
+)
+def test_a_file_that_is_not_written_any_more(tmp_path: Path, written: float, age: float, verdict: str) -> None:
+    """The process wrote its last step there itself, long ago, and neither an end nor an error."""
+    assert said(tmp_path, STEPS, written=LAST + written, now=LAST + written + age) == verdict
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "2026-01-31 09:00:10,100 INFO train: training finished\n",
+        "2026-01-31 09:00:10,100 INFO train: test accuracy 0.91\n",
+        "2026-01-31 09:00:10,100 INFO train: step 15/15 loss 0.9\n",
+    ],
+)
+def test_a_log_that_ends_well_may_be_old(tmp_path: Path, end: str) -> None:
+    """It says so, or something behind its last step, or that this was the last one."""
+    assert said(tmp_path, STEPS + end, written=LAST + 0.1, now=LAST + 7200.0) == NO_FAULT
+
+
+@pytest.mark.parametrize(
+    ("minute", "text", "verdict"),
+    [
+        (20, "memory 41.2 GiB", INCONCLUSIVE),
+        (2, "memory 41.2 GiB", NO_FAULT),
+        (20, "evaluating on 40,000 examples", NO_FAULT),
+        (20, "training finished", NO_FAULT),
+    ],
+)
+def test_a_process_that_goes_on_without_steps(tmp_path: Path, minute: int, text: str, verdict: str) -> None:
+    """For how long, and whether it says that it does something else."""
+    line = f"2026-01-31 09:{minute:02}:00,000 INFO monitor: {text}\n"
+    assert said(tmp_path, STEPS + line, written=LAST + 60.0 * minute, now=LAST + 60.0 * minute) == verdict
+
+
+def test_what_a_pace_tells() -> None:
+    """Its steps, the longest pause, and what came behind the last one."""
+    pace = Pace()
+    for time, text in ((100.0, "step 1"), (105.0, "step 2"), (125.0, "step 3 of 9")):
+        pace.step(text, time)
+    assert pace.last == STEP
+    assert pace.told(130.0, 131.0, 200.0) == {
+        "steps": "3.000", "pause": "20.000", "since_first_step": "30.000", "since_last_step": "5.000",
+        "written_after": "1.000", "age": "69.000", "said_last": "step",
+    }  # fmt: skip
+    pace.line("some words")
+    assert pace.last == OTHER
+    pace.line("saving the model")
+    assert pace.last == BUSY
+    pace.line("u@host:~$ ")
+    assert pace.last == PROMPT
+    pace.step("step 9 of 9", 140.0)
+    assert pace.told(140.0, None, None)["said_last"] == "done"

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxobs.compile_cache import checkup, directory
-from jaxobs.compile_cache.complaints import PROBLEM, Complaint, Setting
+from jaxobs.operations.compile_cache import checkup, directory
+from jaxobs.operations.compile_cache.complaints import PROBLEM, Complaint, Setting
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine
 from jaxobs.views.terminal.text import size

@@ -1,0 +1,110 @@
+"""Where the devices' time went, as a trace of JAX's profiler says. What it doesn't say is None, never zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CATEGORIES = (
+    "matmul", "convolution", "elementwise", "reduce", "copy", "collective", "transfer", "custom", "control", "other",
+)  # fmt: skip
+"""What an operation does. `copy` moves data within a device, `transfer` between host and device, `collective` between
+devices; `control` is what runs other operations: loops, branches, calls."""
+
+BOUNDS = ("compute", "memory", "unknown")
+"""What limits an operation at best, by the peaks of the device's data sheet."""
+
+IDLE_REASONS = (
+    "compile", "checkpoint", "transfer", "input", "garbage_collection", "waiting", "dispatch", "unknown",
+)  # fmt: skip
+"""What the host did while a device had nothing to do. `dispatch` is Python or JAX's runtime on the way to the next
+program, `waiting` a wait for other devices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTime:
+    """One device of a profile."""
+
+    device: str
+    """`platform:number`, as in metrics; without a number where a trace doesn't tell devices apart (CPUs, JAX < 0.7)."""
+    busy_seconds: float
+    """In which at least one operation ran on it."""
+    busy_ratio: float
+    """Of the window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionTime:
+    """All programs of one function."""
+
+    function: str
+    """JAX's name for it."""
+    device_seconds: float
+    """Of its operations, added up over devices and streams."""
+    calls: int | None
+    """Executions, each once however many devices took part; None where the trace doesn't number them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationTime:
+    """One operation of one program."""
+
+    operation: str
+    """The instruction's name in the optimized program, or the kernel's."""
+    function: str | None
+    """None where it belongs to no program: a transfer that the host asked for."""
+    category: str
+    """One of `CATEGORIES`."""
+    scope: str | None
+    """JAX's path to it: `jit(train_step)/layer1/dot_general`."""
+    source: str | None
+    """`file:line` of the program."""
+    device_seconds: float
+    """Of itself: an operation that runs others has only what those leave."""
+    share: float
+    """Of the device time of all operations."""
+    count: int
+    """How often it ran, on each device."""
+    flops: float | None
+    """Floating-point operations of all its runs."""
+    bytes: float | None
+    """Bytes that all its runs read and wrote, if each array moves once."""
+    bound: str
+    """One of `BOUNDS`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleTime:
+    """Time in which devices had nothing to do, for one reason."""
+
+    reason: str
+    """One of `IDLE_REASONS`."""
+    seconds: float
+    """Added up over devices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveTime:
+    """Time of exchanges between devices, added up over devices."""
+
+    seconds: float
+    exposed_seconds: float
+    """In which nothing else ran on the device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Where the devices' time went in a trace. `jaxobs profile --json` prints it."""
+
+    window_seconds: float
+    """From the first to the last thing that the trace recorded."""
+    steps: int | None
+    """Steps that the program declared and that ended in the window; None where it declares none."""
+    devices: tuple[DeviceTime, ...] = ()
+    functions: tuple[FunctionTime, ...] = ()
+    """Most time first."""
+    operations: tuple[OperationTime, ...] = ()
+    """Most time first."""
+    idle: tuple[IdleTime, ...] = ()
+    """Most time first."""
+    collectives: CollectiveTime | None = None
+    """None where the trace has no operations."""

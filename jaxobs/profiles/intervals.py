@@ -1,0 +1,108 @@
+"""Sets of moments as sorted lists of intervals that don't touch."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+Interval: TypeAlias = tuple[float, float]
+
+
+class Spanned(Protocol):
+    """Anything with a beginning and an end."""
+
+    @property
+    def start(self) -> float:
+        """When it began."""
+
+    @property
+    def end(self) -> float:
+        """When it ended."""
+
+
+S = TypeVar("S", bound=Spanned)
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """All moments that are in any of them."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        elif end > start:
+            merged.append((start, end))
+    return merged
+
+
+def total(intervals: Iterable[Interval]) -> float:
+    """How long they are together; they must not overlap."""
+    return sum(end - start for start, end in intervals)
+
+
+def without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+    """The moments of one set that are not in the other."""
+    left: list[Interval] = []
+    first = 0
+    for start, end in intervals:
+        while first < len(others) and others[first][1] <= start:
+            first += 1
+        at = first
+        while at < len(others) and others[at][0] < end:
+            if others[at][0] > start:
+                left.append((start, others[at][0]))
+            start = max(start, others[at][1])
+            at += 1
+        if start < end:
+            left.append((start, end))
+    return left
+
+
+def common(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+    """The moments that are in both sets."""
+    found: list[Interval] = []
+    one = two = 0
+    while one < len(intervals) and two < len(others):
+        start, end = max(intervals[one][0], others[two][0]), min(intervals[one][1], others[two][1])
+        if start < end:
+            found.append((start, end))
+        if intervals[one][1] < others[two][1]:
+            one += 1
+        else:
+            two += 1
+    return found
+
+
+def own_time(row: Iterable[S]) -> list[tuple[float, float, S]]:
+    """Who of a row's events has the time, moment by moment: the innermost one, where events lie within others.
+
+    An event that outlasts the one around it has its time to its own end.
+    """
+    found: list[tuple[float, float, S]] = []
+    open_events: list[tuple[float, int, S]] = []
+    at = 0.0
+
+    def spend(until: float) -> None:
+        nonlocal at
+        while open_events and at < until:
+            end, _, event = open_events[-1]
+            if end <= at:
+                open_events.pop()
+                continue
+            stop = min(end, until)
+            found.append((at, stop, event))
+            at = stop
+
+    for number, event in enumerate(sorted(row, key=lambda each: (each.start, -each.end))):
+        spend(event.start)
+        at = max(at, event.start)
+        if event.end > event.start:
+            open_events.append((event.end, number, event))
+    spend(float("inf"))
+    return found
+
+
+def merged(rows: Sequence[Sequence[Interval]]) -> list[Interval]:
+    """The union of several sorted sets."""
+    return union(heapq.merge(*rows))

@@ -1,0 +1,160 @@
+"""What each operation of a trace is: its category, its place in the program, what it computes and moves."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxobs.internals.xplane.modules import Computation, Instruction, Module
+from jaxobs.internals.xplane.space import Stats
+from jaxobs.profiles import categories, costs
+
+_ROOT = re.compile(r"^(?:jit|pjit|pmap|xmap)\((.*?)\)(?:/|$)")
+_PRODUCTS = {"matmul": "dot", "convolution": "convolution"}
+_PREFIX = re.compile(r"^(?:jit|pjit|pmap|xmap)_+")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is known of an operation before it runs. Costs are of one run."""
+
+    category: str
+    scope: str | None = None
+    source: str | None = None
+    flops: float | None = None
+    bytes: float | None = None
+    dtype: str | None = None
+    """Of what a product multiplies."""
+    entry: bool = False
+    """Whether it runs once in each execution of its program."""
+
+
+class Programs:
+    """The programs of a trace, looked up by what its events say. What a look-up finds is kept."""
+
+    def __init__(self, programs: Mapping[int, Module]) -> None:
+        self._programs = programs
+        self._by_name: dict[str, int] = {}
+        for number, module in programs.items():
+            self._by_name[module.name] = -1 if module.name in self._by_name else number
+        self._instructions: dict[int, dict[str, tuple[Instruction, Computation]]] = {}
+        self._names: dict[tuple[str, int | None], str] = {}
+
+    def operation(self, name: str, module: str, program: int | None, stats: Stats) -> Operation:
+        """What an operation is, by its program, else by what the backend says of it, else by its name."""
+        found = self._found(module, program)
+        if found is not None:
+            number, code = found
+            known = self._of(number, code).get(name)
+            if known is not None:
+                return _with_stats(_described(*known, code), stats)
+        scope = _text(stats, "tf_op")
+        hint = _text(stats, "hlo_category")
+        category = (categories.of_hint(hint, scope) if hint is not None else None) or categories.of_name(name)
+        return _with_stats(Operation(category, scope), stats)
+
+    def function(self, module: str, program: int | None) -> str:
+        """JAX's name for the function whose program this is: `train_step` for `jit_train_step`."""
+        key = module, program
+        if key not in self._names:
+            self._names[key] = self._function(module, program)
+        return self._names[key]
+
+    def _function(self, module: str, program: int | None) -> str:
+        plain = _PREFIX.sub("", module) or module
+        found = self._found(module, program)
+        if found is None:
+            return plain
+        roots: Counter[str] = Counter()
+        for computation in found[1].computations.values():
+            roots.update(
+                root[1] for each in computation.instructions.values() if (root := _ROOT.match(each.scope)) is not None
+            )
+        # XLA writes `_` for what isn't a letter: a lambda's name is whole in the scopes only.
+        same = [name for name, _ in roots.most_common() if re.sub(r"\W", "_", name).strip("_") == plain.strip("_")]
+        return same[0] if same else plain
+
+    def _found(self, module: str, program: int | None) -> tuple[int, Module] | None:
+        if program is not None and program in self._programs and self._programs[program].name == module:
+            return program, self._programs[program]
+        number = self._by_name.get(module, -1)
+        return (number, self._programs[number]) if number in self._programs else None
+
+    def _of(self, number: int, module: Module) -> dict[str, tuple[Instruction, Computation]]:
+        known = self._instructions.get(number)
+        if known is None:
+            known = self._instructions[number] = {
+                each.name: (each, computation)
+                for computation in module.computations.values()
+                for each in computation.instructions.values()
+            }
+        return known
+
+
+def _described(instruction: Instruction, computation: Computation, module: Module) -> Operation:
+    inner = _heaviest(instruction, module)
+    category = categories.of_instruction(instruction, module)
+    speaks = inner if inner is not None and category in _PRODUCTS else instruction
+    scope = speaks.scope or (inner.scope if inner is not None else "")
+    source = speaks.source or (inner.source if inner is not None else "")
+    control = category == "control"
+    return Operation(
+        category,
+        scope or None,
+        source or None,
+        None if control else costs.flops(instruction, computation, module),
+        None if control else costs.moved(instruction, computation, module),
+        _multiplied(instruction, computation, module),
+        computation is module.computations.get(module.entry),
+    )
+
+
+def _heaviest(instruction: Instruction, module: Module) -> Instruction | None:
+    """The instruction in a fusion that speaks for it: the product in it, else the largest."""
+    inner = [
+        each
+        for number in instruction.called
+        if instruction.opcode == "fusion" and (found := module.computations.get(number)) is not None
+        for each in found.instructions.values()
+        if each.scope
+    ]
+    return max(
+        inner,
+        key=lambda each: (each.opcode in _PRODUCTS.values(), sum(array.elements for array in each.arrays)),
+        default=None,
+    )
+
+
+def _multiplied(instruction: Instruction, computation: Computation, module: Module) -> str | None:
+    """The number format of the first product in an operation."""
+    if instruction.opcode in ("dot", "convolution", "custom-call"):
+        operand = computation.instructions.get(instruction.operands[0]) if instruction.operands else None
+        return operand.arrays[0].dtype if operand is not None and operand.arrays else None
+    for number in instruction.called if instruction.opcode == "fusion" else ():
+        inner = module.computations.get(number)
+        for each in inner.instructions.values() if inner is not None else ():
+            if each.opcode in ("dot", "convolution") and inner is not None:
+                return _multiplied(each, inner, module)
+    return instruction.arrays[0].dtype if instruction.arrays else None
+
+
+def _with_stats(known: Operation, stats: Stats) -> Operation:
+    """With what the backend says itself: of TPUs, costs and the line of the source."""
+    flops, moved = stats.get("flops"), stats.get("bytes_accessed")
+    source = _text(stats, "source")
+    return Operation(
+        known.category,
+        known.scope or _text(stats, "tf_op"),
+        known.source or source,
+        float(flops) if isinstance(flops, int | float) and flops > 0 else known.flops,
+        float(moved) if isinstance(moved, int | float) and moved > 0 else known.bytes,
+        known.dtype,
+        known.entry,
+    )
+
+
+def _text(stats: Stats, name: str) -> str | None:
+    value = stats.get(name)
+    return value if isinstance(value, str) and value else None

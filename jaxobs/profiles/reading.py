@@ -1,0 +1,131 @@
+"""Finds the trace behind a path and reads it: a file, or a directory as JAX's profiler and jaxobs's captures make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jaxobs.base.errors import JaxobsError
+from jaxobs.facts.profiles import Profile
+from jaxobs.internals.xplane import space
+from jaxobs.internals.xplane.wire import WireError
+from jaxobs.profiles import analysis, merging
+from jaxobs.profiles.tracks import Trace, trace_of, wanted
+
+ENDING = ".xplane.pb"
+MOST_BYTES = 2 * 2**30
+_MOST_DEEP = 6
+_MOST_PLACES = 10_000
+
+
+class TraceError(JaxobsError, ValueError):
+    """There is no trace, or it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A trace that was read."""
+
+    profile: Profile
+    traces: Mapping[str, Trace] = field(default_factory=dict)
+    """One for each host, by its name."""
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences for a person: what is missing, and what else lies there."""
+
+
+def read(path: str | os.PathLike[str], kinds: Mapping[str, str] | None = None) -> Reading:
+    """The profile of a trace file, or of the newest trace in a directory.
+
+    Args:
+      kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't tell of them.
+
+    Raises:
+      TraceError: there is none, or it cannot be read; the message names the file and what to do.
+    """
+    files, notes = _find(Path(path))
+    traces = {each.name.removesuffix(ENDING): _read(each) for each in files}
+    if not any(each.tracks for each in traces.values()):
+        notes.append(
+            "The trace has no operations of a device: nothing ran on one while it was taken, or the backend does not "
+            "report them."
+        )
+    elif not any(each.programs for each in traces.values()):
+        notes.append(
+            "The trace has no programs, so scopes, source lines, FLOPs and bytes are unknown: it was taken with "
+            "`enable_hlo_proto` off, or by a JAX that does not write them."
+        )
+    profile = merging.merged({host: analysis.profile_of(trace, kinds) for host, trace in traces.items()})
+    return Reading(profile, traces, tuple(map(str, files)), tuple(notes))
+
+
+def _find(path: Path) -> tuple[list[Path], list[str]]:
+    """The files of one trace, one for each host, and sentences about what else is there."""
+    if not path.exists():
+        raise TraceError(
+            f"`{path}` does not exist. Give a file `*{ENDING}`, or the directory that `jax.profiler.start_trace` or "
+            f"`jaxobs.capture` wrote to."
+        )
+    if path.is_file():
+        return [path], []
+    if not path.is_dir():
+        raise TraceError(f"`{path}` is neither a file nor a directory. Give a file `*{ENDING}` or a directory.")
+    sessions: dict[Path, list[Path]] = {}
+    for found in _below(path):
+        sessions.setdefault(found.parent, []).append(found)
+    if not sessions:
+        raise TraceError(
+            f"`{path}` has no file `*{ENDING}`: it is not the directory of a trace, or the trace was not stopped. "
+            f"Give the directory that `jax.profiler.start_trace` or `jaxobs.capture` wrote to."
+        )
+    newest = max(sessions, key=lambda each: (max(file.stat().st_mtime for file in sessions[each]), each.name))
+    notes = []
+    if len(sessions) > 1:
+        notes.append(f"`{path}` has {len(sessions)} traces. This is the newest, `{newest}`: name another to read that.")
+    return sorted(sessions[newest]), notes
+
+
+def _below(path: Path) -> Iterator[Path]:
+    left, seen = [(path, 0)], 0
+    while left:
+        folder, deep = left.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError as error:
+            raise TraceError(f"`{folder}` cannot be read: {error.strerror or error}.") from None
+        for entry in entries:
+            seen += 1
+            if entry.name.endswith(ENDING) and entry.is_file():
+                yield Path(entry.path)
+            elif deep < _MOST_DEEP and seen < _MOST_PLACES and entry.is_dir(follow_symlinks=False):
+                left.append((Path(entry.path), deep + 1))
+
+
+def _read(path: Path) -> Trace:
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise TraceError(
+                f"`{path}` has {size / 2**30:.1f} GiB, and at most {MOST_BYTES / 2**30:.0f} GiB are read. "
+                f"Trace fewer steps."
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise TraceError(f"`{path}` cannot be read: {error.strerror or error}.") from None
+    try:
+        found = space.read(data, wanted)
+    except space.TooManyEventsError as error:
+        raise TraceError(f"`{path}` is too large: {error}. Trace fewer steps.") from None
+    except WireError as error:
+        raise TraceError(f"`{path}` is not a trace, or only a part of one: {error}. {_instead(path, data)}") from None
+    if not found.planes:
+        raise TraceError(f"`{path}` is not a trace: it has no planes. {_instead(path, data)}")
+    return trace_of(found)
+
+
+def _instead(path: Path, data: bytes) -> str:
+    if path.name.endswith((".json", ".json.gz")) or data[:2] in (b"\x1f\x8b", b'{"', b"{\n"):
+        return f"This looks like the trace for a viewer: give the file `*{ENDING}` beside it."
+    return f"Give a file `*{ENDING}` that JAX's profiler wrote, and copy it again if it was cut off on the way."

@@ -1,0 +1,159 @@
+"""A profile as lines for a person: devices and what kept them idle first, then categories, functions, operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from jaxobs.facts.profiles import CATEGORIES, OperationTime, Profile
+from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section, wrapped
+from jaxobs.views.terminal.text import duration, middle, safe, short
+
+MOST_OPERATIONS = 20
+MOST_FUNCTIONS = 10
+MOST_DEVICES = 16
+_ALL = 1_000
+
+IDLE_TEXTS = {
+    "compile": "a program was compiled",
+    "checkpoint": "a checkpoint was written or read",
+    "transfer": "arrays moved between host and device",
+    "input": "the host waited for input",
+    "garbage_collection": "Python collected garbage",
+    "waiting": "the device waited for other devices",
+    "dispatch": "Python or JAX was on its way to the next program",
+    "unknown": "the trace does not say",
+}
+
+
+def lay_out(profile: Profile, source: str, notes: Sequence[str], surface: Surface) -> list[Line]:
+    """The whole profile."""
+    steps = "" if profile.steps is None else f", {profile.steps:,} step{'s' * (profile.steps != 1)}"
+    lines: list[Line] = [[(" jaxobs profile  ", "program"), (safe(source, surface.encoding), "summary")]]
+    lines.append(plain(f" {duration(profile.window_seconds)} traced{steps}", "dim"))
+    for note in notes:
+        lines += _sentence(note, surface, " ", "warn")
+    lines += _devices(profile, surface)
+    lines += _idle(profile, surface)
+    lines += _categories(profile, surface)
+    lines += _functions(profile, surface)
+    lines += _operations(profile.operations, surface)
+    return lines
+
+
+def _devices(profile: Profile, surface: Surface) -> Iterator[Line]:
+    if not profile.devices:
+        return
+    yield plain("")
+    yield section("Devices", f"{len(profile.devices)}", surface.width, surface.glyphs)
+    columns = [Column("device", 24), Column("busy", 10, right=True), Column("of the window", 13, right=True)]
+    yield heading(columns)
+    for each in profile.devices[:MOST_DEVICES]:
+        yield row(columns, [
+            plain(safe(each.device, surface.encoding), "name"), plain(duration(each.busy_seconds), "number"),
+            plain(f"{each.busy_ratio:.1%}", "number"),
+        ])  # fmt: skip
+    if len(profile.devices) > MOST_DEVICES:
+        yield plain(f" {len(profile.devices) - MOST_DEVICES} more: see --json", "dim")
+
+
+def _idle(profile: Profile, surface: Surface) -> Iterator[Line]:
+    exchanges = profile.collectives
+    everything = profile.window_seconds * len(profile.devices)
+    if not everything:
+        return
+    if profile.idle:
+        yield plain("")
+        idle = sum(each.seconds for each in profile.idle)
+        yield section("Idle, and why", f"{duration(idle)}, {idle / everything:.1%}", surface.width, surface.glyphs)
+        columns = [Column("reason", 18), Column("seconds", 10, right=True), Column("", max(20, surface.width - 34))]
+        yield heading(columns)
+        for each in profile.idle:
+            yield row(columns, [
+                plain(each.reason, "name"), plain(duration(each.seconds), "number"),
+                plain(IDLE_TEXTS[each.reason], "dim"),
+            ])  # fmt: skip
+    if exchanges is not None and exchanges.seconds:
+        yield plain("")
+        yield from _sentence(
+            f"Devices exchanged data for {duration(exchanges.seconds)}, and in {duration(exchanges.exposed_seconds)} "
+            f"of that they did nothing else.",
+            surface, " ", "",
+        )  # fmt: skip
+
+
+def _categories(profile: Profile, surface: Surface) -> Iterator[Line]:
+    seconds: Counter[str] = Counter()
+    for each in profile.operations:
+        seconds[each.category] += each.device_seconds  # type: ignore[assignment]
+    everything = sum(seconds.values())
+    if not everything:
+        return
+    yield plain("")
+    yield section("What the time went to", duration(everything), surface.width, surface.glyphs)
+    columns = [Column("category", 18), Column("time", 10, right=True), Column("share", 7, right=True)]
+    yield heading(columns)
+    for category in sorted(CATEGORIES, key=lambda name: -seconds[name]):
+        if seconds[category]:
+            yield row(columns, [
+                plain(category, "name"), plain(duration(seconds[category]), "number"),
+                plain(f"{seconds[category] / everything:.1%}", "number"),
+            ])  # fmt: skip
+
+
+def _functions(profile: Profile, surface: Surface) -> Iterator[Line]:
+    if not profile.functions:
+        return
+    yield plain("")
+    count = f"{len(profile.functions):,} function{'s' * (len(profile.functions) != 1)}"
+    yield section("Functions", count, surface.width, surface.glyphs)
+    columns = [
+        Column("function", max(20, surface.width - 44)), Column("time", 10, right=True),
+        Column("calls", 8, right=True), Column("each", 10, right=True),
+    ]  # fmt: skip
+    yield heading(columns)
+    for each in profile.functions[:MOST_FUNCTIONS]:
+        name = middle(safe(short(each.function), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
+        yield row(columns, [
+            plain(name, "name"), plain(duration(each.device_seconds), "number"),
+            plain("" if each.calls is None else f"{each.calls:,}", "number"),
+            plain(duration(each.device_seconds / each.calls) if each.calls else "", "number"),
+        ])  # fmt: skip
+    if len(profile.functions) > MOST_FUNCTIONS:
+        yield plain(f" {len(profile.functions) - MOST_FUNCTIONS:,} shorter ones: see --json", "dim")
+
+
+def _operations(rows: Sequence[OperationTime], surface: Surface) -> Iterator[Line]:
+    if not rows:
+        return
+    yield plain("")
+    count = f"{len(rows):,} operation{'s' * (len(rows) != 1)}"
+    yield section("Operations", count, surface.width, surface.glyphs)
+    columns = [
+        Column("share", 6, right=True), Column("time", 9, right=True), Column("count", 7, right=True),
+        Column("category", 11), Column("bound", 7), Column("operation, scope, source", max(24, surface.width - 52)),
+    ]  # fmt: skip
+    yield heading(columns)
+    width = columns[-1].width
+    for each in rows[:MOST_OPERATIONS]:
+        yield row(columns, [
+            plain(f"{each.share:.1%}", "number"), plain(duration(each.device_seconds), "number"),
+            plain(f"{each.count:,}", "number"), plain(each.category, "cause"),
+            plain("" if each.bound == "unknown" else each.bound, "dim"),
+            plain(_cut(each.operation, width, surface), "name"),
+        ])  # fmt: skip
+        for text in (each.scope, each.source):
+            if text is not None:
+                yield row(columns, [*[plain("")] * 5, plain(_cut(text, width, surface), "dim")])
+    if len(rows) > MOST_OPERATIONS:
+        rest = sum(each.share for each in rows[MOST_OPERATIONS:])
+        yield plain(f" {len(rows) - MOST_OPERATIONS:,} shorter ones with {rest:.1%}: see --json", "dim")
+
+
+def _cut(text: str, width: int, surface: Surface) -> str:
+    return middle(safe(text, surface.encoding), width, surface.glyphs.ellipsis)
+
+
+def _sentence(text: str, surface: Surface, indent: str, style: str) -> Iterator[Line]:
+    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
+    return ([(indent, ""), (part, style)] for part in parts)

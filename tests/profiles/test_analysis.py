@@ -1,0 +1,124 @@
+"""Time added up, of traces made by hand."""
+
+from __future__ import annotations
+
+import pytest
+from helpers import xplanes
+from helpers.xplanes import event, operation
+
+from jaxobs.facts.profiles import Profile
+from jaxobs.internals.xplane import space
+from jaxobs.internals.xplane.space import Plane, Space
+from jaxobs.profiles.analysis import profile_of
+from jaxobs.profiles.tracks import trace_of, wanted
+
+US = 1000.0
+
+
+def profiled(*planes: Plane) -> Profile:
+    """The profile of a trace that was written and read."""
+    return profile_of(trace_of(space.read(xplanes.space(Space(planes)), wanted)))
+
+
+def seconds(profile: Profile) -> dict[str, float]:
+    """Microseconds of each operation."""
+    return {each.operation: round(each.device_seconds * 1e6, 3) for each in profile.operations}
+
+
+def test_an_operation_that_runs_others_has_only_what_they_leave() -> None:
+    """A loop with its body: nothing counts twice."""
+    profile = profiled(
+        xplanes.host(
+            worker=[
+                operation("while.1", 0, 10 * US),
+                operation("dot.2", 1 * US, 4 * US),
+                operation("add.3", 5 * US, 9 * US),
+            ]
+        )
+    )
+    assert seconds(profile) == {"while.1": 3.0, "dot.2": 3.0, "add.3": 4.0}
+    assert [each.busy_seconds for each in profile.devices] == [pytest.approx(10e-6)]
+    assert [(each.function, each.calls) for each in profile.functions] == [("f", 1)]
+    assert profile.functions[0].device_seconds == pytest.approx(10e-6)
+    assert sum(each.share for each in profile.operations) == pytest.approx(1)
+
+
+def test_a_loop_that_waits_for_another_thread_has_no_time_of_its_own() -> None:
+    """A CPU runs the body of a loop on any thread of its pool."""
+    profile = profiled(xplanes.host(one=[operation("while.1", 0, 10 * US)], two=[operation("dot.2", 1 * US, 9 * US)]))
+    assert seconds(profile) == {"while.1": 2.0, "dot.2": 8.0}
+
+
+def test_threads_work_for_one_device_after_another() -> None:
+    """What ran for whom is in the event."""
+    profile = profiled(
+        xplanes.host(
+            one=[operation("dot.2", 0, 4 * US, device=0), operation("dot.2", 4 * US, 10 * US, device=1)],
+            two=[operation("add.3", 2 * US, 5 * US, device=0, run=2)],
+        )
+    )
+    assert {each.device: round(each.busy_seconds * 1e6, 3) for each in profile.devices} == {"cpu:0": 5.0, "cpu:1": 6.0}
+    assert {each.device: round(each.busy_ratio, 3) for each in profile.devices} == {"cpu:0": 0.5, "cpu:1": 0.6}
+    assert [(each.operation, each.count) for each in profile.operations] == [("dot.2", 2), ("add.3", 1)]
+    assert profile.functions[0].calls == 2
+
+
+def test_an_exchange_is_exposed_while_nothing_else_runs_on_the_device() -> None:
+    """On a stream of its own it may be hidden behind what computes."""
+    profile = profiled(
+        xplanes.device(
+            "GPU:3",
+            {
+                "Stream #1(compute)": [event("gemm", 0, 6 * US, hlo_op="dot.1", hlo_module="jit_f")],
+                "Stream #2(nccl)": [
+                    event("ncclDevKernel", 4 * US, 10 * US, hlo_op="all-reduce-start.1", hlo_module="jit_f")
+                ],
+            },
+        )
+    )
+    assert [each.device for each in profile.devices] == ["gpu:3"]
+    assert profile.collectives is not None
+    assert profile.collectives.seconds == pytest.approx(6e-6)
+    assert profile.collectives.exposed_seconds == pytest.approx(4e-6)
+    assert {each.operation: each.category for each in profile.operations} == {
+        "dot.1": "matmul", "all-reduce-start.1": "collective",
+    }  # fmt: skip
+
+
+def test_what_a_backend_does_not_report_is_absent() -> None:
+    """No programs, no executions, no steps, no data sheet."""
+    profile = profiled(xplanes.device("GPU:0", {"Stream #1": [event("some_kernel", 0, US)]}))
+    [only] = profile.operations
+    assert (only.operation, only.function, only.scope, only.source) == ("some_kernel", None, None, None)
+    assert (only.flops, only.bytes, only.bound, only.category) == (None, None, "unknown", "other")
+    assert profile.steps is None
+    assert profile.functions == ()
+    assert profiled(xplanes.host(python=[event("nothing", 0, US)])).collectives is None
+
+
+def test_a_tpu_reports_costs_itself() -> None:
+    """Names by the instruction's text, programs by the line of modules, costs with the name."""
+    name = "%fusion.3 = bf16[8,8]{1,0} fusion(bf16[8,8]{1,0} %p.1), kind=kOutput"
+    told = {
+        "hlo_category": "convolution fusion", "flops": 2_000_000_000, "bytes_accessed": 1000,
+        "tf_op": "jit(train_step)/layer1/dot_general", "source": "train.py:3",
+    }  # fmt: skip
+    modules = [
+        event("jit_train_step(77)", 0, 10 * US, run_id=5),
+        event("jit_train_step(77)", 12 * US, 20 * US, run_id=6),
+    ]
+    operations = [event(name, 1 * US, 9 * US, **told), event(name, 13 * US, 18 * US, **told)]
+    profile = profiled(
+        xplanes.device(
+            "TPU:0",
+            {"XLA Modules": modules, "XLA Ops": operations, "Steps": []},
+            device_type_string="TPU v4",
+            peak_teraflops_per_second=275.0,
+            peak_hbm_bw_gigabytes_per_second=1228.0,
+        )
+    )
+    [only] = profile.operations
+    assert (only.operation, only.function, only.category, only.count) == ("fusion.3", "train_step", "matmul", 2)
+    assert (only.scope, only.source) == ("jit(train_step)/layer1/dot_general", "train.py:3")
+    assert (only.flops, only.bytes, only.bound) == (4e9, 2000.0, "compute")
+    assert profile.functions[0].calls == 2

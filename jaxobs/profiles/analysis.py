@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -33,11 +33,14 @@ class OwnTime:
     """When something other than an exchange ran."""
 
 
-def profile_of(trace: Trace, kinds: Mapping[str, str] | None = None) -> Profile:
+def profile_of(
+    trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None
+) -> Profile:
     """Where the devices' time went.
 
     Args:
       kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't tell of them.
+      host: by reason for idle time, what is known about the host from elsewhere, in nanoseconds of the trace's clock.
     """
     programs = Programs(trace.programs)
     known: dict[_Key, Operation] = {}
@@ -67,7 +70,7 @@ def profile_of(trace: Trace, kinds: Mapping[str, str] | None = None) -> Profile:
         operations=operations,
         idle=tuple(
             IdleTime(reason=reason, seconds=time * NANO)
-            for reason, time in idle.reasons(trace, {device: each.busy for device, each in times.items()})
+            for reason, time in idle.reasons(trace, {device: each.busy for device, each in times.items()}, host)
         ),
         collectives=_collectives(times.values()) if operations else None,
     )

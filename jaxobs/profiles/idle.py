@@ -1,14 +1,129 @@
-"""Why devices had nothing to do: what the host did then, as far as the trace itself tells."""
+"""Why devices had nothing to do: what the host did then, as far as the trace tells.
+
+The host's threads record what JAX and XLA do, and each Python call where the trace has Python's. Where it has none,
+a program's own work between two steps is `dispatch`, whatever it was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 
 from jaxobs.profiles import intervals
 from jaxobs.profiles.intervals import Interval
-from jaxobs.profiles.tracks import Trace
+from jaxobs.profiles.tracks import HostEvent, Trace
+
+_DISPATCHES = re.compile(r"PjitFunction\(|ExecuteReplicated|LoadedExecutable::Execute|CpuExecutable::Execute")
+"""What only a thread does that calls compiled functions."""
+_CALL = "PjitFunction("
+_ON_CALLERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (reason, re.compile(pattern, re.IGNORECASE))
+    for reason, pattern in (
+        (
+            "compile",
+            r"backend_compile|lower_sharding_computation|compile_or_get_cached|trace_to_jaxpr|_trace_for_jit"
+            r"|lower_jaxpr|lower_mlir|\$mlir\.py|\$compiler\.py|Client::Compile|DeserializeLoadedExecutable",
+        ),
+        (
+            "checkpoint",
+            r"checkpoint|orbax|tensorstore|safetensors|\$serialization\.py|\$_npyio_impl\.py:\d+ _?save",
+        ),
+        ("garbage_collection", r"^\$gc collect"),
+        (
+            "input",
+            r"^\$.*(__next__|builtins next$|get_next|next_batch|load_batch|batches|data_?(loader|set|_iter|source)"
+            r"|\.py:\d+ \w*loader|prefetch|input_(pipeline|fn))|^jaxobs: input",
+        ),
+        ("waiting", r"barrier|sync_global_devices|process_allgather"),
+    )
+)
+_ON_ANY = re.compile(
+    r"^(DevicePut|H2D|D2H|BatchedDevicePut|batched_copy_array|TransferTo|TransferFrom)|CopyToHost|ToLiteral"
+    r"|BufferFromHost|^\$.*(device_put|device_get)$|^\$array\.py:\d+ (_value|__array__)$"
+)
+"""Transfers: a pool of XLA's threads makes them while the caller waits."""
+_GARBAGE = re.compile(r"^\$.* _xla_gc_callback$")
+"""JAX has itself called before and after each collection."""
+
+ORDER = ("compile", "checkpoint", "garbage_collection", "input", "transfer", "waiting")
+"""Which of several reasons counts: the one that explains the others."""
 
 
-def reasons(trace: Trace, busy: Mapping[str, Sequence[Interval]]) -> list[tuple[str, float]]:
-    total = sum(intervals.total(intervals.without([trace.window], each)) for each in busy.values())
-    return [("unknown", total)] if total else []
+def reasons(
+    trace: Trace, busy: Mapping[str, Sequence[Interval]], known: Mapping[str, Sequence[Interval]] | None = None
+) -> list[tuple[str, float]]:
+    """Nanoseconds for which devices were idle, by reason, the most first.
+
+    Args:
+      busy: when each device had something to do.
+      known: by reason, what is known about the host from elsewhere, on the trace's clock.
+    """
+    did, sees_host = host_times(trace)
+    for reason, spans in (known or {}).items():
+        did[reason] = intervals.union([*did.get(reason, []), *spans])
+    found: dict[str, float] = {}
+    for device, own in busy.items():
+        gaps = intervals.without([trace.window], own)
+        for reason in ORDER:
+            gaps = _take(gaps, did.get(reason, []), reason, found)
+        others = intervals.merged([spans for name, spans in busy.items() if name != device])
+        gaps = _take(gaps, others, "waiting", found)
+        _take(gaps, gaps, "dispatch" if sees_host else "unknown", found)
+    return sorted(((reason, time) for reason, time in found.items() if time), key=lambda each: (-each[1], each[0]))
+
+
+def _take(gaps: list[Interval], spans: Sequence[Interval], reason: str, found: dict[str, float]) -> list[Interval]:
+    if not gaps or not spans:
+        return gaps
+    found[reason] = found.get(reason, 0.0) + intervals.total(intervals.common(gaps, spans))
+    return intervals.without(gaps, spans)
+
+
+def host_times(trace: Trace) -> tuple[dict[str, list[Interval]], bool]:
+    """When the host did what may keep a device idle, by reason, and whether the trace saw the host at all."""
+    spans: dict[str, list[Interval]] = {}
+    of_name: dict[tuple[bool, str], str | None] = {}
+    sees_host = False
+    for events in trace.host.values():
+        calls = any(_DISPATCHES.search(name) for name in {each.name for each in events})
+        sees_host |= calls
+        for each in events:
+            key = calls, each.name
+            if key not in of_name:
+                of_name[key] = _reason(each.name, calls=calls)
+            reason = of_name[key]
+            if reason is not None:
+                spans.setdefault(reason, []).append((each.start, each.end))
+        if calls:
+            spans.setdefault("garbage_collection", []).extend(_collections(events))
+    did = {reason: intervals.union(each) for reason, each in spans.items()}
+    if did.get("compile"):
+        did["compile"] = intervals.union([*did["compile"], *_compiling_calls(trace, did["compile"])])
+    return did, sees_host
+
+
+def _reason(name: str, *, calls: bool) -> str | None:
+    if calls:
+        for reason, pattern in _ON_CALLERS:
+            if pattern.search(name):
+                return reason
+    return "transfer" if _ON_ANY.search(name) else None
+
+
+def _compiling_calls(trace: Trace, compiling: Sequence[Interval]) -> Iterable[Interval]:
+    """Calls in which something compiled: what they do besides is tracing."""
+    starts = [start for start, _ in compiling]
+    for events in trace.host.values():
+        for each in events:
+            if each.name.startswith(_CALL):
+                at = bisect_left(starts, each.start)
+                if at < len(starts) and compiling[at][1] <= each.end:
+                    yield each.start, each.end
+
+
+def _collections(events: Sequence[HostEvent]) -> Iterable[Interval]:
+    """From the call before a collection to the one after it."""
+    marks = sorted(each for each in events if _GARBAGE.match(each.name))
+    for before, after in zip(marks[::2], marks[1::2], strict=False):
+        yield before.start, after.end

@@ -4,55 +4,141 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.facts.events import plain
-from jaxobs.profiles import reading
-from jaxobs.profiles.reading import Reading
-from jaxobs.views import terminal
-from jaxobs.views.profile import text
+from jaxobs.operations.acting import processes
+from jaxobs.profiles import comparison, reading
+from jaxobs.profiles.comparison import Change, ProfileComparison
+from jaxobs.profiles.reading import Reading, TraceError
+from jaxobs.views import client, terminal
+from jaxobs.views.profile import comparison as comparison_text
+from jaxobs.views.profile import sources, text
+from jaxobs.views.terminal import Surface
+from jaxobs.views.terminal.lines import Line
 
 HELP = "show where the devices' time went, from a trace: functions, operations, idle time with its reasons"
 
 FINE = 0
+TOKEN = "JAXOBS_ACTION_TOKEN"
+STEPS = 5
+_WAIT_SECONDS = 90.0
+_ADDRESS = re.compile(r"\w+://|:?\d+(/|$)|\[?[\w.:-]*\]?:\d+(/|$)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument(
         "source", metavar="TRACE|CAPTURE|URL|EVENTLOG",
-        help="a file `*.xplane.pb`, or a directory of JAX's profiler or of `jaxobs.capture`",
+        help="a file `*.xplane.pb`, a directory of JAX's profiler or of `jaxobs.capture`, the address of a process, "
+        "which then traces some steps, or an event log that names captures",
     )  # fmt: skip
+    parser.add_argument(
+        "--compare", metavar="OTHER", help="what got slower in OTHER, which may be anything that the first may be"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--steps", type=int, default=STEPS, metavar="N", help=f"steps that a running process traces (default {STEPS})"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the profile.
+    """Prints the profile, or what differs between two.
 
     Raises:
-      JaxobsError: there is no trace, or it cannot be read.
+      JaxobsError: there is no trace, it cannot be read, or the process does not take one.
     """
-    found = reading.read(args.source)
+    found = _read(args.source, args.steps)
+    if args.compare is not None:
+        return _compare(args, found, _read(args.compare, args.steps))
     if args.json:
-        for note in found.notes:
-            print(f"jaxobs: {note}", file=sys.stderr)
+        _tell(found.notes)
         print(json.dumps(plain(found.profile), indent=2, allow_nan=False))
     else:
-        _print(found, args.source, found.notes)
+        _print(lambda surface: text.lay_out(found.profile, args.source, found.notes, surface))
     return FINE
 
 
-def _print(found: Reading, source: str, notes: Sequence[str]) -> None:
+def _compare(args: argparse.Namespace, before: Reading, after: Reading) -> int:
+    compared = comparison.compare(before.profile, after.profile)
+    notes = (*before.notes, *after.notes)
+    if args.json:
+        _tell(notes)
+        print(json.dumps(as_json(compared), indent=2, allow_nan=False))
+    else:
+        names = args.source, args.compare
+        _print(lambda surface: comparison_text.lay_out(compared, names, notes, surface))
+    return FINE
+
+
+def as_json(compared: ProfileComparison) -> dict[str, Any]:
+    """A comparison as one object. Times are seconds, `per` one step, call or trace."""
+
+    def rows(changes: Sequence[Change]) -> list[dict[str, Any]]:
+        return [
+            {"name": each.name, "a": each.before, "b": each.after, "change": each.seconds}
+            | ({"category": each.category} if each.category is not None else {})
+            for each in changes
+        ]
+
+    [window], [device] = rows([compared.window]), rows([compared.device])
+    body: dict[str, Any] = plain({
+        "headline": comparison_text.headline(compared),
+        "per": compared.per,
+        "window_seconds": window,
+        "device_seconds": device,
+        "idle": rows(compared.idle),
+        "functions": rows(compared.functions),
+        "scopes": rows(compared.scopes),
+        "operations": rows(compared.operations),
+        "sources": rows(compared.sources),
+    })  # fmt: skip
+    return body
+
+
+def _read(source: str, steps: int) -> Reading:
+    if os.path.exists(source) or not _ADDRESS.match(source):
+        return sources.read_captures(source) if sources.is_event_log(source) else reading.read(source)
+    return _captured(client.endpoint_url(source), steps)
+
+
+def _captured(url: str, steps: int) -> Reading:
+    """Has the process behind an address trace some steps, and reads what it wrote."""
+    snapshot = client.fetch_snapshot(url)
+    if not os.environ.get(TOKEN):
+        raise TraceError(
+            f"`{url}` traces only for those who know its `action_token`: set `{TOKEN}` to it, and `actions` and "
+            f"`action_token` in the process."
+        )
+    outcome = processes.capture(url, "profile", {"steps": steps}, TOKEN, _WAIT_SECONDS, lambda: False)
+    if outcome.path is None:
+        raise TraceError(f"`{url}` took no trace. {outcome.detail}")
+    if not os.path.exists(outcome.path):
+        raise TraceError(
+            f"`{url}` wrote its trace to `{outcome.path}` on the machine it runs on. Copy it here, or run "
+            f"`jaxobs profile {outcome.path}` there."
+        )
+    kinds = {each.device: each.device_kind for each in snapshot.devices}
+    return reading.read(outcome.path, kinds)
+
+
+def _tell(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(f"jaxobs: {note}", file=sys.stderr)
+
+
+def _print(lay_out: Callable[[Surface], list[Line]]) -> None:
     """With colours on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs profile") if sys.stdout.isatty() else None
     except MissingExtraError:
         console = None
     if console is None:
-        surface = terminal.plain_surface(sys.stdout)
-        sys.stdout.write(terminal.as_text(text.lay_out(found.profile, source, notes, surface)))
-        return
-    surface = terminal.console_surface(console)
-    console.print(terminal.coloured(text.lay_out(found.profile, source, notes, surface)))
+        sys.stdout.write(terminal.as_text(lay_out(terminal.plain_surface(sys.stdout))))
+    else:
+        console.print(terminal.coloured(lay_out(terminal.console_surface(console))))

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from jaxobs.facts.profiles import CATEGORIES, OperationTime, Profile
-from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section, wrapped
+from jaxobs.views.profile.parts import cut, sentence
+from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section
 from jaxobs.views.terminal.text import duration, middle, safe, short
 
 MOST_OPERATIONS = 20
 MOST_FUNCTIONS = 10
 MOST_DEVICES = 16
-_ALL = 1_000
 
 IDLE_TEXTS = {
     "compile": "a program was compiled",
@@ -32,7 +32,7 @@ def lay_out(profile: Profile, source: str, notes: Sequence[str], surface: Surfac
     lines: list[Line] = [[(" jaxobs profile  ", "program"), (safe(source, surface.encoding), "summary")]]
     lines.append(plain(f" {duration(profile.window_seconds)} traced{steps}", "dim"))
     for note in notes:
-        lines += _sentence(note, surface, " ", "warn")
+        lines += sentence(note, surface, " ", "warn")
     lines += _devices(profile, surface)
     lines += _idle(profile, surface)
     lines += _categories(profile, surface)
@@ -75,7 +75,7 @@ def _idle(profile: Profile, surface: Surface) -> Iterator[Line]:
             ])  # fmt: skip
     if exchanges is not None and exchanges.seconds:
         yield plain("")
-        yield from _sentence(
+        yield from sentence(
             f"Devices exchanged data for {duration(exchanges.seconds)}, and in {duration(exchanges.exposed_seconds)} "
             f"of that they did nothing else.",
             surface, " ", "",
@@ -140,20 +140,11 @@ def _operations(rows: Sequence[OperationTime], surface: Surface) -> Iterator[Lin
             plain(f"{each.share:.1%}", "number"), plain(duration(each.device_seconds), "number"),
             plain(f"{each.count:,}", "number"), plain(each.category, "cause"),
             plain("" if each.bound == "unknown" else each.bound, "dim"),
-            plain(_cut(each.operation, width, surface), "name"),
+            plain(cut(each.operation, width, surface), "name"),
         ])  # fmt: skip
         for text in (each.scope, each.source):
             if text is not None:
-                yield row(columns, [*[plain("")] * 5, plain(_cut(text, width, surface), "dim")])
+                yield row(columns, [*[plain("")] * 5, plain(cut(text, width, surface), "dim")])
     if len(rows) > MOST_OPERATIONS:
         rest = sum(each.share for each in rows[MOST_OPERATIONS:])
         yield plain(f" {len(rows) - MOST_OPERATIONS:,} shorter ones with {rest:.1%}: see --json", "dim")
-
-
-def _cut(text: str, width: int, surface: Surface) -> str:
-    return middle(safe(text, surface.encoding), width, surface.glyphs.ellipsis)
-
-
-def _sentence(text: str, surface: Surface, indent: str, style: str) -> Iterator[Line]:
-    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
-    return ([(indent, ""), (part, style)] for part in parts)

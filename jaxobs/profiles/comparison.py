@@ -1,0 +1,134 @@
+"""What got slower from one profile to another: by function, scope, operation and line of the source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jaxobs.facts.profiles import OperationTime, Profile
+
+PER = ("step", "call", "trace")
+"""What times are divided by: steps, else executions of the functions that both profiles have, else nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row: seconds of device time in each profile. None where a profile has no such row."""
+
+    name: str
+    before: float | None
+    after: float | None
+    category: str | None = None
+    """Of an operation."""
+
+    @property
+    def seconds(self) -> float:
+        """By how much it got slower."""
+        return (self.after or 0.0) - (self.before or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileComparison:
+    """Two profiles. What got slower most comes first, what got faster most last."""
+
+    per: str
+    """One of `PER`."""
+    window: Change
+    device: Change
+    """Time of all operations."""
+    idle: tuple[Change, ...]
+    functions: tuple[Change, ...]
+    scopes: tuple[Change, ...]
+    operations: tuple[Change, ...]
+    """By function and operation. Where XLA numbers them otherwise, they are matched by category, scope and line."""
+    sources: tuple[Change, ...]
+
+
+def compare(before: Profile, after: Profile) -> ProfileComparison:
+    """What changed, for one step where both profiles have steps."""
+    per, divisors = _divisors(before, after)
+    both = before, after
+
+    def rows(read: Callable[[Profile], Iterable[tuple[str | None, float]]]) -> tuple[Change, ...]:
+        sums = [_sums(read(profile), divisor) for profile, divisor in zip(both, divisors, strict=True)]
+        return _sorted(
+            Change(name, sums[0].get(name), sums[1].get(name)) for name in dict.fromkeys([*sums[0], *sums[1]])
+        )
+
+    totals = [sum(each.device_seconds for each in profile.operations) for profile in both]
+    return ProfileComparison(
+        per=per,
+        window=Change("window", before.window_seconds / divisors[0], after.window_seconds / divisors[1]),
+        device=Change("device", totals[0] / divisors[0], totals[1] / divisors[1]),
+        idle=rows(lambda profile: ((each.reason, each.seconds) for each in profile.idle)),
+        functions=rows(lambda profile: ((each.function, each.device_seconds) for each in profile.functions)),
+        scopes=rows(lambda profile: ((each.scope, each.device_seconds) for each in profile.operations)),
+        operations=_operations(before.operations, after.operations, divisors),
+        sources=rows(lambda profile: ((each.source, each.device_seconds) for each in profile.operations)),
+    )
+
+
+def _divisors(before: Profile, after: Profile) -> tuple[str, tuple[float, float]]:
+    if before.steps and after.steps:
+        return "step", (before.steps, after.steps)
+    calls = [{each.function: each.calls for each in one.functions if each.calls} for one in (before, after)]
+    shared = calls[0].keys() & calls[1].keys()
+    longest = next((each.function for each in before.functions if each.function in shared), None)
+    if longest is not None:
+        return "call", (calls[0][longest] or 1, calls[1][longest] or 1)
+    return "trace", (1, 1)
+
+
+def _sums(rows: Iterable[tuple[str | None, float]], divisor: float) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for name, seconds in rows:
+        if name is not None:
+            found[name] += seconds / divisor
+    return found
+
+
+def _operations(
+    before: Sequence[OperationTime], after: Sequence[OperationTime], divisors: tuple[float, float]
+) -> tuple[Change, ...]:
+    """By name where what it does and where it comes from is the same, else by these."""
+    left, right = _by(before, _named), _by(after, _named)
+    changes = [_change(left[key], right[key], divisors) for key in left if key in right]
+    rest = _by([each for key, those in left.items() if key not in right for each in those], _placed)
+    others = _by([each for key, those in right.items() if key not in left for each in those], _placed)
+    changes += [_change(rest.get(key, []), others.get(key, []), divisors) for key in dict.fromkeys([*rest, *others])]
+    return _sorted(changes)
+
+
+def _named(row: OperationTime) -> tuple[str | None, ...]:
+    return row.function, row.operation, row.category, row.scope
+
+
+def _placed(row: OperationTime) -> tuple[str | None, ...]:
+    """What has no scope has only its name."""
+    return (row.function, row.category, row.scope) if row.scope is not None else _named(row)
+
+
+def _by(
+    rows: Iterable[OperationTime], key: Callable[[OperationTime], tuple[str | None, ...]]
+) -> Mapping[tuple[str | None, ...], list[OperationTime]]:
+    found: dict[tuple[str | None, ...], list[OperationTime]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
+
+
+def _change(before: Sequence[OperationTime], after: Sequence[OperationTime], divisors: tuple[float, float]) -> Change:
+    names = [", ".join(dict.fromkeys(each.operation for each in rows)) for rows in (before, after) if rows]
+    first = (*after, *before)[0]
+    name = " -> ".join(dict.fromkeys(names))
+    named = f"{first.function}: {name}" if first.function is not None else name
+    times = [
+        sum(each.device_seconds for each in rows) / divisor if rows else None
+        for rows, divisor in zip((before, after), divisors, strict=True)
+    ]
+    return Change(f"{named}  {first.scope}" if first.scope else named, times[0], times[1], first.category)
+
+
+def _sorted(changes: Iterable[Change]) -> tuple[Change, ...]:
+    return tuple(sorted(changes, key=lambda each: (-each.seconds, each.name)))

@@ -1,0 +1,94 @@
+"""Two profiles as lines for a person: what got slower, by function, scope, operation and line of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxobs.profiles.comparison import Change, ProfileComparison
+from jaxobs.views.profile.parts import cut, sentence
+from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section
+from jaxobs.views.terminal.text import duration
+
+MOST_ROWS = 8
+LEAST = 0.01
+"""Of the time of the longer profile: what changed by less isn't shown."""
+
+_EACH = {"step": "for one step", "call": "for one call", "trace": "for the whole trace"}
+
+
+def lay_out(
+    comparison: ProfileComparison, sources: tuple[str, str], notes: Sequence[str], surface: Surface
+) -> list[Line]:
+    """The whole comparison."""
+    lines: list[Line] = [[(" jaxobs profile, compared", "program")]]
+    for name, source in zip("AB", sources, strict=True):
+        lines += sentence(f"{name}  {source}", surface, " ", "summary")
+    for note in notes:
+        lines += sentence(note, surface, " ", "warn")
+    lines.append(plain(""))
+    lines += sentence(headline(comparison), surface, " ", "bad" if _slower(comparison) else "good")
+    lines += _table("Time", (comparison.window, comparison.device), comparison, surface, everything=True)
+    for title, changes in (
+        ("Idle", comparison.idle), ("Functions", comparison.functions), ("Scopes", comparison.scopes),
+        ("Operations", comparison.operations), ("Source lines", comparison.sources),
+    ):  # fmt: skip
+        lines += _table(title, changes, comparison, surface)
+    return lines
+
+
+def headline(comparison: ProfileComparison) -> str:
+    """One or two sentences: by how much B is slower, and what most of that is."""
+    each, window = _EACH[comparison.per], comparison.window
+    if not _notable(window, comparison):
+        return f"B takes as long as A {each}: {duration(window.after or 0.0)} and {duration(window.before or 0.0)}."
+    slower = window.seconds > 0
+    first = (
+        f"B takes {duration(abs(window.seconds))} {'more' if slower else 'less'} than A {each}: "
+        f"{duration(window.after or 0.0)} instead of {duration(window.before or 0.0)}."
+    )
+    found = [row for rows in (comparison.operations, comparison.idle) for row in rows if _notable(row, comparison)]
+    same = [row for row in found if (row.seconds > 0) == slower]
+    most = max(same, key=lambda row: abs(row.seconds), default=None)
+    if most is None:
+        return first
+    what = f"`{most.name}`" if most.category is not None else f"Idle time because of `{most.name}`"
+    return f"{first} {what} takes {duration(abs(most.seconds))} {'more' if slower else 'less'}."
+
+
+def _slower(comparison: ProfileComparison) -> bool:
+    return _notable(comparison.window, comparison) and comparison.window.seconds > 0
+
+
+def _notable(change: Change, comparison: ProfileComparison) -> bool:
+    whole = max(comparison.window.before or 0.0, comparison.window.after or 0.0)
+    return abs(change.seconds) >= LEAST * whole > 0
+
+
+def _table(
+    title: str, changes: Sequence[Change], comparison: ProfileComparison, surface: Surface, *, everything: bool = False
+) -> Iterator[Line]:
+    notable = [each for each in changes if everything or _notable(each, comparison)]
+    slower = [each for each in notable if each.seconds > 0 or everything]
+    faster = [each for each in reversed(notable) if each.seconds <= 0 and not everything]
+    shown = [*slower[:MOST_ROWS], *faster[: max(2, MOST_ROWS - len(slower))]]
+    if not shown:
+        return
+    yield plain("")
+    yield section(title, _EACH[comparison.per], surface.width, surface.glyphs)
+    columns = [
+        Column("", max(24, surface.width - 42)), Column("A", 10, right=True), Column("B", 10, right=True),
+        Column("change", 11, right=True),
+    ]  # fmt: skip
+    yield heading(columns)
+    for each in shown:
+        sign = "+" if each.seconds > 0 else "-"
+        style = "bad" if each.seconds > 0 else "good"
+        yield row(columns, [
+            plain(cut(each.name, columns[0].width, surface), "name"),
+            plain("" if each.before is None else duration(each.before), "number"),
+            plain("" if each.after is None else duration(each.after), "number"),
+            plain(f"{sign}{duration(abs(each.seconds))}", style if _notable(each, comparison) else "dim"),
+        ])  # fmt: skip
+    left = len(notable) - len(shown)
+    if left > 0:
+        yield plain(f" {left:,} more that changed: see --json", "dim")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
+from collections.abc import Iterable
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
@@ -63,6 +65,29 @@ def replace_mode(file: int, path: str | os.PathLike[str], mode: int = FILE_MODE)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         mode = os.stat(path).st_mode & 0o777
     _set_mode(file, mode)
+
+
+def write_whole(path: str | os.PathLike[str], pieces: Iterable[bytes]) -> None:
+    """Writes a file whole or not at all; what is no file, such as a pipe, gets the pieces one by one.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
+            stream.writelines(pieces)
+        return
+    folder, name = os.path.split(path)
+    handle, draft = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
+    try:
+        with open(handle, "wb") as file:
+            file.writelines(pieces)
+            replace_mode(file.fileno(), path)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
 
 
 def _set_mode(file: int, mode: int) -> None:

@@ -7,9 +7,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from jaxobs.base import private_files
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.facts.events import plain
 from jaxobs.operations.acting import processes
@@ -18,17 +19,28 @@ from jaxobs.profiles.comparison import Change, ProfileComparison
 from jaxobs.profiles.reading import Reading, TraceError
 from jaxobs.views import client, terminal
 from jaxobs.views.profile import comparison as comparison_text
-from jaxobs.views.profile import sources, text
+from jaxobs.views.profile import folded, perfetto, pprof, sources, text
 from jaxobs.views.terminal import Surface
 from jaxobs.views.terminal.lines import Line
 
 HELP = "show where the devices' time went, from a trace: functions, operations, idle time with its reasons"
 
 FINE = 0
+STDOUT = "-"
 TOKEN = "JAXOBS_ACTION_TOKEN"
 STEPS = 5
 _WAIT_SECONDS = 90.0
 _ADDRESS = re.compile(r"\w+://|:?\d+(/|$)|\[?[\w.:-]*\]?:\d+(/|$)")
+
+_FILES: tuple[tuple[str, str, Callable[[Reading, str], Iterable[bytes]]], ...] = (
+    ("pprof", "for pprof, Pyroscope and Speedscope, compressed", lambda found, _: [pprof.pprof(found.profile)]),
+    (
+        "perfetto",
+        "for Perfetto and chrome://tracing: operations, steps, compilations and idle time as tracks",
+        lambda found, _: (piece.encode() for piece in perfetto.perfetto(found)),
+    ),
+    ("folded", "folded stacks, for flame graphs", lambda found, _: [folded.folded(found.profile).encode()]),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,26 +54,49 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--compare", metavar="OTHER", help="what got slower in OTHER, which may be anything that the first may be"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    files = parser.add_argument_group("files", "What else to write; `-` is the standard output.")
+    for name, about, _ in _FILES:
+        files.add_argument(f"--{name}", metavar="FILE", help=about)
     parser.add_argument(
         "--steps", type=int, default=STEPS, metavar="N", help=f"steps that a running process traces (default {STEPS})"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the profile, or what differs between two.
+    """Prints the profile, or what differs between two, and writes the files that are asked for.
 
     Raises:
       JaxobsError: there is no trace, it cannot be read, or the process does not take one.
     """
+    wanted = [(path, write) for name, _, write in _FILES if (path := getattr(args, name)) is not None]
+    if args.compare is not None and wanted:
+        raise TraceError("`--compare` shows two profiles, and a file holds one. Write the files without `--compare`.")
+    if [path for path, _ in wanted].count(STDOUT) + args.json > 1:
+        raise TraceError("Only one thing can go to the standard output. Name a file for the others.")
     found = _read(args.source, args.steps)
+    for path, write in wanted:
+        _write(path, write(found, args.source))
     if args.compare is not None:
         return _compare(args, found, _read(args.compare, args.steps))
-    if args.json:
+    if STDOUT in [path for path, _ in wanted]:
+        _tell(found.notes)
+    elif args.json:
         _tell(found.notes)
         print(json.dumps(plain(found.profile), indent=2, allow_nan=False))
     else:
         _print(lambda surface: text.lay_out(found.profile, args.source, found.notes, surface))
     return FINE
+
+
+def _write(path: str, pieces: Iterable[bytes]) -> None:
+    """Writes a file whole or not at all."""
+    if path == STDOUT:
+        sys.stdout.buffer.writelines(pieces)
+        return
+    try:
+        private_files.write_whole(path, pieces)
+    except OSError as error:
+        raise TraceError(f"`{path}` cannot be written: {error.strerror or error}. Name another file.") from None
 
 
 def _compare(args: argparse.Namespace, before: Reading, after: Reading) -> int:

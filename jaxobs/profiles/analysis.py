@@ -33,9 +33,32 @@ class OwnTime:
     """When something other than an exchange ran."""
 
 
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A trace with what was found out about it: for whoever draws it, or writes it in another form."""
+
+    trace: Trace
+    profile: Profile
+    busy: Mapping[str, Sequence[Interval]]
+    """When each device had something to do, in nanoseconds of the trace's clock."""
+    gaps: Mapping[str, Sequence[idle.Gap]]
+    """When each device had nothing to do, and why."""
+    describe: Describe
+    """What an operation is."""
+    function: Callable[[Run], str | None]
+    """Whose program a run belongs to."""
+
+
 def profile_of(
     trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None
 ) -> Profile:
+    """Where the devices' time went; arguments as of `analyse`."""
+    return analyse(trace, kinds, host).profile
+
+
+def analyse(
+    trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None
+) -> Analysis:
     """Where the devices' time went.
 
     Args:
@@ -51,29 +74,32 @@ def profile_of(
             known[key] = programs.operation(run.operation, run.module, run.program, run.stats)
         return known[key]
 
+    def function(run: Run) -> str | None:
+        return programs.function(run.module, run.program) if run.module else None
+
     times = {track.device: own_time(track, describe) for track in trace.tracks}
+    busy = {device: each.busy for device, each in times.items()}
+    gaps = idle.gaps(trace, busy, host)
     start, end = trace.window
     window = (end - start) * NANO
     operations = _operations(trace, times, known, programs, kinds or {})
-    return Profile(
+    profile = Profile(
         window_seconds=window,
         steps=len({(each.name, each.number) for each in trace.steps}) if trace.steps else None,
-        devices=tuple(
-            DeviceTime(
-                device=device,
-                busy_seconds=(busy := intervals.total(each.busy) * NANO),
-                busy_ratio=min(1.0, busy / window) if window else 0.0,
-            )
-            for device, each in times.items()
-        ),
+        devices=tuple(_device(device, each, window) for device, each in times.items()),
         functions=_functions(trace, times, programs, known),
         operations=operations,
         idle=tuple(
-            IdleTime(reason=reason, seconds=time * NANO)
-            for reason, time in idle.reasons(trace, {device: each.busy for device, each in times.items()}, host)
+            IdleTime(reason=reason, seconds=time * NANO) for reason, time in idle.seconds_by_reason(gaps) if time
         ),
         collectives=_collectives(times.values()) if operations else None,
     )
+    return Analysis(trace, profile, busy, gaps, describe, function)
+
+
+def _device(device: str, time: OwnTime, window: float) -> DeviceTime:
+    busy = intervals.total(time.busy) * NANO
+    return DeviceTime(device=device, busy_seconds=busy, busy_ratio=min(1.0, busy / window) if window else 0.0)
 
 
 def own_time(track: Track, describe: Describe) -> OwnTime:

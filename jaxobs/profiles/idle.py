@@ -50,10 +50,14 @@ ORDER = ("compile", "checkpoint", "garbage_collection", "input", "transfer", "wa
 """Which of several reasons counts: the one that explains the others."""
 
 
-def reasons(
+Gap = tuple[float, float, str]
+"""From, to, and one of `facts.profiles.IDLE_REASONS`."""
+
+
+def gaps(
     trace: Trace, busy: Mapping[str, Sequence[Interval]], known: Mapping[str, Sequence[Interval]] | None = None
-) -> list[tuple[str, float]]:
-    """Nanoseconds for which devices were idle, by reason, the most first.
+) -> dict[str, list[Gap]]:
+    """When each device was idle, and why.
 
     Args:
       busy: when each device had something to do.
@@ -62,22 +66,38 @@ def reasons(
     did, sees_host = host_times(trace)
     for reason, spans in (known or {}).items():
         did[reason] = intervals.union([*did.get(reason, []), *spans])
-    found: dict[str, float] = {}
+    everyone = _at_work(busy)
+    found = {}
     for device, own in busy.items():
-        gaps = intervals.without([trace.window], own)
+        made: list[Gap] = []
+        left = intervals.without([trace.window], own)
         for reason in ORDER:
-            gaps = _take(gaps, did.get(reason, []), reason, found)
-        others = intervals.merged([spans for name, spans in busy.items() if name != device])
-        gaps = _take(gaps, others, "waiting", found)
-        _take(gaps, gaps, "dispatch" if sees_host else "unknown", found)
-    return sorted(((reason, time) for reason, time in found.items() if time), key=lambda each: (-each[1], each[0]))
+            left = _take(left, did.get(reason, []), reason, made)
+        # Nobody else's time is in its own gaps, so that of all is that of the others.
+        left = _take(left, everyone, "waiting", made)
+        _take(left, left, "dispatch" if sees_host else "unknown", made)
+        found[device] = sorted(made)
+    return found
 
 
-def _take(gaps: list[Interval], spans: Sequence[Interval], reason: str, found: dict[str, float]) -> list[Interval]:
-    if not gaps or not spans:
-        return gaps
-    found[reason] = found.get(reason, 0.0) + intervals.total(intervals.common(gaps, spans))
-    return intervals.without(gaps, spans)
+def seconds_by_reason(found: Mapping[str, Sequence[Gap]]) -> list[tuple[str, float]]:
+    """Nanoseconds of all devices by reason, the most first."""
+    sums: dict[str, float] = {}
+    for each in found.values():
+        for start, end, reason in each:
+            sums[reason] = sums.get(reason, 0.0) + end - start
+    return sorted(sums.items(), key=lambda each: (-each[1], each[0]))
+
+
+def _at_work(busy: Mapping[str, Sequence[Interval]]) -> list[Interval]:
+    return intervals.merged(list(busy.values())) if len(busy) > 1 else []
+
+
+def _take(left: list[Interval], spans: Sequence[Interval], reason: str, made: list[Gap]) -> list[Interval]:
+    if not left or not spans:
+        return left
+    made += [(start, end, reason) for start, end in intervals.common(left, spans)]
+    return intervals.without(left, spans)
 
 
 def host_times(trace: Trace) -> tuple[dict[str, list[Interval]], bool]:

@@ -11,7 +11,8 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.profiles import Profile
 from jaxobs.internals.xplane import space
 from jaxobs.internals.xplane.wire import WireError
-from jaxobs.profiles import analysis, merging
+from jaxobs.profiles import merging
+from jaxobs.profiles.analysis import Analysis, analyse
 from jaxobs.profiles.tracks import Trace, trace_of, wanted
 
 ENDING = ".xplane.pb"
@@ -29,8 +30,8 @@ class Reading:
     """A trace that was read."""
 
     profile: Profile
-    traces: Mapping[str, Trace] = field(default_factory=dict)
-    """One for each host, by its name."""
+    hosts: Mapping[str, Analysis] = field(default_factory=dict)
+    """The trace of each host, by its name."""
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences for a person: what is missing, and what else lies there."""
@@ -57,8 +58,9 @@ def read(path: str | os.PathLike[str], kinds: Mapping[str, str] | None = None) -
             "The trace has no programs, so scopes, source lines, FLOPs and bytes are unknown: it was taken with "
             "`enable_hlo_proto` off, or by a JAX that does not write them."
         )
-    profile = merging.merged({host: analysis.profile_of(trace, kinds) for host, trace in traces.items()})
-    return Reading(profile, traces, tuple(map(str, files)), tuple(notes))
+    hosts = {host: analyse(trace, kinds) for host, trace in traces.items()}
+    profile = merging.merged({host: each.profile for host, each in hosts.items()})
+    return Reading(profile, hosts, tuple(map(str, files)), tuple(notes))
 
 
 def _find(path: Path) -> tuple[list[Path], list[str]]:

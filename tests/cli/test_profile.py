@@ -108,3 +108,63 @@ def test_hosts_of_one_job_are_shown_side_by_side(tmp_path: Path, capsys: pytest.
     assert body["window_seconds"] == pytest.approx(20e-6)
     assert [(each["device_seconds"], each["count"]) for each in body["operations"]] == [(pytest.approx(30e-6), 2)]
     assert body["functions"][0]["calls"] == 1
+
+
+def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What got slower from the first to the second."""
+    slower = xplanes.write(
+        tmp_path / "slower",
+        xplanes.host(
+            python=[event("train", 0, 40 * US, step_num=0)],
+            worker=[operation("dot.1", 1 * US, 31 * US)],
+        ),
+    )
+    assert cli.main(["profile", str(trace), "--compare", str(slower), "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert list(body) == [
+        "headline", "per", "window_seconds", "device_seconds", "idle", "functions", "scopes", "operations", "sources",
+    ]  # fmt: skip
+    assert body["per"] == "step"
+    assert body["operations"] == [{
+        "name": "f: dot.1", "a": pytest.approx(8e-6), "b": pytest.approx(30e-6), "change": pytest.approx(22e-6),
+        "category": "matmul",
+    }]  # fmt: skip
+    assert cli.main(["profile", str(trace), "--compare", str(slower)]) == 0
+    assert "`f: dot.1` takes 0.022 ms more." in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_event_log_leads_to_its_newest_trace(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that was moved is looked for beside the log."""
+    log = tmp_path / "events.jsonl"
+
+    def write(*paths: str, result: str = "done") -> None:
+        rows = [
+            {
+                "time": "2026-01-01T00:00:00Z", "event": "action", "process_index": 0, "pid": 1, "sequence": number,
+                "name": "profile", "origin": "python", "result": result, "path": path, "detail": "why",
+            }
+            for number, path in enumerate(paths)
+        ]  # fmt: skip
+        log.write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+    write("/gone/older", f"/moved/{trace.name}")
+    assert cli.main(["profile", str(log), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["steps"] == 2
+    assert f"This is `/moved/{trace.name}`" in captured.err
+    write("/gone/older")
+    assert cli.main(["profile", str(log)]) == 2
+    assert "none of them is there any more; the last one was `/gone/older`" in capsys.readouterr().err
+    write("/gone/older", result="refused")
+    assert cli.main(["profile", str(log)]) == 2
+    assert "The last attempt was refused: why" in capsys.readouterr().err
+
+
+def test_an_address_without_a_process_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the address and what to do."""
+    from tools.ports import free_port
+
+    assert cli.main(["profile", f"127.0.0.1:{free_port()}"]) == 2
+    assert "No jaxobs endpoint at `http://127.0.0.1:" in capsys.readouterr().err

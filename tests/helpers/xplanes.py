@@ -8,27 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxobs.internals.xplane.space import Event, Kind, Line, Plane, Space, Stats, Value
-
-
-def varint(value: int) -> bytes:
-    """An integer; a negative one as int64."""
-    value &= (1 << 64) - 1
-    made = bytearray()
-    while value >= 0x80:
-        made.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*made, value])
-
-
-def number(field_number: int, value: int) -> bytes:
-    """A field with an integer."""
-    return varint(field_number << 3) + varint(value)
-
-
-def sized(field_number: int, value: bytes | str) -> bytes:
-    """A field with a message or a text."""
-    data = value.encode() if isinstance(value, str) else value
-    return varint(field_number << 3 | 2) + varint(len(data)) + data
+from jaxobs.internals.xplane.wire import encoded, number, sized
 
 
 @dataclass
@@ -44,7 +24,7 @@ class _Names:
 def _stat(names: _Names, name: str, value: Value) -> bytes:
     made = number(1, names.of(name))
     if isinstance(value, float):
-        return made + varint(2 << 3 | 1) + struct.pack("<d", value)
+        return made + encoded(2 << 3 | 1) + struct.pack("<d", value)
     if isinstance(value, int):
         return made + number(4, value)
     if isinstance(value, bytes):

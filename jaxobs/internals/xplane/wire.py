@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 
@@ -98,3 +98,33 @@ def double(value: int | bytes) -> float:
 def text(value: int | bytes) -> str:
     """Text; what is not UTF-8 in it is replaced."""
     return "" if isinstance(value, int) else value.decode("utf-8", "replace")
+
+
+# ------------------------------------------------------------------------------------------------------- writing
+
+
+def encoded(value: int) -> bytes:
+    """An integer as it is written; a negative one as int64."""
+    value &= (1 << 64) - 1
+    made = bytearray()
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def number(field: int, value: int) -> bytes:
+    """A field with an integer."""
+    return encoded(field << 3) + encoded(value)
+
+
+def sized(field: int, value: bytes | str) -> bytes:
+    """A field with a message or a text."""
+    data = value.encode(errors="backslashreplace") if isinstance(value, str) else value
+    return encoded(field << 3 | _LENGTH) + encoded(len(data)) + data
+
+
+def packed(field: int, values: Iterable[int]) -> bytes:
+    """A field with several integers."""
+    return sized(field, b"".join(map(encoded, values)))

@@ -62,7 +62,7 @@ def read_captures(path: str) -> Reading:
     notes = [*found.notes]
     if len(places) > 1:
         notes.append(f"`{path}` names {len(places)} traces. This is `{there[-1]}`: name another to read that.")
-    return Reading(found.profile, found.traces, found.files, tuple(notes))
+    return Reading(found.profile, found.hosts, found.files, tuple(notes))
 
 
 def _beside(log: str, place: str) -> str:

@@ -19,7 +19,7 @@ from jaxobs.profiles.comparison import Change, ProfileComparison
 from jaxobs.profiles.reading import Reading, TraceError
 from jaxobs.views import client, terminal
 from jaxobs.views.profile import comparison as comparison_text
-from jaxobs.views.profile import folded, perfetto, pprof, sources, text
+from jaxobs.views.profile import folded, page, perfetto, pprof, sources, text
 from jaxobs.views.terminal import Surface
 from jaxobs.views.terminal.lines import Line
 
@@ -33,6 +33,7 @@ _WAIT_SECONDS = 90.0
 _ADDRESS = re.compile(r"\w+://|:?\d+(/|$)|\[?[\w.:-]*\]?:\d+(/|$)")
 
 _FILES: tuple[tuple[str, str, Callable[[Reading, str], Iterable[bytes]]], ...] = (
+    ("html", "one self-contained page: timelines, a flame graph by scope, tables", page.page),
     ("pprof", "for pprof, Pyroscope and Speedscope, compressed", lambda found, _: [pprof.pprof(found.profile)]),
     (
         "perfetto",

@@ -65,7 +65,9 @@ def _idle(profile: Profile, surface: Surface) -> Iterator[Line]:
     if profile.idle:
         yield plain("")
         idle = sum(each.seconds for each in profile.idle)
-        yield section("Idle, and why", f"{duration(idle)}, {idle / everything:.1%}", surface.width, surface.glyphs)
+        yield section(
+            "Idle time by reason", f"{duration(idle)}, {idle / everything:.1%}", surface.width, surface.glyphs
+        )
         columns = [Column("reason", 18), Column("seconds", 10, right=True), Column("", max(20, surface.width - 34))]
         yield heading(columns)
         for each in profile.idle:
@@ -90,7 +92,7 @@ def _categories(profile: Profile, surface: Surface) -> Iterator[Line]:
     if not everything:
         return
     yield plain("")
-    yield section("What the time went to", duration(everything), surface.width, surface.glyphs)
+    yield section("Time by category", duration(everything), surface.width, surface.glyphs)
     columns = [Column("category", 18), Column("time", 10, right=True), Column("share", 7, right=True)]
     yield heading(columns)
     for category in sorted(CATEGORIES, key=lambda name: -seconds[name]):

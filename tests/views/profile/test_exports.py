@@ -124,8 +124,6 @@ def test_perfetto_has_tracks_for_operations_steps_compilations_and_idle_time(fou
             )
     assert slices["host", "steps"] == [("train 3", 0, 10)]
     assert slices["host", "compile"] == [("compile", 11, 3)]
-        ("compile", 11, 3)
-    ]
     assert slices["cpu:0", "operations"] == [("while.1", 0, 10), ("dot.2", 1, 3)]
     assert slices["cpu:1", "operations"] == [("add.3", 15, 5)]
     assert slices["cpu:0", "idle, and why"] == [

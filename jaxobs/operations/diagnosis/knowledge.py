@@ -27,6 +27,8 @@ _QUOTING = re.compile(
     re.IGNORECASE,
 )
 """What comes behind it is what somebody wrote, not what happened."""
+_CODE_OF_ERROR = re.compile(r"[\"']?\b(?:code|status|reason|error)[\"']?\s*:")
+_MESSAGE = re.compile(r"message[\"']?\s*[:=]\s*$")
 _ERROR_QUOTED = re.compile(r"(?:caused|[Ee]rror|[Ff]ailed|because|[Rr]eason|desc|details?)\W*$")
 """What is quoted behind it happened all the same."""
 _OF_RUNTIME = re.compile(r"\"(?:hip|cuda|hsa)\w*Error")
@@ -89,8 +91,16 @@ def _is_quoted(text: str, start: int) -> bool:
     if _OF_RUNTIME.match(text):
         return False
     before = text[:start]
-    opened = before.count('"') % 2 == 1 and not _ERROR_QUOTED.search(before[: before.rfind('"')])
-    return bool(_QUOTED_LINE.match(text) or opened or _QUOTING.search(before))
+    outside = before[: before.rfind('"')]
+    of_an_error = _ERROR_QUOTED.search(outside) or (_MESSAGE.search(outside) and _CODE_OF_ERROR.search(outside))
+    opened = before.count('"') % 2 == 1 and not of_an_error
+    quoting = next((each for each in _QUOTING.finditer(before) if not _is_of_an_error(before, each)), None)
+    return bool(_QUOTED_LINE.match(text) or opened or quoting)
+
+
+def _is_of_an_error(text: str, quoting: re.Match[str]) -> bool:
+    """Whether it is the message of an error in JSON, which has a code."""
+    return quoting.group().startswith("message") and _CODE_OF_ERROR.search(text[: quoting.start()]) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,8 @@ _RAISED = re.compile(
 )
 _CHAINED = re.compile(r"(?:During handling of|The above exception was)")
 _INDEX = re.compile(
-    r"(?:^|[^a-z])(?:rank|process|proc|worker|host|task|node|pod|slice|p|w|r)[-_.]?(\d{1,5})(?=\D|$)|[-_.](\d{1,5})\.(?:log|txt|out|err)$",
+    r"(?:^|[^a-z])(?:rank|process|proc|worker|host|task|node|pod|slice|p|w|r)[-_.]?(\d{1,5})(?=\D|$)|"
+    r"[-_.](\d{1,5})\.(?:log|txt|out|err)$",
     re.IGNORECASE,
 )
 _RECORDED = 30

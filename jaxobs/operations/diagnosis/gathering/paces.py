@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 _BUSY = re.compile(
-    r"[Ee]val|[Vv]alidat|[Ss]av(?:e|ing)|[Cc]heckpoint|[Cc]ompil|[Rr]estor|[Ll]oad|[Uu]pload|[Dd]ownload|[Ss]leep|\b[Ii]dle|"
+    r"[Ee]val|[Vv]alidat|[Ss]av(?:e|ing)|[Cc]heckpoint|[Cc]ompil|[Rr]estor|[Ll]oad|[Uu]pload|[Dd]ownload|[Ss]leep|"
+    r"\b[Ii]dle|"
     r"[Tt]est|[Ss]ampl|[Gg]enerat|[Aa]utotun|[Ww]ait|[Ss]ummary|[Ff]inish|[Tt]otal|[Dd]one|[Ee]xit"
 )
 """It does something else than steps, or is about to end."""

@@ -10,7 +10,7 @@ KNOWN = Knowledge(
     signs=(
         Line(
             "Error reading persistent compilation cache entry.{0,200}(?:[Dd]ecompress|truncated|"
-            "incomplete|zstd|ZstdError|zlib|corrupt|CRC|[Dd]eserializ|unpickl|Invalid)",
+            "incomplete|zstd|ZstdError|zlib|corrupt|CRC|[Dd]eserializ|unpickl|Invalid|[Ff]ailed to parse|[Pp]arse)",
             passes=False,
         ),
         Line("Persistent compilation cache inconsistency", passes=False),

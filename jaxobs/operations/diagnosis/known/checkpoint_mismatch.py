@@ -31,7 +31,7 @@ KNOWN = Knowledge(
         ),
         Line(r'(?:zarr|ocdbt|tensorstore).{0,80}: Expected "\w+" (?:of|to be)'),
         Line(r'Error opening "(?:zarr|ocdbt|n5).{0,60}Expected "\w+" (?:of|to be)'),
-        Line("(?:not found|missing|absent) (?:in|from) (?:the )?(?:checkpoint|state dict)"),
+        Line(r"(?:not found|missing|absent) (?:in|from) (?:the )?(?:\w+ )?(?:checkpoint|state dict)"),
         Line(
             r"[Ii]ncompatible shapes? .{0,80}(?:[Cc]heckpoint|[Rr]estor)|[Mm]issing keys? .{0,80}(?:in|"
             r"from) .{0,20}(?:[Cc]heckpoint|state)"

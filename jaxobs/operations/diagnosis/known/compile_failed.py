@@ -38,6 +38,7 @@ KNOWN = Knowledge(
             unless=r"per replica|PJRT_|[Cc]lient\b|(?:on|for|by|in|with) (?:this|the current) "
             r"(?:platform|client|plugin|runtime|backend)",
         ),
+        Line(r"Exception while lowering|Lowering(?:Exception|Error)\b|MosaicError\b|TritonError\b|CompilationError\b"),
         Line(r"error: '\w+\.\w+' op\b|: error: .{0,80}(?:explicitly marked illegal|not supported|unsupported)"),
         Line(
             r"No valid engine configs|create_execution_plans|CUDNN_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",

@@ -14,7 +14,7 @@ KNOWN = Knowledge(
             "compile permanent error|Attempting to)",
             unless=r"host memory|on host\b",
         ),
-        Line(r"Out of memory (?:while trying to allocate|allocating) [\d.,]+"),
+        Line(r"Out of memory (?:while trying to allocate|allocating) [\d.,]+", unless=r"on host\b"),
         Line(r"E010[01]: ?Runtime\w*AllocationFailure|CompileTimeHbmOom"),
         Line("Error loading program .{0,200}Attempting to reserve"),
         Line("Error allocating device buffer"),

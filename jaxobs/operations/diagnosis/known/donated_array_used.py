@@ -9,7 +9,7 @@ KNOWN = Knowledge(
     impact=ENDED,
     signs=(
         Line("(?:Array|Buffer) has been deleted"),
-        Line("buffer.{0,200}(?:deleted or donated|donated or deleted|has been donated)"),
+        Line("[Bb]uffer.{0,200}(?:deleted or donated|donated or deleted|has been (?:deleted|donated))"),
         Event("error:deleted_array"),
     ),
     fix="Use what the call returned, or do not donate that argument (donate_argnums).",

@@ -45,7 +45,7 @@ KNOWN = Knowledge(
         Alert("JaxDeviceXidErrors", weak=False),
         Alert("JaxDeviceLost", weak=False),
         Line(
-            "PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected|Memory access fault by GPU node",
+            "PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected",
             info=True,
             passes=False,
         ),

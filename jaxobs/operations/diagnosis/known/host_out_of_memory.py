@@ -27,7 +27,7 @@ KNOWN = Knowledge(
         Event(r"out_of_memory:\w+:host_limit.*"),
         Event("finding:host_memory_leak", weak=True),
         Line(
-            r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)?[:= ]*\(?137\b|^Killed$|"
+            r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[:= ]*\(?137\b|^Killed$|"
             r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
             weak=True,
             info=True,

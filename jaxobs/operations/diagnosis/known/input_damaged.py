@@ -12,7 +12,8 @@ KNOWN = Knowledge(
         Line(
             r"UnidentifiedImageError|cannot identify image file|image file is truncated|Invalid (?:JPEG|PNG) data|"
             r"(?:Could not|Failed to|Unable to) (?:decode|parse) (?:image|example|record|serialized|sample)|"
-            r"Error parsing (?:message|proto)|Unable to decode bytes as"
+            r"Error parsing (?:message|proto)|Unable to decode bytes as",
+            unless="compilation cache",
         ),
         Line(
             r"ArrowInvalid: .{0,120}(?:magic bytes|[Cc]orrupt|truncated|footer)|Compressed file ended before|"

@@ -14,7 +14,11 @@ KNOWN = Knowledge(
         ),
         Line("an illegal memory access was encountered|unspecified launch failure|misaligned address"),
         Line(r"NVRM: Xid \([^)]*\): (?:13|31|43)\b", info=True, passes=False),
-        Line("STREAM_CAPTURE_INVALIDATED|CUDA_ERROR_STREAM_CAPTURE"),
+        Line(
+            r"STREAM_CAPTURE_INVALIDATED|CUDA_ERROR_(?:STREAM_CAPTURE|GRAPH)|(?:cuda|hip)Error(?:StreamCapture|Graph)|"
+            r"Failed to (?:update|instantiate|launch|begin|end|create) (?:a |the )?(?:gpu |GPU |CUDA )?"
+            r"(?:graph|stream capture|command buffer)"
+        ),
         Event("error:device_fault", weak=True),
         Line(
             r"(?:cuda|hip)Error(?:IllegalAddress|LaunchFailure|MisalignedAddress|IllegalInstruction|HardwareStackError|"
@@ -27,7 +31,8 @@ KNOWN = Knowledge(
             unless="Profiling failure|[Aa]lgorithm|Falling back",
         ),
         Line(
-            r"an illegal instruction was encountered|not supported on (?:global|shared)\S* address space|"
+            r"Memory access fault by GPU node|an illegal instruction was encountered|not supported on (?:global|"
+            r"shared)\S* address space|"
             r"invalid program counter|"
             r"hardware stack error|CUDA_ERROR_LAUNCH_(?:TIMEOUT|OUT_OF_RESOURCES)|"
             r"the launch timed out and was terminated|"

@@ -8,9 +8,10 @@ KNOWN = Knowledge(
     title="A process was killed with SIGKILL",
     impact=ENDED,
     role=SYMPTOM,
+    general=2,
     signs=(
         Line(
-            r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)?[:= ]*\(?137\b|^Killed$|"
+            r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[:= ]*\(?137\b|^Killed$|"
             r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
             info=True,
             passes=False,

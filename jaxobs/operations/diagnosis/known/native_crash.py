@@ -11,7 +11,8 @@ KNOWN = Knowledge(
     general=1,
     signs=(
         Line(
-            r"Segmentation fault|SIGSEGV|[Ss]ignal:? 11\b|exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|"
+            r"Segmentation fault|SIGSEGV|[Ss]ignal:? (?:4|6|7|8|11)\b|"
+            r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|"
             r"status)?[:= ]*\(?139\b",
             passes=False,
             info=True,
@@ -31,7 +32,7 @@ KNOWN = Knowledge(
         ),
         Line("SIGILL|Illegal instruction", passes=False),
         Line(
-            r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)?[:= ]*\(?13[45]\b|"
+            r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[:= ]*\(?13[45]\b|"
             r"Aborted \(core dumped\)|SIGABRT|Fatal Python error: Aborted",
             passes=False,
             info=True,

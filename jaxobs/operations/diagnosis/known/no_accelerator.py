@@ -13,7 +13,10 @@ KNOWN = Knowledge(
         Line("NOT_FOUND: No ba16c7433 device found"),
         Line("Failed to initialize TPU system"),
         Raised(about=r"No visible (?:GPU|TPU) devices|no (?:CUDA|ROCm)-capable device is detected"),
-        Line(r"\b[Tt][Pp][Uu] ?[Pp]latform is not available|No (?:AMD|NVIDIA|Intel) GPUs? (?:was|were) found"),
+        Line(
+            r"\b[Tt][Pp][Uu] ?[Pp]latform is not available|No (?:AMD|NVIDIA|Intel) GPUs? (?:was|were) found|"
+            r"Found no NVIDIA driver"
+        ),
         Raised(
             about=r"Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
             r"[Bb]ackend '?(?!cpu)\w+'? failed to initialize|Unknown backend '?(?!cpu)\w+|"

@@ -16,7 +16,8 @@ KNOWN = Knowledge(
         Line(
             r"ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources available to fulfill|"
             r"[Nn]o more capacity in the zone|"
-            r"InsufficientInstanceCapacity|[Qq]uota '?\w+'? exceeded|[Qq]uota exceeded for|exceeded quota:|STOCKOUT",
+            r"InsufficientInstanceCapacity|[Qq]uota\b.{0,160}\bexceeded|[Qq]uota exceeded for|exceeded quota:|STOCKOUT",
+            unless="[Dd]isk",
             info=True,
             passes=False,
         ),

@@ -14,7 +14,10 @@ KNOWN = Knowledge(
             r"jax_cuda\d+_plugin version \S+ is installed, but it is not compatible|"
             "PJRT plugin .{0,80}(?:not compatible|incompatible)"
         ),
-        Line(r"(?:jax-cuda|jax_cuda)\d+[-_]p\w+ version .{0,60}not compatible with the installed jaxlib"),
+        Line(
+            r"\bversion \S+ (?:is installed, but (?:it )?)?is not compatible with the installed jaxlib|"
+            r"serialized with version"
+        ),
         Line(
             r"requires a libTPU version|module 'libtpu\w*' has no attribute|\w+ not available in this library",
             passes=False,

@@ -29,6 +29,8 @@ KNOWN = Knowledge(
             r"tp_size|world)|"
             r"(?:mesh|shard|parallel|tp_size|num_devices|device_count).{0,100}(?:not divisible by|"
             r"must be divisible by|divide evenly)|"
+            r"(?:mesh|Mesh|[Ss]harding|devices) .{0,160}(?:should|must|does not|do not|doesn't) (?:match|be equal|"
+            r"be the same)|"
             r"Sharding of jax\.Array cannot be None|not all (?:of the )?devices .{0,40}(?:present|addressable)"
         ),
         Line(r"cannot reshape array of size \d+ into shape", code=r"devices\(\)|[Mm]esh"),

@@ -31,7 +31,7 @@ KNOWN = Knowledge(
             r"UNAUTHENTICATED|[Uu]nauthenticated|[Pp]ermission '[\w.]+' denied"
         ),
         Line("HTTP response code:? 400", followed="invalid_grant|invalid_token"),
-        Line(r"Forbidden: https?://|\bAccess denied\b"),
+        Line(r"Forbidden: https?://|\bAccess denied\b|(?:access(?:ing)? a|is a|Cannot access) gated repo"),
     ),
     fix=("Give the job's account the right to read and write there; check with one small file from the same pod."),
 )

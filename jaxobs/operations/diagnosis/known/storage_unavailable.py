@@ -38,8 +38,25 @@ KNOWN = Knowledge(
             unless=r"metadata\.google|169\.254\.169\.254|localhost|127\.0\.0\.1|wandb|mlflow|sentry|telemetry",
         ),
         Line("exceeds the rate limit|[Rr]ate limit exceeded"),
-        Line(r"HTTP response code:? (?:408|429|5\d\d)"),
+        Line(
+            r"ChainedFuture completed \d+/\d+ futures but timed out|"
+            r"[Cc]heckpoint\w* (?:save|saving|write|finaliz\w+) .{0,60}(?:timed out|timeout)",
+            weak=True,
+        ),
+        Line(
+            r"HTTP response code:? (?:408|429|5\d\d)|[Ss]tatus code'?[:,=]? \(?(?:408|429|5\d\d)\b|"
+            r"(?:[Tt]imed out|[Tt]imeout)\b.{0,120}(?:gs|s3)://"
+        ),
+        Line(
+            r"[Cc]ould(?:n't| not) connect to '?https?://|Can't load .{0,60} connection|ServerDisconnectedError|"
+            r"ClientConnector\w*Error|ClientPayloadError|IncompleteRead\(|RemoteDisconnected|"
+            r"libcurl code \d+|CURL error\s?\[?\d+|[Cc]ould(?:n't| not) resolve host|"
+            r"Temporary failure in name resolution.{0,200}https?://|"
+            r"https?://.{0,200}Temporary failure in name resolution",
+            unless=r"metadata\.google|169\.254\.169\.254|localhost|127\.0\.0\.1|wandb|mlflow|sentry|telemetry",
+        ),
     ),
+    collect="The latency and the errors of that storage at the time, and whether the newest checkpoint is complete.",
     fix=(
         "Check the storage service and its quota; spread or retry the requests of many "
         "processes, and put what all read at start on a local disk."

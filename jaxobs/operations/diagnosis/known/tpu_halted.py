@@ -21,6 +21,7 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(r"observed errors are: \[(?:Hardware|Power|User)\]"),
+        Line(r"TPU (?:session|device|chip|driver|core) error|SLICE_FAILURE|CHIP_DRIVER_ERROR", passes=False),
         Line("scheckne: (?!An unexpected)"),
     ),
     follows=("programs_diverge",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="The program uses a traced value as if it were known, or keeps one",
@@ -12,6 +12,8 @@ KNOWN = Knowledge(
             "(?:Concretization|TracerArrayConversion|TracerBoolConversion|TracerIntegerConversion|"
             "UnexpectedTracer|NonConcreteBooleanIndex)(?:Type)?Error"
         ),
+        Line(r"Leaked trace|[Ll]eaked tracer|unexpected tracer|JAX [Tt]racer object"),
+        Raised(about=r"^(?:[\w.]+: )*(?:Type|Value|Index|Key|Attribute)Error: .{0,200}\bTraced<"),
         Event("error:tracer"),
     ),
     fix=(

@@ -11,7 +11,7 @@ from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowl
 _ERROR = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?::|$)|Traceback \(most recent call last\)|^(?:FATAL|"
     r"fatal|panic)\b|"
-    r"exit(?:ed)?(?: with)?(?: exit)?[ -]?(?:code|status)[:= ]*\(?[1-9]\d*\b|returned non-zero exit status|"
+    r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)[:= ]*\(?[1-9]\d*\b|returned non-zero exit status|"
     r"^(?:srun|slurmstepd|mpirun|docker|kubelet|ORTE)\b.{0,20}(?:[Ee]rror|fatal)\b|"
     r"\b[Cc]rashed\b"
 )

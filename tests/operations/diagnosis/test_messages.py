@@ -160,3 +160,44 @@ def test_a_library_that_is_not_made_where_memory_is_short(tmp_path: Path) -> Non
     memory = "RuntimeError: Resource exhausted: Out of memory while trying to allocate 51380224 bytes.\n"
     assert said(tmp_path, library) == (CAUSE, ["cuda_library_mismatch"])
     assert said(tmp_path, library + memory) == (CAUSE, ["device_out_of_memory"])
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "I1119 14:49:41.348441 140491874862912 run_docker.py:258] ", "INFO:root:"],
+)
+def test_what_a_launcher_logs_as_information(tmp_path: Path, prefix: str) -> None:
+    """It forwards what its program says, which has its own levels, and loses how it is indented."""
+    error = "2023-11-19 05:49:41.357955: E external/xla/xla/a.cc:628] CUDA_ERROR_ILLEGAL_ADDRESS\n"
+    assert said(tmp_path, prefix + error) == (CAUSE, ["kernel_fault"])
+    assert said(tmp_path, prefix + error.replace(": E ", ": I ")) == (NO_FAULT, [])
+    raised = [
+        "Traceback (most recent call last):", 'File "/app/a.py", line 1, in main', "step()",
+        "OSError: [Errno 28] No space left on device",
+    ]  # fmt: skip
+    assert said(tmp_path, "".join(f"{prefix}{line}\n" for line in raised)) == (CAUSE, ["disk_full"])
+
+
+def test_a_traceback_without_its_first_line(tmp_path: Path) -> None:
+    """It was not copied; an error without any line of a traceback may be about anything."""
+    error = "ImportError: cannot import name 'A' from 'b'\n"
+    assert said(tmp_path, f'File "/app/a.py", line 1, in <module>\n    from b import A\n{error}')[1] == [
+        "program_error"
+    ]
+    assert said(tmp_path, f"some words\n{error}") == (INCONCLUSIVE, [])
+
+
+def test_the_message_of_an_error_in_json(tmp_path: Path) -> None:
+    """It has a code; that of a request has none."""
+    text = '{{"{0}": 8, "message": "There is no more capacity in the zone"}}\n'
+    assert said(tmp_path, f"ERROR: (gcloud.compute) {text.format('code')}") == (CAUSE, ["not_scheduled"])
+    assert said(tmp_path, f"ERROR: (gcloud.compute) {text.format('user')}") == (NO_FAULT, [])
+
+
+@pytest.mark.parametrize(
+    ("file", "cause"), [("jax/_src/lib/__init__.py", "jaxlib_mismatch"), ("chex/a.py", "program_error")]
+)
+def test_who_misses_a_name_in_jaxlib(tmp_path: Path, file: str, cause: str) -> None:
+    """JAX itself, or a library that is older than both."""
+    text = f'Traceback (most recent call last):\n  File "/env/{file}", line 3, in <module>\n    x = jaxlib.a.B\n'
+    assert said(tmp_path, f"{text}AttributeError: module 'jaxlib.a' has no attribute 'B'\n") == (CAUSE, [cause])

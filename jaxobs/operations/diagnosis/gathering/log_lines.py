@@ -58,7 +58,7 @@ _LEVEL = (
 )
 _PLACE = (
     re.compile(r"[A-Za-z_]\w*(?:\.\w+)+:\d{1,6}: "),
-    re.compile(r"\d{1,8}\s+(?=[\w./-]+:\d+\])"),
+    re.compile(r"\d{1,20}\s+(?=[\w./-]+:\d+\])"),
     re.compile(r"[\w./-]+\.(?:cc|cpp|cu|h|hpp|py|rs|go):\d+\]\s?"),
     re.compile(r"\[[\w./-]+\.(?:cc|cpp|cu|h|py):\d+\]\s?"),
     re.compile(r"\[(?:[\w.]+(?::\d+)?|MainThread|\d+)\]\s+"),
@@ -122,9 +122,21 @@ def _of_text(text: str, year: int) -> LogLine:
             place = where.end()
         if place == before:
             break
+    if level in ("I", "D") and (inner := _match(_TIMES, text, place)):
+        place, level, is_fatal = _inner(text, inner, level)
     if not level and (said := _NCCL.match(text, place)):
         level = _LEVELS[said.group(1)]
     return LogLine(text[place:].rstrip(), moment, process, level, yearless, is_fatal)
+
+
+def _inner(text: str, stamp: re.Match[str], level: str) -> tuple[int, str, bool]:
+    """Where the message begins of a line that a launcher logs as information, with its own time, level and place."""
+    place, found = stamp.end(), stamp.groupdict().get("level")
+    if found is None and (said := _match(_LEVEL, text, place)):
+        found, place = _LEVELS[said.group("level")], said.end()
+    if where := _match(_PLACE, text, place):
+        place = where.end()
+    return place, found or level, found == "F"
 
 
 def _match(patterns: tuple[re.Pattern[str], ...], text: str, place: int) -> re.Match[str] | None:

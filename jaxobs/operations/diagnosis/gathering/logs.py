@@ -61,6 +61,7 @@ _FRAME = re.compile(
     r"\s*File (?:\"(?P<file>[^\"]+)\", line \d|(?P<cell>[^\s:]+):\d+, in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in "
 )
 """Where a call of a traceback is: as Python tells it, IPython, and IPython before its eighth version."""
+_CALL = re.compile(r"\s*File \"[^\"]+\", line \d+, in ")
 _OF_CELL = re.compile(
     r"-+> *\d+ ?(?P<code>.*)|File [^\s:]+:\d+|Cell In|<ipython-input-|\[?[/~]\S+ in |\d+ frames$|\(\.\.\.\)|\[\.\.\."
 )
@@ -210,7 +211,10 @@ def _observed(
             yield from _flushed(reading, process)
             reading.wanted[process] = 2
             shown_line = observe(LINE, RAISED if raised else FATAL if line.is_fatal else "")
-            yield replace(shown_line, data={**data, **_called(reading, process)}) if raised else shown_line
+            if raised:  # A launcher may log what its program says as information.
+                level = "" if line.level in ("I", "D") else line.level
+                shown_line = replace(shown_line, level=level, data={**data, **_called(reading, process)})
+            yield shown_line
             return
     if process in reading.paces and not _progress(line):
         reading.paces[process].line(line.message)
@@ -268,7 +272,7 @@ def _flushed(reading: _Reading, process: str) -> Iterator[Observation]:
 
 
 def _is_of_a_call(message: str) -> bool:
-    return message.startswith((" ", "\t")) or _OF_CELL.match(message) is not None
+    return message.startswith((" ", "\t", 'File "')) or _OF_CELL.match(message) is not None
 
 
 def _called(reading: _Reading, process: str) -> dict[str, str]:
@@ -283,6 +287,8 @@ def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
         reading.tracebacks[process] = 0
         reading.frames[process] = []
         return False
+    if process not in reading.tracebacks and _CALL.match(line.message):  # Its first line was not copied.
+        reading.tracebacks[process] = 0
     if process not in reading.tracebacks:
         return False
     if not line.message:

@@ -14,6 +14,7 @@ KNOWN = Knowledge(
         Line("Megascale detects a hang|HANG_DETECTED", passes=False),
         Line("HangWatchdog"),
         Line("Watchdog caught collective operation timeout|collective operation timeout"),
+        Line(r"Timed out waiting \d+ ?ms for (?:recv|send|\w+) operation|Gloo \w+ failed: .{0,200}[Rr]ead timeout"),
         Event("finding:stuck"),
         Line(
             "[Bb]arrier .{0,120}timed out|Barrier timed out|sync_global_devices.{0,200}(?:timed out|DEADLINE_EXCEEDED)"

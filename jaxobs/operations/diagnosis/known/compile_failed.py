@@ -35,10 +35,15 @@ KNOWN = Knowledge(
         Line(
             r"No (?:registered implementation|implementation) for (?:\w+ ){0,2}custom call|UNIMPLEMENTED: |"
             r": UNIMPLEMENTED\b",
-            unless=r"per replica|PJRT_|[Cc]lient\b|(?:on|for|by|in|with) (?:this|the current) "
-            r"(?:platform|client|plugin|runtime|backend)",
+            unless=r"UNIMPLEMENTED: [a-z]+(?:_[a-z]+)+ is not|per replica|PJRT_|[Cc]lient\b|"
+            r"(?:on|for|by|in|with) (?:this|the current) (?:platform|client|plugin|runtime|backend)",
         ),
         Line(r"Exception while lowering|Lowering(?:Exception|Error)\b|MosaicError\b|TritonError\b|CompilationError\b"),
+        Line(
+            r"(?:[Uu]nable|[Ff]ailed) to (?:serialize|lower|legalize|compile|emit|codegen|link)\b.{0,60}"
+            r"(?:[Mm]odule|program|computation|executable|kernel|HLO|MLIR|\bop)",
+            unless="RESOURCE_EXHAUSTED|[Oo]ut of memory|cache",
+        ),
         Line(r"error: '\w+\.\w+' op\b|: error: .{0,80}(?:explicitly marked illegal|not supported|unsupported)"),
         Line(
             r"No valid engine configs|create_execution_plans|CUDNN_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",

@@ -9,6 +9,7 @@ KNOWN = Knowledge(
     impact=ENDED,
     signs=(
         Line("Mismatched PJRT plugin PJRT API version", passes=False),
+        Line(r"UNIMPLEMENTED: (?:[a-z]+(?:_[a-z]+)+ is not (?:supported|implemented)|PJRT_\w+)"),
         Line(r"Unexpected PJRT_\w+ size: expected \d+, got \d+"),
         Line(
             r"jax_cuda\d+_plugin version \S+ is installed, but it is not compatible|"

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import WRONG, Knowledge, Line
 
 _NONFINITE = re.compile(r"\b(?:nan|inf)\b", re.IGNORECASE)
 
 
 def _with_a_result(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """A candidate that fails is normally left out; only a result that is no number makes it the suspect."""
+    """A candidate that fails is normally left out; it is the suspect if a result is no number, or if none is left."""
     wrong = any(_NONFINITE.search(each.text) or each.name.startswith("nonfinite:") for each in evidence.observations)
-    return [each for each in signs if wrong or "do not match the reference" not in each.text]
+    return [
+        each
+        for each in signs
+        if wrong or each.name == RAISED or not re.search("do not match the reference|All algorithms", each.text)
+    ]
 
 
 KNOWN = Knowledge(
@@ -22,6 +26,7 @@ KNOWN = Knowledge(
     impact=WRONG,
     signs=(
         Line(r"Results do not match the reference\. This is likely a bug/unexpected loss of precision", passes=False),
+        Line(r"All algorithms tried for .{0,3000} failed", followed="do not match the reference", passes=False),
         Line(r"ptxas before 11\.1 is known to miscompile|can lead to silent data corruption", passes=False),
     ),
     narrow=_with_a_result,

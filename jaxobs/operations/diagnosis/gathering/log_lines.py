@@ -56,6 +56,7 @@ _LEVEL = (
     re.compile(r"(?P<level>[IWEFD]) (?=external/|xla/|tensorflow/|tsl/)"),
     re.compile(r"\[(?P<level>[IWEFD])\] "),
 )
+_LEVEL_OF_CPP = _LEVEL[4:6]
 _PLACE = (
     re.compile(r"[A-Za-z_]\w*(?:\.\w+)+:\d{1,6}: "),
     re.compile(r"\d{1,20}\s+(?=[\w./-]+:\d+\])"),
@@ -122,18 +123,21 @@ def _of_text(text: str, year: int) -> LogLine:
             place = where.end()
         if place == before:
             break
-    if level in ("I", "D") and (inner := _match(_TIMES, text, place)):
-        place, level, is_fatal = _inner(text, inner, level)
+    if level in ("I", "D"):
+        place, level, is_fatal = _inner(text, place, level)
     if not level and (said := _NCCL.match(text, place)):
         level = _LEVELS[said.group(1)]
     return LogLine(text[place:].rstrip(), moment, process, level, yearless, is_fatal)
 
 
-def _inner(text: str, stamp: re.Match[str], level: str) -> tuple[int, str, bool]:
+def _inner(text: str, start: int, level: str) -> tuple[int, str, bool]:
     """Where the message begins of a line that a launcher logs as information, with its own time, level and place."""
-    place, found = stamp.end(), stamp.groupdict().get("level")
-    if found is None and (said := _match(_LEVEL, text, place)):
+    stamp = _match(_TIMES, text, start)
+    place, found = (stamp.end(), stamp.groupdict().get("level")) if stamp else (start, None)
+    if found is None and (said := _match(_LEVEL if stamp else _LEVEL_OF_CPP, text, place)):
         found, place = _LEVELS[said.group("level")], said.end()
+    if place == start:
+        return start, level, False
     if where := _match(_PLACE, text, place):
         place = where.end()
     return place, found or level, found == "F"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,15 @@ def test_who_misses_a_name_in_jaxlib(tmp_path: Path, file: str, cause: str) -> N
     """JAX itself, or a library that is older than both."""
     text = f'Traceback (most recent call last):\n  File "/env/{file}", line 3, in <module>\n    x = jaxlib.a.B\n'
     assert said(tmp_path, f"{text}AttributeError: module 'jaxlib.a' has no attribute 'B'\n") == (CAUSE, [cause])
+
+
+@pytest.mark.parametrize(
+    ("field", "message"), [("message", ""), ("exception", "the step failed"), ("stack_trace", "x")]
+)
+@pytest.mark.parametrize(
+    ("error", "cause"), [("OSError: [Errno 28] No space", "disk_full"), ("KeyError: 'x'", "program_error")]
+)
+def test_a_traceback_in_a_structured_log(tmp_path: Path, field: str, message: str, error: str, cause: str) -> None:
+    """As a message of several lines, or beside it."""
+    fields = {"severity": "ERROR", "time": "2026-01-31T09:00:00Z", "message": message, field: f"{TRACEBACK}{error}"}
+    assert said(tmp_path, json.dumps(fields) + "\n") == (CAUSE, [cause])

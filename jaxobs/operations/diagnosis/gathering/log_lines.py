@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxobs.base import json_lines
@@ -71,6 +71,10 @@ _MONTHS = {name: 1 + number for number, name in enumerate(
     ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 )}  # fmt: skip
 _MOST_PREFIXES = 8
+MOST_PIECES = 200
+"""Lines of one message of a structured log."""
+_MESSAGES = ("message", "msg", "textPayload", "log", "event")
+_EXCEPTIONS = ("exception", "exc_info", "stack_trace", "stacktrace", "traceback")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)")
 
 
@@ -86,6 +90,30 @@ class LogLine:
     """Whether the year of `time` was given, not read."""
     is_fatal: bool = False
     """Whether it is a fatal message of a library in C++, with which the process ends."""
+
+
+def parse_all(line: str, year: int) -> list[LogLine]:
+    """A line in its parts; several, if a structured log has a message of several lines, or an exception beside it.
+
+    Args:
+      year: of times that have none.
+    """
+    first = parse(line, year)
+    if not line.startswith("{") or "\\n" not in line:
+        return [first]
+    try:
+        body = json_lines.loads(line)
+    except (ValueError, json.JSONDecodeError):
+        return [first]
+    inner = body.get("jsonPayload") if isinstance(body, dict) else None
+    fields = {**inner, **body} if isinstance(inner, dict) else body if isinstance(body, dict) else {}
+    texts = [_one_of(fields, *_MESSAGES), _one_of(fields, *_EXCEPTIONS)]
+    pieces = [piece for text in texts if text for piece in text[: 4 * MOST_LINE].split("\n") if piece.strip()]
+    if len(pieces) < 2:
+        return [first]
+    # The first piece may have a prefix of its own, which `parse` has taken off.
+    rest = [replace(first, message=piece[:MOST_LINE].rstrip(), is_fatal=False) for piece in pieces[1:MOST_PIECES]]
+    return [replace(first, message=first.message.split("\n")[0]), *rest]
 
 
 def parse(line: str, year: int) -> LogLine:
@@ -192,7 +220,7 @@ def _of_json(text: str, year: int) -> LogLine | None:
         return None
     inner = body.get("jsonPayload")
     fields = {**inner, **body} if isinstance(inner, dict) else body
-    message = _one_of(fields, "message", "msg", "textPayload", "log", "event")
+    message = _one_of(fields, *_MESSAGES)
     if message is None:
         return None
     line = _of_text(message[:MOST_LINE], year)

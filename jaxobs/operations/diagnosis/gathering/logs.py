@@ -21,7 +21,7 @@ from jaxobs.operations.diagnosis.evidence import (
 )
 from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
 from jaxobs.operations.diagnosis.gathering.literals import gate
-from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
+from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse_all
 from jaxobs.operations.diagnosis.gathering.paces import Pace
 
 MOST_OF_ONE = 20
@@ -138,15 +138,15 @@ def read(
             count += 1
             if not text.strip() or is_quoted:
                 continue
-            line = parse(text, year)
-            for place, index in open_lines:
-                if number - place <= FOLLOWING:
-                    found[index] = _with_next(found[index], line.message)
-            open_lines = [each for each in open_lines if number - each[0] < FOLLOWING]
-            for each in _observed(reading, number, line, may_show):
-                if each.kind == LINE:
-                    open_lines.append((number, len(found)))
-                found.append(each)
+            for line in parse_all(text, year):
+                for place, index in open_lines:
+                    if number - place <= FOLLOWING:
+                        found[index] = _with_next(found[index], line.message)
+                open_lines = [each for each in open_lines if number - each[0] < FOLLOWING]
+                for each in _observed(reading, number, line, may_show):
+                    if each.kind == LINE:
+                        open_lines.append((number, len(found)))
+                    found.append(each)
     except UnreadableError as error:
         return [], Source(kind="log", name=name, problem=str(error))
     found += reading.steps.values()

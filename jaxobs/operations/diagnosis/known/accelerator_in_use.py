@@ -14,6 +14,7 @@ KNOWN = Knowledge(
         Line("libtpu_lockfile", info=True),
         Line(r"Device or resource busy.{0,80}/dev/(?:accel|vfio)|/dev/(?:accel|vfio)\S* .{0,60}busy", info=True),
         Line(r"libtpu.{0,40}lock ?file", info=True),
+        Line(r"(?:ioctl|mmap|DMA|TPU|[Aa]ccel\w*) .{0,200}Device or resource busy"),
         Line(
             r"CUDA-capable devices? (?:is|are|\(s\) is/are) busy or unavailable|CUDA_ERROR_DEVICE_(?:UNAVAILABLE|"
             r"ALREADY_IN_USE)|cudaErrorDevice(?:sUnavailable|AlreadyInUse)",

@@ -37,7 +37,7 @@ KNOWN = Knowledge(
             r"from) .{0,20}(?:[Cc]heckpoint|state)"
         ),
         Line(
-            r"checkpoint has shape|incompatible with the model(?:'s)? shape|"
+            r"checkpoint has shape|has shape .{1,60} in (?:the )?checkpoint|incompatible with the model(?:'s)? shape|"
             r"(?:[Pp]retrained|[Cc]heckpoint|[Rr]estored|[Ss]aved|[Ll]oaded) (?:weights?|params?|parameters?|arrays?|"
             r"leaf|tensor|state|value)\b.{0,120}(?:shape|[Ss]ize|dtype|structure).{0,80}(?:mismatch|incompatible|"
             r"(?:does|do) not match|different|expected)|"

@@ -38,6 +38,10 @@ KNOWN = Knowledge(
             unless=r"UNIMPLEMENTED: [a-z]+(?:_[a-z]+)+ is not|per replica|PJRT_|[Cc]lient\b|"
             r"(?:on|for|by|in|with) (?:this|the current) (?:platform|client|plugin|runtime|backend)",
         ),
+        Line(
+            r"(?:Xla|Jax)RuntimeError: (?:INTERNAL|UNKNOWN): [^:]{0,60}\b[Uu]nsupported (?:operand|type|shape|op|"
+            r"HLO|layout)"
+        ),
         Line(r"Exception while lowering|Lowering(?:Exception|Error)\b|MosaicError\b|TritonError\b|CompilationError\b"),
         Line(
             r"(?:[Uu]nable|[Ff]ailed) to (?:serialize|lower|legalize|compile|emit|codegen|link)\b.{0,60}"

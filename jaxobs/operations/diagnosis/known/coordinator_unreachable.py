@@ -29,6 +29,9 @@ KNOWN = Knowledge(
             "Wait_for_all_tasks_to_register.{0,120}(?:timed out|DEADLINE)",
             passes=False,
         ),
+        Line(
+            r"timed out .{0,40}(?:tasks|workers|processes|clients) to (?:connect|register|join)|\d+/\d+ clients joined"
+        ),
         Line("Stopping coordination service as cluster registration failed"),
         Line(
             "(?:PjRT_Client_Connect|PJRT_Client_Connect).{0,200}[Tt]imed out|[Tt]imed out.{0,200}P[jJ]RT_Client_Connect"

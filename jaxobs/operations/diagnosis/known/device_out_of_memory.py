@@ -40,7 +40,7 @@ KNOWN = Knowledge(
         Event("out_of_memory:(?:compile|load|run|allocate|unknown):.*"),
         Metric("jax_out_of_memory_total"),
         Alert("JaxOutOfMemory", weak=False),
-        Line("Cuda failure (?:\\d+ )?'?out of memory"),
+        Line("Cuda failure (?:\\d+ )?'?out of memory|handle: the resource allocation failed"),
         Line(
             r"RESOURCE_EXHAUSTED:.{0,200}(?:HBM|\bhbm\b|[Mm]emory|\b[Aa]lloc)",
             unless=r"host memory|on host\b|gs://|s3://|HTTP|[Qq]uota|message larger",

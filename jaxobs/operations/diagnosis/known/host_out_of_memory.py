@@ -35,7 +35,7 @@ KNOWN = Knowledge(
         ),
         Alert("JaxHostMemoryGrowth"),
         Line(
-            r"exceeded (?:job )?memory limit|job killed: mem \w+ exceeded|[Oo]ut of host memory|"
+            r"[Ee]xceeded (?:job )?memory limit|job killed: mem \w+ exceeded|[Oo]ut of host memory|"
             r"bytes (?:of pinned host memory|on host\b)|"
             r"cu(?:da)?(?:Mem)?HostAlloc failed|used more memory than|DefaultCPUAllocator: (?:can't allocate|"
             r"not enough) memory",

@@ -20,6 +20,14 @@ KNOWN = Knowledge(
             "[Rr]ank) .{0,60}(?:died|has died|crashed|failed to start|exited) .{0,40}(?:unexpectedly|"
             "with (?:exit )?code [1-9])"
         ),
+        Line(
+            r"\bhas failed because \d+ .{0,40}(?:replica|pod|worker)|(?:JobSet|TFJob|PyTorchJob|MPIJob|RayJob|"
+            r"Job) has failed|"
+            r"BackoffLimitExceeded|[Rr]eached the specified backoff limit|FailedJobs|CrashLoopBackOff|"
+            r"Back-off restarting failed container",
+            info=True,
+            passes=False,
+        ),
         Line("recvmsg:Connection reset by peer|BrokenPipeError|Broken pipe"),
     ),
     follows=(

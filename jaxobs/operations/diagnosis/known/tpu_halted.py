@@ -21,6 +21,7 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(r"observed errors are: \[(?:Hardware|Power|User)\]"),
+        Line(r"on-device check\W?fail|BoundsCheck \d+|\bE02\d\d: "),
         Line(r"TPU (?:session|device|chip|driver|core) error|SLICE_FAILURE|CHIP_DRIVER_ERROR", passes=False),
         Line("scheckne: (?!An unexpected)"),
     ),

@@ -16,8 +16,10 @@ from jaxobs import internals
 from jaxobs.actions.capturing.action_types import Job, Outcome, Parameter, Refused
 from jaxobs.base.errors import ParameterError
 from jaxobs.base.guard import guarded
+from jaxobs.state.host_record import HostRecord
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
+from jaxobs.state.wall import Wall
 
 NAME = "profile"
 ABOUT = "A trace of what host and devices do in the next steps, for XProf, TensorBoard or Perfetto."
@@ -80,13 +82,17 @@ def run(job: Job) -> Outcome:
     """
     trace = _start(job)
     began = time.monotonic()
+    host = HostRecord(job.store.part(Wall))
     try:
         before = dict(steps_made(job.store))
         job.started()
         made, function = _wait(job, before, began)
     finally:
         seconds = time.monotonic() - began
+        host.stop()
         ended_here = _stop(trace)
+    with guarded("actions.profile.host"):
+        host.write(job.folder)
     return Outcome(_told(job, made, function, seconds, ended_here))
 
 

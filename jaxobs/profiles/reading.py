@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +12,10 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.profiles import Profile
 from jaxobs.internals.xplane import space
 from jaxobs.internals.xplane.wire import WireError
-from jaxobs.profiles import merging
+from jaxobs.profiles import host_record, merging
 from jaxobs.profiles.analysis import Analysis, analyse
-from jaxobs.profiles.tracks import Trace, trace_of, wanted
+from jaxobs.profiles.intervals import Interval
+from jaxobs.profiles.tracks import Step, Trace, trace_of, wanted
 
 ENDING = ".xplane.pb"
 MOST_BYTES = 2 * 2**30
@@ -47,20 +49,31 @@ def read(path: str | os.PathLike[str], kinds: Mapping[str, str] | None = None) -
       TraceError: there is none, or it cannot be read; the message names the file and what to do.
     """
     files, notes = _find(Path(path))
-    traces = {each.name.removesuffix(ENDING): _read(each) for each in files}
-    if not any(each.tracks for each in traces.values()):
+    traces = {each.name.removesuffix(ENDING): (_read(each), host_record.find(each)) for each in files}
+    if not any(each.tracks for each, _ in traces.values()):
         notes.append(
             "The trace has no operations of a device: nothing ran on one while it was taken, or the backend does not "
             "report them."
         )
-    elif not any(each.programs for each in traces.values()):
+    elif not any(each.programs for each, _ in traces.values()):
         notes.append(
             "The trace has no programs, so scopes, source lines, FLOPs and bytes are unknown: it was taken with "
             "`enable_hlo_proto` off, or by a JAX that does not write them."
         )
-    hosts = {host: analyse(trace, kinds) for host, trace in traces.items()}
+    hosts = {host: _analysed(trace, spans, kinds) for host, (trace, spans) in traces.items()}
     profile = merging.merged({host: each.profile for host, each in hosts.items()})
     return Reading(profile, hosts, tuple(map(str, files)), tuple(notes))
+
+
+def _analysed(trace: Trace, spans: Mapping[str, list[Interval]], kinds: Mapping[str, str] | None) -> Analysis:
+    """With what jaxobs recorded of the host, if it took the trace."""
+    began = trace.began
+    if not spans or began is None:
+        return analyse(trace, kinds)
+    if not trace.steps:
+        made = enumerate(host_record.steps(spans, began, trace.window))
+        trace = dataclasses.replace(trace, steps=tuple(Step(*span, "step", number) for number, span in made))
+    return analyse(trace, kinds, host_record.reasons(spans, began))
 
 
 def _find(path: Path) -> tuple[list[Path], list[str]]:

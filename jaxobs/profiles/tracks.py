@@ -17,6 +17,7 @@ from jaxobs.internals.xplane.modules import Module, programs
 from jaxobs.internals.xplane.space import Event, Line, Plane, Space, Stats
 
 HOST_PLANE = "/host:CPU"
+_ENVIRONMENT = "Task Environment"
 _DEVICE_PLANE = re.compile(r"/device:(GPU|TPU):(\d+)$")
 _STREAM = re.compile(r"Stream #|XLA Ops$")
 _ASYNCHRONOUS = "Async XLA Ops"
@@ -87,6 +88,8 @@ class Trace:
     """What each thread did, by its name: of the threads that run Python, all of it."""
     steps: tuple[Step, ...] = ()
     programs: Mapping[int, Module] = field(default_factory=dict)
+    began: float | None = None
+    """Nanoseconds since the epoch at which its clock was 0; None where the trace doesn't say."""
 
     @property
     def window(self) -> tuple[float, float]:
@@ -108,6 +111,7 @@ def trace_of(space: Space) -> Trace:
     tracks: list[Track] = []
     host: dict[str, tuple[HostEvent, ...]] = {}
     steps: list[Step] = []
+    began: float | None = None
     for plane in space.planes:
         found = _DEVICE_PLANE.match(plane.name)
         if found is not None:
@@ -119,8 +123,10 @@ def trace_of(space: Space) -> Trace:
                 events = tuple(_host_events(line))
                 if events:
                     host[f"{line.name}#{number}"] = events
+        elif plane.name == _ENVIRONMENT:
+            began = _scaled(plane.stats.get("profile_start_time"), 1)
     kept = tuple(each for each in tracks if any(each.rows) or any(each.aside))
-    return Trace(kept, host, tuple(sorted(set(steps))), programs(space))
+    return Trace(kept, host, tuple(sorted(set(steps))), programs(space), began)
 
 
 # -------------------------------------------------------------------------------------------------- accelerators

@@ -45,6 +45,8 @@ class Account:
         self._root = self._top = Scope(self, "unattributed", self.began, None)
         self._others = OtherThreads(self._resting)
         self._closed: deque[tuple[float, float]] = deque(maxlen=MOST_CLOSED)
+        self.record: deque[tuple[str, float, float]] | None = None
+        """Where to note what ends, if somebody records that: category, beginning and end by the clock."""
         self._seconds = dict.fromkeys(TIME_CATEGORIES, 0.0)
         self._version = 0
         self._expected: tuple[str, float, float] | None = None
@@ -129,6 +131,8 @@ class Account:
         while closed and closed[-1][0] >= began:
             closed.pop()
         closed.append((began, now))
+        if self.record is not None:
+            self.record.append((category or scope.category, began, now))
         if self._top.ended is not None:
             self._drop_ended()
 
@@ -167,6 +171,8 @@ class Account:
         while closed and closed[-1][0] >= began:
             closed.pop()
         closed.append((began, now))
+        if self.record is not None:
+            self.record.append((scope.category, began, now))
         if self._starting and category in WORK:
             self._started()
         return following
@@ -202,6 +208,8 @@ class Account:
             others.seen = top.own
         self._version += 1
         self._closed.append((start, now))
+        if self.record is not None:
+            self.record.append((category, start, now))
         return moved
 
     # ------------------------------------------------------------------------------------- what is known
@@ -221,6 +229,16 @@ class Account:
         if expected is not None and self._resting() - expected[1] <= self._most(expected):
             return expected[0]
         return self._others.category or top.category
+
+    def open_scopes(self) -> list[tuple[str, float]]:
+        """What goes on, the innermost first: its category, and when it began by the clock. From any thread."""
+        found = []
+        each = self._top
+        while each.outer is not None:
+            if each.ended is None:
+                found.append((each.category, each.began))
+            each = each.outer
+        return found
 
     def age(self) -> float:
         """Seconds since the process began."""

@@ -84,11 +84,14 @@ _HEAVIEST = ("convolution", "matmul", "collective", "custom", "reduce", "transfe
 def _inner(instruction: Instruction, module: Module, deep: int) -> Iterator[str]:
     if deep > _MOST_DEEP:
         return
+    large = any(array.elements > 1 for array in instruction.arrays)
     for number in instruction.called:
         inner = module.computations.get(number)
         for each in inner.instructions.values() if inner is not None else ():
             if each.opcode in costs.FREE or each.opcode in _NOTHING:
                 continue
+            if large and each.opcode in costs.ARITHMETIC and all(array.elements == 1 for array in each.arrays):
+                continue  # where a slice begins
             if each.opcode == "broadcast":  # of a scalar that an operation takes: nothing by itself
                 if len(inner.instructions if inner is not None else ()) <= _FEW:
                     yield "elementwise"

@@ -25,10 +25,18 @@ def parts(scope: str) -> list[str]:
 
 def frames(row: OperationTime) -> tuple[str, ...]:
     """From the function to the operation."""
-    inside = parts(row.scope) if row.scope is not None else []
-    if inside and row.function is not None and inside[0].endswith(f"({row.function})"):
-        inside = inside[1:]
-    return (row.function or NO_FUNCTION, *inside, row.operation)
+    return (row.function or NO_FUNCTION, *_inside(row), row.operation)
+
+
+def scope_within(row: OperationTime) -> str | None:
+    """The scope of an operation within its function."""
+    return "/".join(_inside(row)) or None
+
+
+def _inside(row: OperationTime) -> list[str]:
+    found = parts(row.scope) if row.scope is not None else []
+    whole = found and row.function is not None and found[0].endswith(f"({row.function})")
+    return found[1:] if whole else found
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from jaxobs.facts.profiles import CATEGORIES, OperationTime, Profile
+from jaxobs.profiles import stacks
 from jaxobs.views.profile.parts import cut, sentence
 from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section
 from jaxobs.views.terminal.text import duration, middle, safe, short
@@ -131,22 +132,24 @@ def _operations(rows: Sequence[OperationTime], surface: Surface) -> Iterator[Lin
     yield plain("")
     count = f"{len(rows):,} operation{'s' * (len(rows) != 1)}"
     yield section("Operations", count, surface.width, surface.glyphs)
+    bounds = any(each.bound != "unknown" for each in rows)
     columns = [
         Column("share", 6, right=True), Column("time", 9, right=True), Column("count", 7, right=True),
-        Column("category", 11), Column("bound", 7), Column("operation, scope, source", max(24, surface.width - 52)),
+        Column("category", 11), *([Column("bound", 7)] if bounds else []),
+        Column("operation, scope, source", max(24, surface.width - (52 if bounds else 43))),
     ]  # fmt: skip
     yield heading(columns)
     width = columns[-1].width
     for each in rows[:MOST_OPERATIONS]:
+        bound = [plain("" if each.bound == "unknown" else each.bound, "dim")] if bounds else []
         yield row(columns, [
             plain(f"{each.share:.1%}", "number"), plain(duration(each.device_seconds), "number"),
-            plain(f"{each.count:,}", "number"), plain(each.category, "cause"),
-            plain("" if each.bound == "unknown" else each.bound, "dim"),
+            plain(f"{each.count:,}", "number"), plain(each.category, "cause"), *bound,
             plain(cut(each.operation, width, surface), "name"),
         ])  # fmt: skip
-        for text in (each.scope, each.source):
+        for text in (stacks.scope_within(each), each.source):
             if text is not None:
-                yield row(columns, [*[plain("")] * 5, plain(cut(text, width, surface), "dim")])
+                yield row(columns, [*[plain("")] * (len(columns) - 1), plain(cut(text, width, surface), "dim")])
     if len(rows) > MOST_OPERATIONS:
         rest = sum(each.share for each in rows[MOST_OPERATIONS:])
         yield plain(f" {len(rows) - MOST_OPERATIONS:,} shorter ones with {rest:.1%}: see --json", "dim")

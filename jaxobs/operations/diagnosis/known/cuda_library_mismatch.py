@@ -66,7 +66,10 @@ KNOWN = Knowledge(
             "[Dd]river/library version mismatch|no kernel image is available for execution|"
             "ptxas does not support CC|is not supported by (?:this|the current) (?:ptxas|CUDA)"
         ),
-        Line(r"libdevice not found|Couldn.t (?:find|get) ptxas|undefined symbol: \w*(?:cu|nv)\w+"),
+        Line(
+            r"libdevice not found|Couldn.t (?:find|get) (?:a suitable version of )?ptxas|"
+            r"No PTX compilation provider|undefined symbol: \w*(?:cu|nv)\w+"
+        ),
         Line(r"Unable to load cu\w+\. Is it installed"),
         Line(
             r"Unable to load (?:CUDA|cu[A-Z]\w+|NVIDIA)|unsupported display driver / cuda driver combination|"

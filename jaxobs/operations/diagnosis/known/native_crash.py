@@ -48,6 +48,7 @@ KNOWN = Knowledge(
         "gpu_hardware",
         "kernel_fault",
         "cache_other_cpu",
+        "cpu_unsupported",
         "collective_stuck",
         "cuda_library_mismatch",
         "programs_diverge",

@@ -59,6 +59,7 @@ KNOWN = Knowledge(
         Line(r"failed liveness probe, will be restarted", info=True),
         Line(
             r"[Nn]o (?:progress|steps?|heartbeats?) (?:\w+ ){0,3}(?:for|in|since) (?:the last )?\d+|"
+            r"[Nn]o heartbeats? .{1,80}\(\d+ ?s|lack of heartbeats|"
             r"[Hh]ang detected|appears to be (?:hung|stuck)",
         ),
     ),

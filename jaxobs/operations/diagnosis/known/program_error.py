@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from jaxobs.operations.diagnosis.evidence import EVENT, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Raised
 
-_ENDS = ("KeyboardInterrupt", "SystemExit", "GeneratorExit", "asyncio.CancelledError", "CancelledError")
+_FIRST = ("jax._src.source_info_util.JaxStackTraceBeforeTransformation", "jax.errors.SimplifiedTraceback")
+"""What JAX tells before the exception itself."""
+_ENDS = (*_FIRST, "KeyboardInterrupt", "SystemExit", "GeneratorExit", "asyncio.CancelledError", "CancelledError")
 
 
 def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

@@ -50,7 +50,7 @@ class Programs:
             known = self._of(number, code).get(name)
             if known is not None:
                 return _with_stats(_described(*known, code), stats)
-        scope = _text(stats, "tf_op")
+        scope = _scope(stats)
         hint = _text(stats, "hlo_category")
         category = (categories.of_hint(hint, scope) if hint is not None else None) or categories.of_name(name)
         return _with_stats(Operation(category, scope), stats)
@@ -146,13 +146,18 @@ def _with_stats(known: Operation, stats: Stats) -> Operation:
     source = _text(stats, "source")
     return Operation(
         known.category,
-        known.scope or _text(stats, "tf_op"),
+        known.scope or _scope(stats),
         known.source or source,
         float(flops) if isinstance(flops, int | float) and flops > 0 else known.flops,
         float(moved) if isinstance(moved, int | float) and moved > 0 else known.bytes,
         known.dtype,
         known.entry,
     )
+
+
+def _scope(stats: Stats) -> str | None:
+    """The scope that a backend says itself, with the type of the operation behind a colon."""
+    return (_text(stats, "tf_op") or "").partition(":")[0] or None
 
 
 def _text(stats: Stats, name: str) -> str | None:

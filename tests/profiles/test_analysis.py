@@ -101,7 +101,7 @@ def test_a_tpu_reports_costs_itself() -> None:
     name = "%fusion.3 = bf16[8,8]{1,0} fusion(bf16[8,8]{1,0} %p.1), kind=kOutput"
     told = {
         "hlo_category": "convolution fusion", "flops": 2_000_000_000, "bytes_accessed": 1000,
-        "tf_op": "jit(train_step)/layer1/dot_general", "source": "train.py:3",
+        "tf_op": "jit(train_step)/layer1/dot_general:", "source": "train.py:3",
     }  # fmt: skip
     modules = [
         event("jit_train_step(77)", 0, 10 * US, run_id=5),

@@ -139,7 +139,7 @@ def _idle(profile: Profile) -> Iterator[str]:
     exchanges = profile.collectives
     if exchanges is not None and exchanges.seconds:
         rows.append((
-            "exchanges with nothing beside them<small>no idle time: the devices exchanged data and did nothing else"
+            "exposed exchanges<small>no idle time: the devices exchanged data and did nothing else"
             "</small>",
             duration(exchanges.exposed_seconds), f"{exchanges.exposed_seconds / everything:.1%}" if everything else "",
         ))  # fmt: skip

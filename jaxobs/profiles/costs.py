@@ -33,6 +33,7 @@ CONTROL = frozenset({"while", "conditional", "call", "async-start", "async-done"
 MATMUL_CALL = re.compile(r"gemm|matmul|\bdot\b|\$dot|cublas", re.IGNORECASE)
 CONVOLUTION_CALL = re.compile(r"conv", re.IGNORECASE)
 _MOST_DEEP = 16
+_MOST_PAIRS = 400_000
 
 
 def flops(instruction: Instruction, computation: Computation, module: Module, deep: int = 0) -> float | None:
@@ -106,7 +107,7 @@ def _convolution(instruction: Instruction, computation: Computation) -> float | 
 def _pairs(output: int, size: int, window: Window) -> int:
     """Along one dimension: how many pairs of an output and a kernel element meet an element of the input."""
     dilated = (size - 1) * window.base_dilation + 1 if size else 0
-    if output * window.size > 4_000_000:
+    if output * window.size > _MOST_PAIRS or not output:
         return output * window.size
     count = 0
     for place in range(window.size):
@@ -172,8 +173,9 @@ def _fused(instruction: Instruction, computation: Computation, inner: Computatio
             read += min(whole, _taken(each, _behind(each.number, users, inner), inner, whole))
     root = inner.instructions.get(inner.root)
     written = sum(each.bytes for each in instruction.arrays)
-    while root is not None and root.opcode in ("bitcast", "copy", "reshape") and len(root.operands) == 1:
-        root = inner.instructions.get(root.operands[0])
+    for _ in range(_MOST_DEEP):
+        if root is not None and root.opcode in ("bitcast", "copy", "reshape") and len(root.operands) == 1:
+            root = inner.instructions.get(root.operands[0])
     if root is not None and root.opcode == "dynamic-update-slice":
         update = _operand(root, inner, 1)
         written = sum(each.bytes for each in update.arrays) if update is not None else written
@@ -182,12 +184,14 @@ def _fused(instruction: Instruction, computation: Computation, inner: Computatio
 
 def _behind(number: int, users: dict[int, list[Instruction]], inner: Computation) -> list[tuple[int, Instruction]]:
     """Who reads a parameter, by way of bitcasts too, each with the number under which it does."""
-    found, left = [], [number]
+    found, left, seen = [], [number], {number}
     while left:
         at = left.pop()
         for each in users.get(at, ()):
             if each.opcode == "bitcast":
-                left.append(each.number)
+                if each.number not in seen:
+                    seen.add(each.number)
+                    left.append(each.number)
             else:
                 found.append((at, each))
     return found

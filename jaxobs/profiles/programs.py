@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -96,16 +97,21 @@ class Programs:
 def _described(instruction: Instruction, computation: Computation, module: Module) -> Operation:
     inner = _heaviest(instruction, module)
     category = categories.of_instruction(instruction, module)
+    flops = moved = None
+    if category != "control":
+        # A damaged program costs its own figures.
+        with contextlib.suppress(ArithmeticError, IndexError, ValueError):
+            flops = costs.flops(instruction, computation, module)
+            moved = costs.moved(instruction, computation, module)
     speaks = inner if inner is not None and category in _PRODUCTS else instruction
     scope = speaks.scope or (inner.scope if inner is not None else "")
     source = speaks.source or (inner.source if inner is not None else "")
-    control = category == "control"
     return Operation(
         category,
         scope or None,
         source or None,
-        None if control else costs.flops(instruction, computation, module),
-        None if control else costs.moved(instruction, computation, module),
+        flops,
+        moved,
         _multiplied(instruction, computation, module),
         computation is module.computations.get(module.entry),
     )

@@ -50,15 +50,12 @@ def plane(made: Plane) -> bytes:
     lines = b""
     for place, line in enumerate(made.lines):
         begin = min((int(event.start) for event in line.events), default=0)
-        events = b""
+        events: list[bytes] = []
         for event in line.events:
             numbered, _ = kinds.setdefault(event.kind.name, (len(kinds) + 1, event.kind))
-            events += sized(
-                4,
-                number(1, numbered) + number(2, round((event.start - begin) * 1000))
-                + number(3, round((event.end - event.start) * 1000)) + _stats(names, 4, event.stats),
-            )  # fmt: skip
-        lines += sized(3, number(1, place + 1) + sized(2, line.name) + number(3, begin) + events)
+            timed = number(2, round((event.start - begin) * 1000)) + number(3, round((event.end - event.start) * 1000))
+            events.append(sized(4, number(1, numbered) + timed + _stats(names, 4, event.stats)))
+        lines += sized(3, number(1, place + 1) + sized(2, line.name) + number(3, begin) + b"".join(events))
     stats = _stats(names, 6, made.stats)
     declared = b"".join(_kind(numbered, kind, names) for numbered, kind in kinds.values())
     named = b"".join(

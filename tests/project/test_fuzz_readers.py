@@ -25,7 +25,7 @@ def test_no_reader_fails(made: Originals) -> None:
     """Each reads what it is given, or refuses it in a sentence."""
     result = fuzz_readers.fuzz(made, CASES, seed=1)
     assert result.failures == []
-    assert result.cases == CASES * len(readers.Readers(made).all()) == 270
+    assert result.cases == CASES * len(readers.Readers(made).all()) == 280
 
 
 def test_the_originals_are_of_a_real_run(made: Originals) -> None:
@@ -44,7 +44,7 @@ def test_the_originals_are_of_a_real_run(made: Originals) -> None:
     }
     assert set(made.files) >= {
         "events.jsonl", "jaxobs-cache-keys.jsonl", "run.json", "digest.json", "listed.json", "snapshot.json",
-        "events.json",
+        "events.json", "trace.xplane.pb",
     }  # fmt: skip
     assert made.entries
 

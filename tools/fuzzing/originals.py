@@ -36,6 +36,13 @@ def resized(x):
     return (x * 2).sum()
 
 
+@jax.jit
+def traced(x, kernel):
+    y = jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    y = jax.lax.scan(lambda c, _: (jnp.tanh(c @ c.swapaxes(-1, -2)) @ c, None), y, None, length=3)[0]
+    return jnp.sort(y.reshape(-1)).sum()
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     handle = jaxobs.serve(port=0)
@@ -48,6 +55,9 @@ def main():
     with jaxobs.request("/predict"):
         resized(np.ones((9, 9)))
     jnp.ones(3) + 1
+    jax.profiler.start_trace(folder / "trace")
+    traced(jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 4))).block_until_ready()
+    jax.profiler.stop_trace()
     for name, path in (("snapshot.json", "snapshot"), ("events.json", "events?since=0")):
         (folder / name).write_bytes(urllib.request.urlopen(f"{handle.url.rstrip('/')}/api/v1/{path}").read())
     programs = Programs()
@@ -127,5 +137,7 @@ def make(folder: Path) -> Originals:
     originals = Originals(folder)
     for path in (*folder.glob("*.json"), *log.parent.glob("*.json*")):
         originals.files["run.json" if path.name.startswith("jaxobs-run") else path.name] = path.read_bytes()
+    [trace, *_] = sorted(folder.glob("trace/**/*.xplane.pb"))
+    originals.files["trace.xplane.pb"] = trace.read_bytes()
     originals.entries = sorted(cache.glob("*-cache"))[:6]
     return originals

@@ -71,6 +71,7 @@ class Readers:
             "digest": self._digest,
             "listed programs": self._listed,
             "baseline": self._baseline,
+            "profile": self._trace,
             "explain URL": self._answers("explain"),
             "top --once": self._answers("top", "--once"),
             "site.toml": self._site("site.toml", SITE_TOML),
@@ -122,6 +123,14 @@ class Readers:
         return path
 
     # ------------------------------------------------------------------------------------------------ cache
+
+    def _trace(self, changer: Changer) -> str:
+        what, data = changer.raw(self._originals.files["trace.xplane.pb"])
+        path = str(self._file("trace.xplane.pb", data))
+        files = [f"--{name}={self._folder / name}" for name in ("html", "pprof", "perfetto", "folded")]
+        self._command(["profile", path, "--json", *files])
+        self._command(["profile", path, "--compare", path])
+        return what
 
     def _warm(self, changer: Changer) -> str:
         what, data = changer.lines(self._log)

@@ -131,7 +131,7 @@ def _read(plane: Plane) -> Iterator[tuple[int, Module]]:
             if isinstance(value, bytes) and numbered is not None:
                 try:
                     yield int(numbered[1]), module(value)
-                except (wire.WireError, IndexError):
+                except (wire.WireError, IndexError, RecursionError):
                     continue
 
 

@@ -168,3 +168,68 @@ def test_an_address_without_a_process_is_refused(capsys: pytest.CaptureFixture[s
 
     assert cli.main(["profile", f"127.0.0.1:{free_port()}"]) == 2
     assert "No jaxobs endpoint at `http://127.0.0.1:" in capsys.readouterr().err
+
+
+PROGRAM = """
+import sys, time
+import jax, jax.numpy as jnp
+import jaxobs
+
+@jax.jit
+def train_step(x):
+    return jnp.tanh(x @ x)
+
+x = jnp.ones((64, 64))
+until = time.time() + 240
+while time.time() < until:
+    with jaxobs.step("train"):
+        x = jax.block_until_ready(train_step(x))
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.slow
+def test_a_running_process_takes_a_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over HTTP with its token, and what it wrote is read; then by its event log."""
+    import os
+    import subprocess
+    import sys
+    import time
+
+    from jaxobs.views import client
+    from tools.ports import free_port
+
+    script, log, port = tmp_path / "train.py", tmp_path / "events.jsonl", free_port()
+    script.write_text(PROGRAM)
+    command = [
+        sys.executable, "-m", "jaxobs", "run", "--port", str(port), "--event-log", str(log), "--capture-directory",
+        str(tmp_path / "captures"), "--actions", str(script),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, env={**os.environ, "JAXOBS_ACTION_TOKEN": "open-sesame"}, cwd=tmp_path)
+    try:
+        until = time.monotonic() + 120
+        while True:
+            try:
+                if client.fetch_snapshot(f"http://127.0.0.1:{port}").loops:
+                    break
+            except client.EndpointUnreachableError:
+                pass
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.2)
+        assert cli.main(["profile", str(port)]) == 2
+        assert "set `JAXOBS_ACTION_TOKEN` to it" in capsys.readouterr().err
+        monkeypatch.setenv("JAXOBS_ACTION_TOKEN", "wrong")
+        assert cli.main(["profile", str(port)]) == 2
+        assert "403: The token is wrong." in capsys.readouterr().err
+        monkeypatch.setenv("JAXOBS_ACTION_TOKEN", "open-sesame")
+        assert cli.main(["profile", str(port), "--steps", "3", "--json"]) == 0
+        body = json.loads(capsys.readouterr().out)
+        assert "train_step" in [each["function"] for each in body["functions"]]
+        assert body["steps"] >= 2
+    finally:
+        process.terminate()
+        process.wait(120)
+    assert cli.main(["profile", str(log), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == body

@@ -23,7 +23,7 @@ from jaxobs.views.profile import folded, page, perfetto, pprof, sources, text
 from jaxobs.views.terminal import Surface
 from jaxobs.views.terminal.lines import Line
 
-HELP = "show where the devices' time went, from a trace: functions, operations, idle time with its reasons"
+HELP = "show where the devices' time went, from a trace: functions, operations, reasons for idle time"
 
 FINE = 0
 STDOUT = "-"
@@ -48,14 +48,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument(
         "source", metavar="TRACE|CAPTURE|URL|EVENTLOG",
-        help="a file `*.xplane.pb`, a directory of JAX's profiler or of `jaxobs.capture`, the address of a process, "
+        help="a file *.xplane.pb, a directory of JAX's profiler or of `jaxobs.capture`, the address of a process, "
         "which then traces some steps, or an event log that names captures",
     )  # fmt: skip
     parser.add_argument(
         "--compare", metavar="OTHER", help="what got slower in OTHER, which may be anything that the first may be"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    files = parser.add_argument_group("files", "What else to write; `-` is the standard output.")
+    files = parser.add_argument_group("files", "What else to write; - is the standard output.")
     for name, about, _ in _FILES:
         files.add_argument(f"--{name}", metavar="FILE", help=about)
     parser.add_argument(

@@ -13,7 +13,7 @@ from helpers import xplanes
 from helpers.xplanes import event, operation
 
 from jaxobs import cli
-from jaxobs.facts.profiles import OperationTime
+from jaxobs.facts.profiles import OperationTime, Profile
 from jaxobs.internals.xplane import wire
 from jaxobs.profiles import reading, stacks
 from jaxobs.profiles.reading import Reading
@@ -109,6 +109,22 @@ def test_pprof_has_each_stack_with_time_runs_and_category(found: Reading) -> Non
     }
     assert made[10] == [20_000]
     assert made[9] == [100_000_000_000 - 20_000]
+
+
+def test_pprof_begins_with_the_innermost_frame() -> None:
+    """And the line of the source belongs to the operation."""
+    profile = Profile(window_seconds=1.0, steps=None, operations=(row("jit(train_step)/layer1/mul"),))
+    made = decoded(gzip.decompress(pprof.pprof(profile)))
+    texts = [each.decode() for each in made[6]]
+    functions = {each[1][0]: (texts[each[2][0]], texts[each[4][0]]) for each in map(decoded, made[5])}
+    locations = {each[1][0]: decoded(each[4][0]) for each in map(decoded, made[4])}
+    [sample] = map(decoded, made[2])
+    stack = [locations[place] for place in wire.integers(sample[1][0])]
+    assert [functions[each[1][0]] for each in stack] == [
+        ("dot.1", "train.py"), ("mul", ""), ("layer1", ""), ("train_step", ""),
+    ]  # fmt: skip
+    assert stack[0][2] == [3]
+    assert 9 not in made
 
 
 def test_perfetto_has_tracks_for_operations_steps_compilations_and_idle_time(found: Reading) -> None:

@@ -32,7 +32,7 @@ Configure = Callable[..., None]
 
 
 @pytest.fixture
-def configure(tmp_path: Path) -> Iterator[Configure]:
+def configure(fresh: None, tmp_path: Path) -> Iterator[Configure]:
     """Puts settings of captures in force for this process's store, and forgets the captures of other tests."""
     known = store.current()
     before = known.settings

@@ -22,7 +22,7 @@ KNOWN = Knowledge(
             r"(?:MLIR )?[Tt]ranslation rule for primitive '?\w+'? not found"
         ),
         Line(
-            r"RET_CHECK failure|HloVerifier|during context \[|Seen floating point types of different precisions|"
+            r"RET_CHECK failure(?! \(\S*/pjrt/)|HloVerifier|during context \[|Seen floating point types of different precisions|"
             r"(?:XLA|HLO|Triton|kernel|TPU) compil\w+ (?:failed|failure|error)|[Cc]ompilation fail(?:ed|ure)|"
             r"Compile(?:Time)?\w*: (?:permanent|internal) error|Autotuning failed for HLO",
             unless="RESOURCE_EXHAUSTED|[Oo]ut of memory",
@@ -49,6 +49,11 @@ KNOWN = Knowledge(
             unless="RESOURCE_EXHAUSTED|[Oo]ut of memory|cache",
         ),
         Line(r"error: '\w+\.\w+' op\b|: error: .{0,80}(?:explicitly marked illegal|not supported|unsupported)"),
+        Line(
+            r"\b(?:INTERNAL|UNIMPLEMENTED|INVALID_ARGUMENT|Internal|Unimplemented|Invalid argument): .{0,160}"
+            r"%[\w.-]+ = \S+ [\w-]+\(.{0,300}\bmetadata=\{op_type=",
+            unless="RESOURCE_EXHAUSTED|[Oo]ut of memory",
+        ),
         Line(
             r"No valid engine configs|create_execution_plans|CUDNN_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
             unless="Profiling failure",

@@ -28,6 +28,7 @@ KNOWN = Knowledge(
             info=True,
             passes=False,
         ),
+        Line(r"^MPI_ABORT was invoked on rank \d|^Primary job +terminated normally, but \d+ process returned"),
         Line("recvmsg:Connection reset by peer|BrokenPipeError|Broken pipe"),
     ),
     follows=(
@@ -37,6 +38,7 @@ KNOWN = Knowledge(
         "peer_lost",
         "input_worker_died",
         "collective_stuck",
+        "programs_diverge",
     ),
     fix="Read the first error in the log of the process that failed.",
     collect=("The whole log of the process that failed first, from its start: what is here only points to it."),

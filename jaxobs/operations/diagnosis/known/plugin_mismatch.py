@@ -23,6 +23,7 @@ KNOWN = Knowledge(
             r"requires a libTPU version|module 'libtpu\w*' has no attribute|\w+ not available in this library",
             passes=False,
         ),
+        Line(r"\bregister_custom_call_target\(\): incompatible function arguments", passes=False),
         Line("cloud_tpu_init failed", weak=True, passes=False),
         Line(r"[Ff]ailed to deserialize (?:StableHLO|portable artifact)|using StableHLO_v\d"),
         Line(

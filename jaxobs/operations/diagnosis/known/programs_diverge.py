@@ -12,6 +12,7 @@ KNOWN = Knowledge(
         Line("INCONSISTENT_TPU_PROGRAM"),
         Line("likely caused by inconsistent (?:TPU programs|HLO module)"),
         Line("[Ff]ingerprint mismatch"),
+        Line(r"\bMPI_ERR_TRUNCATE\b"),
         Event("finding:diverging_programs"),
         Alert("JaxProgramDivergence", weak=False),
     ),

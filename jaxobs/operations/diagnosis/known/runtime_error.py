@@ -22,6 +22,7 @@ KNOWN = Knowledge(
             r"[Dd]eadline exceeded|FAILED_PRECONDITION|[Ff]ailed precondition|RESOURCE_EXHAUSTED|"
             r"[Rr]esource exhausted)\b: ?"
         ),
+        Line(r"\b(?:INTERNAL|Internal): RET_CHECK failure"),
         Line(
             r"errors_impl\.(?:Aborted|Unavailable|Cancelled|Internal|DeadlineExceeded|Unknown|"
             r"FailedPrecondition)Error\b"

@@ -22,7 +22,8 @@ KNOWN = Knowledge(
             r"(?:MLIR )?[Tt]ranslation rule for primitive '?\w+'? not found"
         ),
         Line(
-            r"RET_CHECK failure(?! \(\S*/pjrt/)|HloVerifier|during context \[|Seen floating point types of different precisions|"
+            r"RET_CHECK failure(?! \(\S*/pjrt/)|HloVerifier|during context \[|"
+            r"Seen floating point types of different precisions|"
             r"(?:XLA|HLO|Triton|kernel|TPU) compil\w+ (?:failed|failure|error)|[Cc]ompilation fail(?:ed|ure)|"
             r"Compile(?:Time)?\w*: (?:permanent|internal) error|Autotuning failed for HLO",
             unless="RESOURCE_EXHAUSTED|[Oo]ut of memory",

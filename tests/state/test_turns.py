@@ -310,7 +310,7 @@ class _Looked:
 
         monkeypatch.setattr(internals, "computing", answer)
         self.turns = Turns()
-        self.turns.category, self.turns.longest = "step", LOOK_SECONDS
+        self.turns.category, self.turns.longest = "step", 0.8
         self.wall = Wall(age=0.0)
         monkeypatch.setattr(self.wall, "thread", threading.get_ident())
         self.looks = ThreadLooks(self.turns, lambda: self.wall, HostWaits(), LoopOutputs())

@@ -52,13 +52,18 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     with contextlib.ExitStack() as stack:
         files: list[IO[bytes]] = []
         seen: set[tuple[int, int]] = set()
+        newest = 0
         # Upwards, as files are renamed: one that is renamed meanwhile is met again, and left out then.
         number, highest = 0, _highest(current)
         while number <= highest:
             with contextlib.suppress(FileNotFoundError):
-                file = stack.enter_context(open(f"{current}.{number}" if number else current, "rb"))
+                file = stack.enter_context(open(_name(current, number), "rb"))
                 info = os.fstat(file.fileno())
-                if (info.st_dev, info.st_ino) not in seen:
+                if files and (info.st_dev, info.st_ino) not in seen:
+                    newest = _place(current, files[0].fileno(), newest, highest)
+                # Below the newest are files that were begun meanwhile, or one that is renamed just now and met again.
+                if (info.st_dev, info.st_ino) not in seen and number >= newest:
+                    newest = newest if files else number
                     seen.add((info.st_dev, info.st_ino))
                     files.append(file)
             number += 1
@@ -104,6 +109,22 @@ def _rotated(path: str) -> list[tuple[int, str]]:
     except OSError:
         return []
     return [(int(found[1]), os.path.join(folder, each)) for each in names if (found := pattern.fullmatch(each))]
+
+
+def _name(path: str, number: int) -> str:
+    return f"{path}.{number}" if number else path
+
+
+def _place(path: str, file: int, least: int, highest: int) -> int:
+    """The number of an open file, which was `least` and can only have grown; beyond all if it was removed."""
+    number = least
+    while not _is_at(_name(path, number), file):
+        number += 1
+        if number > highest:
+            highest = max(highest, _highest(path))
+            if number > highest:
+                break
+    return number
 
 
 def _highest(path: str) -> int:

@@ -18,6 +18,11 @@ _THE_USERS = ("GIT_", "JAX_", "JAXOBS_", "OTEL_", "PYTHON", "XLA_")
 _OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE")
 """Python writes UTF-8 where no locale is set; where the C locale is, only `LC_ALL` keeps it from that."""
 _KEPT = ("PYTHONUNBUFFERED",)
+LONG = (
+    "test_corpus.py", "test_examples.py", "test_ways_in.py", "test_costs.py", "test_found_times.py", "test_rules.py",
+    "test_wrapper_hostile.py", "test_packaging.py", "test_runs.py", "test_run.py", "test_boards.py", "test_demo.py",
+)  # fmt: skip
+"""Files of tests that take longest: a worker that begins one of them last keeps all others waiting."""
 
 for _name in [name for name in os.environ if name.startswith(_THE_USERS) and name not in _KEPT]:
     del os.environ[_name]
@@ -74,7 +79,8 @@ def clock(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What looks at a page in a browser is marked by the fixture that it uses."""
+    """What looks at a page in a browser is marked by the fixture that it uses; files that take long come first."""
     for item in items:
         if "chrome" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))

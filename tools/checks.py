@@ -47,7 +47,7 @@ def selection(part: str) -> str:
 
 def pytest(part: str) -> Command:
     """The pytest run of a part."""
-    parallel = () if part in ALONE else ("-n", str(WORKERS), "--dist", "loadfile")
+    parallel = () if part in ALONE else ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
     return (sys.executable, "-m", "pytest", "-m", selection(part), *parallel)
 
 

@@ -19,7 +19,7 @@ from jaxobs.session import lifecycle
 
 class Busy:
     def sample(self):
-        until = time.thread_time() + 0.8
+        until = time.thread_time() + 0.3
         while time.thread_time() < until:
             np.asarray(x + 1)
 

@@ -45,8 +45,9 @@ class Account:
         self._root = self._top = Scope(self, "unattributed", self.began, None)
         self._others = OtherThreads(self._resting)
         self._closed: deque[tuple[float, float]] = deque(maxlen=MOST_CLOSED)
-        self.record: deque[tuple[str, float, float]] | None = None
-        """Where to note what ends, if somebody records that: category, beginning and end by the clock."""
+        self._record: deque[tuple[str, float, float]] | None = None
+        self._attends = True
+        """Whether more is to do as one category follows another: it is not known to have started, or is recorded."""
         self._seconds = dict.fromkeys(TIME_CATEGORIES, 0.0)
         self._version = 0
         self._expected: tuple[str, float, float] | None = None
@@ -105,16 +106,17 @@ class Account:
         if get_ident() != self.thread:
             scope.ended = now
             return
-        if scope is not self._top:
-            if not scopes.is_open(self._top, scope):
+        top = self._top
+        if scope is not top:
+            if not scopes.is_open(top, scope):
                 return
             if alone or scopes.goes_on_within(self._top, scope, now):
                 scope.ended = now
                 if self._top.ended is not None:
                     self._drop_ended()
                 return
+            top = self._top
         # From here
-        top = self._top
         self._version += 1
         passed = now - self._last
         if passed > 0.0:
@@ -131,8 +133,8 @@ class Account:
         while closed and closed[-1][0] >= began:
             closed.pop()
         closed.append((began, now))
-        if self.record is not None:
-            self.record.append((category or scope.category, began, now))
+        if self._record is not None:
+            self._note(category or scope.category, began, now)
         if self._top.ended is not None:
             self._drop_ended()
 
@@ -171,10 +173,10 @@ class Account:
         while closed and closed[-1][0] >= began:
             closed.pop()
         closed.append((began, now))
-        if self.record is not None:
-            self.record.append((scope.category, began, now))
-        if self._starting and category in WORK:
-            self._started()
+        if self._attends:
+            self._note(scope.category, began, now)
+            if self._starting and category in WORK:
+                self._started()
         return following
 
     def move(self, category: str, seconds: float, less: float = 0.0) -> float:
@@ -208,9 +210,13 @@ class Account:
             others.seen = top.own
         self._version += 1
         self._closed.append((start, now))
-        if self.record is not None:
-            self.record.append((category, start, now))
+        self._note(category, start, now)
         return moved
+
+    def record_into(self, spans: deque[tuple[str, float, float]] | None) -> None:
+        """Notes there what ends from now on, until it is None: category, beginning and end by the clock."""
+        self._record = spans
+        self._attends = self._starting or spans is not None
 
     # ------------------------------------------------------------------------------------- what is known
 
@@ -267,9 +273,15 @@ class Account:
     def _most(self, expected: tuple[str, float, float]) -> float:
         return max(expected[2], self._longer[1]) if self._longer[0] is expected else expected[2]
 
+    def _note(self, category: str, began: float, ended: float) -> None:
+        record = self._record  # another thread may end the recording
+        if record is not None:
+            record.append((category, began, ended))
+
     def _started(self) -> None:
         """The preparations are over, and known as such."""
         self._starting = self._by_turns = False
+        self._attends = self._record is not None
         if self._root.category != "unattributed":
             return
         self._version += 1

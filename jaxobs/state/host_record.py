@@ -6,6 +6,7 @@ the devices' idle time has a reason.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -31,18 +32,21 @@ class HostRecord:
         self._spans: deque[tuple[str, float, float]] = deque(maxlen=MOST_SPANS)
         self._offset = time.time() - time.perf_counter()
         self._collecting: dict[int, float] = {}
-        wall.record = self._spans
+        self._goes_on = True
+        wall.record_into(self._spans)
         gc.callbacks.append(self._collected)
 
     def stop(self) -> None:
         """Records nothing more. Once is enough; twice is no error."""
-        if self._wall.record is self._spans:
-            self._wall.record = None
-            now = time.perf_counter()
-            # A step that goes on has not ended: it is none of the trace's.
-            self._spans.extend((name, began, now) for name, began in self._wall.open_scopes() if name != "step")
-        if self._collected in gc.callbacks:
+        if not self._goes_on:
+            return
+        self._goes_on = False
+        with contextlib.suppress(ValueError):  # the program has emptied the list
             gc.callbacks.remove(self._collected)
+        self._wall.record_into(None)
+        now = time.perf_counter()
+        # A step that goes on has not ended: it is none of the trace's.
+        self._spans.extend((name, began, now) for name, began in self._wall.open_scopes() if name != "step")
 
     def _collected(self, phase: str, _: Mapping[str, int]) -> None:
         # On any thread, at any moment, in the middle of anything: only what cannot fail.

@@ -104,8 +104,8 @@ def settle() -> None:
 
 MOST = {
     "bare": (0, 0, 10, 0.1), "jit": (1, 1, 35, 0.1), "jit, timed": (1, 5, 105, 1.2), "instrument": (1, 1, 35, 0.1),
-    "step": (8, 8, 530, 7), "step with items": (8, 8, 530, 7), "turn of steps": (9, 11, 604, 8),
-    "batch of data": (4, 10, 305, 7), "phase": (14, 9, 432, 5), "request": (13, 9, 370, 5),
+    "step": (8, 8, 530, 7), "step with items": (8, 8, 530, 7), "turn of steps": (9, 11, 600, 8),
+    "batch of data": (4, 10, 305, 7), "phase": (14, 9, 430, 5), "request": (13, 9, 370, 5),
     "told request": (14, 9, 440, 6),
 }  # fmt: skip
 """Calls in Python, calls in C, instructions, and blocks of memory that wait for the slow tick."""

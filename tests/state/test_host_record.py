@@ -34,6 +34,21 @@ def test_what_ends_is_recorded_with_its_category() -> None:
     assert began - 10**7 <= spans["step"][0][0] <= end <= time.time_ns() + 10**7
 
 
+def test_the_end_disturbs_nobody() -> None:
+    """It comes from another thread in the middle of anything; and a program may empty Python's list of hooks."""
+    wall = Wall()
+    record, step, kept = HostRecord(wall), wall.enter("step"), [*gc.callbacks]
+    try:
+        gc.callbacks.clear()
+        record.stop()
+        record.stop()
+    finally:
+        gc.callbacks[:] = [each for each in kept if getattr(each, "__self__", None) is not record]
+    wall._note("step", 0.0, 1.0)  # the check before it was made while there was a record
+    wall.leave(wall.follow(step, "input_wait"))
+    assert record.as_json() == {"spans": {}}
+
+
 def test_what_goes_on_at_the_end_counts_until_then() -> None:
     """But a step that hasn't ended is none of the trace's."""
     wall = Wall()

@@ -70,6 +70,15 @@ class Seen:
         marks = self.marks[-1:] or [*self.recent][-1:]  # the sampler may come in between
         return marks[0][0] if marks else 0.0
 
+    @property
+    def made(self) -> int:
+        """Marks so far, with those that wait."""
+        return self.folded + len(self.marks)
+
+    def times(self, most: int) -> list[float]:
+        """When the latest calls were, at most so many; fewer than there are while the sampler takes marks in."""
+        return [mark[0] for mark in (*self.recent, *self.marks)][-most:]
+
     def fold(self) -> None:
         """Takes in the marks that wait: a new window."""
         marks = self.marks

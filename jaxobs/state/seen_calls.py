@@ -233,10 +233,10 @@ class SeenCalls:
                 frame = sys._getframe(1)
                 self._early(seen, self._mark(seen, now, frame)[0], frame)
                 return
-            elif not self._training and len(seen.marks) == FEWEST_CALLS - 1:
+            elif not self._training and (len(seen.marks) if turns.longest else seen.made) >= FEWEST_CALLS - 1:
                 frame = sys._getframe(1)
                 self._mark(seen, now, frame)
-                self._find(seen, [each[0] for each in seen.marks], frame)
+                self._find(seen, seen.times(FEWEST_CALLS), frame)
                 return
             seen.marks.append((now, CHARGED, self._apart, self.burst))
         except Exception as failure:
@@ -269,7 +269,7 @@ class SeenCalls:
             turns.turn(wall, _call(seen, mark), PAUSE_SECONDS, now)
             turns.last, turns.apart = mark[0], mark[2]
             turns.count += 1
-        else:
+        elif caller is not None or turns.place is not None:  # else the next call tells where the loop is
             self._begin(wall, now)
 
     def _begin(self, wall: Wall, now: float, since: float = 0.0) -> None:
@@ -290,10 +290,10 @@ class SeenCalls:
             seen.long, seen.first = True, None
             if not (self._training or self._check_server(seen)):
                 self._find(seen, first.times, caller)
-        elif len(seen.marks) + seen.folded >= FEWEST_CALLS:
+        elif seen.made >= FEWEST_CALLS:
             seen.first = None
-            if not self._training and len(seen.marks) == FEWEST_CALLS:
-                self._find(seen, [each[0] for each in seen.marks], caller)
+            if not self._training:
+                self._find(seen, seen.times(FEWEST_CALLS), caller)
 
     def _only_evaluates(self, seen: Seen, since: float) -> bool:
         """Whether it evaluates what another function computes, which was called since then."""
@@ -312,7 +312,7 @@ class SeenCalls:
 
     def _find(self, seen: Seen, times: list[float], caller: FrameType) -> None:
         """A function is called in a loop, as it seems before the sampler has looked."""
-        if self._check_server(seen):
+        if len(times) < 2 or self._check_server(seen):
             return
         wall, turns = self._wall, self.turns
         assert wall is not None

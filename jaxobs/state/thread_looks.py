@@ -53,7 +53,9 @@ class ThreadLooks:
         self._here: tuple[Place, float] = ((), 0.0)
         """Where the thread was at the latest looks, and since when."""
         self._looked = perf_counter()
-        self._early: deque[tuple[float, float, Place]] = deque(maxlen=MOST_EARLY)
+        self._early: deque[tuple[float, float, Place, bool]] = deque(maxlen=MOST_EARLY)
+        """When, the seconds since the look before, where the thread was, and whether a device computed while it called
+        nothing."""
         self._lines: Counter[Line] = Counter()
         self._pending: list[Line] = []
         """Lines of the turn that goes on: those of a slow one are not usual."""
@@ -79,24 +81,27 @@ class ThreadLooks:
 
     def waited(self, since: float) -> float:
         """See `EarlyLooks`."""
-        return sum(passed for passed, at in self._taken(since, perf_counter()) if at == IN_INPUT)
+        return sum(passed for passed, at, _ in self._taken(since, perf_counter()) if at == IN_INPUT)
 
     def learn(self, began: float, ended: float) -> None:
         """See `EarlyLooks`."""
-        self._lines.update(at for _, at in self._taken(began, ended) if isinstance(at, tuple))
+        self._lines.update(at for _, at, _ in self._taken(began, ended) if isinstance(at, tuple))
 
     def seen(self, began: float, ended: float) -> tuple[float, float]:
         """See `EarlyLooks`."""
-        looks = [(passed, self._is_usual(at)) for passed, at in self._taken(began, ended)]
-        return sum(passed for passed, usual in looks if usual), sum(passed for passed, usual in looks if not usual)
+        looks = [(passed, computed or self._is_usual(at)) for passed, at, computed in self._taken(began, ended)]
+        return sum(passed for passed, goes in looks if goes), sum(passed for passed, goes in looks if not goes)
 
-    def _taken(self, began: float, ended: float) -> list[tuple[float, str | Line | None]]:
-        """The looks between these that were taken before a loop was known: the seconds of each, and where it was."""
+    def _taken(self, began: float, ended: float) -> list[tuple[float, str | Line | None, bool]]:
+        """The looks between these before a loop was known: the seconds of each, where it was, and what devices did."""
         call = self._turns.place
         if call is None:
             return []
         early = [each for each in list(self._early) if began <= each[0] <= ended]
-        return [(min(passed, when - began), positions.position(here, call)) for when, passed, here in early]
+        return [
+            (min(passed, when - began), positions.position(here, call), computed)
+            for when, passed, here, computed in early
+        ]
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -125,7 +130,7 @@ class ThreadLooks:
         if not call_places.same(here, self._here[0]):
             self._here = (here, now)
         if turns.category is None or turns.place is None:
-            self._early.append((now, passed, here))
+            self._early.append((now, passed, here, self._computes_early(now)))
             return
         last = turns.last
         if last != self._turn:
@@ -157,9 +162,20 @@ class ThreadLooks:
         self._turn, self._computing = began, True
         self._turns.overdue = (began, 0.0, 0.0)
 
+    def _computes_early(self, now: float) -> bool:
+        called = self._turns.called
+        if called != self._turn:
+            self._turn, self._computing = called, True
+        if now - called <= LOOK_SECONDS:
+            return False
+        return self._computes()
+
     def _goes_on(self, at: str | Line | None) -> bool:
         if self._is_usual(at):
             return True
+        return self._computes()
+
+    def _computes(self) -> bool:
         # Of a turn in which no device computes nothing more is asked: it asks all arrays.
         self._computing = self._computing and internals.computing() is True
         return self._computing

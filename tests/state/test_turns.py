@@ -310,7 +310,7 @@ class _Looked:
 
         monkeypatch.setattr(internals, "computing", answer)
         self.turns = Turns()
-        self.turns.category, self.turns.longest = "step", 0.8
+        self.turns.category, self.turns.longest, self.turns.called = "step", 0.8, time.perf_counter() + 60.0
         self.wall = Wall(age=0.0)
         monkeypatch.setattr(self.wall, "thread", threading.get_ident())
         self.looks = ThreadLooks(self.turns, lambda: self.wall, HostWaits(), LoopOutputs())
@@ -383,6 +383,25 @@ def test_early_looks_are_sorted_when_the_loop_is_known(monkeypatch: pytest.Monke
     assert going > 0.0 and resting > 0.0
     assert looked.looks.seen(edges[3], edges[4])[1] == 0.0
     assert looked.looks.waited(edges[0]) == 0.0
+
+
+def test_a_pause_before_the_loop_was_known_goes_on_while_devices_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of an epoch, where the host waits for what it has dispatched. They are asked only in a pause, and
+    of one in which they are idle not again."""
+    looked = _Looked(monkeypatch, True, False)
+    looked.turns.category = None
+    looked.turns.called = time.perf_counter()
+    looked.look()
+    assert looked.asked == 0
+    looked.turns.called = time.perf_counter() - 1.0
+    edges = [time.perf_counter()]
+    for _ in range(3):
+        looked.look()
+        edges.append(time.perf_counter())
+    looked.call()
+    assert looked.asked == 2
+    assert looked.looks.seen(edges[0], edges[1])[1] == 0.0
+    assert looked.looks.seen(edges[1], edges[3])[0] == 0.0
 
 
 def test_what_a_slow_turn_did_besides_is_not_usual(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ import os
 import pathlib
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +111,17 @@ class AgentStage:
     def await_listening(self, job: str, index: int = 0) -> None:
         """Waits until a process serves."""
         until(lambda: "/metrics" in self.log(f"{job}-{index}"), lambda: self.log(f"{job}-{index}"))
+
+    def await_series(self, query: str) -> None:
+        """Waits until Prometheus has something for a query."""
+        url = f"http://{self.prometheus}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+
+        def look() -> bool:
+            with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=10) as answer:
+                return bool(json.load(answer)["data"]["result"])
+            return False
+
+        until(look, lambda: f"nothing for {query}")
 
     def reports_on(self, job: str) -> list[dict[str, Any]]:
         """What is written about a job, the oldest first."""

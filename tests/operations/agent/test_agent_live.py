@@ -54,6 +54,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentStage]:
         coordinator = str(free_port())
         for index in range(3):
             stage.launch("together", "together", str(index), "3", coordinator, index=index)
+        stage.await_series('job:jax_unfinished:bool{job="gone"} == 1 and job:jax_serving:bool')
+        stage.await_series('job:jax_processes_seen:count{job="killed"} == 2')
         for job in UNEXPLAINED:
             processes[job].kill()
         yield stage

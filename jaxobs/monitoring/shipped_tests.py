@@ -1,10 +1,9 @@
 """promtool's tests as they are shipped: many cases in few tests, since promtool evaluates every rule in each of them.
 
 Each case has its series under a job of its own, so that many cases can share one Prometheus: what fires is asked for by
-that job. Of cases that take more than half an hour only one is here for each alert that has no shorter one that fires,
-and of those that take more than two hours none: four alerts would double the time. jaxobs' own tests run all of them.
-promtool compares annotations only where it compares everything that fires by one name; so they are tested of alerts
-that the series of the others cannot make fire.
+that job. Of cases that take more than half an hour only one is here for each alert that has no shorter one that fires;
+jaxobs' own tests run all of them. promtool compares annotations only where it compares everything that fires by one
+name; so they are tested of alerts that the series of the others cannot make fire.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from jaxobs.monitoring.site import Site
 
 SHORT = 30
 """Minutes that a case takes at most for all of an alert's to be shipped."""
-LENGTHS = (60, 120)
-"""Minutes of the tests that cases are put together in; what is longer is not shipped."""
+LENGTHS = (60, 300)
+"""Minutes of the tests that cases are put together in; what is longer has one more."""
 
 _JOB = re.compile(r'(\bjob=")([^"]*)"')
 _MINUTES = {"m": 1, "h": 60}
@@ -65,7 +64,7 @@ def _together(units: list[_Unit], interval: str, site: Site) -> Iterator[dict[st
     numbered = [_renamed(unit, f"{number}") for number, unit in enumerate(units)]
     shortened = [unit if unit.minutes() <= SHORT else _until_it_fires(unit) for unit in numbered]
     numbered = [unit for unit in shortened if unit.cases and (unit.minutes() <= SHORT or _needed(unit, shortened))]
-    bounds = (0, *LENGTHS) if interval == "1m" else (0, 10**9)
+    bounds = (0, *LENGTHS, 10**9)
     for least, most in itertools.pairwise(bounds):
         found = [unit for unit in numbered if least < unit.minutes() <= most]
         if found:

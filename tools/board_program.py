@@ -85,6 +85,18 @@ def generate(weights: jax.Array, width: int, stop: threading.Event) -> None:
             served.finish_reason("length" if random.random() < 0.1 else "stop")
 
 
+def prepare(weights: jax.Array, width: int, stop: threading.Event) -> None:
+    """A function whose tracing reads a file, as it seems: a compilation that scrapes can see in progress."""
+    while not stop.wait(4.0):
+
+        @jaxobs.jit
+        def table(rows: jax.Array) -> jax.Array:
+            stop.wait(2.5)
+            return rows @ weights
+
+        table(np.ones((8, width), np.float32))
+
+
 def main() -> None:
     """Trains in this thread and serves in others until the time is over."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -103,7 +115,9 @@ def main() -> None:
         stop = threading.Event()
         threading.Timer(args.seconds, stop.set).start()
         weights = jnp.zeros((args.width, args.width))
-        servers = [threading.Thread(target=each, args=(weights, args.width, stop)) for each in (serve, generate)]
+        servers = [
+            threading.Thread(target=each, args=(weights, args.width, stop)) for each in (serve, generate, prepare)
+        ]
         for server in servers:
             server.start()
         print(f"http://127.0.0.1:{args.port}/metrics", flush=True)

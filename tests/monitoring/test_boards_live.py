@@ -83,10 +83,8 @@ def test_marks_are_true(found: list[tuple[str, panel_data.Answer]]) -> None:
 QUIET = {
     "jax_nonfinite_total", "jax_out_of_memory_total", "jax_findings", "jax_run_lost_seconds", "accelerator_up",
     "jax_persistent_cache_unsaved_total", "jaxobs_dropped_series_total",
-    "jax_compilation_oldest_start_timestamp_seconds",
 }  # fmt: skip
-"""Series that nothing here has, or not for sure: no fault is made, everything is cached, no driver is asked, and no
-compilation takes from one scrape to the next."""
+"""Series that nothing here has, or not for sure: no fault is made, everything is cached, and no driver is asked."""
 
 
 def test_the_queries_of_runbooks_are_answered(stage: tuple[str, float]) -> None:

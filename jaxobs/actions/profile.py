@@ -82,14 +82,16 @@ def run(job: Job) -> Outcome:
     """
     trace = _start(job)
     began = time.monotonic()
-    host = HostRecord(job.store.part(Wall))
+    host = None
     try:
+        host = HostRecord(job.store.part(Wall))
         before = dict(steps_made(job.store))
         job.started()
         made, function = _wait(job, before, began)
     finally:
         seconds = time.monotonic() - began
-        host.stop()
+        if host is not None:
+            host.stop()
         ended_here = _stop(trace)
     with guarded("actions.profile.host"):
         host.write(job.folder)

@@ -108,3 +108,11 @@ class Profile:
     """Most time first."""
     collectives: CollectiveTime | None = None
     """None where the trace has no operations."""
+
+    @property
+    def category_seconds(self) -> dict[str, float]:
+        """Seconds of the operations of each category that took any, added up over devices. Most time first."""
+        seconds: dict[str, float] = {}
+        for each in self.operations:
+            seconds[each.category] = seconds.get(each.category, 0.0) + each.device_seconds
+        return {name: seconds[name] for name in sorted(seconds, key=lambda name: -seconds[name]) if seconds[name]}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from jaxobs.facts.profiles import FunctionTime, IdleTime, OperationTime, Profile
-from jaxobs.profiles.comparison import compare
+from jaxobs.profiles.comparison import Change, compare
 from jaxobs.views.profile.comparison import headline
 
 MS = 1e-3
@@ -31,9 +33,9 @@ def profile(*rows: OperationTime, steps: int | None = 1, idle: float = 0.0, call
     )
 
 
-def changes(rows: object) -> dict[str, float]:
+def changes(rows: Iterable[Change]) -> dict[str, float]:
     """Milliseconds by name."""
-    return {each.name: round(each.seconds / MS, 6) for each in rows}  # type: ignore[attr-defined]
+    return {each.name: round(each.seconds / MS, 6) for each in rows}
 
 
 def test_times_are_those_of_a_step() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from jaxobs.facts.profiles import CATEGORIES, OperationTime, Profile
+from jaxobs.facts.profiles import OperationTime, Profile
 from jaxobs.profiles import stacks
 from jaxobs.views.profile.parts import cut, sentence
 from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section
@@ -86,9 +85,7 @@ def _idle(profile: Profile, surface: Surface) -> Iterator[Line]:
 
 
 def _categories(profile: Profile, surface: Surface) -> Iterator[Line]:
-    seconds: Counter[str] = Counter()
-    for each in profile.operations:
-        seconds[each.category] += each.device_seconds  # type: ignore[assignment]
+    seconds = profile.category_seconds
     everything = sum(seconds.values())
     if not everything:
         return
@@ -96,12 +93,10 @@ def _categories(profile: Profile, surface: Surface) -> Iterator[Line]:
     yield section("Time by category", duration(everything), surface.width, surface.glyphs)
     columns = [Column("category", 18), Column("time", 10, right=True), Column("share", 7, right=True)]
     yield heading(columns)
-    for category in sorted(CATEGORIES, key=lambda name: -seconds[name]):
-        if seconds[category]:
-            yield row(columns, [
-                plain(category, "name"), plain(duration(seconds[category]), "number"),
-                plain(f"{seconds[category] / everything:.1%}", "number"),
-            ])  # fmt: skip
+    for category, time in seconds.items():
+        yield row(columns, [
+            plain(category, "name"), plain(duration(time), "number"), plain(f"{time / everything:.1%}", "number"),
+        ])  # fmt: skip
 
 
 def _functions(profile: Profile, surface: Surface) -> Iterator[Line]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -149,14 +148,11 @@ def _idle(profile: Profile) -> Iterator[str]:
 
 
 def _categories(profile: Profile) -> Iterator[str]:
-    seconds: Counter[str] = Counter()
-    for each in profile.operations:
-        seconds[each.category] += each.device_seconds  # type: ignore[assignment]
+    seconds = profile.category_seconds
     whole = sum(seconds.values())
     rows = [
         (f'<i style="background:var(--{name})"></i>{name}', duration(time), f"{time / whole:.1%}")
-        for name, time in seconds.most_common()
-        if time
+        for name, time in seconds.items()
     ]
     yield from _table("Time by category", duration(whole), [("category", False), ("time", True), ("", True)], rows)
 

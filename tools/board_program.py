@@ -111,7 +111,7 @@ def main() -> None:
         jax.config.update("jax_compilation_cache_dir", args.cache or folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-        handle = jaxobs.start(port=args.port, peak_flops=1e12, transfers=True)
+        handle = jaxobs.start(port=args.port, peak_flops=1e12, transfers=True, profile_interval=2.0)
         stop = threading.Event()
         threading.Timer(args.seconds, stop.set).start()
         weights = jnp.zeros((args.width, args.width))

@@ -202,6 +202,11 @@ class Settings:
         True, "Whether calls of functions that are not instrumented are observed, through a hook of "
               "JAX, to find the loops of a program that marks none. It takes at most 0.2 % of the time.",
     )  # fmt: skip
+    profile_interval: float = _setting(
+        0.0, "Seconds between samples of where the devices' time goes: traces of a few steps, read at once; 0 for "
+             "none. Samples that cost more than 0.1 % of the time are taken less often.",
+        least=0, most=_DAY,
+    )  # fmt: skip
     peak_flops: float | None = _setting(
         None, "Peak FLOP/s of one device, for the MFU of steps; by default from its data sheet "
               "(bfloat16, dense). Set it for devices that jaxobs does not know, and for other number "
@@ -272,6 +277,14 @@ def resolve(
     for name in _PER_PROCESS & values.keys():
         values[name] = _of_this_process(name, values[name])
     return Settings(**values)
+
+
+def of_environment() -> Settings:
+    """What the environment sets; `install` is where a wrong value is told of."""
+    try:
+        return resolve({})
+    except SettingError:
+        return Settings()
 
 
 _PER_PROCESS = {"event_log", "metrics_file", "flight_recorder", "capture_directory"}

@@ -17,6 +17,7 @@ from jaxobs.facts.memory import ArrayGroup, DeviceState, Headroom
 from jaxobs.facts.numbers import WatchedState
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import ObserverState, ProcessState
+from jaxobs.facts.profile_samples import ProfileState
 from jaxobs.facts.requests import EngineState, RouteState
 from jaxobs.facts.transfers import TransferState
 from jaxobs.facts.verdicts import Verdict
@@ -68,6 +69,8 @@ class Snapshot:
     """What is wrong, the worst first; None where nobody has judged."""
     transfers: tuple[TransferState, ...] = ()
     """Lines that move arrays between host and devices, the most bytes first; empty unless `transfers` is set."""
+    profile: ProfileState | None = None
+    """Where the devices' time goes, by samples; None unless `profile_interval` is set and one was taken."""
 
     def __repr__(self) -> str:
         """Short, for a prompt: all the fields would fill the screen. `dataclasses.asdict` gives them."""

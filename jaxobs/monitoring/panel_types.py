@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 KINDS = ("timeseries", "stat", "gauge", "bargauge", "table", "heatmap", "state-timeline", "status-history", "text")
 NEEDS = (
     "", "accelerator", "gpu", "tpu", "several_processes", "serving", "generation", "steps", "items", "input",
-    "persistent_cache", "checkpoints", "transfers", "trouble", "hours",
+    "persistent_cache", "checkpoints", "transfers", "profiles", "trouble", "hours",
 )  # fmt: skip
 """What has to be there for a panel to show anything; empty where any program will do.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from jaxobs.base import pacing
 from jaxobs.drivers import peaks
 from jaxobs.facts.profiles import CollectiveTime, DeviceTime, FunctionTime, IdleTime, OperationTime, Profile
 from jaxobs.profiles import idle, intervals
@@ -57,20 +58,23 @@ def profile_of(
 
 
 def analyse(
-    trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None
-) -> Analysis:
+    trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None,
+    programs: Programs | None = None,
+) -> Analysis:  # fmt: skip
     """Where the devices' time went.
 
     Args:
       kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't tell of them.
       host: by reason for idle time, what is known about the host from elsewhere, in nanoseconds of the trace's clock.
+      programs: those that ran, if an earlier trace had them, too; what was found out about them is not done again.
     """
-    programs = Programs(trace.programs)
-    known: dict[_Key, Operation] = {}
+    programs = programs or Programs(trace.programs)
+    known = programs.known
 
     def describe(run: Run) -> Operation:
         key = run.operation, run.module, run.program
         if key not in known:
+            pacing.offer()
             known[key] = programs.operation(run.operation, run.module, run.program, run.stats)
         return known[key]
 
@@ -79,7 +83,9 @@ def analyse(
 
     times = {track.device: own_time(track, describe) for track in trace.tracks}
     busy = {device: each.busy for device, each in times.items()}
+    pacing.offer()
     gaps = idle.gaps(trace, busy, host)
+    pacing.offer()
     start, end = trace.window
     window = (end - start) * NANO
     operations = _operations(trace, times, known, programs, kinds or {})
@@ -118,7 +124,9 @@ def own_time(track: Track, describe: Describe) -> OwnTime:
         holding: list[tuple[float, float, Run]] = []
         exchanging: list[Interval] = []
         computing: list[Interval] = []
-        for start, end, run in parts:
+        for number, (start, end, run) in enumerate(parts):
+            if not number & 63:
+                pacing.offer()
             category = describe(run).category
             if category == "control":
                 holding.append((start, end, run))
@@ -174,6 +182,7 @@ def _operations(
     peak = next(iter(limits)) if len(limits) == 1 else (None, None, None)
     rows = []
     for key, time in seconds.items():
+        pacing.offer()
         operation, count = known[key], counts[key]
         rows.append(
             OperationTime(

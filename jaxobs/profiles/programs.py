@@ -42,6 +42,8 @@ class Programs:
             self._by_name[module.name] = -1 if module.name in self._by_name else number
         self._instructions: dict[int, dict[str, tuple[Instruction, Computation]]] = {}
         self._names: dict[tuple[str, int | None], str] = {}
+        self.known: dict[tuple[str, str, int | None], Operation] = {}
+        """What was asked for: by an operation's name, its program's name and number."""
 
     def operation(self, name: str, module: str, program: int | None, stats: Stats) -> Operation:
         """What an operation is, by its program, else by what the backend says of it, else by its name."""

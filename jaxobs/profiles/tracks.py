@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from jaxobs.base import pacing
 from jaxobs.internals.xplane.modules import Module, programs
 from jaxobs.internals.xplane.space import Event, Line, Plane, Space, Stats
 
@@ -206,6 +207,7 @@ def _cpu_devices(plane: Plane) -> list[Track]:
     """The operations of the host's threads by device; a thread works for one device after another."""
     rows: dict[str, dict[int, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for number, line in enumerate(plane.lines):
+        pacing.offer()
         for event in line.events:
             operation = event.stats.get("hlo_op")
             if isinstance(operation, str):

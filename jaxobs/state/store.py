@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from jaxobs import internals
 from jaxobs.base import config, guard
 from jaxobs.base.config import Settings
-from jaxobs.base.errors import SettingError
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Compilation, OpenCompilation
@@ -25,6 +24,7 @@ from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, headroom
 from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.profile_samples import ProfileSample
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.standing import Standing
 from jaxobs.state.cache_totals import CacheTotals
@@ -39,6 +39,7 @@ from jaxobs.state.kept_findings import KeptFindings
 from jaxobs.state.loop_outputs import watched_states
 from jaxobs.state.open_phases import OpenPhases
 from jaxobs.state.process_facts import ProcessFacts
+from jaxobs.state.profile_samples import ProfileSamples
 from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Runs, time_state
 from jaxobs.state.standing import standing
@@ -163,6 +164,8 @@ class Store:
             self._cache.see_lookup(event)
         elif isinstance(event, Finding):
             self._findings.keep(event)
+        elif isinstance(event, ProfileSample):
+            self.part(ProfileSamples).take(event)
         elif isinstance(event, OutOfMemory):
             self._functions.see_out_of_memory(event)
             if event.causes:
@@ -353,6 +356,7 @@ class Store:
                 inputs=inputs,
                 watched=watched,
                 transfers=moved,
+                profile=self.part(ProfileSamples).frozen(),
                 requests_in_flight=in_flight,
                 engines=self.part(Routes).engines.frozen(),
             )
@@ -378,16 +382,8 @@ def current() -> Store:
                 if not _hooked and hasattr(os, "register_at_fork"):
                     os.register_at_fork(after_in_child=_after_fork)
                     _hooked = True
-                _store = Store(_settings())
+                _store = Store(config.of_environment())
     return _store
-
-
-def _settings() -> Settings:
-    """What the environment sets; `install` is where a wrong value is told of."""
-    try:
-        return config.resolve({})
-    except SettingError:
-        return Settings()
 
 
 def _after_fork() -> None:

@@ -51,13 +51,17 @@ PROGRAMS = {
             pass
         broken(jnp.ones(5))
         """,
-    "a capture and out of memory": """
+    "a capture, a profile and out of memory": """
         import jax, jax.numpy as jnp, os, signal, time, jaxobs
         jaxobs.start(port=0, sample_interval=0.1)
         f = jaxobs.jit(lambda x: x * 2)
         f(jnp.ones(3)).block_until_ready()
         os.kill(os.getpid(), signal.SIGUSR2)
         time.sleep(2)
+        jaxobs.install(profile_interval=0.05)
+        while jaxobs.snapshot().profile is None:
+            f(jnp.ones(3)).block_until_ready()
+            time.sleep(0.01)
         huge = jaxobs.jit(lambda x: jnp.broadcast_to(x, (2**45,)) * 2)
         try:
             huge(jnp.ones(())).block_until_ready()

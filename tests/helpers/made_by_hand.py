@@ -14,6 +14,8 @@ from jaxobs.facts.compilations import Compilation, OpenCompilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.profile_samples import HostPlace, ProfileSample, SampledFunction
+from jaxobs.facts.profiles import IdleTime, OperationTime
 from jaxobs.internals.transfers import Moved
 from jaxobs.state.checkpoints import Checkpoints, Mark
 from jaxobs.state.generations import Generation
@@ -76,10 +78,30 @@ def full_store() -> Store:
     make_steps(store)
     make_requests(store)
     make_input(store)
+    store.record(profile_sample())
     store.record(
         Finding(time=3.0, id="1", finding="recompile_storm", function="train.step", summary="It did.", advice="Do not.")
     )
     return store
+
+
+def profile_sample(**fields: Any) -> ProfileSample:
+    """A sample of two devices that computed half of the time, unless told otherwise."""
+    product = OperationTime(
+        operation="dot.1", function="train.step", category="matmul", scope="jit(step)/layer/dot_general",
+        source="train.py:12", device_seconds=0.08, share=0.8, count=8, flops=1e9, bytes=1e6, bound="unknown",
+    )  # fmt: skip
+    function = SampledFunction(
+        function="train.step", seconds={"matmul": 0.08, "collective": 0.02}, exposed_seconds=0.01
+    )
+    known: dict[str, Any] = {
+        "time": 3.0, "window_seconds": 0.1, "busy": {"gpu:0": 0.5, "gpu:1": 0.5}, "functions": (function,),
+        "operations": (product,), "idle": (IdleTime(reason="input", seconds=0.1),), "collective_seconds": 0.02,
+        "exposed_seconds": 0.01, "places": (HostPlace(where="train.py:30", reason="input", share=0.5),), "looks": 20,
+        "loop": "train", "step_seconds": 0.025, "bytes": 20_000, "start_seconds": 1e-4, "stop_seconds": 1e-3,
+        "reading_seconds": 4e-3,
+    }  # fmt: skip
+    return ProfileSample(**(known | fields))
 
 
 def make_requests(store: Store, route: str = "/predict") -> None:

@@ -67,6 +67,10 @@ CONTRACT = {
     "jax_requests_in_flight": ("gauge", ()),
     "jax_engine_requests": ("gauge", ("engine", "state")),
     "jax_engine_kv_cache_ratio": ("gauge", ("engine",)),
+    "jax_profile_device_seconds_total": ("counter", ("function", "category")),
+    "jax_profile_window_seconds_total": ("counter", ()),
+    "jax_device_busy_ratio": ("gauge", ("device",)),
+    "jax_collective_exposed_seconds_total": ("counter", ("function",)),
     "jax_input_wait_seconds_total": ("counter", ("input",)),
     "jax_input_batches_total": ("counter", ("input",)),
     "jax_nonfinite_total": ("counter", ("name",)),
@@ -182,6 +186,6 @@ def test_every_event_is_of_a_kind_of_the_contract() -> None:
     """The event log and the API know these and no others."""
     assert set(event_types()) == {
         "manifest", "compilation", "cache_lookup", "out_of_memory", "error", "step", "memory", "transfer", "nonfinite",
-        "finding", "action", "exit",
+        "finding", "action", "profile", "exit",
     }, "promise a new kind here"  # fmt: skip
     assert {kind: each.kind for kind, each in event_types().items()} == {kind: kind for kind in event_types()}

@@ -38,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_every_cost_of_the_contract_has_a_bound() -> None:
     """One benchmark for each kind of cost that is promised to be small."""
     promised = {"per_call", "install_only", "threads", "per_compilation", "scrape", "tick", "import_time", "memory"}
-    promised |= {"found_loops", "records", "sampling", "step_scope", "training_step"}
+    promised |= {"found_loops", "profile_samples", "records", "sampling", "step_scope", "training_step"}
     assert promised == set(command.names())
 
 

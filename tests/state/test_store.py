@@ -367,7 +367,7 @@ def test_a_failing_sample_does_not_fail_the_snapshot() -> None:
     guard.raise_internal_errors(False)
     store = full_store()
     store.freshen = lambda: {}["nothing"]
-    assert store.snapshot().last_sequence == 5
+    assert store.snapshot().last_sequence == 6
     assert guard.internal_errors()["freshen"] == 1
 
 

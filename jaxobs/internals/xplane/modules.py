@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from jaxobs.base import pacing
 from jaxobs.internals.xplane import wire
 from jaxobs.internals.xplane.space import Plane, Space
 
@@ -164,6 +165,7 @@ def _computation(data: bytes, frames: _Frames) -> tuple[int, Computation]:
         if number == 1:
             name = wire.text(value)
         elif number == 2 and isinstance(value, bytes):
+            pacing.offer()
             made = _instruction(value, frames)
             instructions[made.number] = made
         elif number == 5 and isinstance(value, int):

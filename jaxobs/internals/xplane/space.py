@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from jaxobs.base import pacing
 from jaxobs.internals.xplane import wire
 
 Value: TypeAlias = int | float | str | bytes
@@ -103,6 +104,7 @@ def _plane(data: bytes, at: int, end: int, wanted: Wanted | None, left: list[int
         elif number == 3:
             lines.append(value)
         elif number == 4:
+            pacing.offer()
             entry = _entry(data, value)
             kinds[entry[0]] = entry[1]
         elif number == 5:
@@ -110,8 +112,8 @@ def _plane(data: bytes, at: int, end: int, wanted: Wanted | None, left: list[int
             names[key] = next((wire.text(text) for n, text in wire.fields(message) if n == 2), "")
         elif number == 6:
             given.append(value)
-    made = {key: _kind(message, names) for key, message in kinds.items()}
     known = _Known(names)
+    made = {key: _kind(message, known) for key, message in kinds.items()}
     chosen = {key: each for key, each in made.items() if wanted is None or wanted(name, each.name)}
     stats = dict(found for span in given if (found := known.stat(data, *span)) is not None)
     read_lines = tuple(_line(data, *span, chosen, known, left) for span in lines)
@@ -129,8 +131,8 @@ def _entry(data: bytes, span: tuple[int, int]) -> tuple[int, bytes]:
     return key, message
 
 
-def _kind(message: bytes, names: Mapping[int, str]) -> Kind:
-    name, display_name, stats, known = "", "", {}, _Known(names)
+def _kind(message: bytes, known: _Known) -> Kind:
+    name, display_name, stats = "", "", {}
     for number, value in wire.spans(message):
         if isinstance(value, int):
             continue
@@ -206,7 +208,9 @@ def _line(data: bytes, at: int, end: int, kinds: Mapping[int, Kind], known: _Kno
         elif number == 4:
             events.append(value)
     made: list[Event] = []
-    for span in events:
+    for number, span in enumerate(events):
+        if not number & 63:
+            pacing.offer()
         event = _event(data, *span, begin, kinds, known)
         if event is not None:
             made.append(event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.boards.debug_rows import calls, compilations, programs, steps
+from jaxobs.monitoring.boards.debug_rows import calls, compilations, profiles, programs, steps
 from jaxobs.monitoring.panel_types import Annotation, Board, Variable
 
 BOARD = Board(
@@ -29,5 +29,5 @@ BOARD = Board(
             title="{{instance}} started", color="blue", value_is_time=True,
         ),
     ),
-    rows=(compilations.ROW, calls.ROW, programs.CACHE, programs.ROW, steps.ROW),
+    rows=(compilations.ROW, calls.ROW, programs.CACHE, programs.ROW, steps.ROW, profiles.ROW),
 )  # fmt: skip

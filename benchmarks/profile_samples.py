@@ -1,0 +1,175 @@
+"""Samples of the devices' time (`profile_interval`): what one costs a training loop, and what that is once a minute."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.harness import Figure, interval, quantile, spinning
+
+if TYPE_CHECKING:
+    from jaxobs.sources.support.profile_sampling import ProfileSampling
+
+LAYERS, WIDTH, LENGTH, BATCH = 6, 128, 64, 4
+PAIRS = 60
+QUICK_PAIRS = 8
+BLOCK_SECONDS = 1.0
+"""One sample in each block: sixty times as often as once a minute."""
+MINUTE = 60.0
+SAMPLES = 10
+
+
+def run(quick: bool) -> list[Figure]:
+    """Neighbouring blocks of steps with a sample and without; and what a sample itself says that it cost."""
+    from jaxobs.state.store import Store
+
+    store, step = Store(), _training_step()
+    seconds = statistics.median(_timed(step, 20) for _ in range(5)) / 20
+    steps = max(5, int(BLOCK_SECONDS / seconds))
+    sampling = _sampling(store, seconds)
+    _sampled(sampling, step, steps)  # the first has the programs in it
+    lost, plain = [], []
+    for _, swapped in zip(range(QUICK_PAIRS if quick else PAIRS), itertools.cycle((False, True)), strict=False):
+        if swapped:
+            first = _timed(step, steps)
+            second = _sampled(sampling, step, steps)
+            lost.append(second - first)
+            plain.append(first)
+        else:
+            first = _sampled(sampling, step, steps)
+            second = _timed(step, steps)
+            lost.append(first - second)
+            plain.append(second)
+    sampling.stop()
+    known: list[Any] = store.events(kind="profile")[0]
+    held = [1e3 * (each.start_seconds + each.stop_seconds) for each in known]
+    read = [1e3 * each.reading_seconds for each in known]
+    median, (low, high) = 1e3 * statistics.median(lost), interval(lost)
+    return [
+        Figure(name="a training step", value=1e3 * statistics.median(plain) / steps, unit="ms", compared=False),
+        Figure(
+            name="a sample adds to the steps around it", value=median, unit="ms", compared=False,
+            note=f"95 % confidence: {1e3 * low:+.1f} to {1e3 * high:+.1f}; {len(lost)} pairs of {steps} steps",
+        ),
+        Figure(
+            name="that surely is, once a minute", value=max(0.0, low) / MINUTE * 100, unit="%", limit=0.1,
+            compared=False, note="lower end of the confidence interval: 0 if no difference was measured",
+        ),
+        Figure(
+            name="beginning and ending a sample hold the interpreter", value=statistics.median(held), unit="ms",
+            compared=False, note=f"at worst {max(held):.1f} ms in {len(held)} samples",
+        ),
+        Figure(
+            name="reading a sample takes on a thread of its own", value=statistics.median(read), unit="ms",
+            compared=False,
+            note=f"of processor time; traces of {statistics.median(each.bytes for each in known) / 1e3:,.0f} kB",
+        ),
+        Figure(
+            name="all of that, once a minute", unit="%", compared=False,
+            value=statistics.median(one + other for one, other in zip(held, read, strict=True)) / (10 * MINUTE),
+        ),
+        _longest_wait(),
+    ]  # fmt: skip
+
+
+def _training_step() -> Callable[[], None]:
+    """A step of a small transformer with its gradient, whose operations are not in a loop: about a thousand of them."""
+    import jax
+    import jax.numpy as jnp
+
+    def layer(x: Any, weights: Any) -> Any:
+        query, key, value = (x @ weights[name] for name in "qkv")
+        scores = jax.nn.softmax(query @ key.swapaxes(-1, -2) / WIDTH**0.5)
+        x = x + scores @ value
+        return x + jax.nn.gelu(x @ weights["up"]) @ weights["down"]
+
+    def loss(weights: Any, x: Any) -> Any:
+        for each in weights:
+            x = layer(x, each)
+        return jnp.mean(x**2)
+
+    def update(weights: Any, x: Any) -> Any:
+        value, gradients = jax.value_and_grad(loss)(weights, x)
+        return jax.tree.map(lambda w, g: w - 1e-3 * g, weights, gradients), value
+
+    train_step = jax.jit(update)
+    sizes = {"q": (WIDTH, WIDTH), "k": (WIDTH, WIDTH), "v": (WIDTH, WIDTH), "up": (WIDTH, 512), "down": (512, WIDTH)}
+    keys = iter(jax.random.split(jax.random.key(0), LAYERS * len(sizes) + 1))
+    state: dict[str, Any] = {
+        "weights": [{name: 0.02 * jax.random.normal(next(keys), each) for name, each in sizes.items()}
+                    for _ in range(LAYERS)],
+    }  # fmt: skip
+    x = jax.random.normal(next(keys), (BATCH, LENGTH, WIDTH))
+
+    def step() -> None:
+        state["weights"], value = train_step(state["weights"], x)
+        value.block_until_ready()
+
+    step()
+    return step
+
+
+def _sampling(store: Any, seconds: float) -> ProfileSampling:
+    """What takes samples, when we say so, as it would of a loop with such steps."""
+    from jaxobs.sources.support import profile_sampling
+
+    profile_sampling.FIRST_SECONDS = 1e6
+    made = profile_sampling.ProfileSampling(store, 1e6)
+    made._loop = lambda: ("train", seconds)  # type: ignore[method-assign]
+    return made
+
+
+def _timed(step: Callable[[], None], steps: int) -> float:
+    started = time.perf_counter()
+    for _ in range(steps):
+        step()
+    return time.perf_counter() - started
+
+
+def _sampled(sampling: ProfileSampling, step: Callable[[], None], steps: int) -> float:
+    """The same with a sample, which is read by the end."""
+    thread = threading.Thread(target=sampling._sample)
+    thread.start()
+    try:
+        return _timed(step, steps)
+    finally:
+        thread.join()
+
+
+def _longest_wait() -> Figure:
+    """Of a thread that computes in Python all the time, while samples of a program's devices are read."""
+    from jaxobs.base import pacing
+    from jaxobs.internals.xplane import space
+    from jaxobs.profiles import analysis
+    from jaxobs.profiles.tracks import trace_of, wanted
+
+    data = _trace()
+    waits = []
+    with spinning() as longest:
+        for _ in range(SAMPLES):
+            longest()
+            with pacing.politely():
+                analysis.analyse(trace_of(space.read(data, wanted)))
+            waits.append(1e3 * longest())
+    return Figure(
+        name="longest wait of another thread while a sample is read", value=quantile(waits, 0.2), unit="ms",
+        compared=False, note=f"at worst {max(waits):.1f} ms in {SAMPLES} samples of {len(data) / 1e3:,.0f} kB",
+    )  # fmt: skip
+
+
+def _trace() -> bytes:
+    """Ten steps of the program, without it."""
+    from jaxobs.internals import short_traces
+
+    step = _training_step()
+    trace = short_traces.begin(programs=True)
+    assert trace is not None
+    for _ in range(10):
+        step()
+    data = trace.end()
+    assert data is not None
+    return data

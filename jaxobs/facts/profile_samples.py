@@ -1,0 +1,90 @@
+"""Samples of where the devices' time goes: short traces that jaxobs takes by itself and reads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from jaxobs.facts.events import Event
+from jaxobs.facts.profiles import IdleTime, OperationTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledFunction:
+    """What the programs of one function took on the devices."""
+
+    function: str
+    """As in `Compilation` where that is known, else JAX's name for it; `<none>` for what belongs to no program."""
+    seconds: Mapping[str, float]
+    """Added up over devices, by category of operation."""
+    exposed_seconds: float | None = None
+    """Of its exchanges between devices, the time in which nothing else ran on the device; None if it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPlace:
+    """Where the program's thread was seen while devices were idle."""
+
+    where: str
+    """`file:line` of the user's."""
+    reason: str
+    """Why they were, as in `idle`."""
+    share: float
+    """Of the devices' time in the sample."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSample(Event):
+    """A sample of where the devices' time goes: a trace of a few steps, taken because of the setting
+    `profile_interval`."""
+
+    kind: ClassVar[str] = "profile"
+
+    window_seconds: float
+    """How long it was recorded."""
+    busy: Mapping[str, float] = field(default_factory=dict)
+    """By device, the share of the window in which at least one operation ran on it."""
+    functions: tuple[SampledFunction, ...] = ()
+    """Most time first. Bounded."""
+    operations: tuple[OperationTime, ...] = ()
+    """Most time first. Bounded."""
+    idle: tuple[IdleTime, ...] = ()
+    """Most time first."""
+    collective_seconds: float | None = None
+    """Of exchanges between devices, added up over these; None if no operation ran."""
+    exposed_seconds: float | None = None
+    """Those of them in which nothing else ran on the device."""
+    places: tuple[HostPlace, ...] = ()
+    """Where the program's thread was while devices were idle, most time first. Bounded."""
+    looks: int = 0
+    """How often it was looked at."""
+    loop: str | None = None
+    """The loop whose steps were recorded, if one is known."""
+    step_seconds: float | None = None
+    """How long its steps took on average before the sample."""
+    bytes: int = 0
+    """Size of the trace."""
+    start_seconds: float = 0.0
+    """How long the program may have been held up to begin the trace."""
+    stop_seconds: float = 0.0
+    """The same to end it."""
+    reading_seconds: float = 0.0
+    """Processor time to read it, on a thread of jaxobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileState:
+    """What all samples say."""
+
+    samples: int
+    window_seconds: float
+    """Recorded in all."""
+    device_seconds: Mapping[str, Mapping[str, float]]
+    """By function and category."""
+    exposed_seconds: Mapping[str, float]
+    """By function that exchanges data between devices."""
+    busy: Mapping[str, float]
+    """By device, in the latest sample."""
+    latest: tuple[ProfileSample, ...] = ()
+    """The latest samples, the oldest first. Bounded."""

@@ -1,0 +1,58 @@
+"""`exposed_collectives`: devices do nothing but exchange data with others, or wait for them, in much of their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.findings.conditions.support.profiled import Profiled, profiled
+from jaxobs.findings.conditions.support.scene import Case, Scene
+
+NAME = "exposed_collectives"
+ABOUT = "Devices exchange data, or wait for others to do so, and compute nothing meanwhile."
+
+LEAST_SHARE = 0.3
+LEAST_SECONDS = 1.0
+
+TOLD_WHEN = (
+    f"in the latest samples that `profile_interval` takes, nothing else ran during exchanges for {LEAST_SHARE:.0%} of "
+    f"the devices' time or more, and {LEAST_SECONDS:g} s in all; not on CPUs, whose devices share their cores"
+)
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """At most one case."""
+    found = profiled(scene.snapshot)
+    if found is not None and not any(each.startswith("cpu") for each in found.samples[-1].busy):
+        case = _case(found)
+        if case is not None:
+            yield case
+
+
+def _case(found: Profiled) -> Case | None:
+    share = found.exposed_share()
+    lost = found.lost_seconds(share)
+    if share < LEAST_SHARE or lost < LEAST_SECONDS:
+        return None
+    samples = len(found.samples)
+    top = next((each for each in found.samples[-1].operations if each.category == "collective"), None)
+    return Case(
+        function=found.loop,
+        severity="info",
+        summary=(
+            f"In the steps of `{found.loop}`, the devices do nothing but exchange data with others, or wait for them, "
+            f"{share:.0%} of the time."
+        ),
+        advice=(
+            "Check whether one process is slower than the others: all wait for the last one. If not, exchange less or "
+            "overlap it: larger batches between exchanges, another sharding, or XLA's latency-hiding scheduler."
+        ),
+        where=top.source if top is not None else None,
+        count=samples,
+        seconds=lost,
+        since=found.samples[0].time,
+        evidence=[
+            f"That is the median of the latest {samples} samples.",
+            f"The largest exchange is `{top.operation}`, at `{top.scope}`." if top is not None and top.scope else "",
+        ],
+        data={"loop": found.loop, "share": share, "samples": samples},
+    )

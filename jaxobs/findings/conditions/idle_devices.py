@@ -1,0 +1,93 @@
+"""`idle_devices`: in the steps of a loop, devices have nothing to do because of what the host does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jaxobs.findings.conditions.support.profiled import Profiled, profiled
+from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.patterns.support.case import duration
+
+NAME = "idle_devices"
+ABOUT = "In the steps of a loop, the devices are idle because of what the host does, as samples of the profiler show."
+
+LEAST_SHARE = 0.25
+"""Of the devices' time. A sample is a few steps, and begins and ends within one."""
+LEAST_SECONDS = 1.0
+
+TOLD_WHEN = (
+    f"in the latest samples that `profile_interval` takes, devices were idle for {LEAST_SHARE:.0%} of the time or more "
+    f"for one reason, and {LEAST_SECONDS:g} s in all"
+)
+
+_REASONS: Mapping[str, tuple[str, str]] = {
+    "input": (
+        "the program waits for its input",
+        "Load ahead and in parallel: more workers or read threads, and a prefetch buffer. Then wrap the input in "
+        "`jaxobs.data` to see whether it keeps up.",
+    ),
+    "dispatch": (
+        "the host is late with the next program",
+        "Move what the host does between two steps into the compiled step, do it every N steps, or do it on another "
+        "thread. If the step itself is short, run several steps in one call with `jax.lax.scan`.",
+    ),
+    "transfer": (
+        "arrays move between host and devices",
+        "Keep arrays on the devices from step to step. Read a value of the step before, or of every hundredth step, "
+        "and put the next batch on the devices while the step runs.",
+    ),
+    "garbage_collection": (
+        "Python collects garbage",
+        "Call `gc.freeze()` after the start and `gc.disable()`, and collect between steps at the same time in each "
+        "process.",
+    ),
+}
+"""What the host does, and what to do about it; other reasons are findings of their own, or nobody's fault."""
+
+_FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "input": ("input_bound",), "transfer": ("host_sync",), "dispatch": ("host_sync",),
+}  # fmt: skip
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """A case for each reason."""
+    found = profiled(scene.snapshot)
+    if found is not None:
+        for reason in _REASONS:
+            case = _case(found, reason)
+            if case is not None:
+                yield case
+
+
+def follows(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """What may bring the idle time about."""
+    return _FOLLOWS.get(str(data.get("reason")), ())
+
+
+def _case(found: Profiled, reason: str) -> Case | None:
+    share = found.idle_share(reason)
+    lost = found.lost_seconds(share)
+    if share < LEAST_SHARE or lost < LEAST_SECONDS:
+        return None
+    because, advice = _REASONS[reason]
+    place = found.place(reason)
+    samples, recorded = len(found.samples), sum(each.window_seconds for each in found.samples)
+    step = found.state.mean_seconds if found.state is not None else None
+    return Case(
+        function=found.loop,
+        subject=reason,
+        severity="info",
+        summary=f"The devices are idle {share:.0%} of the time in the steps of `{found.loop}`, because {because}.",
+        advice=advice,
+        where=place[0] if place is not None else None,
+        count=samples,
+        seconds=lost,
+        since=found.samples[0].time,
+        evidence=[
+            f"That is the median of the latest {samples} samples, {recorded:.3g} s in all.",
+            f"In {place[1]:.0%} of the looks at that time, the program's thread was at {place[0]}." if place else "",
+            f"A step takes {duration(step)}." if step is not None else "",
+        ],
+        data={"loop": found.loop, "reason": reason, "share": share, "samples": samples},
+    )

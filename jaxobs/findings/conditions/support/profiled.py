@@ -1,0 +1,85 @@
+"""What the latest samples of the devices' time say about the loop that goes on."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.profile_samples import ProfileSample
+from jaxobs.facts.snapshot import Snapshot
+
+FEWEST = 5
+"""One sample is a few steps: they may have been any."""
+LEAST_LOOKS = 0.25
+"""Of the looks at the program's thread that a sample should have: with fewer, the machine has too much else to do to
+say why its devices were idle."""
+LOOKS_A_SECOND = 200.0
+MOST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """The latest samples of one loop, in which its devices computed."""
+
+    loop: str
+    state: LoopState | None
+    """None where it is not known any more."""
+    samples: tuple[ProfileSample, ...]
+
+    def idle_share(self, reason: str) -> float:
+        """The typical share of the devices' time for which they were idle for this reason."""
+        return statistics.median(
+            sum(each.seconds for each in sample.idle if each.reason == reason) / _time(sample)
+            for sample in self.samples
+        )  # fmt: skip
+
+    def exposed_share(self) -> float:
+        """The typical share of the devices' time in which they did nothing but exchange data."""
+        return statistics.median((sample.exposed_seconds or 0.0) / _time(sample) for sample in self.samples)
+
+    def place(self, reason: str) -> tuple[str, float] | None:
+        """Where the program's thread was most often while devices were idle for it, and the share of the idle time."""
+        shares: dict[str, float] = defaultdict(float)
+        for sample in self.samples:
+            for each in sample.places:
+                if each.reason == reason:
+                    shares[each.where] += each.share
+        if not shares:
+            return None
+        where = max(shares, key=lambda each: shares[each])
+        return where, shares[where] / sum(shares.values())
+
+    def lost_seconds(self, share: float) -> float:
+        """How much of the loop's time so far that share is; of the samples' where it isn't known."""
+        if self.state is not None and self.state.mean_seconds is not None:
+            return share * self.state.mean_seconds * self.state.steps
+        return share * sum(each.window_seconds for each in self.samples)
+
+    @property
+    def steps(self) -> int:
+        """How many the loop has made; 0 where that isn't known."""
+        return 0 if self.state is None else self.state.steps
+
+
+def profiled(snapshot: Snapshot) -> Profiled | None:
+    """The samples of the loop that goes on; None where there are too few."""
+    latest = snapshot.profile.latest if snapshot.profile is not None else ()
+    if not latest or latest[-1].loop is None:
+        return None
+    loop = latest[-1].loop
+    samples = [each for each in latest if each.loop == loop and _says_something(each)]
+    if len(samples) < FEWEST:
+        return None
+    state = next((each for each in snapshot.loops if each.name == loop), None)
+    return Profiled(loop, state, tuple(samples[-MOST:]))
+
+
+def _says_something(sample: ProfileSample) -> bool:
+    enough = sample.looks >= LEAST_LOOKS * LOOKS_A_SECOND * sample.window_seconds
+    return enough and any(sample.busy.values())
+
+
+def _time(sample: ProfileSample) -> float:
+    return sample.window_seconds * len(sample.busy)

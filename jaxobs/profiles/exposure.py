@@ -1,0 +1,48 @@
+"""Which functions' exchanges between devices hold these up, because nothing else runs meanwhile."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from jaxobs.profiles import intervals
+from jaxobs.profiles.intervals import Interval
+from jaxobs.profiles.programs import Programs
+from jaxobs.profiles.tracks import Run, Trace
+
+NANO = 1e-9
+
+
+def by_function(trace: Trace, programs: Programs | None = None) -> dict[str, float]:
+    """Seconds by function, as JAX names it, added up over devices; only of functions that exchange data.
+
+    Args:
+      programs: those that ran, if they are known already.
+    """
+    programs = programs or Programs(trace.programs)
+    known = programs.known
+
+    def category(run: Run) -> str:
+        key = run.operation, run.module, run.program
+        if key not in known:
+            known[key] = programs.operation(*key, run.stats)
+        return known[key].category
+
+    found: dict[str, float] = defaultdict(float)
+    for track in trace.tracks:
+        exchanges: dict[str, list[Interval]] = defaultdict(list)
+        others: list[Interval] = []
+        for row in track.rows:
+            for start, end, run in intervals.own_time(row):
+                what = category(run)
+                if what == "collective":
+                    exchanges[programs.function(run.module, run.program)].append((start, end))
+                elif what != "control":
+                    others.append((start, end))
+        for row in track.aside:
+            for run in row:
+                if category(run) == "collective":
+                    exchanges[programs.function(run.module, run.program)].append((run.start, run.end))
+        computing = intervals.union(others)
+        for function, spans in exchanges.items():
+            found[function] += intervals.total(intervals.without(intervals.union(spans), computing)) * NANO
+    return dict(found)

@@ -1,0 +1,129 @@
+"""Where the program's thread is while a sample of the devices' time is taken: by its stack, every few milliseconds.
+
+A trace says what JAX and XLA do on the host, and nothing of the program's own Python.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from time import perf_counter
+from types import CodeType, FrameType
+
+from jaxobs.facts.profile_samples import HostPlace
+from jaxobs.internals.array_reads import waits_for_array
+from jaxobs.internals.source_files import is_jax, user_line
+from jaxobs.profiles.idle import Gap
+from jaxobs.profiles.intervals import Interval
+from jaxobs.state.call_places import instruction
+
+MOST_PLACES = 5
+MOST_FRAMES = 64
+MOST_DEEP = 4
+"""Innermost frames among which the one that waits for an array is looked for."""
+MOST_SECONDS = 0.02
+"""A look stands for at most so long, before and after it."""
+WAITS = "waits"
+"""For the devices, by a method that leaves no frame: they are not idle because of that."""
+_ITERATES = frozenset((dis.opmap["FOR_ITER"], dis.opmap["GET_ITER"]))
+_MOVES = frozenset(("device_put", "device_get", "_value", "__array__", "batched_device_put", "_device_put_impl"))
+"""Functions of JAX that move arrays between host and devices."""
+_OF_CATEGORY = {"input_wait": "input", "transfer": "transfer"}
+
+
+class HostLooks:
+    """The looks of one sample."""
+
+    def __init__(self) -> None:
+        self._looks: list[tuple[float, str, str]] = []
+        """When, what the thread was doing, and at which line of the user's."""
+
+    def look(self, frame: FrameType | None, category: str) -> None:
+        """Takes in where the thread is.
+
+        Args:
+          frame: its innermost frame; no reference is kept.
+          category: what its time is charged to now.
+        """
+        if frame is None:
+            return
+        doing = _OF_CATEGORY.get(category) or _doing(frame)
+        self._looks.append((perf_counter(), doing, user_line(frame) or ""))
+
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def places(self, gaps: Iterable[Sequence[Gap]], at_zero: float) -> tuple[HostPlace, ...]:
+        """Where it was while devices were idle.
+
+        Args:
+          gaps: of each device, in nanoseconds of a clock that was at zero at `at_zero`.
+        """
+        found: Counter[tuple[str, str]] = Counter()
+        devices = 0
+        for each in gaps:
+            devices += 1
+            starts = [start for start, _, _ in each]
+            for when, _, where in self._looks:
+                moment = (when - at_zero) * 1e9
+                at = bisect_right(starts, moment) - 1
+                if where and at >= 0 and moment < each[at][1]:
+                    found[where, each[at][2]] += 1
+        looks = len(self._looks) * devices
+        return tuple(
+            HostPlace(where=where, reason=reason, share=count / looks)
+            for (where, reason), count in found.most_common(MOST_PLACES)
+        )
+
+    def spans(self, at_zero: float) -> dict[str, list[Interval]]:
+        """When it was doing what keeps devices idle, in nanoseconds of a clock that was at zero at `at_zero`."""
+        found: dict[str, list[Interval]] = {}
+        times = [when for when, _, _ in self._looks]
+        for number, (when, doing, _) in enumerate(self._looks):
+            if doing == "other":
+                continue
+            before = when - times[number - 1] if number else MOST_SECONDS
+            after = times[number + 1] - when if number + 1 < len(times) else MOST_SECONDS
+            start, end = when - min(before / 2, MOST_SECONDS), when + min(after / 2, MOST_SECONDS)
+            found.setdefault(doing, []).append(((start - at_zero) * 1e9, (end - at_zero) * 1e9))
+        return found
+
+
+def _doing(frame: FrameType) -> str:
+    each: FrameType | None = frame
+    for depth in range(MOST_FRAMES):
+        if each is None:
+            break
+        code = each.f_code
+        if not depth and _waits(code, instruction(code, each.f_lasti)):
+            return WAITS
+        if (depth < MOST_DEEP and waits_for_array(code)) or (code.co_name in _MOVES and is_jax(code.co_filename)):
+            return "transfer"
+        if code.co_name == "__next__" or _iterates(each):
+            return "input"
+        each = each.f_back
+    return "other"
+
+
+@functools.lru_cache(maxsize=256)
+def _waits(code: CodeType, at: int) -> bool:
+    """Whether the instruction there calls `x.block_until_ready()`."""
+    name = ""
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            name = str(each.argval)
+        elif each.offset == at:
+            return each.opname.startswith("CALL") and name == "block_until_ready"
+        elif each.opname not in ("PRECALL", "PUSH_NULL", "CACHE"):
+            name = ""
+    return False
+
+
+def _iterates(frame: FrameType) -> bool:
+    """Whether it is in a `for`, on the way to the next element."""
+    bytecode = frame.f_code.co_code
+    at = instruction(frame.f_code, frame.f_lasti)
+    return 0 <= at < len(bytecode) and bytecode[at] in _ITERATES

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from jaxobs.facts.events import Event
 from jaxobs.facts.profiles import IdleTime, OperationTime
+
+IDLE = "<idle>"
+"""Among functions, what keeps devices idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,34 @@ class ProfileSample(Event):
     reading_seconds: float = 0.0
     """Processor time to read it, on a thread of jaxobs."""
 
+    def step_parts(self) -> dict[str, dict[str, float]]:
+        """Seconds of a step on one device by function and category, and idle ones by reason under `IDLE`.
+
+        Empty where no loop is known.
+        """
+        if not self.busy or not self.window_seconds or self.step_seconds is None:
+            return {}
+        scale = self.step_seconds / (self.window_seconds * len(self.busy))
+        parts = {
+            each.function: {name: spent * scale for name, spent in each.seconds.items()} for each in self.functions
+        }
+        parts[IDLE] = {each.reason: each.seconds * scale for each in self.idle}
+        return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopBaseline:
+    """What the first samples of a loop say, to compare later ones with."""
+
+    loop: str
+    samples: int
+    step_seconds: float
+    """How long a step took: the median."""
+    most_step_seconds: float
+    """The longest."""
+    parts: Mapping[str, Mapping[str, float]]
+    """See `ProfileSample.step_parts`: the medians."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileState:
@@ -88,3 +120,16 @@ class ProfileState:
     """By device, in the latest sample."""
     latest: tuple[ProfileSample, ...] = ()
     """The latest samples, the oldest first. Bounded."""
+    baselines: tuple[LoopBaseline, ...] = ()
+    """Of loops of which there are enough samples. Bounded."""
+
+
+def median_parts(samples: Sequence[ProfileSample]) -> dict[str, dict[str, float]]:
+    """The medians of `ProfileSample.step_parts`; what a sample does not have took no time in it."""
+    all_parts = [each.step_parts() for each in samples]
+    names = {(function, name) for parts in all_parts for function, each in parts.items() for name in each}
+    found: dict[str, dict[str, float]] = {}
+    for function, name in sorted(names):
+        times = [parts.get(function, {}).get(name, 0.0) for parts in all_parts]
+        found.setdefault(function, {})[name] = statistics.median(times)
+    return found

@@ -6,48 +6,18 @@ import dataclasses
 from typing import Any
 
 import pytest
-from helpers.made_by_hand import profile_sample
+from helpers.condition_scenes import NOW, found, scene
 
 from jaxobs.facts.cache import CacheLookup, CacheState
 from jaxobs.facts.errors import Error
-from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.loops import HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
-from jaxobs.facts.process import ObserverState, ProcessState
-from jaxobs.facts.profile_samples import HostPlace, ProfileSample, ProfileState
-from jaxobs.facts.profiles import IdleTime, OperationTime
 from jaxobs.facts.requests import Latency, RequestCompilation, RequestRecord, RouteState
-from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.steps import Step
 from jaxobs.findings import conditions
-from jaxobs.findings.conditions.support.scene import Scene
-
-NOW = 1_770_000_000.0
-
-
-def snapshot(**more: Any) -> Snapshot:
-    """A process that is a thousand seconds old and did nothing."""
-    process = ProcessState(
-        pid=1, hostname="h", program="train.py", started=NOW - 1000, process_index=0, process_count=1, versions={},
-        platform="gpu",
-    )  # fmt: skip
-    known: dict[str, Any] = {
-        "time": NOW, "process": process, "functions": (), "phases": {}, "in_progress": (), "devices": (),
-        "cache": CacheState(enabled=False, directory=None), "observer": ObserverState(installed=True),
-        "last_sequence": 0,
-    }  # fmt: skip
-    return Snapshot(**(known | more))
-
-
-def scene(events: dict[str, Any] | None = None, **more: Any) -> Scene:
-    return Scene(snapshot=snapshot(**more), **(events or {}))
-
-
-def found(events: dict[str, Any] | None = None, **more: Any) -> list[Finding]:
-    return list(conditions.find(scene(events, **more)))
 
 
 def histogram(count: int, total: float) -> Histogram:
@@ -292,76 +262,3 @@ def test_what_is_news() -> None:
         return [news for _, news in watching.see(scene(watched=(state,)))]
 
     assert [see(10), see(15), see(20), see(21)] == [[True], [False], [True], [False]]
-
-
-# -------------------------------------------------------------------------------------------------- profiles
-
-
-def profile(*samples: ProfileSample) -> ProfileState:
-    return ProfileState(
-        samples=len(samples), window_seconds=sum(each.window_seconds for each in samples), device_seconds={},
-        exposed_seconds={}, busy={}, latest=samples,
-    )  # fmt: skip
-
-
-def sampled(reason: str = "input", share: float = 0.5, **more: Any) -> ProfileSample:
-    """A sample of two devices, that were idle for this share of their time."""
-    known: dict[str, Any] = {
-        "idle": (IdleTime(reason=reason, seconds=0.2 * share),), "operations": (), "collective_seconds": 0.0,
-        "exposed_seconds": 0.0, "places": (HostPlace(where="train.py:30", reason=reason, share=share),),
-    }  # fmt: skip
-    return profile_sample(**(known | more))
-
-
-LOOP = LoopState(name="train", steps=1000, mean_seconds=0.025)
-
-
-@pytest.mark.parametrize(
-    ("reason", "because", "todo"),
-    [
-        ("input", "the program waits for its input", "prefetch"),
-        ("dispatch", "the host is late with the next program", "between two steps"),
-        ("transfer", "arrays move between host and devices", "from step to step"),
-        ("garbage_collection", "Python collects garbage", "gc.freeze"),
-    ],
-)
-def test_devices_that_are_idle_because_of_the_host(reason: str, because: str, todo: str) -> None:
-    """With the reason, the line, and what that costs in all steps."""
-    (finding,) = found(loops=(LOOP,), profile=profile(*[sampled(reason)] * 5))
-    assert (finding.finding, finding.subject, finding.where) == ("idle_devices", reason, "train.py:30")
-    assert finding.summary == f"The devices are idle 50% of the time in the steps of `train`, because {because}."
-    assert todo in finding.advice
-    assert finding.seconds == pytest.approx(12.5)
-    assert "100% of the looks" in finding.evidence[1]
-
-
-def test_devices_that_are_idle_for_no_fault_of_the_host() -> None:
-    """Or too little, in too few samples, only in one of many, or without a loop: then nobody waits for them."""
-    for each in ("unknown", "waiting", "compile", "checkpoint"):
-        assert found(loops=(LOOP,), profile=profile(*[sampled(each)] * 5)) == []
-    assert found(loops=(LOOP,), profile=profile(*[sampled(share=0.2)] * 5)) == []
-    assert found(loops=(LOOP,), profile=profile(*[sampled()] * 4)) == []
-    assert found(loops=(LOOP,), profile=profile(sampled(), *[sampled(share=0.0)] * 4)) == []
-    assert found(loops=(LOOP,), profile=profile(*[sampled(loop=None)] * 5)) == []
-    assert found(loops=(LOOP,), profile=profile(*[sampled(loop="eval")] * 2, *[sampled()] * 4)) == []
-    assert found(loops=(LOOP,), profile=profile(*[sampled(busy={"gpu:0": 0.0, "gpu:1": 0.0})] * 5)) == []
-    assert found(loops=(LOOP,), profile=profile(*[sampled(looks=4)] * 5)) == [], "the machine was too busy to look"
-    few = dataclasses.replace(LOOP, steps=10)
-    assert found(loops=(few,), profile=profile(*[sampled()] * 5)) == []
-
-
-def test_devices_that_wait_for_each_other() -> None:
-    """Not on a CPU, where they share cores."""
-    exchange = OperationTime(
-        operation="all-reduce.1", function="train.step", category="collective", scope="jit(step)/psum",
-        source="train.py:20", device_seconds=0.08, share=0.8, count=8, flops=None, bytes=None, bound="unknown",
-    )  # fmt: skip
-    waits = sampled(share=0.0, exposed_seconds=0.1, operations=(exchange,))
-    (finding,) = found(loops=(LOOP,), profile=profile(*[waits] * 5))
-    assert (finding.finding, finding.where) == ("exposed_collectives", "train.py:20")
-    assert "50% of the time" in finding.summary
-    assert "all-reduce.1" in finding.evidence[1]
-    on_cpu = dataclasses.replace(waits, busy={"cpu:0": 0.5, "cpu:1": 0.5})
-    assert found(loops=(LOOP,), profile=profile(*[on_cpu] * 5)) == []
-    little = dataclasses.replace(waits, exposed_seconds=0.04)
-    assert found(loops=(LOOP,), profile=profile(*[little] * 5)) == []

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from findings.test_conditions import NOW, snapshot
+from helpers.condition_scenes import NOW, snapshot
 
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState

@@ -95,18 +95,18 @@ def test_the_snapshot_as_json(endpoint: Handle) -> None:
     assert function["compilations"] == {"first_call": {"miss": 1}, "shape": {"hit": 1}}
     assert answer["process"]["pid"] == os.getpid()
     assert answer["devices"][0]["memory"]["in_use_bytes"] == 3
-    assert answer["last_sequence"] == 5
+    assert answer["last_sequence"] == 6
 
 
 def test_events_since_a_number_and_of_a_kind(endpoint: Handle) -> None:
     """`next` is what to ask with next time; nothing comes twice and nothing is left out."""
     answer = json.loads(ask(endpoint, "/api/v1/events")[1])
-    assert [event["sequence"] for event in answer["events"]] == [1, 2, 3, 4, 5]
-    assert (answer["next"], answer["dropped"]) == (5, 0)
+    assert [event["sequence"] for event in answer["events"]] == [1, 2, 3, 4, 5, 6]
+    assert (answer["next"], answer["dropped"]) == (6, 0)
     assert all({"time", "event", "process_index", "pid"} <= set(event) for event in answer["events"])
     answer = json.loads(ask(endpoint, "/api/v1/events?since=1&kind=compilation")[1])
     assert [(event["sequence"], event["event"]) for event in answer["events"]] == [(2, "compilation")]
-    assert json.loads(ask(endpoint, "/api/v1/events?since=5")[1])["events"] == []
+    assert json.loads(ask(endpoint, "/api/v1/events?since=6")[1])["events"] == []
 
 
 @pytest.mark.parametrize("kind", event_types())
@@ -205,7 +205,7 @@ def test_an_unknown_kind_is_told_the_known_ones(endpoint: Handle) -> None:
 def test_parameters_that_nobody_knows_do_no_harm(endpoint: Handle) -> None:
     """A proxy or a browser may add its own; of one given twice the first counts."""
     assert ask(endpoint, "/metrics?x=1&name[]=y&&&=")[0].status == 200
-    assert json.loads(ask(endpoint, "/api/v1/events?since=2&since=x")[1])["next"] == 5
+    assert json.loads(ask(endpoint, "/api/v1/events?since=2&since=x")[1])["next"] == 6
 
 
 @pytest.mark.parametrize(

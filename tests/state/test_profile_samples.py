@@ -9,7 +9,7 @@ from helpers.made_by_hand import profile_sample
 
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.profile_samples import SampledFunction
-from jaxobs.state.profile_samples import MOST_FUNCTIONS, MOST_LATEST, ProfileSamples
+from jaxobs.state.profile_samples import BASELINE, MOST_FUNCTIONS, MOST_LATEST, MOST_LOOPS, ProfileSamples
 from jaxobs.state.store import Store
 
 
@@ -46,3 +46,24 @@ def test_an_event_log_read_back_says_the_same() -> None:
     event = live.record(profile_sample())
     report.replay(dataclasses.replace(event))
     assert report.snapshot(fresh=False).profile == live.snapshot(fresh=False).profile
+
+
+def test_the_first_samples_of_a_loop_are_what_later_ones_are_compared_with() -> None:
+    """Medians, per step and device, of the first few loops; idle ones and those of no loop do not count."""
+    samples = ProfileSamples()
+    samples.take(profile_sample(loop=None))
+    samples.take(profile_sample(busy={"gpu:0": 0.0}))
+    for number in range(BASELINE + 4):
+        samples.take(profile_sample(step_seconds=0.020 + 0.001 * number))
+    state = samples.frozen()
+    assert state is not None
+    (baseline,) = state.baselines
+    assert (baseline.loop, baseline.samples) == ("train", BASELINE)
+    assert baseline.step_seconds == pytest.approx(0.0235) and baseline.most_step_seconds == pytest.approx(0.027)
+    assert baseline.parts["train.step"]["matmul"] == pytest.approx(0.4 * 0.0235)
+    assert baseline.parts["<idle>"] == {"input": pytest.approx(0.5 * 0.0235)}
+    for number in range(MOST_LOOPS + 2):
+        for _ in range(BASELINE):
+            samples.take(profile_sample(loop=f"other{number}"))
+    state = samples.frozen()
+    assert state is not None and len(state.baselines) == MOST_LOOPS

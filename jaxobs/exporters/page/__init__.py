@@ -35,6 +35,8 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 _FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+", re.MULTILINE)
 """Lines of comment and indentation: for who reads the asset, not for who opens the page."""
+_BETWEEN_RULES = re.compile(r"\s*([{};])\s*|^/\*.*\*/\s*", re.MULTILINE)
+"""The same in a style sheet."""
 _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
 
 
@@ -64,6 +66,8 @@ def _filled(name: str) -> str:
     if name == "facts.js":
         return _vocabulary()
     text = (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+    if name.endswith(".css"):
+        return _BETWEEN_RULES.sub(r"\1", text).strip()
     if not name.endswith(".html"):
         return _FOR_READERS.sub("", text).strip()
     return _PLACEHOLDER.sub(lambda found: _filled(found[1]), text)

@@ -91,6 +91,7 @@ function draw() {
   drawTiles(page.snap, now());
   drawLoops(page.snap);
   drawWall(page.snap);
+  drawProfile(page.snap);
   drawInputs(page.snap);
   drawWatched(page.snap);
   drawFunctions(page.snap);

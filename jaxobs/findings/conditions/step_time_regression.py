@@ -1,0 +1,111 @@
+"""`step_time_regression`: steps take longer than they did, and samples of the profiler say what in them does."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from jaxobs.facts.profile_samples import IDLE, LoopBaseline, median_parts
+from jaxobs.findings.conditions.support.profiled import MOST, Profiled, profiled
+from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.patterns.support.case import duration
+
+NAME = "step_time_regression"
+ABOUT = "Steps of a loop take longer than they did, and samples of the profiler show what takes longer."
+
+LEAST_RATIO = 1.25
+LEAST_SECONDS = 1.0
+_MAJORITY = 0.5
+
+TOLD_WHEN = (
+    f"in the latest {MOST} samples that `profile_interval` takes, a step took {LEAST_RATIO - 1:.0%} longer than in the "
+    f"loop's first ones, and longer than in any of these, and that cost {LEAST_SECONDS:g} s"
+)
+
+FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync")
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """At most one case."""
+    found, state = profiled(scene.snapshot), scene.snapshot.profile
+    if found is None or state is None or len(found.samples) < MOST:
+        return
+    baseline = next((each for each in state.baselines if each.loop == found.loop), None)
+    if baseline is not None:
+        case = _case(found, baseline)
+        if case is not None:
+            yield case
+
+
+def _case(found: Profiled, baseline: LoopBaseline) -> Case | None:
+    times = [each.step_seconds for each in found.samples if each.step_seconds is not None]
+    if len(times) < MOST or min(times) <= baseline.most_step_seconds:
+        return None
+    step = statistics.median(times)
+    longer = step - baseline.step_seconds
+    lost = longer / step * (found.samples[-1].time - found.samples[0].time)
+    if step < LEAST_RATIO * baseline.step_seconds or lost < LEAST_SECONDS:
+        return None
+    now = median_parts(found.samples)
+    growth = {
+        (function, name): seconds - baseline.parts.get(function, {}).get(name, 0.0)
+        for function, each in now.items()
+        for name, seconds in each.items()
+    }
+    part = max(growth, key=lambda each: growth[each], default=None)
+    because, advice, where = _because(found, part if part and growth[part] >= _MAJORITY * longer else None)
+    return Case(
+        function=found.loop,
+        severity="info",
+        summary=(
+            f"A step of `{found.loop}` takes {duration(step)}, and took {duration(baseline.step_seconds)} at first: "
+            f"{because}."
+        ),
+        advice=advice,
+        where=where,
+        count=len(found.samples),
+        seconds=lost,
+        since=found.samples[0].time,
+        evidence=[
+            f"{_name(*each)}: {duration(now[each[0]][each[1]])} of a step, "
+            f"{duration(now[each[0]][each[1]] - growth[each])} at first."
+            for each in sorted(growth, key=lambda each: -growth[each])[:3]
+            if growth[each] > 0
+        ],
+        data={"loop": found.loop, "ratio": step / baseline.step_seconds, "samples": len(found.samples)},
+    )
+
+
+def _because(found: Profiled, part: tuple[str, str] | None) -> tuple[str, str, str | None]:
+    """What takes longer, what to do about it, and the line."""
+    if part is None:
+        return (
+            "no single part of it takes most of that",
+            "Check whether the devices are slower, by their clock or because another program uses them, and compare "
+            "two captures with `jaxobs profile NEW --compare OLD`.",
+            None,
+        )
+    function, name = part
+    if function == IDLE:
+        place = found.place(name)
+        return (
+            f"the devices are idle for longer, with the reason `{name}`",
+            "Check what the host does between two steps, at the line that is named here.",
+            place[0] if place is not None else None,
+        )
+    largest = max(
+        (each for each in found.samples[-1].operations if (each.function, each.category) == part),
+        key=lambda each: each.device_seconds,
+        default=None,
+    )
+    at = f", most of all `{largest.scope or largest.operation}`" if largest is not None else ""
+    return (
+        f"operations of the kind `{name}` in `{function}` take longer{at}",
+        "Check what changed in the shapes and dtypes that the step is called with; `jaxobs explain` lists its "
+        "recompilations. Compare two captures with `jaxobs profile NEW --compare OLD`.",
+        largest.source if largest is not None else None,
+    )
+
+
+def _name(function: str, name: str) -> str:
+    return f"Idle, `{name}`" if function == IDLE else f"`{name}` in `{function}`"

@@ -82,7 +82,7 @@ class SlowStep:
 class Stretch:
     """The steps since they were last told of."""
 
-    began: float = field(default_factory=perf_counter)
+    began: float
     seconds: list[float] = field(default_factory=list)
     items: float | None = None
 
@@ -112,7 +112,7 @@ class Loop:
         self._ahead: dict[int, float] = {}
         self._looked: deque[dict[str, int]] = deque(maxlen=MOST_LOOKS)
         self._told: deque[SlowStep] = deque(maxlen=MOST_SLOW)
-        self._stretch = Stretch()
+        self._stretch = Stretch(perf_counter())
 
     def look(self, before: Mapping[str, int]) -> dict[str, int]:
         """Which instrumented functions were called since then, and how often: of a step that is looked at."""
@@ -211,7 +211,7 @@ class Loop:
             self.drain()
             if not self._stretch.seconds or perf_counter() - self._stretch.began < least:
                 return None
-            found, self._stretch = self._stretch, Stretch()
+            found, self._stretch = self._stretch, Stretch(perf_counter())
             self.looks = max(self.looks, MOST_LOOKS // 4)
             return found, self._steps
 

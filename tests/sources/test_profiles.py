@@ -418,3 +418,34 @@ def test_a_planted_fault_is_named_with_its_line(fault: str, tmp_path: pathlib.Pa
     path, _, number = where.rpartition(":")
     assert path == str(program)
     assert line in program.read_text(encoding="utf-8").splitlines()[int(number) - 1]
+
+
+COPIES = """
+    jaxobs.install()
+
+    @jax.jit
+    def turn(x):
+        return jnp.transpose(x, (2, 0, 1)), jnp.tanh(x[:64]).sum()
+
+    def findings():
+        return [each for each in jaxobs.snapshot().findings if each.finding == "copies_in_step"]
+
+    x = jnp.ones((300, 300, 300))
+    while not findings() and time.monotonic() < until:
+        for _ in range(5):
+            x, loss = turn(x)
+        x.block_until_ready()
+    for each in findings():
+        print(each.function, each.data["share"] > 0.5)
+"""
+
+
+@pytest.mark.slow
+def test_a_step_that_mostly_copies_is_named(tmp_path: pathlib.Path) -> None:
+    """A transposition in each step, and little else."""
+    program = tmp_path / "train.py"
+    program.write_text(textwrap.dedent(START) + textwrap.dedent(COPIES), encoding="utf-8")
+    done = run_programs.run_file(
+        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2"
+    )
+    assert (done.returncode, done.stdout) == (0, "__main__.turn True\n"), done.stderr

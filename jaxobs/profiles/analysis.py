@@ -72,11 +72,7 @@ def analyse(
     known = programs.known
 
     def describe(run: Run) -> Operation:
-        key = run.operation, run.module, run.program
-        if key not in known:
-            pacing.offer()
-            known[key] = programs.operation(run.operation, run.module, run.program, run.stats)
-        return known[key]
+        return programs.operation(run.operation, run.module, run.program, run.stats)
 
     def function(run: Run) -> str | None:
         return programs.function(run.module, run.program) if run.module else None

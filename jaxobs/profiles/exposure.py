@@ -19,13 +19,9 @@ def by_function(trace: Trace, programs: Programs | None = None) -> dict[str, flo
       programs: those that ran, if they are known already.
     """
     programs = programs or Programs(trace.programs)
-    known = programs.known
 
     def category(run: Run) -> str:
-        key = run.operation, run.module, run.program
-        if key not in known:
-            known[key] = programs.operation(*key, run.stats)
-        return known[key].category
+        return programs.operation(run.operation, run.module, run.program, run.stats).category
 
     found: dict[str, float] = defaultdict(float)
     for track in trace.tracks:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jaxobs.base import pacing
 from jaxobs.internals.xplane.modules import Computation, Instruction, Module
 from jaxobs.internals.xplane.space import Stats
 from jaxobs.profiles import categories, costs
@@ -47,6 +48,13 @@ class Programs:
 
     def operation(self, name: str, module: str, program: int | None, stats: Stats) -> Operation:
         """What an operation is, by its program, else by what the backend says of it, else by its name."""
+        key = name, module, program
+        if key not in self.known:
+            pacing.offer()
+            self.known[key] = self._operation(name, module, program, stats)
+        return self.known[key]
+
+    def _operation(self, name: str, module: str, program: int | None, stats: Stats) -> Operation:
         found = self._found(module, program)
         if found is not None:
             number, code = found

@@ -6,6 +6,7 @@ import pathlib
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -170,7 +171,7 @@ def test_a_forked_child_takes_no_samples(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.fixture
-def sampling(monkeypatch: pytest.MonkeyPatch) -> ProfileSampling:
+def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProfileSampling]:
     """One whose thread sleeps, so that a test calls it."""
     jnp.ones(3).block_until_ready()
     store = stores.current()
@@ -179,7 +180,7 @@ def sampling(monkeypatch: pytest.MonkeyPatch) -> ProfileSampling:
     monkeypatch.setattr(profile_sampling, "BUDGET", 1.0)  # whatever a loaded machine makes of it
     monkeypatch.setattr(profile_sampling, "MOST_BUDGET", 1.0)
     made = ProfileSampling(store, 60.0)
-    yield made  # type: ignore[misc]
+    yield made
     made.stop()
 
 

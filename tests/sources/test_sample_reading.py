@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import FrameType
 
 import jax
@@ -153,9 +154,9 @@ def test_the_next_element_of_a_loop_is_input() -> None:
     """By an iterator's method, or a generator; work in the loop is not."""
     batches, seen = Batches(), []
 
-    def generated() -> None:
+    def generated() -> Iterator[int]:
         seen.extend(doing(sys._getframe()))
-        yield 1  # type: ignore[misc]
+        yield 1
 
     for _ in zip(batches, generated(), strict=False):
         seen += doing(sys._getframe())

@@ -38,31 +38,23 @@ def _case(found: Profiled) -> Case | None:
         return None
     moves = [each for each in found.samples[-1].operations if each.category in _MOVES]
     top = max(moves, key=lambda each: each.device_seconds, default=None)
-    samples = len(found.samples)
-    return Case(
-        function=found.loop,
-        severity="info",
+    return found.case(
+        share,
+        lost=lost,
         summary=(
-            f"In the steps of `{found.loop}`, {share:.0%} of the devices' work is copying arrays"
-            f"{f', most of it in `{top.scope or top.operation}`' if top is not None else ''}."
+            f"In the steps of `{found.loop}`, {share:.0%} of the devices' work is copying and moving arrays"
+            f"{f': the largest part is `{top.scope or top.operation}`' if top is not None else ''}."
         ),
         advice=(
             "Look for transposes and reshapes that change the layout, concatenations that could be written in place, "
             "arguments that could be donated (`donate_argnums`), and arrays that are kept on the host."
         ),
         where=top.source if top is not None else None,
-        count=samples,
-        seconds=lost,
-        since=found.samples[0].time,
         evidence=[
-            f"That is the median of the latest {samples} samples.",
-            *(
-                f"`{each.scope or each.operation}`{f' at {each.source}' if each.source else ''}: {each.share:.0%} of "
-                "the devices' work."
-                for each in sorted(moves, key=lambda each: -each.device_seconds)[:3]
-            ),
+            f"`{each.scope or each.operation}`{f' at {each.source}' if each.source else ''}: {each.share:.0%} of "
+            "the devices' work."
+            for each in sorted(moves, key=lambda each: -each.device_seconds)[:3]
         ],
-        data={"loop": found.loop, "share": share, "samples": samples},
     )
 
 

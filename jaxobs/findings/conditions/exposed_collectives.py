@@ -33,11 +33,10 @@ def _case(found: Profiled) -> Case | None:
     lost = found.lost_seconds(share)
     if share < LEAST_SHARE or lost < LEAST_SECONDS:
         return None
-    samples = len(found.samples)
     top = next((each for each in found.samples[-1].operations if each.category == "collective"), None)
-    return Case(
-        function=found.loop,
-        severity="info",
+    return found.case(
+        share,
+        lost=lost,
         summary=(
             f"In the steps of `{found.loop}`, the devices do nothing but exchange data with others, or wait for them, "
             f"{share:.0%} of the time."
@@ -47,12 +46,7 @@ def _case(found: Profiled) -> Case | None:
             "overlap it: larger batches between exchanges, another sharding, or XLA's latency-hiding scheduler."
         ),
         where=top.source if top is not None else None,
-        count=samples,
-        seconds=lost,
-        since=found.samples[0].time,
         evidence=[
-            f"That is the median of the latest {samples} samples.",
             f"The largest exchange is `{top.operation}`, at `{top.scope}`." if top is not None and top.scope else "",
         ],
-        data={"loop": found.loop, "share": share, "samples": samples},
     )

@@ -72,22 +72,17 @@ def _case(found: Profiled, reason: str) -> Case | None:
         return None
     because, advice = _REASONS[reason]
     place = found.place(reason)
-    samples, recorded = len(found.samples), sum(each.window_seconds for each in found.samples)
     step = found.state.mean_seconds if found.state is not None else None
-    return Case(
-        function=found.loop,
+    return found.case(
+        share,
+        lost=lost,
         subject=reason,
-        severity="info",
         summary=f"The devices are idle {share:.0%} of the time in the steps of `{found.loop}`, because {because}.",
         advice=advice,
         where=place[0] if place is not None else None,
-        count=samples,
-        seconds=lost,
-        since=found.samples[0].time,
         evidence=[
-            f"That is the median of the latest {samples} samples, {recorded:.3g} s in all.",
             f"In {place[1]:.0%} of the looks at that time, the program's thread was at {place[0]}." if place else "",
             f"A step takes {duration(step)}." if step is not None else "",
         ],
-        data={"loop": found.loop, "reason": reason, "share": share, "samples": samples},
+        reason=reason,
     )

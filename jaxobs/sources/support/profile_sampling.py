@@ -112,11 +112,13 @@ class ProfileSampling:
         if trace is None:
             return None
         start, looks, whole = trace.began - asked, HostLooks(), False
-        host = HostRecord(self._store.part(Wall))
+        host = None
         try:
+            host = HostRecord(self._store.part(Wall))
             whole = self._record(trace, looks, wanted * self._shorter)
         finally:
-            host.stop()
+            if host is not None:
+                host.stop()
             asked = perf_counter()
             data = trace.end()
             stop = perf_counter() - asked

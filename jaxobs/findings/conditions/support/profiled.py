@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.profile_samples import ProfileSample
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.findings.conditions.support.scene import Case
 
 FEWEST = 5
 """One sample is a few steps: they may have been any."""
@@ -50,6 +52,24 @@ class Profiled:
             return None
         where = max(shares, key=lambda each: shares[each])
         return where, shares[where] / sum(shares.values())
+
+    def case(
+        self, share: float, *, lost: float, summary: str, advice: str, evidence: Sequence[str], where: str | None,
+        subject: str = "", **data: str,
+    ) -> Case:  # fmt: skip
+        """What a kind of finding says of a share of the devices' time; `evidence` comes after where the share is from.
+
+        Args:
+          lost: seconds that it costs.
+          data: further figures of the finding.
+        """
+        samples, recorded = len(self.samples), sum(each.window_seconds for each in self.samples)
+        known = f"That is the median of the latest {samples} samples, {recorded:.3g} s in all."
+        return Case(
+            function=self.loop, subject=subject, severity="info", summary=summary, advice=advice, where=where,
+            count=samples, seconds=lost, since=self.samples[0].time, evidence=[known, *evidence],
+            data={"loop": self.loop, **data, "share": share, "samples": samples},
+        )  # fmt: skip
 
     def lost_seconds(self, share: float) -> float:
         """How much of the loop's time so far that share is; of the samples' where it isn't known."""

@@ -22,7 +22,7 @@ TOLD_WHEN = (
 def find(scene: Scene) -> Iterator[Case]:
     """At most one case."""
     found = profiled(scene.snapshot)
-    if found is not None and not any(each.startswith("cpu") for each in found.samples[-1].busy):
+    if found is not None and not found.on_cpus:
         case = _case(found)
         if case is not None:
             yield case

@@ -19,7 +19,8 @@ _MAJORITY = 0.5
 
 TOLD_WHEN = (
     f"in the latest {MOST} samples that `profile_interval` takes, a step took {LEAST_RATIO - 1:.0%} longer than in the "
-    f"loop's first ones, and longer than in any of these, and that cost {LEAST_SECONDS:g} s"
+    f"loop's first ones, and longer than in any of these, and that cost {LEAST_SECONDS:g} s; not on CPUs, which other "
+    "programs slow down"
 )
 
 FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync")
@@ -28,7 +29,7 @@ FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync")
 def find(scene: Scene) -> Iterator[Case]:
     """At most one case."""
     found, state = profiled(scene.snapshot), scene.snapshot.profile
-    if found is None or state is None or len(found.samples) < MOST:
+    if found is None or state is None or len(found.samples) < MOST or found.on_cpus:
         return
     baseline = next((each for each in state.baselines if each.loop == found.loop), None)
     if baseline is not None:

@@ -78,6 +78,11 @@ class Profiled:
         return share * sum(each.window_seconds for each in self.samples)
 
     @property
+    def on_cpus(self) -> bool:
+        """Whether its devices are CPUs, which share their cores with each other and with other programs."""
+        return any(each.startswith("cpu") for each in self.samples[-1].busy)
+
+    @property
     def steps(self) -> int:
         """How many the loop has made; 0 where that isn't known."""
         return 0 if self.state is None else self.state.steps

@@ -24,6 +24,10 @@ class SampledFunction:
     """Added up over devices, by category of operation."""
     exposed_seconds: float | None = None
     """Of its exchanges between devices, the time in which nothing else ran on the device; None if it has none."""
+    replicated_seconds: float | None = None
+    """Of its products, those that all devices compute alike; None where its programs are unknown or run on one."""
+    widened_seconds: float | None = None
+    """Of operations in float64, although most of what their program is given is narrower; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,11 @@ class ProfileSample(Event):
     """The same to end it."""
     reading_seconds: float = 0.0
     """Processor time to read it, on a thread of jaxobs."""
+
+    @property
+    def device_seconds(self) -> float:
+        """Of all operations, added up over devices."""
+        return sum(spent for each in self.functions for spent in each.seconds.values())
 
     def step_parts(self) -> dict[str, dict[str, float]]:
         """Seconds of a step on one device by function and category, and idle ones by reason under `IDLE`.

@@ -10,6 +10,9 @@ CATEGORIES = (
 """What an operation does. `copy` moves data within a device, `transfer` between host and device, `collective` between
 devices; `control` is what runs other operations: loops, branches, calls."""
 
+PRODUCTS = frozenset({"matmul", "convolution"})
+"""Categories of what multiplies and sums: a data sheet's FLOP/s are theirs."""
+
 BOUNDS = ("compute", "memory", "unknown")
 """What limits an operation at best, by the peaks of the device's data sheet."""
 
@@ -70,6 +73,14 @@ class OperationTime:
     """Bytes that all its runs read and wrote, if each array moves once."""
     bound: str
     """One of `BOUNDS`."""
+    dtype: str | None = None
+    """XLA's name for the number format in which it multiplies, else of its result: `bf16`, `f32`."""
+    roofline_ratio: float | None = None
+    """Of its time, what it would take at the peaks of the device's data sheet, in FLOP/s or bytes/s."""
+    replicated: bool | None = None
+    """Whether all devices of its program compute the same; None where the program is not in the trace."""
+    widened: bool | None = None
+    """Whether it computes in float64 although most of what its program is given is narrower; None as above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,15 @@ from typing import TypeAlias
 
 from jaxobs.base import pacing
 from jaxobs.drivers import peaks
-from jaxobs.facts.profiles import CollectiveTime, DeviceTime, FunctionTime, IdleTime, OperationTime, Profile
+from jaxobs.facts.profiles import (
+    PRODUCTS,
+    CollectiveTime,
+    DeviceTime,
+    FunctionTime,
+    IdleTime,
+    OperationTime,
+    Profile,
+)  # fmt: skip
 from jaxobs.profiles import idle, intervals
 from jaxobs.profiles.intervals import Interval
 from jaxobs.profiles.programs import Operation, Programs
@@ -175,11 +183,12 @@ def _operations(
         counts.update(each.counts)
     everything = sum(seconds.values())
     limits = {_limits(track, kinds) for track in trace.tracks}
-    peak = next(iter(limits)) if len(limits) == 1 else (None, None, None)
+    limit = next(iter(limits)) if len(limits) == 1 else (None, None, None)
     rows = []
     for key, time in seconds.items():
         pacing.offer()
         operation, count = known[key], counts[key]
+        peak, bandwidth = _peaks(operation, *limit)
         rows.append(
             OperationTime(
                 operation=key[0],
@@ -192,7 +201,11 @@ def _operations(
                 count=count,
                 flops=None if operation.flops is None else operation.flops * count,
                 bytes=None if operation.bytes is None else operation.bytes * count,
-                bound=_bound(operation, *peak),
+                bound=_bound(operation, peak, bandwidth),
+                dtype=operation.dtype,
+                roofline_ratio=_roofline_ratio(operation, peak, bandwidth, time / count) if count and time else None,
+                replicated=operation.replicated,
+                widened=operation.widened,
             )
         )
     return tuple(sorted(rows, key=lambda row: (-row.device_seconds, row.operation)))
@@ -208,10 +221,36 @@ def _limits(track: Track, kinds: Mapping[str, str]) -> _Limits:
     return kind, track.peak_flops, bandwidth
 
 
-def _bound(operation: Operation, kind: str | None, told: float | None, bandwidth: float | None) -> str:
-    """By the arithmetic that a byte from memory must pay for, so that the device can compute at its peak."""
+def _peaks(
+    operation: Operation, kind: str | None, told: float | None, bandwidth: float | None
+) -> tuple[float | None, float | None]:
+    """What the device can do at most in an operation's number format, in FLOP/s, and its memory, in bytes/s."""
     peak = peaks.peak_flops_of(kind, operation.dtype) if kind is not None else None
-    peak = peak or told
+    return peak or told, bandwidth
+
+
+def _roofline_ratio(
+    operation: Operation, peak: float | None, bandwidth: float | None, seconds: float
+) -> float | None:  # fmt: skip
+    """Of the time that it takes, what it would take at the peaks.
+
+    The peak in FLOP/s is that of products; what is none of them is limited by the memory, as far as data sheets say.
+    """
+    if not operation.bytes or bandwidth is None or operation.category not in _LIMITED:
+        return None
+    least = operation.bytes / bandwidth
+    if operation.category in PRODUCTS:
+        if operation.flops is None or peak is None:
+            return None
+        least = max(least, operation.flops / peak)
+    return min(1.0, least / seconds)
+
+
+_LIMITED = PRODUCTS | {"copy", "elementwise", "reduce"}
+
+
+def _bound(operation: Operation, peak: float | None, bandwidth: float | None) -> str:
+    """By the arithmetic that a byte from memory must pay for, so that the device can compute at its peak."""
     if operation.flops is None or not operation.bytes or peak is None or bandwidth is None:
         return "unknown"
     return "compute" if operation.flops / operation.bytes >= peak / bandwidth else "memory"

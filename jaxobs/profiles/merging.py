@@ -67,6 +67,7 @@ def _operations(rows: Sequence[OperationTime]) -> tuple[OperationTime, ...]:
                 count=sum(row.count for row in same),
                 flops=_added(row.flops for row in same),
                 bytes=_added(row.bytes for row in same),
+                roofline_ratio=_mean_ratio(same),
             )
         )
     return tuple(sorted(found, key=lambda row: (-row.device_seconds, row.operation)))
@@ -75,6 +76,14 @@ def _operations(rows: Sequence[OperationTime]) -> tuple[OperationTime, ...]:
 def _added(figures: Iterable[float | None]) -> float | None:
     known = [each for each in figures if each is not None]
     return sum(known) if known else None
+
+
+def _mean_ratio(rows: Sequence[OperationTime]) -> float | None:
+    """By their time; None if it isn't known of one."""
+    seconds = sum(row.device_seconds for row in rows)
+    if not seconds or any(row.roofline_ratio is None for row in rows):
+        return None
+    return sum((row.roofline_ratio or 0.0) * row.device_seconds for row in rows) / seconds
 
 
 def _idle(rows: Sequence[IdleTime]) -> tuple[IdleTime, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from jaxobs.base import pacing
 from jaxobs.internals.xplane.modules import Computation, Instruction, Module
 from jaxobs.internals.xplane.space import Stats
-from jaxobs.profiles import categories, costs
+from jaxobs.profiles import categories, costs, precision, replication
 
 _ROOT = re.compile(r"^(?:jit|pjit|pmap|xmap)\((.*?)\)(?:/|$)")
 _PRODUCTS = {"matmul": "dot", "convolution": "convolution"}
@@ -31,6 +32,10 @@ class Operation:
     """Of what a product multiplies."""
     entry: bool = False
     """Whether it runs once in each execution of its program."""
+    replicated: bool | None = None
+    """Whether all devices compute the same; None where nobody knows."""
+    widened: bool | None = None
+    """Whether it computes in float64 in a program whose inputs mostly are narrower; None where nobody knows."""
 
 
 class Programs:
@@ -43,6 +48,8 @@ class Programs:
             self._by_name[module.name] = -1 if module.name in self._by_name else number
         self._instructions: dict[int, dict[str, tuple[Instruction, Computation]]] = {}
         self._names: dict[tuple[str, int | None], str] = {}
+        self._replicated: dict[int, set[str]] = {}
+        self._narrow: dict[int, bool] = {}
         self.known: dict[tuple[str, str, int | None], Operation] = {}
         """What was asked for: by an operation's name, its program's name and number."""
 
@@ -60,11 +67,26 @@ class Programs:
             number, code = found
             known = self._of(number, code).get(name)
             if known is not None:
-                return _with_stats(_described(*known, code), stats)
+                described = dataclasses.replace(
+                    _described(*known, code),
+                    replicated=name in self._alike(number, code),
+                    widened=self._given_narrow(number, code) and precision.is_wide(known[0], code),
+                )
+                return _with_stats(described, stats)
         scope = _scope(stats)
         hint = _text(stats, "hlo_category")
         category = (categories.of_hint(hint, scope) if hint is not None else None) or categories.of_name(name)
         return _with_stats(Operation(category, scope), stats)
+
+    def _alike(self, number: int, module: Module) -> set[str]:
+        if number not in self._replicated:
+            self._replicated[number] = replication.replicated(module)
+        return self._replicated[number]
+
+    def _given_narrow(self, number: int, module: Module) -> bool:
+        if number not in self._narrow:
+            self._narrow[number] = precision.is_given_narrow(module)
+        return self._narrow[number]
 
     def function(self, module: str, program: int | None) -> str:
         """JAX's name for the function whose program this is: `train_step` for `jit_train_step`."""
@@ -160,14 +182,12 @@ def _with_stats(known: Operation, stats: Stats) -> Operation:
     """With what the backend says itself: of TPUs, costs and the line of the source."""
     flops, moved = stats.get("flops"), stats.get("bytes_accessed")
     source = _text(stats, "source")
-    return Operation(
-        known.category,
-        known.scope or _scope(stats),
-        known.source or source,
-        float(flops) if isinstance(flops, int | float) and flops > 0 else known.flops,
-        float(moved) if isinstance(moved, int | float) and moved > 0 else known.bytes,
-        known.dtype,
-        known.entry,
+    return dataclasses.replace(
+        known,
+        scope=known.scope or _scope(stats),
+        source=known.source or source,
+        flops=float(flops) if isinstance(flops, int | float) and flops > 0 else known.flops,
+        bytes=float(moved) if isinstance(moved, int | float) and moved > 0 else known.bytes,
     )
 
 

@@ -150,3 +150,54 @@ def test_devices_that_copy_more_than_they_compute() -> None:
     assert finding.seconds == pytest.approx(0.5 * 0.025 * 1000)
     few = [computed(0.02, n, matmul=0.015, copy=0.005) for n in range(5)]
     assert found(loops=(LOOP,), profile=profile(*few)) == []
+
+
+def busy(
+    number: int = 0, ratio: float | None = None, bound: str = "memory", share: float = 0.8, **more: Any
+) -> ProfileSample:
+    """A sample of two devices with one operation that takes most, of a product."""
+    top = OperationTime(
+        operation="fusion.1", function="train.step", category="matmul", scope="jit(step)/scan/dot_general",
+        source="train.py:14", device_seconds=0.2 * share, share=share, count=8, flops=1e6, bytes=1e6, bound=bound,
+        dtype="f64", roofline_ratio=ratio, replicated=bool(more.get("replicated_seconds")),
+        widened=bool(more.get("widened_seconds")),
+    )  # fmt: skip
+    function = SampledFunction(function="train.step", seconds={"matmul": 0.2}, **more)
+    return profile_sample(
+        time=float(number), busy={"gpu:0": 1.0, "gpu:1": 1.0}, functions=(function,), operations=(top,), idle=(),
+        places=(), exposed_seconds=0.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "says"),
+    [
+        ("replicated_seconds", "replicated_operations", "products that every device computes in full"),
+        ("widened_seconds", "float64_operations", "is in float64"),
+    ],
+)
+def test_work_that_need_not_be(field: str, name: str, says: str) -> None:
+    """With its share, its line and what it costs; not where it is little, or where nobody knows."""
+    (finding,) = found(loops=(LOOP,), profile=profile(*[busy(n, **{field: 0.1}) for n in range(5)]))
+    assert (finding.finding, finding.where) == (name, "train.py:14")
+    assert (
+        finding.summary.startswith("In the steps of `train`, 50% of the devices' work is") and says in finding.summary
+    )
+    assert finding.seconds == pytest.approx(0.5 * 0.025 * 1000)
+    assert finding.evidence[1] == "`jit(step)/scan/dot_general` at train.py:14: 80% of the devices' work."
+    for seconds in (0.04, 0.0, None):
+        assert found(loops=(LOOP,), profile=profile(*[busy(n, **{field: seconds}) for n in range(5)])) == []
+    few = dataclasses.replace(LOOP, steps=10)
+    assert found(loops=(few,), profile=profile(*[busy(n, **{field: 0.1}) for n in range(5)])) == []
+
+
+def test_an_operation_far_from_the_roofline() -> None:
+    """With what limits it; not one that is near, or that is one of many, or of a device without a data sheet."""
+    for bound, todo in (("memory", "reads memory"), ("compute", "matrix units")):
+        (finding,) = found(loops=(LOOP,), profile=profile(*[busy(n, 0.1, bound) for n in range(5)]))
+        assert (finding.finding, finding.where, finding.data["ratio"]) == ("far_from_roofline", "train.py:14", 0.1)
+        assert "takes 80% of the devices' work, at 10% of what the device could do" in finding.summary
+        assert todo in finding.advice
+        assert finding.seconds == pytest.approx(0.8 * 0.9 * 0.025 * 1000)
+    for ratio, share in ((0.3, 0.8), (0.1, 0.4), (None, 0.8)):
+        assert found(loops=(LOOP,), profile=profile(*[busy(n, ratio, share=share) for n in range(5)])) == []

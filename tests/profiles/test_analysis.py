@@ -121,4 +121,32 @@ def test_a_tpu_reports_costs_itself() -> None:
     assert (only.operation, only.function, only.category, only.count) == ("fusion.3", "train_step", "matmul", 2)
     assert (only.scope, only.source) == ("jit(train_step)/layer1/dot_general", "train.py:3")
     assert (only.flops, only.bytes, only.bound) == (4e9, 2000.0, "compute")
+    assert only.roofline_ratio == 1.0, "it cannot be more"
     assert profile.functions[0].calls == 2
+
+
+def kernel(flops: int, moved: int, microseconds: float, hint: str = "convolution fusion") -> float | None:
+    """How much of its time an operation would take at the peaks of a TPU v4: 275 TFLOP/s and 1,228 GB/s."""
+    name = "%fusion.3 = bf16[8,8]{1,0} fusion(bf16[8,8]{1,0} %p.1), kind=kOutput"
+    told: dict[str, str | int] = {
+        "hlo_category": hint, "flops": flops, "bytes_accessed": moved, "tf_op": "jit(f)/dot_general:"
+    }  # fmt: skip
+    lines = {
+        "XLA Modules": [event("jit_f(7)", 0, 900 * US, run_id=5)],
+        "XLA Ops": [event(name, 0, microseconds * US, **told)],
+    }
+    [only] = profiled(
+        xplanes.device(
+            "TPU:0", lines, device_type_string="TPU v4", peak_teraflops_per_second=275.0,
+            peak_hbm_bw_gigabytes_per_second=1228.0,
+        )
+    ).operations  # fmt: skip
+    return only.roofline_ratio
+
+
+def test_how_far_an_operation_is_from_the_roofline() -> None:
+    """By its FLOPs or by its bytes, whichever takes longer; what is no product is limited by its bytes."""
+    assert kernel(275_000_000, 1000, 100.0) == pytest.approx(0.01)
+    assert kernel(275_000_000, 122_800_000, 400.0) == pytest.approx(0.25)
+    assert kernel(275_000_000, 12_280_000, 100.0, "loop fusion") == pytest.approx(0.1)
+    assert kernel(275_000_000, 12_280_000, 100.0, "custom-call") is None

@@ -421,32 +421,98 @@ def test_a_planted_fault_is_named_with_its_line(fault: str, tmp_path: pathlib.Pa
     assert line in program.read_text(encoding="utf-8").splitlines()[int(number) - 1]
 
 
-COPIES = """
+WORK = """
+    import numpy as np
     jaxobs.install()
+    NAMES = ("copies_in_step", "far_from_roofline", "float64_operations", "replicated_operations")
 
+    def findings():
+        return [each for each in jaxobs.snapshot().findings if each.finding in NAMES]
+
+    def enough():
+        profile = jaxobs.snapshot().profile
+        return findings() or time.monotonic() > until or profile is not None and profile.samples >= 12
+"""
+
+TURNED = """
     @jax.jit
     def turn(x):
         return jnp.transpose(x, (2, 0, 1)), jnp.tanh(x[:64]).sum()
 
-    def findings():
-        return [each for each in jaxobs.snapshot().findings if each.finding == "copies_in_step"]
-
     x = jnp.ones((300, 300, 300))
-    while not findings() and time.monotonic() < until:
+    while not enough():
         for _ in range(5):
             x, loss = turn(x)
         x.block_until_ready()
-    for each in findings():
-        print(each.function, each.data["share"] > 0.5)
 """
+
+SCANNED = """
+    jax.config.update("jax_enable_x64", True)
+    weights = jnp.ones((256, 256), jnp.float32)
+    start = FIRST
+
+    @jax.jit
+    def step(weights, batch):
+        def body(carry, row):
+            return jnp.tanh(carry @ weights) + row, None  # scanned
+
+        return jax.lax.scan(body, start, batch)[0].sum()
+
+    batch = jnp.ones((16, 64, 256), jnp.float32)
+    while not enough():
+        for _ in range(5):
+            loss = step(weights, batch)
+        loss.block_until_ready()
+"""
+
+DIVIDED = """
+    mesh = jax.sharding.Mesh(jax.devices(), ("data",))
+
+    def put(x, *axes):
+        return jax.device_put(x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)))
+
+    @jax.jit
+    def step(weights, batch):
+        def loss(weights):
+            return jnp.tanh(batch @ weights).mean()  # product
+
+        return weights - 0.1 * jax.grad(loss)(weights)
+
+    weights, batch = put(jnp.ones((512, 512))), put(jnp.ones((512, 512)), *SPLIT)
+    while not enough():
+        for _ in range(3):
+            weights = step(weights, batch)
+        weights.block_until_ready()
+"""
+
+WORKS = {
+    "copies": (TURNED, "copies_in_step turn", None),
+    "float64": (SCANNED.replace("FIRST", "np.zeros((64, 256))"), "float64_operations step", "# scanned"),
+    "float32": (SCANNED.replace("FIRST", "np.zeros((64, 256), np.float32)"), "", None),
+    "replicated": (DIVIDED.replace("*SPLIT", ""), "replicated_operations step", "# product"),
+    "sharded": (DIVIDED.replace("*SPLIT", '"data"'), "", None),
+}
+"""What the devices do: a program, the finding and its function, and what the line that it names says."""
 
 
 @pytest.mark.slow
-def test_a_step_that_mostly_copies_is_named(tmp_path: pathlib.Path) -> None:
-    """A transposition in each step, and little else."""
+@pytest.mark.parametrize("work", WORKS)
+def test_work_that_need_not_be_is_named_with_its_line(work: str, tmp_path: pathlib.Path) -> None:
+    """Copies, float64 by accident, what every device computes in full; the same programs done well have none."""
+    loop, named, line = WORKS[work]
     program = tmp_path / "train.py"
-    program.write_text(textwrap.dedent(START) + textwrap.dedent(COPIES), encoding="utf-8")
+    end = """
+    for each in findings():
+        print(each.finding, each.function.rpartition(".")[2], each.where, sep="|")
+    """
+    program.write_text("".join(map(textwrap.dedent, (START, WORK, loop, end))), encoding="utf-8")
     done = run_programs.run_file(
-        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2"
-    )
-    assert (done.returncode, done.stdout) == (0, "__main__.turn True\n"), done.stderr
+        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2",
+        XLA_FLAGS="--xla_force_host_platform_device_count=4" if loop.startswith(DIVIDED[:40]) else "",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [each.split("|") for each in done.stdout.splitlines()]
+    assert [" ".join(each[:2]) for each in found] == ([named] if named else [])
+    if line is not None:
+        number = int(found[0][2].rpartition(":")[2])
+        assert line in program.read_text(encoding="utf-8").splitlines()[number - 1]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 
-from jaxobs.facts.profile_samples import ProfileSample
-from jaxobs.findings.conditions.support.profiled import Profiled, profiled
+from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
 from jaxobs.findings.conditions.support.scene import Case, Scene
 
 NAME = "copies_in_step"
@@ -31,13 +29,12 @@ def find(scene: Scene) -> Iterator[Case]:
 
 
 def _case(found: Profiled) -> Case | None:
-    share = statistics.median(map(_share, found.samples))
-    busy = statistics.median(sum(each.busy.values()) / len(each.busy) for each in found.samples)
-    lost = found.lost_seconds(share * busy)
+    share = found.work_share(lambda each: sum(each.seconds.get(name, 0.0) for name in _MOVES))
+    lost = found.lost_by_work(share)
     if share < LEAST_SHARE or lost < LEAST_SECONDS:
         return None
-    moves = [each for each in found.samples[-1].operations if each.category in _MOVES]
-    top = max(moves, key=lambda each: each.device_seconds, default=None)
+    moves = found.largest(lambda each: each.category in _MOVES)
+    top = moves[0] if moves else None
     return found.case(
         share,
         lost=lost,
@@ -50,15 +47,5 @@ def _case(found: Profiled) -> Case | None:
             "arguments that could be donated (`donate_argnums`), and arrays that are kept on the host."
         ),
         where=top.source if top is not None else None,
-        evidence=[
-            f"`{each.scope or each.operation}`{f' at {each.source}' if each.source else ''}: {each.share:.0%} of "
-            "the devices' work."
-            for each in sorted(moves, key=lambda each: -each.device_seconds)[:3]
-        ],
+        evidence=list(map(described, moves)),
     )
-
-
-def _share(sample: ProfileSample) -> float:
-    seconds = [(name, spent) for each in sample.functions for name, spent in each.seconds.items()]
-    whole = sum(spent for _, spent in seconds)
-    return sum(spent for name, spent in seconds if name in _MOVES) / whole if whole else 0.0

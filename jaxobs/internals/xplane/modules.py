@@ -5,6 +5,7 @@ The messages are `xla/service/hlo.proto` and `xla/xla_data.proto`: fields are ne
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,6 +94,10 @@ class Instruction:
     batch_groups: int = 1
     parameter: int = 0
     """Which parameter of its computation it is."""
+    element: int = 0
+    """Which element of a tuple it takes."""
+    whole: bool = False
+    """Of a parameter: each device has all of it. Of an exchange: all devices of the program take part in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class Module:
     name: str
     computations: Mapping[int, Computation] = field(default_factory=dict)
     entry: int = 0
+    partitions: int = 1
+    """Devices that XLA divides it among."""
 
 
 def programs(space: Space) -> dict[int, Module]:
@@ -145,7 +152,7 @@ def module(data: bytes) -> Module:
     inner = next((value for number, value in wire.fields(data) if number == 1), b"")
     if isinstance(inner, int):
         raise wire.WireError("the program is not a message")
-    name, entry, raw, frames = "", 0, [], _Frames(b"")
+    name, entry, raw, frames, devices = "", 0, [], _Frames(b""), 1
     for number, value in wire.fields(inner):
         if number == 1:
             name = wire.text(value)
@@ -155,7 +162,9 @@ def module(data: bytes) -> Module:
             raw.append(value)
         elif number == 17 and isinstance(value, bytes):
             frames = _Frames(value)
-    return Module(name, dict(_computation(each, frames) for each in raw), entry)
+        elif number == 15 and isinstance(value, bytes):
+            devices = _integers_of(value).get(2, 1)
+    return Module(name, dict(_computation(each, frames) for each in raw), entry, devices)
 
 
 def _computation(data: bytes, frames: _Frames) -> tuple[int, Computation]:
@@ -180,6 +189,7 @@ def _instruction(data: bytes, frames: _Frames) -> Instruction:
     numbers: dict[int, int] = {}
     lists: dict[int, list[int]] = {36: [], 38: []}
     messages: dict[int, bytes] = {}
+    groups = 0
     for number, value in wire.fields(data):
         if number in (1, 2, 28):
             texts[number] = wire.text(value)
@@ -187,8 +197,9 @@ def _instruction(data: bytes, frames: _Frames) -> Instruction:
             lists[number] += wire.integers(value)
         elif isinstance(value, int):
             numbers[number] = value
-        elif number in (3, 7, 15, 16, 30):
+        elif number in (3, 7, 15, 16, 30, 40, *_GROUPS):
             messages[number] = value
+            groups += number in _GROUPS
     scope, source = _metadata(messages.get(7, b""), frames)
     convolution = messages.get(16, b"")
     return Instruction(
@@ -208,7 +219,41 @@ def _instruction(data: bytes, frames: _Frames) -> Instruction:
         output_spatial=tuple(_repeated(convolution, 12)),
         batch_groups=max(1, numbers.get(58, 1)),
         parameter=numbers.get(9, 0),
+        element=numbers.get(13, 0),
+        whole=messages.get(40) == b"" if texts.get(2) == "parameter" else groups < 2 and _one_group(messages),
     )
+
+
+_GROUPS = (49, 87, 93)
+"""Which devices take part in an exchange: groups one by one, in rows of equal length, or along axes of a mesh."""
+
+
+def _one_group(messages: Mapping[int, bytes]) -> bool:
+    """Whether all devices take part in one exchange: so they do if nothing is said of groups."""
+    rows = messages.get(87, b"")
+    if rows:
+        listed = [each for number, each in wire.fields(rows) if number == 1]
+        counts = [_integers_of(each).get(1, 0) for number, each in wire.fields(rows) if number == 2 and each]
+        return len(listed) <= 1 and all(each == 1 for each in counts)
+    axes = messages.get(93, b"")
+    if axes:
+        sizes = [_integers_of(each).get(2, 0) for mesh in _messages(axes, 1) for each in _messages(mesh, 1)]
+        taken = 1
+        for each in _messages(axes, 2):
+            axis, part = _integers_of(each).get(1, 0), _messages(each, 2)
+            taken *= _integers_of(part[0]).get(2, 0) if part else sizes[axis] if 0 <= axis < len(sizes) else 0
+        return taken == math.prod(sizes)
+    return True
+
+
+def _messages(message: bytes, wanted: int) -> list[bytes]:
+    return [value for number, value in wire.fields(message) if number == wanted and isinstance(value, bytes)]
+
+
+def _integers_of(message: int | bytes) -> dict[int, int]:
+    """The integers of a message by their fields."""
+    inner = message if isinstance(message, bytes) else b""
+    return {number: wire.signed(value) for number, value in wire.fields(inner) if isinstance(value, int)}
 
 
 def _arrays(shape: bytes) -> Iterator[Array]:

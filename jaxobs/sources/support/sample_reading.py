@@ -13,7 +13,7 @@ from jaxobs.base import pacing
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.profile_samples import ProfileSample, SampledFunction
-from jaxobs.facts.profiles import IdleTime, OperationTime, Profile
+from jaxobs.facts.profiles import PRODUCTS, IdleTime, OperationTime, Profile
 from jaxobs.internals.short_traces import MARK
 from jaxobs.internals.xplane import space
 from jaxobs.internals.xplane.modules import Module
@@ -142,18 +142,36 @@ def _without_waits(found: Analysis, seen: Sequence[Interval]) -> dict[str, list[
 
 def _functions(profile: Profile, exposed: Mapping[str, float], names: Mapping[str, str]) -> tuple[SampledFunction, ...]:
     seconds: dict[str, dict[str, float]] = {}
+    replicated: dict[str, float] = {}
+    widened: dict[str, float] = {}
     for each in profile.operations:
         by_category = seconds.setdefault(_named(each, names), {})
         by_category[each.category] = by_category.get(each.category, 0.0) + each.device_seconds
+        if each.category in PRODUCTS:
+            _add(replicated, each, names, each.replicated)
+        _add(widened, each, names, each.widened)
     shown: dict[str, float] = {}
     for function, spent in exposed.items():
         name = names.get(function, function) or NONE
         shown[name] = shown.get(name, 0.0) + spent
     ordered = sorted(seconds, key=lambda name: -sum(seconds[name].values()))
     return tuple(
-        SampledFunction(function=name, seconds=seconds[name], exposed_seconds=shown.get(name))
+        SampledFunction(
+            function=name,
+            seconds=seconds[name],
+            exposed_seconds=shown.get(name),
+            replicated_seconds=replicated.get(name),
+            widened_seconds=widened.get(name),
+        )
         for name in ordered[:MOST_FUNCTIONS]
     )
+
+
+def _add(seconds: dict[str, float], operation: OperationTime, names: Mapping[str, str], counts: bool | None) -> None:
+    """Adds an operation's time to its function's, if it counts; nothing where nobody knows."""
+    if counts is not None:
+        name = _named(operation, names)
+        seconds[name] = seconds.get(name, 0.0) + operation.device_seconds * counts
 
 
 def _named(operation: OperationTime, names: Mapping[str, str]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.loops import LoopState
-from jaxobs.facts.profile_samples import ProfileSample
+from jaxobs.facts.profile_samples import ProfileSample, SampledFunction
+from jaxobs.facts.profiles import OperationTime
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.conditions.support.scene import Case
 
@@ -53,9 +54,26 @@ class Profiled:
         where = max(shares, key=lambda each: shares[each])
         return where, shares[where] / sum(shares.values())
 
+    def work_share(self, seconds: Callable[[SampledFunction], float | None]) -> float:
+        """The typical share of the devices' work that this is, added up over functions."""
+        return statistics.median(
+            sum(seconds(each) or 0.0 for each in sample.functions) / (sample.device_seconds or 1.0)
+            for sample in self.samples
+        )  # fmt: skip
+
+    def lost_by_work(self, share: float) -> float:
+        """How much of the loop's time so far that share of the devices' work is."""
+        busy = statistics.median(sum(each.busy.values()) / len(each.busy) for each in self.samples)
+        return self.lost_seconds(share * busy)
+
+    def largest(self, wanted: Callable[[OperationTime], object]) -> list[OperationTime]:
+        """Operations of the latest sample, most time first; at most three."""
+        found = [each for each in self.samples[-1].operations if wanted(each)]
+        return sorted(found, key=lambda each: -each.device_seconds)[:3]
+
     def case(
         self, share: float, *, lost: float, summary: str, advice: str, evidence: Sequence[str], where: str | None,
-        subject: str = "", **data: str,
+        subject: str = "", **data: float | str,
     ) -> Case:  # fmt: skip
         """What a kind of finding says of a share of the devices' time; `evidence` comes after where the share is from.
 
@@ -86,6 +104,12 @@ class Profiled:
     def steps(self) -> int:
         """How many the loop has made; 0 where that isn't known."""
         return 0 if self.state is None else self.state.steps
+
+
+def described(operation: OperationTime) -> str:
+    """An operation as a line of evidence: where it comes from, and its share."""
+    at = f" at {operation.source}" if operation.source else ""
+    return f"`{operation.scope or operation.operation}`{at}: {operation.share:.0%} of the devices' work."
 
 
 def profiled(snapshot: Snapshot) -> Profiled | None:

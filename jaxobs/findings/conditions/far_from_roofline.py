@@ -1,0 +1,73 @@
+"""`far_from_roofline`: one operation takes most of the devices' time, and much longer than the device would need."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from jaxobs.facts.profiles import OperationTime
+from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
+from jaxobs.findings.conditions.support.scene import Case, Scene
+
+NAME = "far_from_roofline"
+ABOUT = "One operation takes most of the devices' time, far from what their data sheet allows."
+
+LEAST_SHARE = 0.5
+MOST_RATIO = 0.2
+LEAST_SECONDS = 1.0
+
+TOLD_WHEN = (
+    f"in the latest samples that `profile_interval` takes, one operation took {LEAST_SHARE:.0%} of the time of all "
+    f"operations or more, at {MOST_RATIO:.0%} or less of the FLOP/s or bytes/s of the device's data sheet, and that "
+    f"cost {LEAST_SECONDS:g} s in all; not on devices without a data sheet, such as CPUs"
+)
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """At most one case."""
+    found = profiled(scene.snapshot)
+    case = None if found is None else _case(found)
+    if case is not None:
+        yield case
+
+
+def _case(found: Profiled) -> Case | None:
+    top = next(iter(found.largest(lambda each: each.roofline_ratio is not None)), None)
+    if top is None:
+        return None
+    same = [_same(top, sample.operations) for sample in found.samples]
+    share = statistics.median(0.0 if each is None else each.share for each in same)
+    ratios = [each.roofline_ratio for each in same if each is not None and each.roofline_ratio is not None]
+    ratio = statistics.median(ratios)
+    lost = found.lost_by_work(share * (1 - ratio))
+    if share < LEAST_SHARE or ratio > MOST_RATIO or lost < LEAST_SECONDS:
+        return None
+    return found.case(
+        share,
+        lost=lost,
+        summary=(
+            f"In the steps of `{found.loop}`, `{top.scope or top.operation}` takes {share:.0%} of the devices' work, "
+            f"at {ratio:.0%} of what the device could do."
+        ),
+        advice=_ADVICE["compute" if top.bound == "compute" else "memory"],
+        where=top.source,
+        evidence=[described(top), f"It computes in `{top.dtype}`." if top.dtype else ""],
+        ratio=ratio,
+    )
+
+
+_ADVICE = {
+    "compute": (
+        "Check its shapes: dimensions that are no multiples of 128, or small ones, leave the matrix units idle. Check "
+        "its dtype and its precision: bfloat16 is several times faster than float32."
+    ),
+    "memory": (
+        "Check how it reads memory: strided or transposed access, many small slices in a loop, or an array too small "
+        "to keep the device busy. A larger batch, another layout or `jax.vmap` instead of a loop may help."
+    ),
+}
+
+
+def _same(operation: OperationTime, operations: tuple[OperationTime, ...]) -> OperationTime | None:
+    name = operation.operation, operation.function
+    return next((each for each in operations if (each.operation, each.function) == name), None)

@@ -1,0 +1,49 @@
+"""`float64_operations`: a program that is given narrower numbers computes in float64 for much of its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
+from jaxobs.findings.conditions.support.scene import Case, Scene
+
+NAME = "float64_operations"
+ABOUT = "In the steps of a loop, the devices compute in float64, although most of what they are given is narrower."
+
+LEAST_SHARE = 0.25
+LEAST_SECONDS = 1.0
+
+TOLD_WHEN = (
+    f"in the latest samples that `profile_interval` takes, operations in float64 took {LEAST_SHARE:.0%} of the time of "
+    f"all operations or more, and {LEAST_SECONDS:g} s in all, in programs most of whose inputs, by bytes, are narrower"
+)
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """At most one case."""
+    found = profiled(scene.snapshot)
+    case = None if found is None else _case(found)
+    if case is not None:
+        yield case
+
+
+def _case(found: Profiled) -> Case | None:
+    share = found.work_share(lambda each: each.widened_seconds)
+    lost = found.lost_by_work(share)
+    if share < LEAST_SHARE or lost < LEAST_SECONDS:
+        return None
+    wide = found.largest(lambda each: each.widened)
+    return found.case(
+        share,
+        lost=lost,
+        summary=(
+            f"In the steps of `{found.loop}`, {share:.0%} of the devices' work is in float64, and most of what the "
+            f"program is given is narrower."
+        ),
+        advice=(
+            "Look for what brings float64 in at that line: a NumPy array or scalar without a dtype, the first value "
+            "of a `lax.scan`, `jnp.zeros` or `jnp.arange` while `jax_enable_x64` is on. Give it the dtype of the rest."
+        ),
+        where=wide[0].source if wide else None,
+        evidence=list(map(described, wide)),
+    )

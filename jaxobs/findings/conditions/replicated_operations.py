@@ -1,0 +1,51 @@
+"""`replicated_operations`: all devices of a program compute the same products, instead of a part each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.facts.profiles import PRODUCTS
+from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
+from jaxobs.findings.conditions.support.scene import Case, Scene
+
+NAME = "replicated_operations"
+ABOUT = "In the steps of a loop, each device computes the same matrix products or convolutions as all others."
+
+LEAST_SHARE = 0.25
+LEAST_SECONDS = 1.0
+
+TOLD_WHEN = (
+    f"in the latest samples that `profile_interval` takes, products and convolutions of whole, undivided arrays, in "
+    f"programs that run on several devices, took {LEAST_SHARE:.0%} of the time of all operations or more, and "
+    f"{LEAST_SECONDS:g} s in all"
+)
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """At most one case."""
+    found = profiled(scene.snapshot)
+    case = None if found is None else _case(found)
+    if case is not None:
+        yield case
+
+
+def _case(found: Profiled) -> Case | None:
+    share = found.work_share(lambda each: each.replicated_seconds)
+    lost = found.lost_by_work(share)
+    if share < LEAST_SHARE or lost < LEAST_SECONDS:
+        return None
+    same = found.largest(lambda each: each.replicated and each.category in PRODUCTS)
+    return found.case(
+        share,
+        lost=lost,
+        summary=(
+            f"In the steps of `{found.loop}`, {share:.0%} of the devices' work is products that every device computes "
+            f"in full."
+        ),
+        advice=(
+            "Shard one of the operands: put the batch on the devices with a sharding over the mesh, or constrain the "
+            "arrays at that line with `jax.lax.with_sharding_constraint`."
+        ),
+        where=same[0].source if same else None,
+        evidence=list(map(described, same)),
+    )

@@ -138,8 +138,20 @@ def test_steps_that_vary_do_not_take_longer() -> None:
     assert regressed(lambda n: computed(0.024, n, matmul=0.019, copy=0.005)) == []
     assert regressed(lambda n: computed(0.030, n, matmul=0.025), count=7) == []
     assert regressed(lambda n: computed(0.010, n, matmul=0.0075, copy=0.0025)) == []
-    on_cpu = {"cpu:0": 1.0}  # another program may have taken its cores
-    assert regressed(lambda n: dataclasses.replace(computed(0.030, n, matmul=0.025), busy=on_cpu)) == []
+
+
+def test_on_a_cpu_the_rest_of_the_step_shows_that_no_other_program_took_its_cores() -> None:
+    """It takes as long as at first, while one part takes longer."""
+
+    def step(seconds: float, **parts: float) -> list[Finding]:
+        return regressed(lambda n: dataclasses.replace(computed(seconds, n, **parts), busy={"cpu:0": 1.0}))
+
+    (finding,) = step(0.030, matmul=0.025, copy=0.005)
+    assert (finding.finding, finding.where) == ("step_time_regression", "train.py:12")
+    (finding,) = step(0.026, matmul=0.015, copy=0.005)
+    assert "idle for longer" in finding.summary
+    assert step(0.030, matmul=0.022, copy=0.008) == [], "both take longer: the CPU is slower"
+    assert step(0.030, matmul=0.024, copy=0.006) == []
 
 
 def test_devices_that_copy_more_than_they_compute() -> None:

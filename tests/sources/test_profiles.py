@@ -516,3 +516,53 @@ def test_work_that_need_not_be_is_named_with_its_line(work: str, tmp_path: pathl
     if line is not None:
         number = int(found[0][2].rpartition(":")[2])
         assert line in program.read_text(encoding="utf-8").splitlines()[number - 1]
+
+
+SLOWER = """
+    import numpy as np
+    jaxobs.install()
+    kept = np.ones((64, 256), np.float32)
+    history = []
+
+    @jax.jit
+    def heavy_step(weights, batch):
+        for _ in range(40):
+            batch = jnp.tanh(batch @ weights)
+        return batch
+
+    def samples():
+        profile = jaxobs.snapshot().profile
+        return 0 if profile is None else profile.samples
+
+    def findings():
+        return [each for each in jaxobs.snapshot().findings if each.finding == "step_time_regression"]
+
+    number = 0
+    while not (number % 10 == 0 and (findings() or samples() >= LIMIT)) and time.monotonic() < until:
+        out = heavy_step(weights, kept).block_until_ready()
+        if samples() >= 10 and GROWS:
+            time.sleep(0.05)  # the host's part grows
+        number += 1
+    for each in findings():
+        print(each.function, "idle for longer" in each.summary, each.where)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_real_step_that_takes_longer_than_at_first(grows: bool, tmp_path: pathlib.Path) -> None:
+    """Also on a CPU, where the devices' work takes as long as before; a steady loop has none."""
+    program = tmp_path / "train.py"
+    text = SLOWER.replace("GROWS", str(grows)).replace("LIMIT", "40" if grows else "24")
+    program.write_text(textwrap.dedent(START) + textwrap.dedent(text), encoding="utf-8")
+    done = run_programs.run_file(
+        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2"
+    )
+    assert done.returncode == 0, done.stderr
+    if not grows:
+        assert done.stdout == ""
+        return
+    _, idle, where = done.stdout.split(" ", 2)
+    assert idle == "True"
+    number = int(where.rpartition(":")[2])
+    assert "# the host's part grows" in program.read_text(encoding="utf-8").splitlines()[number - 1]

@@ -58,7 +58,7 @@ def _case(found: Profiled) -> Case | None:
 
 _ADVICE = {
     "compute": (
-        "Check its shapes: dimensions that are no multiples of 128, or small ones, leave the matrix units idle. Check "
+        "Check its shapes: small dimensions, and those that 128 does not divide, leave the matrix units idle. Check "
         "its dtype and its precision: bfloat16 is several times faster than float32."
     ),
     "memory": (

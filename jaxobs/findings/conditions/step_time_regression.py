@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jaxobs.facts.profile_samples import IDLE, LoopBaseline, median_parts
 from jaxobs.findings.conditions.support.profiled import MOST, Profiled, profiled
@@ -16,11 +16,14 @@ ABOUT = "Steps of a loop take longer than they did, and samples of the profiler 
 LEAST_RATIO = 1.25
 LEAST_SECONDS = 1.0
 _MAJORITY = 0.5
+_NEARLY_ALL = 0.8
+_NOTABLE = 0.1
+_STEADY = 1.1
 
 TOLD_WHEN = (
     f"in the latest {MOST} samples that `profile_interval` takes, a step took {LEAST_RATIO - 1:.0%} longer than in the "
-    f"loop's first ones, and longer than in any of these, and that cost {LEAST_SECONDS:g} s; not on CPUs, which other "
-    "programs slow down"
+    f"loop's first ones, and longer than in any of these, and that cost {LEAST_SECONDS:g} s; on CPUs, which other "
+    f"programs slow down, only if one part of the step took {_NEARLY_ALL:.0%} of that, and others as long as at first"
 )
 
 FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync")
@@ -29,7 +32,7 @@ FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync")
 def find(scene: Scene) -> Iterator[Case]:
     """At most one case."""
     found, state = profiled(scene.snapshot), scene.snapshot.profile
-    if found is None or state is None or len(found.samples) < MOST or found.on_cpus:
+    if found is None or state is None or len(found.samples) < MOST:
         return
     baseline = next((each for each in state.baselines if each.loop == found.loop), None)
     if baseline is not None:
@@ -54,6 +57,10 @@ def _case(found: Profiled, baseline: LoopBaseline) -> Case | None:
         for name, seconds in each.items()
     }
     part = max(growth, key=lambda each: growth[each], default=None)
+    if found.on_cpus and not (
+        part and growth[part] >= _NEARLY_ALL * longer and _others_are_steady(baseline, now, part)
+    ):
+        return None
     because, advice, where = _because(found, part if part and growth[part] >= _MAJORITY * longer else None)
     return Case(
         function=found.loop,
@@ -75,6 +82,20 @@ def _case(found: Profiled, baseline: LoopBaseline) -> Case | None:
         ],
         data={"loop": found.loop, "ratio": step / baseline.step_seconds, "samples": len(found.samples)},
     )
+
+
+def _others_are_steady(
+    baseline: LoopBaseline, now: Mapping[str, Mapping[str, float]], part: tuple[str, str]
+) -> bool:  # fmt: skip
+    """Whether the rest of the step takes as long as at first: another program on the CPU would slow it down, too."""
+    notable = {
+        (function, name): seconds
+        for function, each in baseline.parts.items()
+        for name, seconds in each.items()
+        if (function, name) != part and seconds >= _NOTABLE * baseline.step_seconds
+    }
+    later = {each: now.get(each[0], {}).get(each[1], 0.0) for each in notable}
+    return bool(notable) and all(later[each] <= _STEADY * seconds for each, seconds in notable.items())
 
 
 def _because(found: Profiled, part: tuple[str, str] | None) -> tuple[str, str, str | None]:

@@ -71,7 +71,11 @@ PARTS: dict[str, tuple[Command, ...]] = {
     "types": ((str(BIN / "mypy"),),),
     "floors": ((str(BIN / "lint-imports"),),),
     "tests": (pytest("tests"),),
-    "versions": (module("tools.environments", "matrix"), pytest("versions")),
+    "versions": (
+        module("tools.environments", "matrix"),
+        module("tools.environments", "xprof"),
+        pytest("versions"),
+    ),
     "alerts": (pytest("alerts"),),
     "linters": ((str(ROOT / "tools" / "linters"),), npm("grafana"), pytest("linters")),
     "docs": (pytest("docs"),),

@@ -1,7 +1,7 @@
 """Python environments with one version of JAX each, for the version matrix: kept in `.venvs`, made again when needed.
 
 python -m tools.environments                            makes all that are missing
-python -m tools.environments matrix|ray|trackers|zoo    makes those
+python -m tools.environments matrix|ray|trackers|xprof|zoo    makes those
 python -m tools.environments --list                     says what there is
 """
 
@@ -79,6 +79,8 @@ TRACKERS = Row(
     name="trackers",
 )
 """Each has a hundred dependencies or another idea of protobuf."""
+XPROF = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("xprof==2.24.2",), name="xprof")
+"""What `jaxobs profile` is compared with."""
 _ZOO_PYTHONS = ("3.11", "3.12", "3.13")
 ZOO = Row(
     "0.10.2",
@@ -146,7 +148,8 @@ ZOO_MAXTEXT = Row(
 """What MaxText's training imports; it is not in `GROUPS`, for MaxText itself comes as a folder of sources."""
 _ZOO = (ZOO, ZOO_BRAX)
 GROUPS = {
-    "all": (*MATRIX, RAY, TRACKERS, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "trackers": (TRACKERS,), "zoo": _ZOO,
+    "all": (*MATRIX, RAY, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "trackers": (TRACKERS,),
+    "xprof": (XPROF,), "zoo": _ZOO,
 }  # fmt: skip
 
 

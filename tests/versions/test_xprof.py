@@ -1,0 +1,113 @@
+"""`jaxobs profile` against XProf's HLO statistics, on the same traces.
+
+XProf has none of CPUs, so the recorded operations are moved to planes of a GPU; both read these.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import xplanes
+from helpers.paths import ROOT
+from helpers.requirements import missing
+
+from jaxobs.facts.profiles import PRODUCTS
+from jaxobs.internals.xplane import space
+from jaxobs.internals.xplane.modules import METADATA_PLANE
+from jaxobs.internals.xplane.space import Event, Kind, Line, Plane
+from jaxobs.profiles import reading
+from tools.environments import XPROF, InstallError, NoInterpreterError, environment
+
+pytestmark = pytest.mark.versions
+
+MODELS = ("transformer", "convolutional", "recurrent", "experts")
+PROGRAM = ROOT / "tests" / "helpers" / "programs" / "traced_models.py"
+SECONDS = 300.0
+MOST_DIFFERENCE = 0.02
+GPU = {
+    "device_vendor": "Nvidia", "core_count": 132, "clock_rate": 1_980_000, "memory_bandwidth": 4_800_000_000_000,
+    "memory_size": 140_000_000_000, "compute_cap_major": 9, "compute_cap_minor": 0,
+}  # fmt: skip
+STATISTICS = """
+import json, sys
+from xprof.convert import raw_to_tool_data
+data, _ = raw_to_tool_data.xspace_to_tool_data(sys.argv[1:], "hlo_stats", {})
+table = json.loads(data)
+names = [each["id"] for each in table["cols"]]
+print(json.dumps([{name: (cell or {}).get("v") for name, cell in zip(names, row["c"])} for row in table["rows"]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def xprof() -> str:
+    """The interpreter that has it."""
+    try:
+        return str(environment(XPROF))
+    except (InstallError, NoInterpreterError) as error:
+        missing(f"xprof is not installed: {error}")
+
+
+def moved(source: Path, target: Path) -> Path:
+    """A trace of CPUs with their operations on planes of GPUs; the file."""
+    [file] = source.rglob("*.xplane.pb")
+    planes = space.read(file.read_bytes()).planes
+    rows: dict[int, dict[int, list[Event]]] = defaultdict(lambda: defaultdict(list))
+    for plane in planes:
+        for number, line in enumerate(plane.lines if plane.name == "/host:CPU" else ()):
+            for each in line.events:
+                if "hlo_op" in each.stats:
+                    device = each.stats.get("device_ordinal", 0)
+                    assert isinstance(device, int)
+                    rows[device][number].append(_moved(each))
+    made = [
+        Plane(
+            f"/device:GPU:{device}",
+            tuple(Line(f"Stream #{number}(Compute)", tuple(events)) for number, events in lines.items()),
+            dict(GPU),
+        )
+        for device, lines in sorted(rows.items())
+    ]
+    kept = [each for each in planes if each.name in (METADATA_PLANE, "Task Environment")]
+    [written] = xplanes.write(target, *kept, *made).rglob("*.xplane.pb")
+    return written
+
+
+def _moved(event: Event) -> Event:
+    kept = ("hlo_op", "hlo_module", "program_id", "run_id")
+    # XProf takes an event at zero for one without a time.
+    return Event(
+        Kind(event.kind.name), event.start + 1000, event.end + 1000,
+        {name: value for name, value in event.stats.items() if name in kept},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_times_and_counts_are_those_of_xprof(model: str, xprof: str, tmp_path: Path) -> None:
+    """Of every operation but loops, and the bytes of products as XLA's own cost analysis has them."""
+    source = tmp_path / "trace"
+    subprocess.run([sys.executable, str(PROGRAM), model, str(source)], check=True, timeout=SECONDS, capture_output=True)
+    file = moved(source, tmp_path / "moved")
+    printed = subprocess.run(
+        [xprof, "-c", STATISTICS, str(file)], check=True, timeout=SECONDS, capture_output=True, text=True
+    ).stdout  # fmt: skip
+    theirs: dict[str, dict[str, Any]] = {each["hlo_op_name"]: each for each in json.loads(printed.splitlines()[-1])}
+    ours = {each.operation: each for each in reading.read(file).profile.operations}
+    assert len(theirs) > 10
+    assert theirs.keys() <= ours.keys()
+    for name, row in theirs.items():
+        if ours[name].category == "control":
+            continue  # a CPU's loop waits on one thread for what others compute; XProf gives it that time, too
+        seconds = row["total_self_time"] * 1e-6
+        assert ours[name].device_seconds == pytest.approx(seconds, rel=MOST_DIFFERENCE, abs=1e-8), name
+        assert ours[name].count == int(row["occurrences"]), name
+        if ours[name].category in PRODUCTS and row["measured_memory_bw"]:
+            bytes_moved = row["measured_memory_bw"] * 2**30 * row["total_time"] * 1e-6
+            assert ours[name].bytes == pytest.approx(bytes_moved, rel=0.05), name
+    rest = sum(each.device_seconds for name, each in ours.items() if name not in theirs)
+    assert rest <= MOST_DIFFERENCE * sum(each.device_seconds for each in ours.values())

@@ -40,7 +40,7 @@ def test_json_has_the_documented_shape(trace: Path, capsys: pytest.CaptureFixtur
     assert body["operations"] == [{
         "operation": "dot.1", "function": "f", "category": "matmul", "scope": None, "source": None,
         "device_seconds": pytest.approx(16e-6), "share": 1.0, "count": 2, "flops": None, "bytes": None,
-        "bound": "unknown",
+        "bound": "unknown", "dtype": None, "roofline_ratio": None, "replicated": None, "widened": None,
     }]  # fmt: skip
     assert sum(each["seconds"] for each in body["idle"]) == pytest.approx(14e-6)
     assert all(list(each) == ["reason", "seconds"] for each in body["idle"])

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxobs.facts.profiles import PRODUCTS, OperationTime
 from jaxobs.views.terminal.lines import Line, Surface, wrapped
 from jaxobs.views.terminal.text import middle, safe
 
 _ALL = 1_000
+_FAR = 0.2
+"""Of what the data sheet allows; as in the finding `far_from_roofline`."""
+_LEAST_SHARE = 0.01
+_LARGE_SHARE = 0.1
+"""Below, an operation is far from the roofline because it is small."""
+
+
+def remarks(row: OperationTime) -> list[str]:
+    """What is worth a look in an operation that takes a notable time."""
+    if row.share < _LEAST_SHARE:
+        return []
+    found = []
+    if row.widened:
+        found.append("in float64, and most of what the program is given is narrower")
+    if row.replicated and row.category in PRODUCTS:
+        found.append("every device computes all of it")
+    if row.share >= _LARGE_SHARE and row.roofline_ratio is not None and row.roofline_ratio <= _FAR:
+        found.append(f"at {row.roofline_ratio:.0%} of what the device could do")
+    return found
 
 
 def cut(text: str, width: int, surface: Surface) -> str:

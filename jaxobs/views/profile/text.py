@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxobs.facts.profiles import OperationTime, Profile
 from jaxobs.profiles import stacks
-from jaxobs.views.profile.parts import cut, sentence
+from jaxobs.views.profile.parts import cut, remarks, sentence
 from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section
 from jaxobs.views.terminal.text import duration, middle, safe, short
 
@@ -145,6 +145,8 @@ def _operations(rows: Sequence[OperationTime], surface: Surface) -> Iterator[Lin
         for text in (stacks.scope_within(each), each.source):
             if text is not None:
                 yield row(columns, [*[plain("")] * (len(columns) - 1), plain(cut(text, width, surface), "dim")])
+        for text in remarks(each):
+            yield row(columns, [*[plain("")] * (len(columns) - 1), plain(cut(text, width, surface), "warn")])
     if len(rows) > MOST_OPERATIONS:
         rest = sum(each.share for each in rows[MOST_OPERATIONS:])
         yield plain(f" {len(rows) - MOST_OPERATIONS:,} shorter ones with {rest:.1%}: see --json", "dim")

@@ -10,6 +10,7 @@ from jaxobs.base.version import __version__
 from jaxobs.facts.profiles import CATEGORIES, OperationTime, Profile
 from jaxobs.profiles.reading import Reading
 from jaxobs.views.profile.page import flame, timeline
+from jaxobs.views.profile.parts import remarks
 from jaxobs.views.profile.text import IDLE_TEXTS
 from jaxobs.views.terminal.text import duration
 
@@ -183,7 +184,8 @@ def _shown(count: int, most: int) -> str:
 
 
 def _operation(row: OperationTime) -> tuple[str, ...]:
-    places = "".join(f"<small>{_text(each)}</small>" for each in (row.scope, row.source) if each is not None)
+    lines = (*(each for each in (row.scope, row.source) if each is not None), *remarks(row))
+    places = "".join(f"<small>{_text(each)}</small>" for each in lines)
     return (
         f'<span class="mono">{_text(row.operation)}</span>{places}',
         f'<span class="mono fn">{_text(row.function or "")}</span>',

@@ -25,6 +25,12 @@ _OWN = frozenset({
 _UNITED = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
 _RUNS = frozenset({"call", "async-start"})
 _MOST_TURNS = 64
+_MOST_LOOKS = 1_000_000
+"""At instructions: one that is called in many places is looked at in each."""
+
+
+class _TooManyLooksError(Exception):
+    """The program is too large to find out."""
 
 
 def replicated(module: Module) -> set[str]:
@@ -32,7 +38,10 @@ def replicated(module: Module) -> set[str]:
     if module.partitions < 2 or module.entry not in module.computations:
         return set()
     found = _Marks(module)
-    found.run(module.computations[module.entry], None)
+    try:
+        found.run(module.computations[module.entry], None)
+    except _TooManyLooksError:
+        return set()
     return {name for name, whole in found.known.items() if _all(whole)}
 
 
@@ -42,6 +51,7 @@ class _Marks:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._deep = 0
+        self._left = _MOST_LOOKS
         self.known: dict[str, _Whole] = {}
 
     def run(self, computation: Computation, given: Sequence[_Whole] | None) -> _Whole:
@@ -54,6 +64,9 @@ class _Marks:
         self._deep += 1
         for number in _ordered(computation):
             pacing.offer()
+            self._left -= 1
+            if self._left < 0:
+                raise _TooManyLooksError
             each = computation.instructions[number]
             whole = self._of(each, [values.get(operand, False) for operand in each.operands], given)
             values[number] = whole

@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxobs.facts.profiles import PRODUCTS, OperationTime
 from jaxobs.internals.xplane.modules import Computation, Instruction, Module
-from jaxobs.profiles import reading
+from jaxobs.profiles import reading, replication
 from jaxobs.profiles.replication import replicated
 
 shard_map: Any = getattr(jax, "shard_map", None)
@@ -155,6 +155,26 @@ def test_a_program_that_is_damaged_is_not_the_same() -> None:
     assert made(lost, loop, call, taken, circle) == set()
     itself = instruction("itself", "call", 6, called=(1,))
     assert made(itself) == set()
+
+
+def test_a_program_that_calls_itself_over_and_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each computation calls the next twice: that doubles forty times."""
+    monkeypatch.setattr(replication, "_MOST_LOOKS", 1000)
+    computations = {
+        number: Computation(
+            f"c{number}",
+            {
+                1: instruction(f"first{number}", "call", 1, called=(number + 1,)),
+                2: instruction(f"second{number}", "call", 2, called=(number + 1,)),
+            },
+            2,
+        )
+        for number in range(1, 41)
+    }
+    computations[41] = Computation("last", {1: instruction("same", "iota", 1)}, 1)
+    assert replicated(Module("jit_f", computations, 1, 8)) == set()
+    small = {number: computations[number] for number in (39, 40, 41)}
+    assert "same" in replicated(Module("jit_f", small, 39, 8))
 
 
 @pytest.mark.parametrize("first", ["float64", "float32"])

@@ -75,6 +75,8 @@ def _filled(name: str) -> str:
 
 def _vocabulary() -> str:
     """The words that the page shares with the facts, so that neither can drift from the other."""
+    titles = sorted(set(SECTIONS.values()))
+    urls = {title: symptom_url(kind) for kind, title in SECTIONS.items()}
     words = {
         "CAUSES": CAUSES,
         "PHASES": PHASES,
@@ -83,7 +85,8 @@ def _vocabulary() -> str:
         "OTHER": OTHER,
         "THROTTLE_REASONS": THROTTLE_REASONS,
         "TIME_CATEGORIES": TIME_CATEGORIES,
-        "SYMPTOMS": {"": ["", symptom_url()]} | {kind: [title, symptom_url(kind)] for kind, title in SECTIONS.items()},
+        "SYMPTOM_SECTIONS": [["", symptom_url()], *([title, urls[title]] for title in titles)],
+        "SYMPTOMS": {kind: 1 + titles.index(title) for kind, title in SECTIONS.items()},
     }
     return "\n".join(
         f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in words.items()

@@ -29,7 +29,7 @@ function sentence(text) {
 
 // The section of the docs about a finding or an error; its address is a link, and nothing is fetched.
 function symptomOf(kind) {
-  const [title, url] = (Object.hasOwn(SYMPTOMS, kind) && SYMPTOMS[kind]) || SYMPTOMS[""];
+  const [title, url] = SYMPTOM_SECTIONS[Object.hasOwn(SYMPTOMS, kind) ? SYMPTOMS[kind] : 0];
   return h("a", { class: "symptom", href: url, target: "_blank", rel: "noreferrer", text: title ? `By symptom: ${title}` : "By symptom" });
 }
 

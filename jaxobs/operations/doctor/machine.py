@@ -129,8 +129,15 @@ class Machine:
 
     @property
     def platforms(self) -> list[str]:
-        """The platforms that `JAX_PLATFORMS` names; empty if it is unset."""
-        return [each for each in self.environment.get("JAX_PLATFORMS", "").replace(" ", "").lower().split(",") if each]
+        """The platforms that `platform_variable` names; empty if it is unset."""
+        text = self.environment.get(self.platform_variable, "")
+        return [each for each in text.replace(" ", "").lower().split(",") if each]
+
+    @property
+    def platform_variable(self) -> str:
+        """`JAX_PLATFORMS`, or its deprecated predecessor if only that is set."""
+        only_old = not self.environment.get("JAX_PLATFORMS") and self.environment.get("JAX_PLATFORM_NAME")
+        return "JAX_PLATFORM_NAME" if only_old else "JAX_PLATFORMS"
 
     @property
     def is_distributed(self) -> bool:
@@ -151,6 +158,11 @@ class Machine:
     def nvidia_devices(self) -> list[str]:
         """Device files of NVIDIA GPUs."""
         return self.names("/dev", r"nvidia\d+")
+
+    @cached_property
+    def amd_devices(self) -> list[str]:
+        """Device files of AMD GPUs, where the kernel driver of ROCm is loaded."""
+        return self.names("/dev/dri", r"renderD\d+") if self.names("/dev", "kfd") else []
 
     @cached_property
     def tpu_devices(self) -> list[str]:

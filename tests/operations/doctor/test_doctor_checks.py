@@ -32,6 +32,7 @@ HOST = {
     "/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never",
     "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Wed",
 }
+AMD = {"/dev/kfd": "", "/dev/dri/renderD128": "", "/dev/dri/card0": ""}
 GPU = {"/dev/nvidia0": "", "/dev/nvidia1": "", "/dev/nvidiactl": ""}
 TPU = {"/dev/accel0": ""}
 
@@ -98,6 +99,9 @@ CASES = [
     Case("compilation_cache", (("warning", "relative path"),), facts={"imported": cache()}, prepare=private),
     Case("compilation_cache", (("warning", "relative path"), ("warning", "broken entries")),
          facts={"imported": cache()}, prepare=broken),
+    Case("compilation_cache", (("critical", "packages that reach it"),), facts={"imported": cache("s3://bucket/cache")}),
+    Case("compilation_cache", (("critical", "cannot be made"),), facts={"imported": cache("/proc/none/cache")}),
+    Case("compilation_cache", (("warning", "relative path"),), facts={"imported": cache("new/folder")}),
     Case("compilation_cache", (("critical", "`filelock` is not installed"), ("warning", "relative path")),
          facts={"imported": cache(jax_compilation_cache_max_size=100)}, prepare=private),
     Case("compilation_cache", (("warning", "JAX recompiles every hit"), ("warning", "relative path")),
@@ -212,6 +216,12 @@ CASES = [
     Case("silent_cpu", (("critical", "no plugin for `tpu`"),), files=TPU),
     Case("silent_cpu", (("critical", "JAX_PLATFORMS asks for `cuda`"),), {"JAX_PLATFORMS": "cuda,cpu"}, packages=CUDA),
     Case("silent_cpu", (("warning", "JAX_PLATFORMS leaves out `cuda`"),), {"JAX_PLATFORMS": "cpu"}, GPU, CUDA),
+    Case("silent_cpu", (("critical", "JAX_PLATFORM_NAME asks for `cuda`"),), {"JAX_PLATFORM_NAME": "gpu"}),
+    Case("silent_cpu", (), {"JAX_PLATFORM_NAME": "gpu", "JAX_PLATFORMS": "cpu"}),
+    Case("silent_cpu", packages={**JAX, "jax-rocm7-plugin": "0.10.2"}, files=AMD),
+    Case("silent_cpu", (), {"JAX_PLATFORMS": "gpu"}, AMD, {**JAX, "jax-rocm7-plugin": "0.10.2"}),
+    Case("silent_cpu", (("critical", "no plugin for `rocm`"),), files=AMD),
+    Case("silent_cpu", (("critical", "JAX_PLATFORMS asks for `rocm`"),), {"JAX_PLATFORMS": "rocm,cpu"}),
     Case("silent_cpu", (("critical", "CUDA_VISIBLE_DEVICES hides"),), {"CUDA_VISIBLE_DEVICES": ""}, GPU, CUDA),
     Case("silent_cpu", (("critical", "no plugin for `tpu`"),), files={
         "/dev/vfio/0": "", "/sys/bus/pci/devices/0000:00:05.0/vendor": "0x1ae0",
@@ -227,6 +237,14 @@ CASES = [
     Case("xla_flags", (("info", "--xla_dump_to is set"),), {"XLA_FLAGS": "/etc/flags"},
          {"/etc/flags": "--xla_dump_to=x"}),
 ]  # fmt: skip
+
+
+def test_a_flag_of_the_tpu_compiler_has_its_own_place(tmp_path: Path) -> None:
+    """On a machine with a TPU it is moved there, not lost."""
+    flag = "--xla_tpu_x=1"
+    parsed = Parsed(f"Unknown flag in XLA_FLAGS: {flag}", (flag,))
+    [found] = said("xla_flags", machine(Case("", (), {"XLA_FLAGS": flag}, TPU, facts={"parsed": parsed}), tmp_path))
+    assert found.fix == f'export XLA_FLAGS="" LIBTPU_INIT_ARGS="{flag}"'
 
 
 def machine(case: Case, folder: Path) -> Machine:

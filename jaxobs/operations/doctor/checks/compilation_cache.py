@@ -18,6 +18,8 @@ ABOUT = "Whether the persistent compilation cache is set, usable, private and sh
 DEFAULT_SECONDS = 1.0
 LEAST_FREE = 2**30
 _REMOTE = ("gs://", "s3://", "hdfs://", "az://", "http://", "https://")
+_CLIENTS = {"gs": "gcsfs", "s3": "s3fs", "az": "adlfs"}
+"""The package with which fsspec reaches a bucket, by scheme."""
 
 
 def check(machine: Machine) -> Iterator[Finding]:
@@ -75,18 +77,24 @@ def _thresholds(machine: Machine) -> Iterator[Finding]:
         )  # fmt: skip
     if machine.setting("jax_compilation_cache_check_contents"):
         yield Finding(
-            severity="warning", title="JAX recompiles every hit to compare it", fix="unset the option",
+            severity="warning", title="JAX recompiles every hit to compare it",
+            fix="unset JAX_COMPILATION_CACHE_CHECK_CONTENTS",
             entity="JAX_COMPILATION_CACHE_CHECK_CONTENTS", evidence="jax_compilation_cache_check_contents is on",
             why="The cache saves nothing while it is on.",
         )  # fmt: skip
 
 
 def _bucket(place: str) -> Iterator[Finding]:
-    if importlib.util.find_spec("etils") is None or importlib.util.find_spec("fsspec") is None:
+    client = _CLIENTS.get(place.partition("://")[0], "fsspec")
+    # etils takes TensorFlow's file system instead where that is installed.
+    needed = ["etils"] if importlib.util.find_spec("tensorflow") is not None else ["etils", "fsspec", client]
+    missing = [each for each in dict.fromkeys(needed) if importlib.util.find_spec(each) is None]
+    if missing:
         yield Finding(
             severity="critical", title="The cache is a bucket, but the packages that reach it are missing",
-            entity=place, evidence=f"jax_compilation_cache_dir={place!r}; `etils` or `fsspec` is not installed",
-            why="JAX warns once and runs without a cache.", fix='pip install "etils[epath]" fsspec gcsfs',
+            entity=place,
+            evidence=f"jax_compilation_cache_dir={place!r}; not installed: {', '.join(missing)}",
+            why="JAX warns once and runs without a cache.", fix=f'pip install "etils[epath]" fsspec {client}',
         )  # fmt: skip
     else:
         yield ok("The cache is a bucket", "It was not asked; `jaxobs cache verify -- CMD` tries it", place)
@@ -108,12 +116,12 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
             fix="Name a directory on a file system that all hosts share",
         )  # fmt: skip
     if not path.exists():
-        parent = next(each for each in path.parents if each.exists())
-        if not os.access(parent, os.W_OK):
+        trouble = _cannot_make(path)
+        if trouble is not None:
             yield Finding(
                 severity="critical", title="The cache's directory cannot be made", entity=str(path),
-                evidence=f"{parent} is not writable by uid {os.geteuid()}",
-                why="JAX warns once and runs without a cache.", fix=f"mkdir -p {path} && chown {os.geteuid()} {path}",
+                evidence=f"As uid {os.geteuid()}: {trouble}", why="JAX warns once and runs without a cache.",
+                fix=f"mkdir -p {path} && chown {os.geteuid()} {path}, or name another directory",
             )  # fmt: skip
         else:
             yield ok("The cache begins empty", f"{path} does not exist yet, and can be made", str(path))
@@ -136,6 +144,17 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
         )  # fmt: skip
     if not any(each.severity == PROBLEM for each in complaints):
         yield ok("The cache can be read and written", str(path), str(path))
+
+
+def _cannot_make(path: Path) -> str | None:
+    """Why a directory cannot be made. The first that is missing is made for that, and removed."""
+    first = next(each for each in (*reversed(path.parents), path) if not each.exists())
+    try:
+        first.mkdir()
+        first.rmdir()
+    except OSError as error:
+        return f"{first}: {error.strerror or error}"
+    return None
 
 
 def _complaints(machine: Machine, path: Path) -> list[Complaint]:

@@ -10,18 +10,27 @@ from jaxobs.operations.doctor.machine import Machine, listed
 ABOUT = "Whether JAX would fall back to the CPU although an accelerator is here, or was asked for."
 
 _NO_BACKEND = "JAX skips the platform without a message when JAX_PLATFORMS is set, and runs on the CPU."
+_GIVE = {
+    "cuda": "`docker run --gpus all`, or the resource `nvidia.com/gpu`",
+    "rocm": "`docker run --device /dev/kfd --device /dev/dri`, or the resource `amd.com/gpu`",
+    "tpu": "`docker run --privileged`, or the resource `google.com/tpu`",
+}
 
 
 def check(machine: Machine) -> Iterator[Finding]:
-    """By device files, installed plugins and `JAX_PLATFORMS`. Nothing is initialised."""
-    platforms, gpus, tpus = machine.platforms, machine.nvidia_devices, machine.tpu_devices
+    """By device files, installed plugins and the variables that choose a platform. Nothing is initialised."""
+    platforms, variable = machine.platforms, machine.platform_variable
+    gpus, amd, tpus = machine.nvidia_devices, machine.amd_devices, machine.tpu_devices
     has_cuda = bool(machine.versions(r"jax-cuda\d+-plugin"))
+    has_rocm = bool(machine.versions(r"jax-rocm\d+-plugin"))
     has_libtpu = bool(machine.versions(r"libtpu(-nightly)?")) or bool(machine.environment.get("TPU_LIBRARY_PATH"))
+    value = f"{variable}={machine.environment.get(variable)}"
+    any_gpu = "rocm" if amd and not gpus else "cuda"
     before = True
     for name, devices, installed, extra in (
-        ("cuda", gpus, has_cuda, "cuda13"), ("tpu", tpus, has_libtpu, "tpu"),
+        ("cuda", gpus, has_cuda, "cuda13"), ("rocm", amd, has_rocm, "rocm7-local"), ("tpu", tpus, has_libtpu, "tpu"),
     ):  # fmt: skip
-        asked = name in platforms or (name == "cuda" and "gpu" in platforms)
+        asked = name in platforms or (name == any_gpu and "gpu" in platforms)
         if devices and not installed:
             before = False
             yield Finding(
@@ -32,22 +41,19 @@ def check(machine: Machine) -> Iterator[Finding]:
             )  # fmt: skip
         elif asked and not devices:
             before = False
-            rest = [each for each in platforms if each not in ("cuda", "gpu", "tpu")]
+            rest = [each for each in platforms if each not in ("cuda", "rocm", "gpu", "tpu")]
             yield Finding(
-                severity="critical", title=f"JAX_PLATFORMS asks for `{name}`, but no such device is here",
-                entity="JAX_PLATFORMS",
-                evidence=f"JAX_PLATFORMS={machine.environment.get('JAX_PLATFORMS')}; no device file in /dev",
+                severity="critical", title=f"{variable} asks for `{name}`, but no such device is here",
+                entity=variable, evidence=f"{value}; no device file in /dev",
                 why=_NO_BACKEND if rest else "The program fails when it first uses a device.",
-                fix="Give the container the devices (`docker run --gpus all`, or the resource `nvidia.com/gpu` or "
-                "`google.com/tpu`), or change JAX_PLATFORMS",
+                fix=f"Give the container the devices ({_GIVE[name]}), or change {variable}",
             )  # fmt: skip
         elif devices and platforms and not asked:
             before = False
             yield Finding(
-                severity="warning", title=f"JAX_PLATFORMS leaves out `{name}`, although it is here",
-                entity="JAX_PLATFORMS",
-                evidence=f"JAX_PLATFORMS={machine.environment.get('JAX_PLATFORMS')}; {listed(devices)}",
-                why="The job does not use the accelerator.", fix="unset JAX_PLATFORMS",
+                severity="warning", title=f"{variable} leaves out `{name}`, although it is here",
+                entity=variable, evidence=f"{value}; {listed(devices)}",
+                why="The job does not use the accelerator.", fix=f"unset {variable}",
             )  # fmt: skip
     hidden = machine.environment.get("CUDA_VISIBLE_DEVICES")
     if gpus and hidden is not None and hidden.strip() in ("", "-1", "NoDevFiles"):
@@ -58,5 +64,5 @@ def check(machine: Machine) -> Iterator[Finding]:
             fix="unset CUDA_VISIBLE_DEVICES",
         )  # fmt: skip
     if before:
-        here = f"{listed([*gpus, *tpus])} and its plugin" if gpus or tpus else "no accelerator in /dev"
+        here = f"{listed([*gpus, *amd, *tpus])} and its plugin" if gpus or amd or tpus else "no accelerator in /dev"
         yield ok("JAX finds what is here", here)

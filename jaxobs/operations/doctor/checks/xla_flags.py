@@ -29,11 +29,15 @@ def check(machine: Machine) -> Iterator[Finding]:
     if machine.parsed.unknown:
         known = [each for each in flags if each not in machine.parsed.unknown]
         for flag in machine.parsed.unknown:
+            for_tpu = flag.startswith("--xla_tpu_")
+            moved = f' LIBTPU_INIT_ARGS="{flag}"' if for_tpu and machine.tpu_devices else ""
             yield Finding(
                 severity="critical", title=f"XLA does not know {flag.partition('=')[0]}", entity="XLA_FLAGS",
                 evidence=f"Unknown flag in XLA_FLAGS: {flag}",
-                why="The process aborts at its first use of a device: the flag was removed, or is for another build.",
-                fix=f'export XLA_FLAGS="{" ".join(known)}"',
+                why="The process aborts at its first use of a device: "
+                + ("flags of the TPU compiler belong into LIBTPU_INIT_ARGS." if for_tpu
+                   else "the flag was removed, or is for another build."),
+                fix=f'export XLA_FLAGS="{" ".join(known)}"{moved}',
             )  # fmt: skip
     elif machine.parsed.trouble is not None and machine.imported.trouble is None:
         yield Finding(

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.incidents.evaluation import replay_all, summary, table
+from benchmarks.incidents.evaluation import Outcome, replay_all, summary, table
+from benchmarks.incidents.metrics import rows
 from jaxobs.operations.diagnosis.knowledge import SYMPTOM
 from jaxobs.operations.diagnosis.known import known
 
@@ -26,6 +27,11 @@ def written(page: str, text: str) -> str:
     return page
 
 
+def result(outcomes: Sequence[Outcome]) -> str:
+    """What was reached: by family, in metrics, and round by round."""
+    return "\n\n".join([table(outcomes), rows(outcomes), summary(outcomes)])
+
+
 def diagnoses() -> str:
     """What can be named, and what only shows that something happened."""
     rows = [
@@ -42,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="fail if docs/diagnose.md is not up to date")
     args = parser.parse_args(arguments)
     outcomes = replay_all()
-    text = f"{table(outcomes)}\n\n{summary(outcomes)}"
+    text = result(outcomes)
     print(text)
     wrong = [each for each in outcomes if each.wrong is not None]
     for each in wrong:

@@ -37,6 +37,8 @@ class Outcome:
             return f"{named[0]} instead of {scenario.causes[0]}"
         if missed := set(scenario.causes) - set(named):
             return f"{', '.join(sorted(missed))} not named"
+        if self.extra:
+            return f"{', '.join(self.extra)} named as well"
         if scenario.component is not None and said.causes[0].component != scenario.component:
             return f"{said.causes[0].component} instead of {scenario.component}"
         if missing := set(scenario.victims) - set(said.causes[0].victims):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections import Counter
@@ -9,7 +10,8 @@ from collections import Counter
 import pytest
 
 from benchmarks.incidents import __main__ as command
-from benchmarks.incidents.evaluation import Outcome, families, replay, replay_all, summary, table
+from benchmarks.incidents.evaluation import Outcome, families, replay, replay_all
+from benchmarks.incidents.metrics import metrics
 from benchmarks.incidents.scenarios import scenarios
 from jaxobs.operations.diagnosis import diagnose
 from jaxobs.operations.diagnosis.evidence import Evidence
@@ -56,9 +58,34 @@ def test_what_the_scenarios_are() -> None:
 
 
 def test_no_healthy_job_is_blamed() -> None:
-    """And nothing is named that is no cause of a scenario."""
+    """Nor is anything named that is no cause of a scenario."""
     for each in outcomes():
         assert each.extra == [], each.scenario.name
+
+
+def test_the_metrics() -> None:
+    """Of two faults and a control, of which one fault is not named and the control is blamed for it."""
+    right, missed = outcome("numerics/nan_at_step_21"), outcome("programs/branch_on_a_traced_value")
+    control = next(each for each in outcomes() if each.scenario.is_control)
+    swapped = [
+        right,
+        dataclasses.replace(missed, diagnosis=control.diagnosis),
+        dataclasses.replace(control, diagnosis=missed.diagnosis),
+    ]
+    found = {name: value for name, (value, _) in metrics(swapped).items()}
+    assert found["faults detected"] == 0.5
+    assert found["controls doubted"] == 1.0
+    assert found["first cause right (AC@1)"] == 0.5
+    assert found["macro-F1 over causes"] == 0.5
+    assert [each.wrong is None for each in swapped] == [True, False, False]
+
+
+def test_a_cause_too_many_is_wrong() -> None:
+    """Even if the right one comes first."""
+    one = outcome("programs/branch_on_a_traced_value")
+    other = outcome("host_memory/one_host_out_of_memory").diagnosis.causes
+    both = dataclasses.replace(one.diagnosis, causes=(*one.diagnosis.causes, *other))
+    assert dataclasses.replace(one, diagnosis=both).wrong == "host_out_of_memory named as well"
 
 
 def test_nothing_is_named_without_evidence() -> None:
@@ -108,5 +135,4 @@ def test_a_replay_gives_the_same_bytes() -> None:
 def test_the_page_has_the_table() -> None:
     """As `python -m benchmarks.incidents --write` makes it."""
     page = command.PAGE.read_text(encoding="utf-8")
-    text = f"{table(outcomes())}\n\n{summary(outcomes())}"
-    assert command.written(page, text) == page, "python -m benchmarks.incidents --write"
+    assert command.written(page, command.result(outcomes())) == page, "python -m benchmarks.incidents --write"

@@ -39,7 +39,9 @@ class Pauses:
 
     def _run(self) -> None:
         while self._begun.wait() and not self._stopped.wait(PAUSE_SECONDS):
-            self._begun.clear()
             with self._lock, guarded("seen_calls.pause"):
-                if not self._stopped.is_set():
-                    self._end()
+                if self._stopped.is_set():
+                    return
+                # Under the lock: `stop` sets the event behind it, and that must not be cleared.
+                self._begun.clear()
+                self._end()

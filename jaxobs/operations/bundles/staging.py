@@ -11,8 +11,7 @@ from jaxobs.base.files import rotated
 from jaxobs.operations.bundles.archives import MOST_BYTES, MOST_ENTRIES, BundleError, Entry
 from jaxobs.operations.bundles.manifests import CopiedFile
 from jaxobs.operations.bundles.masking import masked
-from jaxobs.operations.diagnosis.gathering.bounded import MOST_BYTES as MOST_OF_A_FILE
-from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size
+from jaxobs.operations.diagnosis.gathering.bounded import Ends, UnreadableError, ends, regular_size
 from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, File, Inputs, files
 
 MOST_EVENT_LOG = 256 * 2**20
@@ -21,7 +20,6 @@ OLD = 600.0
 """Seconds since a file was written last, after which a diagnosis may conclude something from that."""
 _RESERVED = 64 * 2**20
 """For the diagnosis and the manifest."""
-_PIECE = 4 * 2**20
 
 
 class FullError(Exception):
@@ -71,32 +69,25 @@ def copied(store: Store, inputs: Inputs, now: float) -> Iterator[CopiedFile]:
 
 
 def _copy(store: Store, file: File) -> CopiedFile:
-    size = regular_size(file.path)
-    if file.kind == EVENT_LOG:
-        size = rotated.total_size(file.path)
-    most = MOST_EVENT_LOG if file.kind == EVENT_LOG else MOST_OF_A_FILE
-    notes: tuple[str, ...] = ()
-    head, tail = b"", None
+    found = _of_event_log(file.path) if file.kind == EVENT_LOG else ends(file.path)
+    return CopiedFile(
+        kind=file.kind, name=file.name, year=file.year, modified=file.modified, size=found.size, notes=found.notes,
+        head=store.evidence(found.head)[0], tail=None if found.tail is None else store.evidence(found.tail)[0],
+    )  # fmt: skip
+
+
+def _of_event_log(path: str) -> Ends:
+    regular_size(path)
+    size = rotated.total_size(path)
     try:
-        with rotated.opened(file.path) if file.kind == EVENT_LOG else open(file.path, "rb") as source:
-            if size <= most:
-                head = source.read(most)
-                size = len(head)
-            elif file.kind == EVENT_LOG:
-                head = source.read(most)
-                head = head[: head.rfind(b"\n") + 1]
-                notes = (f"only its first {len(head):,} bytes of {size:,} are in the bundle",)
-                size = len(head)
-            else:
-                head = source.read(most // 2)
-                source.seek(size - most // 2)
-                tail = source.read(most // 2)
+        with rotated.opened(path) as source:
+            head = source.read(MOST_EVENT_LOG)
     except OSError as error:
         raise UnreadableError(error.strerror or str(error)) from None
-    return CopiedFile(
-        kind=file.kind, name=file.name, year=file.year, modified=file.modified, size=size, notes=notes,
-        head=store.evidence(head)[0], tail=None if tail is None else store.evidence(tail)[0],
-    )  # fmt: skip
+    if size <= MOST_EVENT_LOG:
+        return Ends(head, None, len(head))
+    head = head[: head.rfind(b"\n") + 1]
+    return Ends(head, None, len(head), (f"only its first {len(head):,} bytes of {size:,} are in the bundle",))
 
 
 def restored(folder: Path, copies: Sequence[CopiedFile]) -> list[File]:

@@ -255,7 +255,7 @@ def _suspected(case: _Case) -> bool:
 
 def _cause(case: _Case, standing: Mapping[str, _Case]) -> Cause:
     followers = [each for each in standing.values() if case.id in _ancestors(each, standing)]
-    touched = [each.process for one in (case, *followers) for each in one.strong]
+    touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
     component = case.onset.process or case.onset.data.get("host") or case.onset.source
     fix = case.known.fix
     advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
@@ -271,6 +271,11 @@ def _cause(case: _Case, standing: Mapping[str, _Case]) -> Cause:
         victims=tuple(sorted({each for each in touched if each and each != component}, key=_by_number)),
         consequences=tuple(each.id for each in followers),
     )
+
+
+def _whose(one: Observation, onset: Observation) -> str:
+    """The process that it is about; where that has no name, the log, if that is another one."""
+    return one.process or (one.source if one.kind == LINE and one.source != onset.source else "")
 
 
 def _by_number(process: str) -> tuple[str, int, str]:

@@ -228,13 +228,15 @@ def test_what_is_masked(text: bytes, count: int) -> None:
     assert (hidden == text) == (count == 0)
 
 
-def test_a_long_file_is_kept_as_far_as_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_long_file_is_kept_as_far_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
     """Beginning and end; the diagnosis is the same, and says what was left out."""
-    for module in (bounded, staging):
-        name = "MOST_BYTES" if module is bounded else "MOST_OF_A_FILE"
-        monkeypatch.setattr(module, name, 4000)
+    monkeypatch.setattr(bounded, "MOST_BYTES", 4000)
+    text = "".join(f"step {number}\n" for number in range(5000)) + LOG
     log = tmp_path / "train.log"
-    log.write_text("".join(f"step {number}\n" for number in range(5000)) + LOG, encoding="utf-8")
+    log.write_bytes(pack(text.encode()))
     bundle = tmp_path / "incident.tar.gz"
     direct = bundles.as_text(diagnose(gather(Inputs(logs=(str(log),)))))
     bundles.write(Inputs(logs=(str(log),)), str(bundle))

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation, Source
+from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, PROGRESS, START, Evidence, Observation, Source
 from jaxobs.operations.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
 from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked
+from jaxobs.operations.diagnosis.gathering.instances import processes
 from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, METRICS_FILE, File, files
 from jaxobs.operations.diagnosis.gathering.places import Inputs as Inputs
 
@@ -56,7 +57,7 @@ def collect(
                 url, names, now=moment, window=window, timeout=timeout, budget=budget, answers=asked, scope=scope
             )
         )
-    return Evidence.of(_dated(found), sources)
+    return Evidence.of(_numbered(_dated(found)), sources)
 
 
 def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observation], Source]:
@@ -69,6 +70,17 @@ def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observatio
     else:
         found, source = logs.read(file.path, file.name, signs, file.year, modified=file.modified, now=now)
     return found, replace(source, notes=(*source.notes, *file.notes))
+
+
+def _numbered(found: Sequence[Observation]) -> list[Observation]:
+    """What logs call by the names of pods and hosts gets the numbers of the processes, where the names show these."""
+    called = processes(
+        each.process for each in found if each.kind in _OF_LOGS and not each.process.startswith("process ")
+    )  # fmt: skip
+    return [replace(each, process=called.get(each.process, each.process)) for each in found]
+
+
+_OF_LOGS = {LINE, PROGRESS, START, END, LAST}
 
 
 def _dated(found: Sequence[Observation]) -> list[Observation]:

@@ -1,20 +1,126 @@
-"""Reading what may be huge, damaged, a pipe, or not there."""
+"""Reading what may be huge, compressed, damaged, no text, a pipe, or not there."""
 
 from __future__ import annotations
 
+import bz2
+import codecs
+import gzip
+import lzma
 import os
 import stat
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 MOST_BYTES = 16 * 2**20
 """Of one file; of a longer one half from its beginning and half from its end."""
+MOST_UNPACKED = 2**30
+"""Bytes that are taken out of a compressed file: a small one can unpack to any size."""
 _PIECE = 2**20
 _MOST_LINE = 2**16
 
 
+_Stream = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+
+
 class UnreadableError(Exception):
     """A file cannot be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A text file, or both ends of a long one, in UTF-8."""
+
+    head: bytes
+    tail: bytes | None
+    """None if the head is all of it."""
+    size: int
+    """Bytes of the whole."""
+    notes: tuple[str, ...] = ()
+    """What is lost of it."""
+
+
+def ends(path: str) -> Ends:
+    """What is read of a text file, unpacked if it is compressed.
+
+    Raises:
+      UnreadableError: it cannot be read, or it is no text.
+    """
+    size = regular_size(path)
+    try:
+        with open(path, "rb", buffering=_PIECE) as file:
+            start = file.read(min(_PIECE, MOST_BYTES // 2))
+            unpack = next((each for magic, each in _PACKED.items() if start.startswith(magic)), None)
+            if unpack is not None:
+                return _in_utf8(_of_stream(unpack(path)))
+            if (what := _no_text(start)) is not None:
+                raise UnreadableError(what)
+            if size <= MOST_BYTES:
+                return _in_utf8(Ends(start + file.read(MOST_BYTES - len(start)), None, size))
+            head = start + file.read(MOST_BYTES // 2 - len(start))
+            # From an even place, for it may be UTF-16, and therefore perhaps a byte more.
+            file.seek((size - MOST_BYTES // 2) & ~1)
+            return _in_utf8(Ends(head, file.read(MOST_BYTES // 2 + 1), size))
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from None
+
+
+_PACKED: dict[bytes, Callable[[str], _Stream]] = {
+    b"\x1f\x8b": gzip.GzipFile, b"BZh": bz2.BZ2File, b"\xfd7zXZ\0": lzma.LZMAFile,
+}  # fmt: skip
+_OTHERS = {b"\x28\xb5\x2f\xfd": "zstd: unpack it first with `zstd -d`", b"PK\3\4": "zip: unpack it first"}
+
+
+def _no_text(start: bytes) -> str | None:
+    """What a file is, if it is no text. A log of a machine that lost its power may have some NULs."""
+    for magic, what in _OTHERS.items():
+        if start.startswith(magic):
+            return f"it is compressed with {what}"
+    is_utf16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return "it is no text" if not is_utf16 and 4 * start.count(0) > len(start) else None
+
+
+def _of_stream(stream: _Stream) -> Ends:
+    data, tail, size = bytearray(), bytearray(), 0
+    notes: tuple[str, ...] = ()
+    try:
+        with stream:
+            # Not `read`: what it has unpacked before it meets the damage would be lost.
+            while piece := stream.read1(min(_PIECE, MOST_BYTES // 2)):
+                size += len(piece)
+                if size > MOST_UNPACKED:
+                    raise UnreadableError(f"it unpacks to more than {MOST_UNPACKED:,} bytes")
+                if not tail and size <= MOST_BYTES:
+                    data += piece
+                    continue
+                tail = tail or data[-(MOST_BYTES // 2) :]
+                tail += piece
+                if len(tail) > 2 * MOST_BYTES:
+                    del tail[: -MOST_BYTES // 2 - 1]
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        if not data:
+            raise UnreadableError(f"it cannot be unpacked: {error}") from None
+        notes = (f"it is damaged: only its first {size:,} bytes could be unpacked",)
+    if (what := _no_text(bytes(data[:_PIECE]))) is not None:
+        raise UnreadableError(what)
+    if not tail:
+        return Ends(bytes(data), None, size, notes)
+    # As much as is read of the same text in a plain file.
+    return Ends(bytes(data[: MOST_BYTES // 2]), bytes(tail[-(MOST_BYTES // 2 + size % 2) :]), size, notes)
+
+
+def _in_utf8(found: Ends) -> Ends:
+    """Windows' shells write UTF-16."""
+    codec = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(found.head[:2])
+    if codec is None:
+        return found
+
+    def text(data: bytes) -> bytes:
+        return data.decode(codec, "replace").encode("utf-8", "replace")
+
+    head, tail = text(found.head[2:]), None if found.tail is None else text(found.tail)
+    left = 0 if tail is None else (found.size - len(found.head) - len(found.tail or b"")) // 2
+    return Ends(head, tail, len(head) + left + len(tail or b""), found.notes)
 
 
 @dataclass(slots=True)
@@ -26,23 +132,18 @@ class Lines:
     """What was left out."""
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        size = regular_size(self.path)
-        try:
-            with open(self.path, "rb", buffering=_PIECE) as file:
-                if size <= MOST_BYTES:
-                    yield from _numbered(file.read(MOST_BYTES), 1)
-                    return
-                head = file.read(MOST_BYTES // 2)
-                head = head[: head.rfind(b"\n") + 1] or head
-                yield from _numbered(head, 1)
-                file.seek(size - MOST_BYTES // 2)
-                tail = file.read(MOST_BYTES // 2)
-        except OSError as error:
-            raise UnreadableError(error.strerror or str(error)) from None
-        left = size - len(head) - len(tail)
-        self.notes.append(f"{left:,} bytes in the middle were left out: it has {size:,}")
+        found = ends(self.path)
+        self.notes += found.notes
+        if found.tail is None:
+            yield from _numbered(found.head, 1)
+            return
+        head = found.head[: found.head.rfind(b"\n") + 1] or found.head
+        tail = found.tail[found.tail.find(b"\n") + 1 :]
+        yield from _numbered(head, 1)
+        left = found.size - len(head) - len(found.tail)
+        self.notes.append(f"{left:,} bytes in the middle were left out: it has {found.size:,}")
         # Numbers behind the gap are only larger than those before it.
-        yield from _numbered(tail[tail.find(b"\n") + 1 :], head.count(b"\n") + 1 + left // 100)
+        yield from _numbered(tail, head.count(b"\n") + 1 + left // 100)
 
 
 def regular_size(path: str) -> int:

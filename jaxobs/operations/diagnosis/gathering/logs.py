@@ -20,6 +20,8 @@ from jaxobs.operations.diagnosis.evidence import (
     Source,
 )
 from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
+from jaxobs.operations.diagnosis.gathering.collected import entries
+from jaxobs.operations.diagnosis.gathering.instances import Column, column, is_of_a_pod
 from jaxobs.operations.diagnosis.gathering.literals import gate
 from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse_all
 from jaxobs.operations.diagnosis.gathering.paces import Pace
@@ -72,20 +74,27 @@ _RAISED = re.compile(
 )
 _CHAINED = re.compile(r"(?:During handling of|The above exception was)")
 _INDEX = re.compile(
-    r"(?:^|[^a-z])(?:rank|process|proc|worker|host|task|node|pod|slice|p|w|r)[-_.]?(\d{1,5})(?=\D|$)|"
-    r"[-_.](\d{1,5})\.(?:log|txt|out|err)$",
+    r"(?:^|[^a-z0-9])(?:rank|process|proc|worker|host|task|node|pod|slice|p|w|r)[-_.]?(\d{1,5})(?=\D|$)|"
+    r"[-_.](\d{1,5})\.(?:log|txt|out|err)(?:\.(?:gz|bz2|xz))?$",
     re.IGNORECASE,
 )
+_FOLDER = re.compile(r"(?:(?:rank|process|proc|worker|host|task|node|pod)[-_.]?)?(\d{1,5})", re.IGNORECASE)
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
 
 
 def process_of(path: str) -> str:
-    """Whose log it is by the name of the file: `worker-3.log`; empty where that says nothing."""
-    name = os.path.basename(path)
+    """Whose log it is by the name of the file, `worker-3.log`, or of its folder, `3/stderr.log`, or the pod's name.
+
+    Empty where these say nothing.
+    """
+    folder, name = os.path.split(path)
     found = list(_INDEX.finditer(name))
     index = next((each for match in found for each in match.groups() if each is not None), None)
-    return "" if index is None else f"process {int(index)}"
+    if index is None and (of_folder := _FOLDER.fullmatch(os.path.basename(folder))):
+        index = of_folder.group(1)
+    stem = name.split(".")[0]
+    return f"process {int(index)}" if index is not None else stem if is_of_a_pod(stem) else ""
 
 
 @dataclass(slots=True)
@@ -134,11 +143,13 @@ def read(
     open_lines: list[tuple[int, int]] = []
     count = 0
     try:
-        for number, text, is_quoted in _with_fences(lines):
+        numbered = entries(list(lines), year)
+        names = column([text for _, text in numbered], year)
+        for number, text, is_quoted in _with_fences(numbered):
             count += 1
             if not text.strip() or is_quoted:
                 continue
-            for line in parse_all(text, year):
+            for line in _parsed(text, names, year):
                 for place, index in open_lines:
                     if number - place <= FOLLOWING:
                         found[index] = _with_next(found[index], line.message)
@@ -158,7 +169,18 @@ def read(
     ]
     if not count:
         return [], Source(kind="log", name=name, problem="it is empty")
+    named = {each.process for each in found} - {""}
+    if reading.process and len(named) == 1:  # The name of a host says less than that of the file.
+        found = [replace(each, process=reading.process) for each in found]
     return found, Source(kind="log", name=name, notes=tuple(lines.notes))
+
+
+def _parsed(text: str, names: Column | None, year: int) -> list[LogLine]:
+    split = None if names is None else names.split(text)
+    if split is None:
+        return parse_all(text, year)
+    name, rest = split
+    return [replace(each, name=name) for each in parse_all(rest, year)]
 
 
 def _with_fences(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
@@ -185,7 +207,7 @@ def _with_next(one: Observation, following: str) -> Observation:
 def _observed(
     reading: _Reading, number: int, line: LogLine, may_show: Callable[[str], Sequence[int]]
 ) -> Iterator[Observation]:
-    process = line.process or reading.process
+    process = line.process or line.name or reading.process
     if line.time is not None:
         reading.times[process] = line.time, line.yearless
     moment, yearless = reading.times.get(process, (None, False))

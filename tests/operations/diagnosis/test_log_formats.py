@@ -1,0 +1,283 @@
+"""One incident as launchers, loggers and collectors write it: its cause and its process are the same in all of them."""
+
+from __future__ import annotations
+
+import bz2
+import datetime
+import gzip
+import json
+import lzma
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.operations.diagnosis.gathering import bounded
+from jaxobs.operations.diagnosis.gathering.instances import processes
+from jaxobs.operations.diagnosis.result import Diagnosis
+
+START = datetime.datetime(2026, 11, 20, 10, 0, 0, tzinfo=datetime.timezone.utc)
+PROCESSES = range(4)
+_TRACEBACK = """Traceback (most recent call last):
+  File "/app/train.py", line 88, in <module>
+    main()
+  File "/app/data.py", line 23, in __next__
+    return self.records[self.order[self.i]]
+IndexError: list index out of range"""
+_LOST = (
+    "E1120 10:02:15.000000   412 coordination_service_agent.cc:344] Polled an error from coordination service: "
+    "UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):",
+    "/job:jax_worker/replica:0/task:2",
+    "F1120 10:02:15.100000   412 client.h:80] Terminating process because the JAX distributed service detected fatal "
+    "errors. This most likely indicates that another task died; see the other task logs for more details.",
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line that a process writes."""
+
+    rank: int
+    seconds: float
+    text: str
+
+    @property
+    def time(self) -> datetime.datetime:
+        """When it does."""
+        return START + datetime.timedelta(seconds=self.seconds)
+
+    @property
+    def iso(self) -> str:
+        """The same as text."""
+        return self.time.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    @property
+    def epoch(self) -> float:
+        """The same in seconds."""
+        return self.time.timestamp()
+
+
+def incident() -> list[Said]:
+    """Process 2 raises, and the others notice two minutes later that it is gone."""
+    found = [Said(rank, 10.0 * step, f"step {step + 1} loss 2.{9 - step}") for step in range(3) for rank in PROCESSES]
+    found += [Said(2, 31 + 0.001 * number, text) for number, text in enumerate(_TRACEBACK.split("\n"))]
+    found += [Said(rank, 135, text) for rank in PROCESSES if rank != 2 for text in _LOST]
+    return sorted(found, key=lambda each: each.seconds)
+
+
+def diagnosed(folder: Path, files: dict[str, str | bytes]) -> Diagnosis:
+    """What is said of logs."""
+    paths = []
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        paths.append(str(path))
+    return diagnose(gather(Inputs(logs=tuple(paths))))
+
+
+def names_process_2(found: Diagnosis) -> None:
+    """As the cause, and the others as its victims."""
+    assert [(each.id, each.component) for each in found.causes] == [("program_error", "process 2")]
+    assert set(found.causes[0].victims) == {"process 0", "process 1", "process 3"}
+
+
+def pod(rank: int) -> dict[str, Any]:
+    """Labels of Google's collector."""
+    return {"type": "k8s_container", "labels": {"pod_name": f"train-{rank}-abc12", "container_name": "main"}}
+
+
+ONE_FILE: dict[str, Callable[[Said], str]] = {
+    "srun --label": lambda each: f"{each.rank}: {each.text}",
+    "mpirun --tag-output": lambda each: f"[1,{each.rank}]<stderr>:{each.text}",
+    "prun": lambda each: f"[job,{each.rank}]<stdout> {each.text}".replace("job", "1"),
+    "torchrun": lambda each: f"[rank{each.rank}]: {each.text}",
+    "torchrun --tee": lambda each: f"[default{each.rank}]:{each.text}",
+    "kubectl logs --prefix": lambda each: f"[pod/train-{each.rank}/main] {each.text}",
+    "kubectl logs --prefix --timestamps": lambda each: f"[pod/train-{each.rank}-x7k2p/main] {each.iso} {each.text}",
+    "pods of a JobSet": lambda each: f"train-workers-0-{each.rank}-abcd{each.rank} {each.text}",
+    "stern": lambda each: f"train-{each.rank} main {each.text}",
+    "docker compose": lambda each: f"worker-{each.rank}-1  | {each.text}",
+    "docker-compose": lambda each: f"worker{each.rank}_1  | {each.iso} {each.text}",
+    "hosts of a TPU": lambda each: f"t1v-n-1a2b3c4d-w-{each.rank} {each.text}",
+    "SkyPilot": lambda each: f"(worker{each.rank}, rank={each.rank}, pid={900 + each.rank}, ip=10.0.0.9) {each.text}",
+    "journalctl": lambda each: f"{each.time:%b %d %H:%M:%S} host{each.rank} python[{500 + each.rank}]: {each.text}",
+    "journalctl -o json": lambda each: json.dumps({
+        "__REALTIME_TIMESTAMP": str(int(each.epoch * 1e6)), "_HOSTNAME": f"host{each.rank}", "MESSAGE": each.text,
+    }),
+    "RFC 5424": lambda each: f"<14>1 {each.iso} host{each.rank} train {500 + each.rank} - - {each.text}",
+    "logcli": lambda each: f'{each.iso} {{app="x", pod="train-{each.rank}"}} {each.text}',
+    "logcli -o jsonl": lambda each: json.dumps(
+        {"labels": {"pod": f"train-{each.rank}"}, "line": each.text, "timestamp": each.iso}
+    ),
+    "aws logs tail": lambda each: f"{each.iso} train/rank-{each.rank}/abc123 {each.text}",
+    "Cloud Logging": lambda each: json.dumps(
+        {"timestamp": each.iso, "severity": "INFO", "textPayload": each.text, "resource": pod(each.rank)}
+    ),
+    "Fluent Bit": lambda each: json.dumps(
+        {"log": each.text, "time": each.iso, "kubernetes": {"pod_name": f"train-{each.rank}-zzz99"}}
+    ),
+    "Elastic": lambda each: json.dumps(
+        {"@timestamp": each.iso, "message": each.text, "kubernetes": {"pod": {"name": f"train-{each.rank}"}}}
+    ),
+    "OpenTelemetry": lambda each: json.dumps({
+        "timeUnixNano": str(int(each.epoch * 1e9)), "body": {"stringValue": each.text},
+        "resource": {"attributes": {"k8s.pod.name": f"train-{each.rank}"}},
+    }),
+    "fields of its own": lambda each: json.dumps({"event": each.text, "timestamp": each.iso, "rank": each.rank}),
+    "rank=": lambda each: f"rank={each.rank} {each.text}",
+    "[process 2/4]": lambda each: f"{each.time:%Y-%m-%d %H:%M:%S} [process {each.rank}/4] {each.text}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ONE_FILE)
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_log_of_all_processes(form: str, newest_first: bool, tmp_path: Path) -> None:
+    """Whatever stands before the lines; those with times also in the order in which collectors list them."""
+    lines = [ONE_FILE[form](each) for each in incident()]
+    if newest_first:
+        if not any(each.iso[:19] in line or str(int(each.epoch)) in line for each in incident() for line in lines):
+            return  # Nothing shows the order, and no collector turns it round.
+        lines.reverse()
+    names_process_2(diagnosed(tmp_path, {"job.log": "\n".join(lines) + "\n"}))
+
+
+def yaml(each: Said) -> str:
+    """As `gcloud logging read` lists entries."""
+    text = each.text.replace("'", "''")
+    return (
+        f"---\ninsertId: x\nresource:\n  labels:\n    pod_name: train-{each.rank}-abc12\nseverity: INFO\n"
+        f"textPayload: '{text}'\ntimestamp: '{each.iso}'"
+    )
+
+
+def array(entries: Iterable[Said]) -> str:
+    """As `gcloud logging read --format=json` does."""
+    return json.dumps(
+        [{"timestamp": each.iso, "textPayload": each.text, "resource": pod(each.rank)} for each in entries], indent=2
+    )
+
+
+DOCUMENTS: dict[str, Callable[[list[Said]], str]] = {
+    "YAML": lambda entries: "\n".join(map(yaml, entries)),
+    "an array": array,
+    "events": lambda entries: json.dumps({"events": [
+        {"timestamp": int(each.epoch * 1000), "message": each.text, "logStreamName": f"train/{each.rank}"}
+        for each in entries
+    ]}),
+    "Datadog": lambda entries: json.dumps([
+        {"content": {"timestamp": each.iso, "host": "h", "hostname": f"train-{each.rank}", "message": each.text}}
+        for each in entries
+    ]),
+    "a table": lambda entries: "timestamp,severity,pod,textPayload\n" + "".join(
+        '{},INFO,train-{},"{}"\n'.format(each.iso, each.rank, each.text.replace('"', '""')) for each in entries
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", DOCUMENTS)
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_document(form: str, newest_first: bool, tmp_path: Path) -> None:
+    """In which each line of the program is an entry."""
+    entries = incident()
+    names_process_2(diagnosed(tmp_path, {"job.log": DOCUMENTS[form](entries[::-1] if newest_first else entries)}))
+
+
+FILES = [
+    "rank{}.log", "{}/stderr.log", "job-4711_{}.err", "std_log_process_{}.txt", "train-workers-0-{}-abc1{}.log",
+    "train-{}.log.gz", "train-{}.log.bz2", "train-{}.log.xz", "utf16-{}.out",
+]  # fmt: skip
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "out": lambda data: data.decode().encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_file_of_each_process(form: str, tmp_path: Path) -> None:
+    """By the names of the files and folders, compressed or not."""
+    texts = {rank: "".join(f"{each.text}\n" for each in incident() if each.rank == rank) for rank in PROCESSES}
+    pack = next((each for suffix, each in PACK.items() if form.endswith(suffix)), bytes)
+    names_process_2(diagnosed(tmp_path, {form.format(*[rank] * 2): pack(texts[rank].encode()) for rank in PROCESSES}))
+
+
+def test_the_pods_of_slices_stay_apart(tmp_path: Path) -> None:
+    """Their names differ in two numbers, and neither is the number of the process."""
+    lines = [f"[pod/ms-slice-{each.rank // 2}-{each.rank % 2}-x7k2p/main] {each.text}\n" for each in incident()]
+    found = diagnosed(tmp_path, {"job.log": "".join(lines)})
+    assert found.causes[0].component == "ms-slice-1-0-x7k2p"
+    assert len(found.causes[0].victims) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["train-0", "train-2"], ["process 0", "process 2"]),
+        (["node17", "node23"], ["node17", "node23"]),
+        (["node0", "node1"], ["process 0", "process 1"]),
+        (["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"]),
+        (["a-0", "b-0"], ["process 0", "b-0"]),
+        (["a-0-1", "a-1-0"], ["a-0-1", "a-1-0"]),
+        (["train-7d9f8b6c5d-q9w8e", "train-7d9f8b6c5d-abcde"], ["train-7d9f8b6c5d-q9w8e", "train-7d9f8b6c5d-abcde"]),
+        (["head"], ["head"]),
+    ],
+)
+def test_what_processes_are_called(names: list[str], expected: list[str]) -> None:
+    """By a number only where it can be nothing else than that of the process."""
+    called = processes(names)
+    assert [called.get(each, each) for each in names] == expected
+
+
+HEALTHY = {
+    "epochs": "".join(f"[epoch{epoch}] batch {batch} ok\n" for epoch in range(3) for batch in range(50)),
+    "places": "".join(f"train.py:{61 if step % 2 else 88} step {step} ok\n" for step in range(100)),
+    "threads": "".join(f"Thread-{step % 4} fetched shard {step}\n" for step in range(100)),
+    "a countdown": "".join(f"2026-11-20 10:{59 - step:02d}:00 step {60 - step} ok\n" for step in range(60)),
+    "figures": json.dumps([{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.4}]),
+    "numbers": "[1, 2, 3]",
+    "a table of figures": "step,loss\n1,0.5\n2,0.4\n",
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_log_stays_healthy(name: str, tmp_path: Path) -> None:
+    """Whatever its lines look like."""
+    assert diagnosed(tmp_path, {"train.log": HEALTHY[name]}).verdict == "no_fault"
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"\x28\xb5\x2f\xfd\0\1\2", "zstd"),
+        (b"PK\3\4\0\0", "zip"),
+        (b"\x7fELF" + bytes(400), "no text"),
+        (gzip.compress(bytes(5000)), "no text"),
+        (b"\x1f\x8bnonsense", "cannot be unpacked"),
+        (b"", "empty"),
+    ],
+)
+def test_what_is_no_text_is_no_sign_of_health(data: bytes, problem: str, tmp_path: Path) -> None:
+    """It says what it is, and what to do."""
+    found = diagnosed(tmp_path, {"train.log": data})
+    assert found.verdict == "inconclusive"
+    assert problem in found.missing[0]
+
+
+def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """The beginning may show the cause, and what is lost is said."""
+    text = "step 1\n" * 5000 + _TRACEBACK + "\n" + "".join(f"{each}\n" for each in range(50_000))
+    found = diagnosed(tmp_path, {"train.log.gz": gzip.compress(text.encode())[:-20_000]})
+    assert [each.id for each in found.causes] == ["program_error"]
+    assert "damaged" in found.missing[0]
+
+
+def test_a_small_file_cannot_unpack_to_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused, not kept in memory."""
+    monkeypatch.setattr(bounded, "MOST_UNPACKED", 10**6)
+    found = diagnosed(tmp_path, {"train.log.gz": gzip.compress(b"step 1\n" * 10**6)})
+    assert "unpacks to more than 1,000,000 bytes" in found.missing[0]

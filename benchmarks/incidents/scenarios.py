@@ -133,7 +133,8 @@ def _answering(text: str) -> Iterator[str]:
             parts = urllib.parse.urlsplit(self.path)
             query = urllib.parse.parse_qs(parts.query).get("query", [""])[0]
             nothing = {"status": "success", "data": {"alerts": [], "resultType": "matrix", "result": []}}
-            body = answers.get(f"{parts.path}?{query}" if query else parts.path, nothing)
+            empty = {"events": [], "next": 0} if parts.path == "/api/v1/events" else nothing
+            body = answers.get(f"{parts.path}?{query}" if query else self.path, empty)
             data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))

@@ -21,7 +21,7 @@ from jaxobs.operations.diagnosis.gathering import Inputs as Inputs
 from jaxobs.operations.diagnosis.gathering.answers import Answers
 from jaxobs.operations.diagnosis.gathering.places import File
 from jaxobs.operations.diagnosis.gathering.prometheus import metric_names
-from jaxobs.operations.diagnosis.knowledge import Line, Metric
+from jaxobs.operations.diagnosis.knowledge import FINDINGS, Line, Metric
 from jaxobs.operations.diagnosis.known import known
 from jaxobs.operations.diagnosis.result import Diagnosis
 
@@ -45,7 +45,7 @@ def gather(
     signs = [sign for each in known().values() for sign in (*each.signs, *each.refuted_by)]
     lines = list(dict.fromkeys(sign.pattern for sign in signs if isinstance(sign, Line)))
     beside = [name for each in known().values() for name in each.beside]
-    names = metric_names(dict.fromkeys([*(sign.name for sign in signs if isinstance(sign, Metric)), *beside]))
+    names = metric_names(dict.fromkeys([*(sign.name for sign in signs if isinstance(sign, Metric)), *beside, FINDINGS]))
     return gathering.collect(
         inputs, lines, names, now=now, window=window, timeout=timeout, budget=budget, scope=scope, answers=answers,
         read_files=read_files,

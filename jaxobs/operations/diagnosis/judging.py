@@ -49,6 +49,8 @@ class _Case:
     weak: list[Observation] = field(default_factory=list)
     passed: list[Observation] = field(default_factory=list)
     """Signs after which the process went on."""
+    ordinary: list[Observation] = field(default_factory=list)
+    """What is no sign of it in view of the rest."""
     against: list[Observation] = field(default_factory=list)
     explained_by: list[str] = field(default_factory=list)
     because: str = ""
@@ -105,7 +107,10 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> _
         if each.kind not in _SHOWING:
             continue
         signs = [sign for sign in known.signs if sign.shows(each)]
-        if not signs or (known.ordinary is not None and known.ordinary(evidence, each)):
+        if not signs:
+            continue
+        if known.ordinary is not None and known.ordinary(evidence, each):
+            case.ordinary.append(each)
             continue
         passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
         if passes and (went_on(course, each) or (known.role == SYMPTOM and had_ended(course, each))):
@@ -116,7 +121,9 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> _
             case.weak.append(each)
     if known.narrow is not None and case.strong:
         kept = known.narrow(evidence, case.strong)
+        left = [each for each in case.strong if each not in kept]
         case.strong = [each for each in case.strong if each in kept]
+        case.weak += [each for each in left if any(sign.weak and sign.shows(each) for sign in known.signs)]
     return case
 
 
@@ -127,7 +134,7 @@ def _give_way(cases: Mapping[str, _Case]) -> None:
     """A general fault keeps only what no special one shows, nor the lines with which its message goes on."""
     levels: dict[int, int] = {}
     for case in cases.values():
-        for each in (*case.strong, *case.passed):
+        for each in (*case.strong, *case.passed, *case.ordinary):
             levels[id(each)] = min(case.known.general, levels.get(id(each), case.known.general))
     said: dict[tuple[object, ...], list[Observation]] = {}
     for case in cases.values():
@@ -247,7 +254,7 @@ def _impact(case: _Case) -> int:
 
 def _suspected(case: _Case) -> bool:
     """Whether something speaks for it that other faults show as well, and nothing against it."""
-    return bool(case.weak) and not case.strong and not case.against and case.known.role == CAUSE
+    return bool(case.weak) and not case.strong and not case.against
 
 
 # -------------------------------------------------------------------------------------------------------- what is said

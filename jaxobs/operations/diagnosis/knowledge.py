@@ -33,6 +33,8 @@ _ERROR_QUOTED = re.compile(r"(?:caused|[Ee]rror|[Ff]ailed|because|[Rr]eason|desc
 """What is quoted behind it happened all the same."""
 _OF_RUNTIME = re.compile(r"\"(?:hip|cuda|hsa)\w*Error")
 """What a runtime prints in quotes itself."""
+_SURVIVED = "unsaved:"
+"""Events with a text about an error that JAX caught: it stopped nothing."""
 _QUOTED_LINE = re.compile(r"\s*(?:(?:[>#|`-]{1,6}|\*{1,2})\s|```|//|\"|'|\S+::\S+\[)")
 
 
@@ -55,12 +57,14 @@ class Line:
     """The same of the lines behind it."""
     followed: str = ""
     """A regular expression that the lines behind it must contain."""
+    calls: str = ""
+    """A regular expression that the code of its traceback must contain; any if empty."""
     within: str = ""
     """A regular expression that the file must contain from which it was raised, where that is known; any if empty."""
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is in the text, as something that happened and not as something quoted."""
-        if observation.kind not in (LINE, EVENT) or not observation.text:
+        if observation.kind not in (LINE, EVENT) or not observation.text or observation.name.startswith(_SURVIVED):
             return False
         if observation.level in ("I", "D") and not self.info:
             return False
@@ -75,6 +79,8 @@ class Line:
             return False
         file = observation.data.get("frames", "").rpartition("\n")[2]
         if self.within and file and not _compiled(self.within).search(file):
+            return False
+        if self.calls and not _compiled(self.calls).search(observation.data.get("calls", "")):
             return False
         if self.code and not _compiled(self.code).search(observation.data.get("code", "")):
             return False
@@ -112,14 +118,26 @@ class Event:
     passes: bool = False
     about: str = ""
     """A regular expression that its text has to contain."""
+    counted: bool = True
+    """Whether the metric that counts findings shows it, too."""
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is such an event."""
-        return (
-            observation.kind == EVENT
-            and _compiled(self.name).fullmatch(observation.name) is not None
-            and (not self.about or _compiled(self.about).search(observation.text) is not None)
+        name = _event(observation) if self.counted or observation.kind == EVENT else ""
+        return _compiled(self.name).fullmatch(name) is not None and (
+            not self.about or _compiled(self.about).search(observation.text) is not None
         )
+
+
+FINDINGS = "jax_findings"
+"""The metric that counts the findings that stand, by kind."""
+
+
+def _event(observation: Observation) -> str:
+    """The name of an event, also where only a metric tells of it."""
+    if observation.kind == METRIC and observation.name == FINDINGS and observation.value:
+        return f"finding:{observation.data.get('finding', '')}"
+    return observation.name if observation.kind == EVENT else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +173,22 @@ class Alert:
     def shows(self, observation: Observation) -> bool:
         """Whether it is that alert."""
         return observation.kind == ALERT and observation.name == self.name
+
+
+@dataclass(frozen=True, slots=True)
+class AnyAlert:
+    """An alert of ours that fires and is more than information, whatever it is about."""
+
+    weak: bool = False
+    passes: bool = False
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is one."""
+        return (
+            observation.kind == ALERT
+            and observation.name.startswith("Jax")
+            and observation.data.get("severity") in ("critical", "warning")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +236,7 @@ class Silence:
         return observation.kind == LAST
 
 
-AnySign = Line | Event | Metric | Alert | Raised | Fatal | Silence
+AnySign = Line | Event | Metric | Alert | AnyAlert | Raised | Fatal | Silence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

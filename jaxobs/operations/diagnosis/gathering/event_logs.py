@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from typing import TypeGuard
 
 from jaxobs.base.json_lines import Damage
+from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.errors import Error
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
@@ -18,11 +20,14 @@ from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regul
 from jaxobs.views import story
 from jaxobs.views.story.log import events
 
-KINDS: tuple[type[Event], ...] = (Manifest, Finding, OutOfMemory, NonFinite, Error, Exit, Step)
+KINDS: tuple[type[Event], ...] = (Manifest, Finding, OutOfMemory, NonFinite, Error, Exit, Step, Compilation)
 _MOST_STEPS = 500
 _MOST_EVENTS = 200_000
 _KEPT = 200
 """Findings, errors and values of one process: the first ones."""
+_UNSAVED = ("error", "disabled")
+"""Why a program is not in the persistent cache, if that may be a fault."""
+_MOST_UNSAVED = 20
 
 
 def read(path: str, name: str) -> tuple[list[Observation], Source]:
@@ -57,7 +62,9 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
     process = f"process {index}"
     findings: dict[str, tuple[int, Finding]] = {}
     begun = ended = 0.0
-    kept = steps = 0
+    kept = steps = unsaved = 0
+    numbered = list(numbered)
+    recovered = _recovered(event for _, event in numbered)
     for place, event in numbered:
         begun = min(begun or event.time, event.time)
         ended = max(ended, event.time)
@@ -71,9 +78,16 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
                     kind=PROGRESS, source=source, place=place, name=event.loop, time=event.time, process=process,
                     value=float(event.last), data={"typical": repr(event.median_seconds)},
                 )  # fmt: skip
+        elif isinstance(event, Compilation):
+            if event.uncached_detail and event.uncached_because in _UNSAVED and unsaved < _MOST_UNSAVED:
+                unsaved += 1
+                yield Observation(
+                    kind=EVENT, source=source, place=place, name=f"unsaved:{event.uncached_because}", time=event.time,
+                    process=process, text=f"{event.function}: {event.uncached_detail}"[:MOST_TEXT],
+                )  # fmt: skip
         elif kept < _KEPT:
             kept += 1
-            yield from _of_event(place, event, source, process)
+            yield from _of_event(place, event, source, process, recovered)
     yield from _standing([each for each in findings.values() if each[1].ended is None], ended - begun, source, process)
 
 
@@ -106,7 +120,17 @@ def _data(finding: Finding) -> dict[str, str]:
     return told | {"function": finding.function, "severity": finding.severity, "advice": finding.advice[:500]}
 
 
-def _of_event(place: int, event: Event, source: str, process: str) -> Iterator[Observation]:
+def _recovered(events: Iterable[Event]) -> set[str]:
+    """The watched values that were not finite in a few steps only, and then were again."""
+    latest = {str(each.data.get("name")): each for each in events if _tells_of_values(each)}
+    return {name for name, each in latest.items() if each.severity != "critical" and each.data.get("finite") is True}
+
+
+def _tells_of_values(event: Event) -> TypeGuard[Finding]:
+    return isinstance(event, Finding) and event.finding == "nonfinite_values"
+
+
+def _of_event(place: int, event: Event, source: str, process: str, recovered: Container[str]) -> Iterator[Observation]:
     name, text, data = event.kind, "", {}
     kind = EVENT
     if isinstance(event, Error):
@@ -117,14 +141,15 @@ def _of_event(place: int, event: Event, source: str, process: str) -> Iterator[O
             data |= {"advice": event.advice, "meaning": event.meaning or ""}
     elif isinstance(event, OutOfMemory):
         causes = ",".join(each.cause for each in event.causes)
-        name = f"out_of_memory:{event.stage}:{causes}"
+        stage = "host" if event.error == "MemoryError" else event.stage
+        name = f"out_of_memory:{stage}:{causes}"
         text = f"{event.function} ran out of memory: {event.message}"
         data = {"device": event.device or "", "advice": event.causes[0].advice if event.causes else ""}
     elif isinstance(event, NonFinite):
         name = f"nonfinite:{event.name}"
         step = "" if event.step is None else f" at call {event.step}"
         text = f"{event.name}{event.path} is {event.what}{step}, {event.call_site or 'unknown line'}"
-        data = {"source": event.source}
+        data = {"source": event.source} | ({"recovered": "yes"} if event.name in recovered else {})
     elif isinstance(event, Exit):
         name = f"exit:{event.reason}:{event.detail or ''}"
         text = f"the process ended: {event.reason} {event.detail or ''}"

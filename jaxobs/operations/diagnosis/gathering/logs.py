@@ -38,6 +38,8 @@ MOST_KNOWN = 1000
 MOST_CODE = 200
 MOST_FRAMES = 4
 """Files of the innermost calls that are kept of a traceback."""
+MOST_CALLS = 12
+"""Lines of code that are kept of a traceback."""
 MOST_FENCED = 60
 """Lines between two fences. So many are read ahead; an open fence hides nothing."""
 
@@ -59,6 +61,12 @@ _END = re.compile(
     r"|exited with (?:exit )?code 0\b"
 )
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|\bray::\S+ \(pid=\d+")
+_CAUGHT = re.compile(
+    r"Exception in ASGI application|Exception on \S+ \[[A-Z]+\]|Error handling request|Internal Server Error: /|"
+    r"Exception (?:happened|occurred) (?:during|while) (?:the )?processing of (?:the )?request|"
+    r"[Ee]xception was never retrieved|Exception in callback|Exception ignored in"
+)
+"""What comes before a traceback that ends a request or a callback, and not the program."""
 _FRAME = re.compile(
     r"\s*File (?:\"(?P<file>[^\"]+)\", line \d|(?P<cell>[^\s:]+):\d+, in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in "
 )
@@ -123,6 +131,10 @@ class _Reading:
     """By process: the latest line of code in its traceback."""
     frames: dict[str, list[str]] = field(default_factory=dict)
     """By process: the files of the innermost calls in its traceback."""
+    calls: dict[str, list[str]] = field(default_factory=dict)
+    """By process: the latest lines of code in its traceback."""
+    said: dict[str, str] = field(default_factory=dict)
+    """By process: the latest line that belongs to no traceback."""
 
 
 def read(
@@ -299,7 +311,12 @@ def _is_of_a_call(message: str) -> bool:
 
 def _called(reading: _Reading, process: str) -> dict[str, str]:
     """The code and the files from which something was raised."""
-    told = {"code": reading.codes.pop(process, ""), "frames": "\n".join(reading.frames.pop(process, ()))}
+    told = {
+        "code": reading.codes.pop(process, ""),
+        "frames": "\n".join(reading.frames.pop(process, ())),
+        "calls": "\n".join(reading.calls.pop(process, ())),
+        "caught": "yes" if _CAUGHT.search(reading.said.get(process, "")) else "",
+    }
     return {name: text for name, text in told.items() if text}
 
 
@@ -307,11 +324,12 @@ def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
     """Whether the line is the last of a traceback: what was raised, with its message."""
     if _TRACEBACK.search(line.message):
         reading.tracebacks[process] = 0
-        reading.frames[process] = []
+        reading.frames[process], reading.calls[process] = [], []
         return False
     if process not in reading.tracebacks and _CALL.match(line.message):  # Its first line was not copied.
         reading.tracebacks[process] = 0
     if process not in reading.tracebacks:
+        reading.said[process] = line.message
         return False
     if not line.message:
         return False
@@ -340,3 +358,4 @@ def _take_call(reading: _Reading, process: str, message: str) -> None:
     code = (cell.group("code") or "" if cell else message).strip()
     if code and not code.startswith(("File ", "^", "~")):
         reading.codes[process] = code[:MOST_CODE]
+        reading.calls[process] = [*reading.calls.get(process, ()), code[:MOST_CODE]][-MOST_CALLS:]

@@ -9,6 +9,7 @@ from jaxobs.operations.diagnosis.evidence import Observation, Source
 from jaxobs.operations.diagnosis.gathering import event_logs, metrics
 from jaxobs.operations.diagnosis.gathering.answers import Answers, shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
+from jaxobs.operations.diagnosis.knowledge import FINDINGS
 from jaxobs.views import client
 
 
@@ -29,7 +30,8 @@ def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation],
     notes = []
     try:
         text = answers.of_server(f"{base}/metrics", timeout).decode("utf-8", "replace")
-        found += metrics.samples(text.split("\n"), name, [], snapshot.time)
+        own = metrics.samples(text.split("\n"), name, [], snapshot.time)
+        found += [each for each in own if each.name != FINDINGS]  # Its events say more.
     except NoAnswerError as error:
         notes.append(f"/metrics: {error}")
     return found, Source(kind="target", name=name, notes=tuple(notes))

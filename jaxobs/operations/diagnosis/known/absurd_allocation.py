@@ -9,7 +9,8 @@ from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 _WANTED = re.compile(
-    r"(?:(?:failed|trying|Attempting|[Uu]nable) to allocate|Requires) (?P<number>[\d.]+) ?(?P<unit>[KMGTPE]?)"
+    r"(?:(?:failed|trying|Attempting|[Uu]nable) to allocate|[Oo]ut of memory allocating|Requires) "
+    r"(?P<number>[\d.]+) ?(?P<unit>[KMGTPE]?)"
 )
 _TOTAL = re.compile(r"Free memory/Total memory: \d+/(\d+)")
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
@@ -34,7 +35,7 @@ KNOWN = Knowledge(
     title="One allocation is larger than the whole device",
     impact=ENDED,
     signs=(
-        Line(r"(?:failed to allocate|trying to allocate|Attempting to allocate) [\d.]+"),
+        Line(r"(?:failed to allocate|trying to allocate|Attempting to allocate|[Oo]ut of memory allocating) [\d.]+"),
         Line(
             r"Unable to allocate [\d.]+ [KMGTPE]iB for an array|"
             r"enough memory\. Requires [\d.]+[KMGTPE]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import SLOW, Event, Knowledge, Line
 
 KNOWN = Knowledge(
     title="Entries of the persistent cache are damaged, and are never repaired",
@@ -14,7 +14,11 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line("Persistent compilation cache inconsistency", passes=False),
+        Event(
+            "unsaved:error", about=r"entry is there but could not be used(?!: (?:\w*OS|\w*IO|Permission|\w+Found)Error)"
+        ),
     ),
+    needs=("log", "event-log", "target"),
     fix=(
         "Find and remove the damaged entries: `jaxobs cache verify DIR`. They come from writers "
         "that were killed, or from a full disk."

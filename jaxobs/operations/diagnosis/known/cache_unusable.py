@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Line, Metric
 
 KNOWN = Knowledge(
     title="The persistent cache cannot be read or written",
@@ -14,10 +14,21 @@ KNOWN = Knowledge(
             "OSError)",
             passes=False,
         ),
-        Metric("jax_persistent_cache_unsaved_total", labels=(("reason", "error"),)),
+        Event("unsaved:disabled", about="could not be opened"),
+        Event(
+            "unsaved:error",
+            about=r"could not be written|of its entry were written|exceeds jax_compilation_cache_max_size|"
+            r"entry is there but could not be used: (?:\w*OS|\w*IO|Permission|\w+Found)Error",
+        ),
+        Metric("jax_persistent_cache_unsaved_total", labels=(("reason", "error"),), weak=True),
+        Alert("JaxPersistentCacheNotSaving"),
     ),
-    follows=("disk_full", "storage_denied", "storage_unavailable"),
-    needs=("log", "metrics-file", "target", "prometheus"),
+    follows=("cache_corrupt", "disk_full", "storage_denied", "storage_unavailable"),
+    needs=("log", "event-log", "metrics-file", "target", "prometheus"),
+    collect=(
+        "JAX's warnings about the cache in the log, or the event log of the process: damaged entries count as programs "
+        "that could not be saved, too."
+    ),
     fix=(
         "Fix the directory that the text names: a path that is a file, rights, a full disk, the "
         "`filelock` package where jax_compilation_cache_max_size is set. Check with `jaxobs "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
 
 KNOWN = Knowledge(
@@ -20,10 +21,7 @@ KNOWN = Knowledge(
         ),
         Line("FileNotFoundError: .{0,200}(?:ckpt|checkpoint)"),
         Line("(?:ocdbt|tensorstore|checkpoint).{0,200}DATA_LOSS|DATA_LOSS.{0,200}(?:ocdbt|tensorstore|checkpoint)"),
-        Line(
-            "BadZipFile|UnpicklingError|InvalidHeaderDeserialization|HeaderTooLarge|"
-            "incomplete metadata, file not fully covered"
-        ),
+        Line("InvalidHeaderDeserialization|HeaderTooLarge|incomplete metadata, file not fully covered"),
         Line(
             r"CRC-?32C?\b.{0,40}(?:mismatch|does not match|failed)|Metadata file does not exist|"
             r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
@@ -31,12 +29,15 @@ KNOWN = Knowledge(
         Line("Error while deserializing header"),
         Line(
             r"Unpack failed: incomplete input|unpack\(b\) received extra data|msgpack\.exceptions|"
-            r"msgpack\w*: (?:ExtraData|FormatError|OutOfData|UnpackValueError)|_pickle\.UnpicklingError|"
-            r"pickle data was truncated|PytorchStreamReader failed|invalid (?:magic number|load key)"
+            r"msgpack\w*: (?:ExtraData|FormatError|OutOfData|UnpackValueError)|"
+            r"PytorchStreamReader failed|invalid magic number"
         ),
+        Line(DAMAGED, calls=OF_A_CHECKPOINT),
+        Line(DAMAGED, weak=True),
         Line(r"[Ii]ncomplete checkpoint|[Cc]heckpoint .{0,80}is incomplete"),
     ),
     follows=("disk_full",),
+    collect="The whole traceback: the code that read the file shows whether it is a checkpoint or part of the input.",
     fix=(
         "Restore an earlier step; find out why the last save did not end: a full disk, a process "
         "that was killed while it saved, a bucket that removes old objects."

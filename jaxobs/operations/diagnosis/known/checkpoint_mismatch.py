@@ -31,6 +31,10 @@ KNOWN = Knowledge(
         ),
         Line(r'(?:zarr|ocdbt|tensorstore).{0,80}: Expected "\w+" (?:of|to be)'),
         Line(r'Error opening "(?:zarr|ocdbt|n5).{0,60}Expected "\w+" (?:of|to be)'),
+        Line(
+            r"[Dd]eseriali[sz]ed leaf .{0,200}has changed|"
+            r"(?:changed|different|other) (?:shape|dtype|type|size|structure)\b.{0,160}\bon disk"
+        ),
         Line(r"(?:not found|missing|absent) (?:in|from) (?:the )?(?:\w+ )?(?:checkpoint|state dict)"),
         Line(
             r"[Ii]ncompatible shapes? .{0,80}(?:[Cc]heckpoint|[Rr]estor)|[Mm]issing keys? .{0,80}(?:in|"

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import ALERT, METRIC, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
+
+
+def _of_a_device(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """On the CPU, a counter does not tell the memory of the device from that of the host."""
+    return [
+        each for each in signs if each.kind not in (ALERT, METRIC) or not each.data.get("device", "").startswith("cpu")
+    ]
+
 
 KNOWN = Knowledge(
     title="A device ran out of memory",
@@ -37,16 +48,19 @@ KNOWN = Knowledge(
         Line(r"exceeds the legitimate user allocatable offset|Exceeded \w+ capacity by [\d.]+"),
         Line(r"unlikely to have enough memory\. Requires [\d.]+"),
         Line(r"Ran out of memory in memory space \w+|SparseCore Hbm usage .{0,80}exceeding available"),
-        Event("out_of_memory:(?:compile|load|run|allocate|unknown):.*"),
+        Event("out_of_memory:(?:compile|load|run|allocate|unknown):(?!host_limit).*"),
         Metric("jax_out_of_memory_total"),
+        Metric("jax_out_of_memory_total", labels=(("device", "cpu.*"),), weak=True),
         Alert("JaxOutOfMemory", weak=False),
+        Alert("JaxOutOfMemory"),
         Line("Cuda failure (?:\\d+ )?'?out of memory|handle: the resource allocation failed"),
         Line(
             r"RESOURCE_EXHAUSTED:.{0,200}(?:HBM|\bhbm\b|[Mm]emory|\b[Aa]lloc)",
             unless=r"host memory|on host\b|gs://|s3://|HTTP|[Qq]uota|message larger",
         ),
     ),
-    follows=("memory_leak", "recompilation", "accelerator_memory_taken"),
+    narrow=_of_a_device,
+    follows=("absurd_allocation", "host_out_of_memory", "memory_leak", "recompilation", "accelerator_memory_taken"),
     needs=(
         "log",
         "event-log",

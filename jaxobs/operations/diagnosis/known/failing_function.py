@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, WRONG, Alert, Knowledge
+from collections import defaultdict
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import ANY_END, WRONG, Alert, Event, Knowledge, Line
+
+LEAST = 5
+APART = 300
+"""Lines of a log between two requests that fail, tracebacks and all: beyond, they are exceptions."""
+
+
+def _often(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Of the requests in a log that fail, those that come close behind each other."""
+    lines: defaultdict[tuple[str, str], list[Observation]] = defaultdict(list)
+    for each in signs:
+        if each.kind == LINE:
+            lines[each.source, each.process].append(each)
+    often = {
+        key
+        for key, some in lines.items()
+        if len(some) >= LEAST and some[LEAST - 1].place - some[0].place <= APART * LEAST
+    }
+    return [each for each in signs if each.kind != LINE or (each.source, each.process) in often]
+
 
 KNOWN = Knowledge(
     title="A function of the program raises again and again, and the program goes on",
     impact=WRONG,
-    general=4,
+    general=3,
     signs=(
         Alert("JaxFunctionErrors", weak=False),
         Alert("JaxRequestErrorsHigh"),
         Alert("JaxSloStepSuccessBurn"),
+        Event("finding:failed_requests"),
+        Line(r"(?<=HTTP/1\.[01]\" )500\b", info=True, passes=False),
     ),
+    narrow=_often,
     follows=(ANY_END, "device_out_of_memory", "absurd_allocation", "nonfinite_values"),
-    needs=("prometheus",),
+    needs=("log", "event-log", "metrics-file", "target", "prometheus"),
     fix="See the exception and its line with `jaxobs explain`; steps or requests that fail are lost work.",
     collect="The event log, or the address of the process: `jaxobs explain` shows the exceptions that it caught.",
     runbook="JaxFunctionErrors",

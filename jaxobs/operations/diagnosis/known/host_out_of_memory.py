@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
 
 KNOWN = Knowledge(
     title="The host or the container ran out of memory",
@@ -24,7 +24,8 @@ KNOWN = Knowledge(
         Line(r"(?:^|[\s.])_?(?:Array)?MemoryError\b(?!:? was)"),
         Line("std::bad_alloc"),
         Line("Cannot allocate memory"),
-        Event(r"out_of_memory:\w+:host_limit.*"),
+        Event(r"out_of_memory:(?:host:.*|\w+:host_limit.*)"),
+        Metric("jax_out_of_memory_total", labels=(("device", "cpu.*"),), weak=True),
         Event("finding:host_memory_leak", weak=True),
         Line(
             r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[:= ]*\(?137\b|^Killed$|"
@@ -48,7 +49,7 @@ KNOWN = Knowledge(
         ),
     ),
     rivals=("preemption",),
-    needs=("log", "event-log", "prometheus"),
+    needs=("log", "event-log", "metrics-file", "target", "prometheus"),
     fix=(
         "Give the container more memory, or use less: fewer loader workers and prefetched "
         "batches, no copies of the data set in each process, checkpoints restored by shard."

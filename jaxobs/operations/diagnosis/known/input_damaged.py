@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_DATA
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
 
 KNOWN = Knowledge(
@@ -20,8 +21,11 @@ KNOWN = Knowledge(
             r"(?:array_?record|riegeli|tfrecord|parquet|shard).{0,160}(?:DATA_LOSS|[Cc]orrupt|[Tt]runcated|checksum)|"
             r"zlib\.error: |BadGzipFile|tarfile\.ReadError|unexpected end of data"
         ),
+        Line(DAMAGED, calls=OF_DATA),
+        Line(DAMAGED, weak=True),
     ),
     follows=("disk_full", "storage_unavailable"),
+    collect="The whole traceback: the code that read the file shows whether it is a checkpoint or part of the input.",
     fix=(
         "Find the file and the record that the text names, write or download it again and compare its checksum; let "
         "the pipeline count and skip records that cannot be read."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation, is_before
-from jaxobs.operations.diagnosis.knowledge import WRONG, Event, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import WRONG, Event, Knowledge, Line, Metric
 
 
 def _comes_first(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -14,11 +14,14 @@ def _comes_first(evidence: Evidence, signs: Sequence[Observation]) -> list[Obser
     return [each for each in signs if not any(is_before(other, each) is True for other in others)]
 
 
+_INPUT = "(?i:.*(?:input|batch|data|image|feature|pixel|token|sample|label|target).*)"
+
 KNOWN = Knowledge(
     title="The input data contains NaN or infinite values",
     impact=WRONG,
     signs=(
-        Event("nonfinite:(?i:.*(?:input|batch|data|image|feature|pixel|token|sample|label|target).*)"),
+        Event(f"nonfinite:{_INPUT}"),
+        Metric("jax_nonfinite_total", labels=(("name", _INPUT),)),
         Line(
             "(?:NaN|nan|inf|[Nn]on-?finite)s? (?:values? )?(?:in|found in|"
             "detected in) (?:the )?(?:input|batch|data|features?|labels?|images?)",
@@ -26,7 +29,7 @@ KNOWN = Knowledge(
         ),
     ),
     narrow=_comes_first,
-    needs=("log", "event-log", "target"),
+    needs=("log", "event-log", "metrics-file", "target", "prometheus"),
     fix=(
         "Look at the batch of that step: a damaged record, a division by a standard deviation of "
         "0, missing values. Drop or fix it in the input pipeline, and check there."

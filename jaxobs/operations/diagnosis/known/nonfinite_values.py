@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.evidence import EVENT, METRIC, Evidence, Observation
+import re
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric
 
 _SHARE = 0.0006
 """Of the steps: loss scaling in 16 bits overflows in one of 2,000, as it is meant to. As in JaxNonFiniteValues."""
+_SHARE_OF_GRADIENTS = 0.01
+"""The same of gradients, for a scale that is raised more often. As in the finding of the process."""
+_GRADIENTS = re.compile("grad|scale|overflow", re.IGNORECASE)
+_FINITE_LOSS = re.compile(r"loss\b[\"']?\s*[:=]?\s*[-+]?\.?\d", re.IGNORECASE)
+_FEW, _ONE_OF = 3, 10
+"""Losses in a log that recover are no fault if they are so few, or one of so many."""
 
 
 def _by_loss_scaling(evidence: Evidence, sign: Observation) -> bool:
     """Whether the process has so few of them that they come from loss scaling."""
-    if sign.kind not in (EVENT, METRIC) or not sign.process:
+    if sign.data.get("recovered") == "yes":
+        return True
+    if sign.kind == LINE or not (sign.process or sign.kind == METRIC):
         return False
     own = [each for each in evidence.of_kind(METRIC) if each.process == sign.process and each.value is not None]
     steps = sum(each.value or 0.0 for each in own if each.name == "jax_steps_total")
-    values = [each.value or 0.0 for each in own if each.name == "jax_nonfinite_total"]
-    return bool(values) and max(values) < _SHARE * steps
+    values = [each for each in own if each.name == "jax_nonfinite_total" and _is_about(each, sign)]
+    return bool(values) and all((each.value or 0.0) < _share(each) * steps for each in values)
+
+
+def _is_about(counted: Observation, sign: Observation) -> bool:
+    """Whether a counter is about the value of a sign, if that tells which one it is about."""
+    name = sign.data.get("name") or sign.name.partition("nonfinite:")[2]
+    return not name or counted.data.get("name", name) == name
+
+
+def _share(counted: Observation) -> float:
+    return _SHARE_OF_GRADIENTS if _GRADIENTS.search(counted.data.get("name", "")) else _SHARE
+
+
+def _lasting(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Without the lines of a log after which the same run logs finite losses again, as with loss scaling."""
+    lines = [each for each in signs if each.kind == LINE and _is_followed_by_finite_ones(evidence, each)]
+    steps = {(each.source, each.process): float(each.data.get("steps", 0)) for each in evidence.of_kind(LAST)}
+    left = []
+    for each in signs:
+        own = [one for one in lines if (one.source, one.process) == (each.source, each.process)]
+        few = len(own) <= _FEW or _ONE_OF * len(own) < steps.get((each.source, each.process), 0.0)
+        if each not in own or not few:
+            left.append(each)
+    return left
+
+
+def _is_followed_by_finite_ones(evidence: Evidence, sign: Observation) -> bool:
+    behind = [
+        each
+        for each in evidence.of_kind(PROGRESS, START)
+        if (each.source, each.process) == (sign.source, sign.process) and each.place > sign.place
+    ]
+    begun = min((each.place for each in behind if each.kind == START), default=float("inf"))
+    return any(each.place < begun and _FINITE_LOSS.search(each.text) for each in behind)
 
 
 KNOWN = Knowledge(
@@ -58,4 +102,5 @@ KNOWN = Knowledge(
     runbook="JaxNonFiniteValues",
     beside=("jax_steps_total",),
     ordinary=_by_loss_scaling,
+    narrow=_lasting,
 )

@@ -33,6 +33,7 @@ KNOWN = Knowledge(
         "network_fault",
         "nccl_failure",
         "process_silent",
+        "programs_diverge",
     ),
     fix="Find the process that ended first: its log, its exit code, its host.",
     collect=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import SLOW, Event, Knowledge
+from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Event, Knowledge, Metric
 
 
 def _by_itself(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -17,8 +17,17 @@ KNOWN = Knowledge(
     title="A process reports a problem of its own",
     impact=SLOW,
     general=4,
-    signs=(Event(r"finding:(?!\w+_at_start|eager_initialization|no_persistent_cache|placeholder_data).*"),),
+    signs=(
+        Event(r"finding:(?!\w+_at_start|eager_initialization|no_persistent_cache|placeholder_data).*", counted=False),
+        # Which error it was, or which requests fail, a metric does not say.
+        Metric(
+            FINDINGS,
+            labels=(("finding", "uncaught_error|memory_ran_out|program_may_not_fit"),),
+            weak=True,
+        ),
+    ),
     narrow=_by_itself,
-    needs=("event-log", "target"),
+    needs=("event-log", "metrics-file", "target", "prometheus"),
+    collect="The event log or the address of the process: `jaxobs explain` shows the finding with its figures.",
     fix="Do what the finding says; `jaxobs explain` shows it with its figures.",
 )

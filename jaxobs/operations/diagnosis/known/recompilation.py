@@ -32,11 +32,12 @@ def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation
 _YOUNG = 2700.0
 """Seconds after its start in which a program compiles what it needs. As in JaxRecompilationStorm."""
 _START = "jax_process_start_timestamp_seconds"
+_COMPILED, _STEPS = "jax_compilations_total", "jax_steps_total"
 
 
 def _at_start(evidence: Evidence, sign: Observation) -> bool:
     """Whether a process has compiled in its first minutes, as each does."""
-    if sign.kind != METRIC or sign.time is None or not sign.process:
+    if sign.kind != METRIC or sign.name != _COMPILED or sign.time is None or not sign.process:
         return False
     began = [
         each.value
@@ -56,10 +57,10 @@ KNOWN = Knowledge(
             "forgotten_programs)"
         ),
         Metric(
-            "jax_compilations_total",
+            _COMPILED,
             over=20,
             labels=(
-                ("cause", "shape|dtype|structure|static_argument|new_function|sharding|context|jit_options"),
+                ("cause", "(?!first_call|unknown).*"),
                 ("function", "(?!<eager>|<other>).*"),
             ),
             weak=True,

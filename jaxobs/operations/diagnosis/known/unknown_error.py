@@ -57,6 +57,7 @@ KNOWN = Knowledge(
         "nccl_failure",
         "other_failed",
         "process_silent",
+        "failing_function",
     ),
     fix="Read that line, and those above it.",
     collect=("What the process did after its last line, which is an error: its exit code, and a log that goes on."),

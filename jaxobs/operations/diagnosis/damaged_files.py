@@ -1,0 +1,15 @@
+"""Files that cannot be read, as long as only the code that reads them tells what they hold."""
+
+from __future__ import annotations
+
+DAMAGED = r"BadZipFile|UnpicklingError|pickle data was truncated|invalid load key|Ran out of input"
+"""What a file of any purpose raises."""
+
+_CHECKPOINT = "ckpt|checkpoint|restor|resum|params|weights|model|state|optimizer"
+OF_A_CHECKPOINT = f"(?i:{_CHECKPOINT})"
+"""In the code that reads it."""
+OF_DATA = (
+    rf"(?is:\A(?!.*(?:{_CHECKPOINT})).*"
+    r"(?<![a-z])(?:data(?:set)?s?|shards?|batch(?:es)?|loader|records?|samples?|examples?|images?|labels?)(?![a-z]))"
+)
+"""The same of the input."""

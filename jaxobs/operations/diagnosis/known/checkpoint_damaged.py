@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="The checkpoint is incomplete, damaged or not there",
@@ -29,6 +29,10 @@ KNOWN = Knowledge(
             r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
         ),
         Line("Error while deserializing header"),
+        Raised(
+            about=r"[Nn]o (?:valid )?checkpoints? (?:was |were |could be )?(?:found|exists?)|"
+            r"[Nn]o checkpoint .{0,40}(?:found|exists)"
+        ),
         Line(
             r"Unpack failed: incomplete input|unpack\(b\) received extra data|msgpack\.exceptions|"
             r"msgpack\w*: (?:ExtraData|FormatError|OutOfData|UnpackValueError)|_pickle\.UnpicklingError|"

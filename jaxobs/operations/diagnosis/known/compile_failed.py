@@ -61,7 +61,8 @@ KNOWN = Knowledge(
         ),
         Raised(
             frames=_OF_KERNELS,
-            about=r"^(?:[\w.]+\.)?(?:NotImplemented|Runtime|Value|Lowering|Mosaic|Compilation|Verification|Type|Assertion)\w*Error\b",
+            about=r"^(?:[\w.]+\.)?(?:NotImplemented|Runtime|Value|Lowering|Mosaic|Compilation|Verification|Type|"
+            r"Assertion)\w*Error\b",
         ),
     ),
     follows=("cuda_library_mismatch", "plugin_mismatch", "device_out_of_memory"),

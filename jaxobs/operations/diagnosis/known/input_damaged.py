@@ -16,6 +16,10 @@ KNOWN = Knowledge(
             unless="compilation cache",
         ),
         Line(
+            r"Unable to (?:synchronously )?open (?:file|object) .{0,60}truncated file|[Ii]nvalid checksum|"
+            r"Invalid Riegeli"
+        ),
+        Line(
             r"ArrowInvalid: .{0,120}(?:magic bytes|[Cc]orrupt|truncated|footer)|Compressed file ended before|"
             r"(?:array_?record|riegeli|tfrecord|parquet|shard).{0,160}(?:DATA_LOSS|[Cc]orrupt|[Tt]runcated|checksum)|"
             r"zlib\.error: |BadGzipFile|tarfile\.ReadError|unexpected end of data"

@@ -13,6 +13,7 @@ KNOWN = Knowledge(
         Line("likely caused by inconsistent (?:TPU programs|HLO module)"),
         Line("[Ff]ingerprint mismatch"),
         Line(r"\bMPI_ERR_TRUNCATE\b"),
+        Line(r"NCCL WARN .{0,80}[Mm]essage truncated ?: receiv"),
         Event("finding:diverging_programs"),
         Alert("JaxProgramDivergence", weak=False),
     ),

@@ -8,6 +8,7 @@ KNOWN = Knowledge(
     title="Shardings do not fit: the mesh, the devices, or the sizes of the axes",
     impact=ENDED,
     signs=(
+        Line("ShardingTypeError"),
         Line("Received incompatible devices for jitted computation|does not evenly divide the dimension size"),
         Line(
             "was given the sharding of .{0,300}which implies that|"

@@ -16,7 +16,7 @@ KNOWN = Knowledge(
         Line(
             r"couldn't assign flavors|insufficient (?:unused )?quota|[Ww]orkload .{0,60}is inadmissible|"
             r"ResourcesUnavailableError|Failed to (?:provision all possible|acquire resources in all)|"
-            r"No available node types can fulfill|cannot be scheduled right now: |"
+            r"No available node types can fulfill|resource request cannot be scheduled|"
             r"autoscaler error: .{0,80}cannot be scheduled",
             info=True,
             passes=False,

@@ -56,7 +56,7 @@ KNOWN = Knowledge(
             unless="RESOURCE_EXHAUSTED|[Oo]ut of memory",
         ),
         Line(
-            r"No valid engine configs|create_execution_plans|CUDNN_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
+            r"No valid engine configs|create_execution_plans|CU(?:DNN|BLAS)_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
             unless="Profiling failure",
         ),
         Raised(

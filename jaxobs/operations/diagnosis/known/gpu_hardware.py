@@ -27,6 +27,7 @@ KNOWN = Knowledge(
         ),
         Line(
             "[Uu]ncorrectable (?:NVLink|ECC) error|CUDA_ERROR_(?:ECC|NVLINK)_UNCORRECTABLE|CUDA_ERROR_CONTAINED|"
+            "over nvlink or a hardware error|CUDA_ERROR_EXTERNAL_DEVICE|in external entity outside of CUDA|"
             "cudaError(?:ECC|Nvlink)Uncorrectable|cudaErrorContained|hipErrorECCNotCorrectable",
             passes=False,
         ),

@@ -37,7 +37,7 @@ KNOWN = Knowledge(
         Line(
             r"libnccl[\w.-]*\.so[\w.]*: (?:cannot open shared object|undefined symbol)|NCCL version mismatch|"
             r"Mismatched NCCL version|"
-            r"peer access is not supported"
+            r"peer access is not supported|PEER_ACCESS_UNSUPPORTED|peer mapping resources exhausted"
         ),
     ),
     follows=(ANY_END, "gpu_hardware", "cuda_library_mismatch", "device_out_of_memory"),

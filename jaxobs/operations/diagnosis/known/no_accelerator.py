@@ -34,7 +34,10 @@ KNOWN = Knowledge(
         Line(
             r"libcuda\.so[\w.]*: cannot open shared object|couldn't communicate with the NVIDIA driver|"
             r"nvidia-container-cli: (?:initialization|device) error|could not select device driver|"
-            r"CUDA_ERROR_SYSTEM_NOT_READY|cuInit: CUDA_ERROR_(?:UNKNOWN|INVALID)|No hardware is found",
+            r"CUDA_ERROR_(?:SYSTEM_NOT_READY|NOT_INITIALIZED|MPS_\w+)|\bMPS (?:client|server)\b.{0,60}(?:failed|"
+            r"not ready)|"
+            r"(?:failed|[Ee]rror|NOT_INITIALIZED): initialization error|cuInit: CUDA_ERROR_(?:UNKNOWN|INVALID)|"
+            r"No hardware is found",
             unless="dlerror",
         ),
         Line(
@@ -42,7 +45,7 @@ KNOWN = Knowledge(
             r"Unknown backend (?:gpu|cuda|tpu|rocm)"
         ),
         Line(
-            r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE \(Set|"
+            r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE(?= \(Set|$)|"
             r"(?:cuda|hip)ErrorNoDevice\b|"
             r"system not yet initialized",
         ),

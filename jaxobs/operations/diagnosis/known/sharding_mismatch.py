@@ -8,7 +8,10 @@ KNOWN = Knowledge(
     title="Shardings do not fit: the mesh, the devices, or the sizes of the axes",
     impact=ENDED,
     signs=(
-        Line("ShardingTypeError"),
+        Line(
+            r"ShardingTypeError|= \d+ must equal len\(devices\)|"
+            r"must equal (?:the )?(?:number of )?(?:\w+ )?devices = \d"
+        ),
         Line("Received incompatible devices for jitted computation|does not evenly divide the dimension size"),
         Line(
             "was given the sharding of .{0,300}which implies that|"

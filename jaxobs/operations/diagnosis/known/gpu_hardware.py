@@ -21,7 +21,8 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
-            "GPU has fallen off the bus|GPU is lost|GPU requires reset|SXid.{0,80}(?:[Ff]atal|error)",
+            "(?:GPU has|NVRM: (?:GPU has )?)fallen off the bus|GPU is lost|GPU requires reset|"
+            "SXid.{0,80}(?:[Ff]atal|error)",
             info=True,
             passes=False,
         ),

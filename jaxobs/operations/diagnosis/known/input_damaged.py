@@ -8,7 +8,10 @@ KNOWN = Knowledge(
     title="A file of the input data is damaged",
     impact=ENDED,
     signs=(
-        Line(r"(?:truncated|corrupted) record at \d+|DataLossError"),
+        Line(
+            r"(?:truncated|corrupted) record at \d+|DataLossError",
+            unless=r"HTTP|[Pp]ermission denied|[Cc]heckpoint|TensorSliceReader",
+        ),
         Line(
             r"UnidentifiedImageError|cannot identify image file|image file is truncated|Invalid (?:JPEG|PNG) data|"
             r"(?:Could not|Failed to|Unable to) (?:decode|parse) (?:image|example|record|serialized|sample)|"
@@ -17,6 +20,7 @@ KNOWN = Knowledge(
         ),
         Line(
             r"Unable to (?:synchronously )?open (?:file|object) .{0,60}truncated file|[Ii]nvalid checksum|"
+            r"NonMatchingChecksumError|has wrong checksum|"
             r"Invalid Riegeli"
         ),
         Line(

@@ -34,7 +34,7 @@ KNOWN = Knowledge(
             r"Memory access fault by GPU node|an illegal instruction was encountered|not supported on (?:global|"
             r"shared)\S* address space|"
             r"invalid program counter|stream (?:is|are) capturing|error during capture|"
-            r"on a capturing (?:blocking )?stream|"
+            r"(?:on|in) a capturing (?:blocking )?stream|"
             r"separate capture sequences|graph update was not performed|invalid cluster size|"
             r"invalid configuration argument|CUDA_ERROR_INVALID_(?:ADDRESS_SPACE|CLUSTER_SIZE|CONFIGURATION)|"
             r"maximum depth of nested launches|LaunchMaxDepthExceeded|CUFFT_EXEC_FAILED|"

@@ -20,7 +20,11 @@ KNOWN = Knowledge(
             about=r"^(?:AttributeError: (?:partially initialized )?module '[\w.]+' has no attribute '|"
             r"ImportError: cannot import name '?\w+'? from (?!partially)|ModuleNotFoundError: No module named '\w+\.)",
         ),
-        Raised(about=r"^(?:Attribute|Import)Error: .{0,200}\bwas removed (?:in|from) (?:JAX|jax|[Nn]um[Pp]y|the main)"),
+        Raised(
+            about=r"^(?:Attribute|Import)Error: .{0,200}\bwas removed (?:in|from) (?:JAX|jax|[Nn]um[Pp]y|the main)|"
+            r"^(?:Attribute|Import)Error: (?:jax|jnp|numpy|np|flax|optax)[\w.]* (?:is|was|has been) (?:deprecated|"
+            r"removed)"
+        ),
         Line(
             r"^TypeError: .{0,200}(?:got an unexpected keyword argument|takes \d+ positional arguments? but)",
             code=r"\b(?:jax|jnp|lax|jax\.\w+)\.[\w.]+\((?!.*\*)",

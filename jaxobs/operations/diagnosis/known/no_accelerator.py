@@ -18,7 +18,9 @@ KNOWN = Knowledge(
             r"Found no NVIDIA driver"
         ),
         Raised(
-            about=r"Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
+            about=r"Backend '(?!cpu)\w+' provides no devices|Could not initialize backend '(?!cpu)|"
+            r"but no platforms that are "
+            r"instances of|Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
             r"[Bb]ackend '?(?!cpu)\w+'? failed to initialize|Unknown backend '?(?!cpu)\w+|"
             r"[Pp]latform '?\w+'? is not (?:available|registered|present)|not in the list of known backends"
         ),
@@ -50,6 +52,7 @@ KNOWN = Knowledge(
             r"system not yet initialized",
         ),
         Line(
+            r"[Cc]ould not find (?:a |an |any )?(?:GPU|TPU|CUDA device|CUDA-capable|accelerator)|"
             r"No (?:TPU|GPU|CUDA|accelerator)s?(?: devices?| chips?)? (?:were |was |is |are )?(?:found|available|"
             r"detected)",
             unless="[Ff]alling back|[Uu]sing (?:the )?CPU|[Cc]ontinuing",

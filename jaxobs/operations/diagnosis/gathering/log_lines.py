@@ -52,7 +52,7 @@ _PLACE = (
     re.compile(r"\d{1,20}\s+(?=[\w./-]+:\d+\])"),
     re.compile(r"[\w./-]+\.(?:cc|cpp|cu|h|hpp|py|rs|go):\d+\]\s?"),
     re.compile(r"\[[\w./-]+\.(?:cc|cpp|cu|h|py):\d+\]\s?"),
-    re.compile(r"\[(?:[\w.]+(?::\d+)?|MainThread|\d+)\]\s+"),
+    re.compile(r"\[(?:[\w.]+(?::\d+)?|MainThread|\d+)\](?:\s+|(?=\[[A-Z]+\] - ))"),
     re.compile(r"\(?[\w./]+\.py:\d+\)?[: ]\s*"),
 )
 _NCCL = re.compile(r"[\w.-]+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL (INFO|WARN|TRACE)\b")

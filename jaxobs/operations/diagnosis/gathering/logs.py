@@ -40,6 +40,8 @@ MOST_FRAMES = 4
 """Files of the innermost calls that are kept of a traceback."""
 MOST_CALLS = 12
 """Lines of code that are kept of a traceback."""
+LAST_WORDS = 4
+"""Lines before the last one that are kept with it, each behind its number."""
 MOST_FENCED = 60
 """Lines between two fences. So many are read ahead; an open fence hides nothing."""
 
@@ -232,7 +234,7 @@ def _observed(
         )  # fmt: skip
 
     if process not in reading.lasts or not line.message.startswith((" ", "\t")):
-        reading.lasts[process] = observe(LAST)
+        reading.lasts[process] = _last(reading.lasts.get(process), observe(LAST), line)
     raised = _raised(reading, process, line)
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = process in reading.tracebacks and _is_of_a_call(line.message)
@@ -270,6 +272,15 @@ def _observed(
             if process not in reading.steps:
                 yield reached
             reading.steps[process] = reached
+
+
+def _last(before: Observation | None, last: Observation, line: LogLine) -> Observation:
+    """The last line, with those before it that no step parts from it."""
+    if before is None or _progress(line):
+        return last
+    text = " ".join(before.text[:MOST_CODE].split())
+    said = [*before.data.get("before", "").split("\n"), f"{before.place} {text}"][-LAST_WORDS:]
+    return replace(last, data={**last.data, "before": "\n".join(said)})
 
 
 def _shown(reading: _Reading, message: str, may_show: Callable[[str], Sequence[int]]) -> list[int]:

@@ -16,7 +16,7 @@ KNOWN = Knowledge(
         Line(r"libtpu.{0,40}lock ?file", info=True),
         Line(r"(?:ioctl|mmap|DMA|TPU|[Aa]ccel\w*) .{0,200}Device or resource busy"),
         Line(
-            r"CUDA-capable devices? (?:is|are|\(s\) is/are) busy or unavailable|CUDA_ERROR_DEVICE_(?:UNAVAILABLE|"
+            r"CUDA-capable devices?(?: is| are|\(s\) is/are) busy or unavailable|CUDA_ERROR_DEVICE_(?:UNAVAILABLE|"
             r"ALREADY_IN_USE)|cudaErrorDevice(?:sUnavailable|AlreadyInUse)",
         ),
     ),

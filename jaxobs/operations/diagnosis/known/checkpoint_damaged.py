@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+
+_OF_CHECKPOINTS = (
+    r"(?:orbax/|flax/training/checkpoints|array_serialization/|etils/epath/|levanter/checkpoint|t5x/checkpoint|"
+    r"paxml/checkpoint)[^\n]*\Z"
+)
+"""Files of the libraries that save and restore."""
 
 KNOWN = Knowledge(
     title="The checkpoint is incomplete, damaged or not there",
     impact=ENDED,
     signs=(
+        Raised(
+            frames=_OF_CHECKPOINTS,
+            about=r"^(?:[\w.]+: )*(?:FileNotFound|NotADirectory)Error|"
+            r"^(?:[\w.]+: )*\w+Error: .{0,200}(?:does not exist|not found|"
+            r"[Nn]o (?:step path|metadata|ArrayMetadata|commit)|is missing|are missing|contains no |empty checkpoint)",
+        ),
+        Line(r"Error no file named|does not appear to have a file named"),
         Line(
             "Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}",
             unless=r'Expected "\w+" (?:of|to be)|HTTP response code|PERMISSION_DENIED|UNAVAILABLE|DEADLINE_EXCEEDED',
@@ -27,6 +40,10 @@ KNOWN = Knowledge(
             r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
         ),
         Line("Error while deserializing header"),
+        Raised(
+            about=r"[Nn]o (?:valid )?checkpoints? (?:was |were |could be )?(?:found|exists?)|"
+            r"[Nn]o checkpoint .{0,40}(?:found|exists)"
+        ),
         Line(
             r"Unpack failed: incomplete input|unpack\(b\) received extra data|msgpack\.exceptions|"
             r"msgpack\w*: (?:ExtraData|FormatError|OutOfData|UnpackValueError)|"

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+
+_OF_CHECKPOINTS = (
+    r"(?:orbax/|flax/training/checkpoints|array_serialization/|etils/epath/|levanter/checkpoint|t5x/checkpoint|"
+    r"paxml/checkpoint)[^\n]*\Z"
+)
+"""Files of the libraries that save and restore."""
 
 KNOWN = Knowledge(
     title="The checkpoint does not fit the program: other structure, shapes or names",
     impact=ENDED,
     signs=(
+        Raised(
+            frames=_OF_CHECKPOINTS,
+            about=r"^(?:[\w.]+: )*\w+Error: .{0,300}(?:[Mm]ismatch|(?:does|do) not match|doesn't match|different|"
+            r"[Ii]ncompatible|has changed|not a subset)",
+        ),
+        Raised(
+            frames=r"(?:flax/serialization|equinox/_serialisation)\.py\Z",
+            about=r"^(?:[\w.]+: )*(?:Value|Key|Runtime|Type|Attribute)Error",
+        ),
         Line(
             "[Uu]ser-provided restore item and on-disk value metadata tree structures do not match|"
             "[Tt]ree structures? do(?:es)? not match.{0,80}(?:checkpoint|restore)?"

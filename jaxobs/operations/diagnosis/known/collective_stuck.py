@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Alert, Event, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Alert, Event, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="Processes waited for each other in a collective",
@@ -15,6 +15,10 @@ KNOWN = Knowledge(
         Line("HangWatchdog"),
         Line("Watchdog caught collective operation timeout|collective operation timeout"),
         Line(r"Timed out waiting \d+ ?ms for (?:recv|send|\w+) operation|Gloo \w+ failed: .{0,200}[Rr]ead timeout"),
+        Raised(
+            frames=r"orbax/[^\n]*\Z",
+            about=r"^(?:[\w.]+: )*(?:TimeoutError|BarrierTimeout\w*)|[Tt]imed out (?:after|while)",
+        ),
         Event("finding:stuck"),
         Line(
             "[Bb]arrier .{0,120}timed out|Barrier timed out|sync_global_devices.{0,200}(?:timed out|DEADLINE_EXCEEDED)"

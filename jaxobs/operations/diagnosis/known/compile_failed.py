@@ -56,12 +56,13 @@ KNOWN = Knowledge(
             unless="RESOURCE_EXHAUSTED|[Oo]ut of memory",
         ),
         Line(
-            r"No valid engine configs|create_execution_plans|CUDNN_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
+            r"No valid engine configs|create_execution_plans|CU(?:DNN|BLAS)_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
             unless="Profiling failure",
         ),
         Raised(
             frames=_OF_KERNELS,
-            about=r"^(?:[\w.]+\.)?(?:NotImplemented|Runtime|Value|Lowering|Mosaic|Compilation|Verification|Type|Assertion)\w*Error\b",
+            about=r"^(?:[\w.]+\.)?(?:NotImplemented|Runtime|Value|Lowering|Mosaic|Compilation|Verification|Type|"
+            r"Assertion)\w*Error\b",
         ),
     ),
     follows=("cuda_library_mismatch", "plugin_mismatch", "device_out_of_memory"),

@@ -16,6 +16,10 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
+            r"pyxis: (?:container start failed|failed to|couldn't|unable to)|spank_pyxis\S* .{0,60}failed|"
+            r"enroot-\w+\b.{0,120}(?:[Ff]ailed|ERROR)|FATAL: .{0,80}(?:container|image|SIF)\b"
+        ),
+        Line(
             r"Create(?:Container|PodSandbox)(?:Config)?Error|RunContainerError|FailedMount|MountVolume\.\w+ failed|"
             r"OCI runtime (?:create|exec) failed|exec format error|executable file not found in \$PATH",
             unless="nvidia-container-cli|could not select device driver",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import PROGRESS, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line, Raised
 
 _REFUSED = ("failed to connect to all addresses", "Connection refused", "Failed to connect to remote host")
 
@@ -59,6 +59,10 @@ KNOWN = Knowledge(
             r"MEGASCALE_|SLURM_|OMPI_)"
         ),
         Line("failed to connect to all addresses|Connection refused.{0,80}coordinat|Failed to connect to remote host"),
+        Raised(
+            frames=r"[/\\]jax/_src/(?:distributed|clusters/\w+)\.py\Z",
+            about="^(?:[\\w.]+: )*(?:Value|Runtime|Type|Key|Index|Xla\\w+|Jax\\w+)Error",
+        ),
         Line(r"Getting topolog\w+.{0,120}(?:timed out|DEADLINE_EXCEEDED)|Timed out.{0,60}topolog"),
         Line(
             r"(?:[Uu]nexpected|[Ii]nvalid|[Uu]nknown|could not determine) (?:TPU )?(?:worker|coordinator|process) "

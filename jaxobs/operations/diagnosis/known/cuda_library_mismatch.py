@@ -75,6 +75,9 @@ KNOWN = Knowledge(
             r"Unable to load (?:CUDA|cu[A-Z]\w+|NVIDIA)|unsupported display driver / cuda driver combination|"
             r"PTX JIT compiler library was not found|(?:named|cuda\w+|object) symbol not found|"
             r"shared object (?:symbol|initialization)|"
+            r"CUDA_ERROR_(?:STUB_LIBRARY|SHARED_OBJECT_\w+|NOT_FOUND)\b|driver is a stub library|"
+            r"CallRequiresNewerDriver|"
+            r"in the installed CUDA driver|a PTX JIT compilation failed|PTX JIT compiler library not found|"
             r"\bdnn != nullptr|invalid device function"
         ),
         Line(

@@ -53,7 +53,22 @@ KNOWN = Knowledge(
         Metric("jax_out_of_memory_total", labels=(("device", "cpu.*"),), weak=True),
         Alert("JaxOutOfMemory", weak=False),
         Alert("JaxOutOfMemory"),
-        Line("Cuda failure (?:\\d+ )?'?out of memory|handle: the resource allocation failed"),
+        Line(
+            r"(?:failed|[Ee]rror|\(\w+\)): out of memory\b|CUFFT_ALLOC_FAILED|STATUS_(?:ERROR_)?(?:INSUFFICIENT_|"
+            r"OUT_OF_)RESOURCES|"
+            r"MIOPEN_STATUS_ALLOC_FAILED|hipErrorMemoryAllocation",
+            unless=r"on host\b|[Hh]ost memory",
+        ),
+        Line(
+            r"Cuda failure (?:\d+ )?'?out of memory|: the resource allocation failed|Failed to CUDA (?:malloc|calloc)|"
+            r"(?:Xla|Jax)RuntimeError: INTERNAL: (?:[^:]{1,80}: )?[Ff]ailed to alloc(?:ate)? [\d.]+",
+            unless=r"on host\b|pinned",
+        ),
+        Line(
+            r"(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED: |RuntimeError: Resource exhausted: ",
+            unless=r"host|gs://|s3://|HTTP|[Qq]uota|message larger|retry|threads?\b|ENOSPC|space left|files|grpc|RPC|"
+            r"message length|cache|descriptor|vmem|smem|shared memory",
+        ),
         Line(
             r"RESOURCE_EXHAUSTED:.{0,200}(?:HBM|\bhbm\b|[Mm]emory|\b[Aa]lloc)",
             unless=r"host memory|on host\b|gs://|s3://|HTTP|[Qq]uota|message larger",

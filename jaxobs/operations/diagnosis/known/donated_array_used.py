@@ -9,7 +9,10 @@ KNOWN = Knowledge(
     impact=ENDED,
     signs=(
         Line("(?:Array|Buffer) has been deleted"),
-        Line("[Bb]uffer.{0,200}(?:deleted or donated|donated or deleted|has been (?:deleted|donated))"),
+        Line(
+            "[Bb]uffer.{0,200}(?:deleted or donated|donated or deleted|has been (?:deleted|donated))|"
+            "Donation requested for invalid buffer"
+        ),
         Event("error:deleted_array"),
     ),
     fix="Use what the call returned, or do not donate that argument (donate_argnums).",

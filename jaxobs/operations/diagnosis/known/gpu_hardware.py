@@ -21,12 +21,14 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
-            "GPU has fallen off the bus|GPU is lost|GPU requires reset|SXid.{0,80}(?:[Ff]atal|error)",
+            "(?:GPU has|NVRM: (?:GPU has )?)fallen off the bus|GPU is lost|GPU requires reset|"
+            "SXid.{0,80}(?:[Ff]atal|error)",
             info=True,
             passes=False,
         ),
         Line(
             "[Uu]ncorrectable (?:NVLink|ECC) error|CUDA_ERROR_(?:ECC|NVLINK)_UNCORRECTABLE|CUDA_ERROR_CONTAINED|"
+            "over nvlink or a hardware error|CUDA_ERROR_EXTERNAL_DEVICE|in external entity outside of CUDA|"
             "cudaError(?:ECC|Nvlink)Uncorrectable|cudaErrorContained|hipErrorECCNotCorrectable",
             passes=False,
         ),

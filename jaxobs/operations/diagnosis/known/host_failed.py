@@ -16,7 +16,7 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
-            r"[Nn]ode (?:\S+ )?(?:it was running on )?(?:is dead|was lost|died|is unavailable|was terminated|"
+            r"[Nn]ode (?:\S+ )?(?:it was running on )?(?:is dead|was lost|died|has died|is unavailable|was terminated|"
             r"has been marked dead|"
             r"became unreachable)|NodeDiedError|[Nn]ode failure on|[Ll]ost (?:connection to )?node",
             info=True,
@@ -26,6 +26,11 @@ KNOWN = Knowledge(
             r"[Kk]ernel panic|mce: \[Hardware Error\]|EDAC .{0,60}\bUE\b|compute\.instances\.(?:hostError|"
             r"automaticRestart)|"
             r"Remounting filesystem read-only",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            r"[Tt]he node it was running on died|its node has died|\bUNHEALTHY_(?:MAINTENANCE|TENSORFLOW)\b",
             info=True,
             passes=False,
         ),

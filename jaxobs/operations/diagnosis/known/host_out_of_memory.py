@@ -23,7 +23,7 @@ KNOWN = Knowledge(
         Line(r"killed due to the node running low on memory|ray\.exceptions\.OutOfMemoryError", passes=False),
         Line(r"(?:^|[\s.])_?(?:Array)?MemoryError\b(?!:? was)"),
         Line("std::bad_alloc"),
-        Line("Cannot allocate memory"),
+        Line("Cannot allocate memory", unless="ibv_"),
         Event(r"out_of_memory:(?:host:.*|\w+:host_limit.*)"),
         Metric("jax_out_of_memory_total", labels=(("device", "cpu.*"),), weak=True),
         Event("finding:host_memory_leak", weak=True),
@@ -38,7 +38,8 @@ KNOWN = Knowledge(
         Line(
             r"[Ee]xceeded (?:job )?memory limit|job killed: mem \w+ exceeded|[Oo]ut of host memory|"
             r"bytes (?:of pinned host memory|on host\b)|"
-            r"cu(?:da)?(?:Mem)?HostAlloc failed|used more memory than|DefaultCPUAllocator: (?:can't allocate|"
+            r"cu(?:da)?(?:Mem)?HostAlloc failed|NCCL WARN Failed to (?:malloc|CUDA host alloc)|"
+            r"used more memory than|DefaultCPUAllocator: (?:can't allocate|"
             r"not enough) memory",
             passes=False,
         ),

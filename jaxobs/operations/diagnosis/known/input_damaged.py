@@ -9,12 +9,20 @@ KNOWN = Knowledge(
     title="A file of the input data is damaged",
     impact=ENDED,
     signs=(
-        Line(r"(?:truncated|corrupted) record at \d+|DataLossError"),
+        Line(
+            r"(?:truncated|corrupted) record at \d+|DataLossError",
+            unless=r"HTTP|[Pp]ermission denied|[Cc]heckpoint|TensorSliceReader",
+        ),
         Line(
             r"UnidentifiedImageError|cannot identify image file|image file is truncated|Invalid (?:JPEG|PNG) data|"
             r"(?:Could not|Failed to|Unable to) (?:decode|parse) (?:image|example|record|serialized|sample)|"
             r"Error parsing (?:message|proto)|Unable to decode bytes as",
             unless="compilation cache",
+        ),
+        Line(
+            r"Unable to (?:synchronously )?open (?:file|object) .{0,60}truncated file|[Ii]nvalid checksum|"
+            r"NonMatchingChecksumError|has wrong checksum|"
+            r"Invalid Riegeli"
         ),
         Line(
             r"ArrowInvalid: .{0,120}(?:magic bytes|[Cc]orrupt|truncated|footer)|Compressed file ended before|"

@@ -33,10 +33,16 @@ KNOWN = Knowledge(
         Line(
             r"Memory access fault by GPU node|an illegal instruction was encountered|not supported on (?:global|"
             r"shared)\S* address space|"
-            r"invalid program counter|"
+            r"invalid program counter|stream (?:is|are) capturing|error during capture|"
+            r"(?:on|in) a capturing (?:blocking )?stream|"
+            r"separate capture sequences|graph update was not performed|invalid cluster size|"
+            r"invalid configuration argument|CUDA_ERROR_INVALID_(?:ADDRESS_SPACE|CLUSTER_SIZE|CONFIGURATION)|"
+            r"maximum depth of nested launches|LaunchMaxDepthExceeded|CUFFT_EXEC_FAILED|"
+            r"HSA_STATUS_ERROR_(?:ILLEGAL|INVALID_ISA)|"
             r"hardware stack error|CUDA_ERROR_LAUNCH_(?:TIMEOUT|OUT_OF_RESOURCES)|"
             r"the launch timed out and was terminated|"
-            r"too many resources requested for launch|the function failed to launch on the GPU"
+            r"too many resources requested for launch|the function failed to launch on the GPU",
+            unless=r"\bWarp\b",
         ),
     ),
     follows=("gpu_hardware",),

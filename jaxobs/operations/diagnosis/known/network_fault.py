@@ -13,7 +13,11 @@ KNOWN = Knowledge(
             "[Tt]imed? ?out|failed|vendor err|unreachable)"
         ),
         Line("(?:No route to host|Network is (?:unreachable|down)|Destination Host Unreachable)"),
-        Line(r"transport retry counter exceeded|IBV_WC_RETRY_EXC_ERR|ibv_\w+\(?\)? failed"),
+        Line(
+            r"transport retry counter exceeded|IBV_WC_RETRY_EXC_ERR|ibv_\w+\(?\)? failed|"
+            r"NCCL WARN NET/IB.{0,60}fatal event",
+            unless="Cannot allocate memory|Operation not permitted",
+        ),
         Line(
             r"(?:mlx\d\w*|ib\d+|eth\d+|ens\w+|bond\d+).{0,80}(?:[Ll]ink (?:is )?(?:[Dd]own|DOWN)|"
             "carrier lost|port .{0,20}down)",

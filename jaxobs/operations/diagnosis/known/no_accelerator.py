@@ -18,7 +18,9 @@ KNOWN = Knowledge(
             r"Found no NVIDIA driver"
         ),
         Raised(
-            about=r"Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
+            about=r"Backend '(?!cpu)\w+' provides no devices|Could not initialize backend '(?!cpu)|"
+            r"but no platforms that are "
+            r"instances of|Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
             r"[Bb]ackend '?(?!cpu)\w+'? failed to initialize|Unknown backend '?(?!cpu)\w+|"
             r"[Pp]latform '?\w+'? is not (?:available|registered|present)|not in the list of known backends"
         ),
@@ -34,7 +36,10 @@ KNOWN = Knowledge(
         Line(
             r"libcuda\.so[\w.]*: cannot open shared object|couldn't communicate with the NVIDIA driver|"
             r"nvidia-container-cli: (?:initialization|device) error|could not select device driver|"
-            r"CUDA_ERROR_SYSTEM_NOT_READY|cuInit: CUDA_ERROR_(?:UNKNOWN|INVALID)|No hardware is found",
+            r"CUDA_ERROR_(?:SYSTEM_NOT_READY|NOT_INITIALIZED|MPS_\w+)|\bMPS (?:client|server)\b.{0,60}(?:failed|"
+            r"not ready)|"
+            r"(?:failed|[Ee]rror|NOT_INITIALIZED): initialization error|cuInit: CUDA_ERROR_(?:UNKNOWN|INVALID)|"
+            r"No hardware is found",
             unless="dlerror",
         ),
         Line(
@@ -42,11 +47,12 @@ KNOWN = Knowledge(
             r"Unknown backend (?:gpu|cuda|tpu|rocm)"
         ),
         Line(
-            r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE \(Set|"
+            r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE(?= \(Set|$)|"
             r"(?:cuda|hip)ErrorNoDevice\b|"
             r"system not yet initialized",
         ),
         Line(
+            r"[Cc]ould not find (?:a |an |any )?(?:GPU|TPU|CUDA device|CUDA-capable|accelerator)|"
             r"No (?:TPU|GPU|CUDA|accelerator)s?(?: devices?| chips?)? (?:were |was |is |are )?(?:found|available|"
             r"detected)",
             unless="[Ff]alling back|[Uu]sing (?:the )?CPU|[Cc]ontinuing",

@@ -14,6 +14,14 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
+            r"couldn't assign flavors|insufficient (?:unused )?quota|[Ww]orkload .{0,60}is inadmissible|"
+            r"ResourcesUnavailableError|Failed to (?:provision all possible|acquire resources in all)|"
+            r"No available node types can fulfill|resource request cannot be scheduled|"
+            r"autoscaler error: .{0,80}cannot be scheduled",
+            info=True,
+            passes=False,
+        ),
+        Line(
             r"ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources available to fulfill|"
             r"[Nn]o more capacity in the zone|"
             r"InsufficientInstanceCapacity|[Qq]uota\b.{0,160}\bexceeded|[Qq]uota exceeded for|exceeded quota:|STOCKOUT",
@@ -24,6 +32,8 @@ KNOWN = Knowledge(
         Line(
             r"Requested node configuration is not available|More processors requested than permitted|"
             r"not enough slots available|Unable to allocate resources|Unable to create step for job|"
+            r"Batch job submission failed|Job violates accounting/QOS policy|\((?:QOS|Assoc)\w+(?:Limit|PerUser|"
+            r"PerJob|PerAccount)\)|"
             r"Invalid (?:partition|generic resource|account)",
             info=True,
             passes=False,

@@ -29,6 +29,7 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(r"^MPI_ABORT was invoked on rank \d|^Primary job +terminated normally, but \d+ process returned"),
+        Line("CANCELLED AT .{0,40}DUE TO TASK FAILURE"),
         Line("recvmsg:Connection reset by peer|BrokenPipeError|Broken pipe"),
     ),
     follows=(

@@ -10,7 +10,8 @@ KNOWN = Knowledge(
     role=SYMPTOM,
     signs=(
         Line("[Tt]he following tasks are unhealthy|stopped sending heartbeats", passes=False),
-        Line("another task died"),
+        Line("another task died|(?:different|newer) incarnation"),
+        Line("NCCL WARN .{0,80}(?:Connection closed by remote peer|Connection reset by peer)"),
         Line("JAX distributed service detected fatal errors"),
         Line(r"Task with incarnation id \S+ is not connected"),
         Line("[Hh]eartbeat timeout|lame workers found"),

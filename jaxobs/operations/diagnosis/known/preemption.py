@@ -23,7 +23,8 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
-            "DUE TO PREEMPTION|TerminationByKubelet|TaintManagerEviction|"
+            "(?:DUE|due) (?:TO|to) PREEMPTION|Node is shutting down, evicting pods|TerminationByKubelet|"
+            "TaintManagerEviction|"
             r"[Ss]pot (?:instance )?interruption|compute\.instances\.preempted",
             info=True,
             passes=False,

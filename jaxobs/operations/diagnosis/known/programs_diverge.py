@@ -14,6 +14,7 @@ KNOWN = Knowledge(
         Line("[Ff]ingerprint mismatch"),
         Line(r"\bMPI_ERR_TRUNCATE\b"),
         Line(r"Received data size doesn't match expected size|[Cc]ollective (?:operation )?mismatch"),
+        Line(r"NCCL WARN .{0,80}[Mm]essage truncated ?: receiv"),
         Event("finding:diverging_programs"),
         Alert("JaxProgramDivergence", weak=False),
     ),

@@ -12,7 +12,8 @@ KNOWN = Knowledge(
     signs=(
         Line(
             "(?:Xla|Jax)RuntimeError: (?:INTERNAL|UNKNOWN|UNAVAILABLE|ABORTED|CANCELLED|DATA_LOSS|"
-            r"DEADLINE_EXCEEDED|FAILED_PRECONDITION|UNIMPLEMENTED|RESOURCE_EXHAUSTED)\b"
+            r"DEADLINE_EXCEEDED|FAILED_PRECONDITION|UNIMPLEMENTED|RESOURCE_EXHAUSTED)\b",
+            unless=r"[Cc]allback error\b",
         ),
         Line(
             r"(?:^|StackTrace: )RuntimeError: (?:Bad StatusOr access: |\()?(?:INTERNAL|UNKNOWN|ABORTED|UNAVAILABLE|"

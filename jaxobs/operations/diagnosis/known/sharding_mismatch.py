@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="Shardings do not fit: the mesh, the devices, or the sizes of the axes",
     impact=ENDED,
     signs=(
-        Line("Received incompatible devices for jitted computation|does not evenly divide the dimension size"),
+        Raised(
+            frames=r"[/\\]jax/(?:_src|experimental|interpreters)/[^\n]*\Z",
+            about=r"^(?:[\w.]+: )*(?:Value|Type|Assertion|NotImplemented|Runtime|Indivisible|NonUniformSharding)Error: "
+            r"(?!.{0,400}(?:non-addressable|[Rr]estor|[Cc]heckpoint|Traced<|Mosaic|lowering)).{0,300}\b"
+            r"(?:[Ss]hard(?:ings?|ed|s)?|[Mm]esh|device_assignment|shard_map)\b",
+        ),
+        Raised(
+            frames=r"[/\\]jax/(?:_src/|experimental/)(?:shard_map|sharding\w*|named_sharding|mesh\w*|partition_spec|"
+            r"pjit_utils|layout)\.py\Z",
+            about="^(?:[\\w.]+: )*(?:Value|Type|Assertion|NotImplemented|Runtime|Key|Name)Error",
+        ),
+        Line(
+            r"ShardingTypeError|= \d+ must equal len\(devices\)|"
+            r"must equal (?:the )?(?:number of )?(?:\w+ )?devices = \d"
+        ),
+        Line(
+            r"Memory kinds? .{0,60}(?:do|does) not match|Received incompatible devices for p?jit\w* computation|"
+            r"does not evenly divide the dimension size"
+        ),
         Line(
             "was given the sharding of .{0,300}which implies that|"
             r"should be divisible by \d+, but it is equal to"

@@ -28,7 +28,8 @@ KNOWN = Knowledge(
             r"(?:HTTP|[Hh]ttp|[Rr]esponse|[Ss]tatus|[Ee]rror)[\w ,:(=]{0,30}\b40[13]\b|"
             r"\b40[13]\b \(?(?:Client Error|Forbidden|Unauthorized)|"
             r"PermissionDenied(?:Error)?\b|[Ii]nsufficient [Pp]ermission|does not have [\w.]+ access|"
-            r"UNAUTHENTICATED|[Uu]nauthenticated|[Pp]ermission '[\w.]+' denied"
+            r"UNAUTHENTICATED|[Uu]nauthenticated|[Pp]ermission '[\w.]+' denied",
+            unless=r"NCCL|CUDA|nvml|NVML|wandb|mlflow",
         ),
         Line("HTTP response code:? 400", followed="invalid_grant|invalid_token"),
         Line(r"Forbidden: https?://|\bAccess denied\b|(?:access(?:ing)? a|is a|Cannot access) gated repo"),

@@ -16,7 +16,8 @@ KNOWN = Knowledge(
         ),
         Line(
             r"[Ss]tale file handle|\[Errno 116\]|\[Errno 5\]|Input/output error|"
-            r"Transport endpoint is not connected|\[Errno 10[78]\]|Cannot send after transport endpoint shutdown",
+            r"Transport endpoint is not connected|\[Errno 10[78]\]|\[Errno 121\]|Remote I/O error|"
+            r"Cannot send after transport endpoint shutdown",
             unless=r"what\(\):",
         ),
         Line(
@@ -33,7 +34,8 @@ KNOWN = Knowledge(
             r"FSTimeoutError|"
             r"google\.api_core\.exceptions\.(?:ServiceUnavailable|RetryError|TooManyRequests|GatewayTimeout|"
             r"InternalServerError|"
-            r"DeadlineExceeded|BadGateway)|Timeout of [\d.]+s exceeded|LustreError|EndpointConnectionError|"
+            r"DeadlineExceeded|BadGateway)|HttpError: .{0,160}, 5\d\d$|Timeout of [\d.]+s exceeded|LustreError|"
+            r"EndpointConnectionError|"
             r"ChunkedEncodingError",
             unless=r"metadata\.google|169\.254\.169\.254|localhost|127\.0\.0\.1|wandb|mlflow|sentry|telemetry",
         ),

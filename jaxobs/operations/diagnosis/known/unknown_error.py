@@ -11,7 +11,8 @@ from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowl
 _ERROR = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?::|$)|Traceback \(most recent call last\)|^(?:FATAL|"
     r"fatal|panic)\b|"
-    r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)[:= ]*\(?[1-9]\d*\b|returned non-zero exit status|"
+    r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)[:= ]*\(?[1-9]\d*\b|"
+    r"terminated with (?:exit )?code .?[1-9]|^Error from server \(|returned non-zero exit status|"
     r"^(?:srun|slurmstepd|mpirun|docker|kubelet|ORTE)\b.{0,20}(?:[Ee]rror|fatal)\b|"
     r"\b[Cc]rashed\b"
 )
@@ -20,7 +21,7 @@ _ERROR = re.compile(
 _HARMLESS = re.compile(
     r"Delay kernel timed out|Unable to register cu\w+ factory|computation placer already registered|"
     r"Constant folding an instruction|Very slow compile|^\**$|This isn't necessarily a bug|"
-    r"The operation took \d|omputed? .{0,40}sub-optimal|PredictCost|[Ss]uccessful NUMA node read"
+    r"The operation took \d|not a git repository|omputed? .{0,40}sub-optimal|PredictCost|[Ss]uccessful NUMA node read"
 )
 """What is said as an error and is none."""
 
@@ -32,11 +33,20 @@ def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observ
     return [
         each
         for each in signs
-        if (each.level in ("E", "F") or _ERROR.search(each.text))
+        if (each.level in ("E", "F") or _ERROR.search(each.text) or _ended_in_trouble(each, known))
         and not _HARMLESS.search(each.text)
         and (each.source, each.place) not in known
         and (each.source, each.process) not in ended
     ]
+
+
+def _ended_in_trouble(last: Observation, known: set[tuple[str, int]]) -> bool:
+    """Whether an error comes close before the last line, which may tell what to do about it."""
+    before = [each.partition(" ") for each in last.data.get("before", "").split("\n")]
+    return last.level not in ("I", "D") and any(
+        _ERROR.search(text) and not _HARMLESS.search(text) and (last.source, int(place)) not in known
+        for place, _, text in before
+    )
 
 
 KNOWN = Knowledge(

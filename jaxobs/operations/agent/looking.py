@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
+import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -89,8 +91,12 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
     except NoAnswerError as error:
         scraped = []
         notes.append(f"The processes that Prometheus scrapes: {error}.")
+    instances = frozenset(instances)
     processes, left = chosen(given, scraped, subject, instances)
     notes += left
+    for url in _of_other_jobs(processes, instances, bounds):
+        del processes[url]
+        notes.append(f"{url}: it is a job of one process, and the alerts are about another one.")
 
     def of_prometheus() -> Evidence:
         return gather(
@@ -124,6 +130,29 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
     for target, found in read:
         observations += _of_process(found, target, own, window, has_prometheus)
     return Seen(evidence=Evidence.of(observations, sources), asked=tuple(processes), not_looked_at=tuple(notes))
+
+
+def _of_other_jobs(
+    processes: Mapping[str, Target | None], instances: Set[str], bounds: Bounds
+) -> list[str]:  # fmt: skip
+    """Of the given processes that Prometheus does not know: those that run alone, where the alerts name another one."""
+    named = {url for url, each in processes.items() if _instance(url, each) in instances}
+    strange = [url for url, each in processes.items() if each is None and url not in named] if named else []
+    sizes = deadlines.at_once([functools.partial(_size_of_job, url, bounds.answer) for url in strange], bounds.answer)
+    return [url for url, size in zip(strange, sizes, strict=True) if size == 1]
+
+
+def _instance(url: str, target: Target | None) -> str:
+    """What an alert calls it."""
+    return urllib.parse.urlsplit(url).netloc if target is None else target.labels.get("instance", "")
+
+
+def _size_of_job(url: str, timeout: float) -> int | None:
+    """How many processes its job has; None if it does not say."""
+    try:
+        return client.fetch_snapshot(url, timeout=timeout).process.process_count
+    except JaxobsError:
+        return None
 
 
 def _own_name(found: Evidence) -> str:

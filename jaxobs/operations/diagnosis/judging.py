@@ -314,6 +314,10 @@ def _hypothesis(case: _Case, evidence: Evidence) -> Hypothesis:
 
 
 def _quotes(observations: Iterable[Observation]) -> tuple[Quote, ...]:
+    """The first of each that say the same."""
+    different: dict[tuple[str, str, str], Observation] = {}
+    for each in observations:
+        different.setdefault((each.source, each.process, each.quoted), each)
     return tuple(
         Quote(
             source=each.source,
@@ -322,7 +326,7 @@ def _quotes(observations: Iterable[Observation]) -> tuple[Quote, ...]:
             process=each.process or None,
             text=each.quoted,
         )
-        for each in list(observations)[:MOST_EVIDENCE]
+        for each in [*different.values()][:MOST_EVIDENCE]
     )
 
 

@@ -26,10 +26,10 @@ FAULTS = {
     "leak": "memory_leak",
     "stalled": "process_stuck",
     "cache": "cache_unusable",
-    "requests": "recompilation",
+    "requests": "failing_function",
     "shapes": "recompilation",
 }
-"""The cause that comes first, by mode of `programs/faulty.py`."""
+"""The cause that comes first, by mode of `programs/faulty.py`: of requests that fail or recompile, that some fail."""
 UNEXPLAINED = {"killed": "JaxTargetDown", "gone": "JaxJobAbsent"}
 """Nobody says why these ended: what the processes leave is in their logs."""
 HEALTHY = {"healthy": "healthy", "serving": "serving", "caught": "caught"}
@@ -64,7 +64,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentStage]:
 @pytest.mark.parametrize("job", FAULTS)
 def test_the_cause_of_a_fault_is_named(stage: AgentStage, job: str) -> None:
     """With evidence, at the process where it is, as an explanation of the alerts."""
-    report = stage.await_report(job, lambda found: bool(found["causes"]))
+    report = stage.await_report(job, lambda found: FAULTS[job] in {each["id"] for each in found["causes"]})
     first = report["causes"][0]
     assert (first["id"], first["component"]) == (FAULTS[job], f"{job}-0"), report["headline"]
     assert first["explains_alert"] is True and first["evidence"]

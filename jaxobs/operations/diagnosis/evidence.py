@@ -120,7 +120,9 @@ def is_before(one: Observation, other: Observation) -> bool | None:
         return None  # An alert fires some time after what it measures began.
     if abs(one.time - other.time) <= SKEW:
         return None
-    return one.time < other.time
+    earlier = one if one.time < other.time else other
+    # A line without a time has that of a line above it, and may have come any time later.
+    return None if "at_least" in earlier.data else one is earlier
 
 
 def first(observations: Iterable[Observation]) -> Observation | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator
 from typing import TypeGuard
 
@@ -111,6 +112,14 @@ def _about(finding: Finding, process: str) -> str:
     return f"process {index}" if isinstance(index, int) else process
 
 
+_OS_ERROR = re.compile(r"^\((\d+), ['\"](.*)['\"]\)$")
+"""The arguments of an `OSError`, without the path that Python prints with them."""
+
+
+def _as_printed(found: re.Match[str]) -> str:
+    return f"[Errno {found[1]}] {found[2]}"
+
+
 _SAID_ELSEWHERE = {"uncaught_error", "memory_ran_out", "nonfinite_values"}
 """Findings on events that are observed themselves."""
 
@@ -135,7 +144,7 @@ def _of_event(place: int, event: Event, source: str, process: str, recovered: Co
     kind = EVENT
     if isinstance(event, Error):
         name = f"error:{event.error_kind or ''}"
-        text = f"{event.error}: {event.message or ''}"
+        text = f"{event.error}: {_OS_ERROR.sub(_as_printed, event.message or '')}"
         data = {"uncaught": "yes" if event.uncaught else "no", "call_site": event.call_site or ""}
         if event.advice:
             data |= {"advice": event.advice, "meaning": event.meaning or ""}

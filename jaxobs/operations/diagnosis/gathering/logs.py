@@ -225,7 +225,7 @@ def _observed(
     if line.time is not None:
         reading.times[process] = line.time, line.yearless
     moment, yearless = reading.times.get(process, (None, False))
-    data = {"yearless": "yes"} if yearless else {}
+    data = ({"yearless": "yes"} if yearless else {}) | ({"at_least": "yes"} if line.time is None else {})
 
     def observe(kind: str, name: str = "", value: float | None = None) -> Observation:
         return Observation(

@@ -24,7 +24,11 @@ def _by_loss_scaling(evidence: Evidence, sign: Observation) -> bool:
         return True
     if sign.kind == LINE or not (sign.process or sign.kind == METRIC):
         return False
-    own = [each for each in evidence.of_kind(METRIC) if each.process == sign.process and each.value is not None]
+    own = [
+        each
+        for each in evidence.of_kind(METRIC)
+        if each.process == sign.process and (sign.process or each.source == sign.source) and each.value is not None
+    ]
     steps = sum(each.value or 0.0 for each in own if each.name == "jax_steps_total")
     values = [each for each in own if each.name == "jax_nonfinite_total" and _is_about(each, sign)]
     return bool(values) and all((each.value or 0.0) < _share(each) * steps for each in values)

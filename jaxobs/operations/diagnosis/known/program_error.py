@@ -17,6 +17,8 @@ _AFTERMATH = re.compile(
     r"sys\.meta_path is None|InvalidStateError|[Ll]oop .{0,40}already (?:closed|stopped)"
 )
 """What callbacks and threads raise when the work that they belong to has failed or ended."""
+_ANSWERED = re.compile(r"HTTP/[12]\.[01]\S{0,8}\" 500\b")
+"""A server told its client of it, and goes on."""
 
 
 def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -26,6 +28,7 @@ def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observat
         for each in signs
         if not each.text.startswith(_ENDS)
         and "caught" not in each.data
+        and not _ANSWERED.search(each.data.get("next", ""))
         and not re.search(DAMAGED, each.text)
         and (each.kind != EVENT or each.data.get("uncaught") == "yes")
     ]

@@ -20,6 +20,9 @@ RAISED, FATAL = "raised", "fatal"
 
 SKEW = 2.0
 """Seconds by which the clocks of two sources may differ."""
+SKEW_OF_FINDINGS = 60.0
+"""The same of findings: it takes some steps until there is one, and what follows from a fault may be found first."""
+_FINDING = "finding:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +117,13 @@ class Evidence:
 
 def is_before(one: Observation, other: Observation) -> bool | None:
     """Whether one was before the other; None if that cannot be known."""
-    if one.source == other.source and one.kind not in (METRIC, ALERT) and other.kind not in (METRIC, ALERT):
+    findings = one.name.startswith(_FINDING) or other.name.startswith(_FINDING)
+    ordered = one.source == other.source and not findings
+    if ordered and one.kind not in (METRIC, ALERT) and other.kind not in (METRIC, ALERT):
         return one.place < other.place
     if one.time is None or other.time is None or ALERT in (one.kind, other.kind):
         return None  # An alert fires some time after what it measures began.
-    if abs(one.time - other.time) <= SKEW:
+    if abs(one.time - other.time) <= (SKEW_OF_FINDINGS if findings else SKEW):
         return None
     earlier = one if one.time < other.time else other
     # A line without a time has that of a line above it, and may have come any time later.

@@ -13,14 +13,15 @@ _SHARE = 0.0006
 _SHARE_OF_GRADIENTS = 0.01
 """The same of gradients, for a scale that is raised more often. As in the finding of the process."""
 _GRADIENTS = re.compile("grad|scale|overflow", re.IGNORECASE)
+_BEST = re.compile(r"(?:^|[^a-z])(?:best|lowest|smallest|minimum)(?:[^a-z]|$)", re.IGNORECASE)
 _FINITE_LOSS = re.compile(r"loss\b[\"']?\s*[:=]?\s*[-+]?\.?\d", re.IGNORECASE)
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
 
 
-def _by_loss_scaling(evidence: Evidence, sign: Observation) -> bool:
-    """Whether the process has so few of them that they come from loss scaling."""
-    if sign.data.get("recovered") == "yes":
+def _is_ordinary(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the process has so few of them that they come from loss scaling, or it is a best value so far."""
+    if sign.data.get("recovered") == "yes" or _is_a_best_value(sign):
         return True
     if sign.kind == LINE or not (sign.process or sign.kind == METRIC):
         return False
@@ -34,9 +35,18 @@ def _by_loss_scaling(evidence: Evidence, sign: Observation) -> bool:
     return bool(values) and all((each.value or 0.0) < _share(each) * steps for each in values)
 
 
+def _is_a_best_value(sign: Observation) -> bool:
+    """Whether it is one that begins at infinity, by its name."""
+    return sign.kind != LINE and _BEST.search(_name(sign)) is not None and " is nan" not in sign.text
+
+
+def _name(sign: Observation) -> str:
+    return sign.data.get("name") or sign.name.partition("nonfinite:")[2]
+
+
 def _is_about(counted: Observation, sign: Observation) -> bool:
     """Whether a counter is about the value of a sign, if that tells which one it is about."""
-    name = sign.data.get("name") or sign.name.partition("nonfinite:")[2]
+    name = _name(sign)
     return not name or counted.data.get("name", name) == name
 
 
@@ -105,6 +115,6 @@ KNOWN = Knowledge(
     ),
     runbook="JaxNonFiniteValues",
     beside=("jax_steps_total",),
-    ordinary=_by_loss_scaling,
+    ordinary=_is_ordinary,
     narrow=_lasting,
 )

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric
 
 LEAST = 6
 """Compilations of one function after the first step: evaluation and a smaller last batch need a few."""
@@ -32,12 +32,35 @@ def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation
 _YOUNG = 2700.0
 """Seconds after its start in which a program compiles what it needs. As in JaxRecompilationStorm."""
 _START = "jax_process_start_timestamp_seconds"
-_COMPILED, _STEPS = "jax_compilations_total", "jax_steps_total"
+_COMPILED = "jax_compilations_total"
+_BUILD = "jax_build_info"
+"""Each process has it, so that where it is, `jax_findings` would be, too."""
+_PATTERNS = (
+    "(?:recompile_storm|unbounded_shapes|unbounded_structures|recreated_functions|static_values|"
+    "identity_hashed_static|flip_flop|costly_recompilations|eager_recompiles|forgotten_programs)"
+)
+
+
+def _is_usual(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a count of compilations is that of a young process, or of one that found no pattern in them."""
+    if sign.kind != METRIC or sign.name != _COMPILED:
+        return False
+    return _at_start(evidence, sign) or _is_judged_well(evidence, sign)
+
+
+def _is_judged_well(evidence: Evidence, sign: Observation) -> bool:
+    own = [
+        each
+        for each in evidence.observations
+        if each.source == sign.source and (each.process == sign.process or not (each.process and sign.process))
+    ]
+    kinds = {each.data.get("finding", "") if each.name == FINDINGS else each.name[len("finding:") :] for each in own}
+    return any(each.name == _BUILD for each in own) and not any(re.fullmatch(_PATTERNS, each) for each in kinds)
 
 
 def _at_start(evidence: Evidence, sign: Observation) -> bool:
     """Whether a process has compiled in its first minutes, as each does."""
-    if sign.kind != METRIC or sign.name != _COMPILED or sign.time is None or not sign.process:
+    if sign.time is None or not sign.process:
         return False
     began = [
         each.value
@@ -51,11 +74,7 @@ KNOWN = Knowledge(
     title="A function recompiles again and again",
     impact=SLOW,
     signs=(
-        Event(
-            "finding:(?:recompile_storm|unbounded_shapes|unbounded_structures|recreated_functions|"
-            "static_values|identity_hashed_static|flip_flop|costly_recompilations|eager_recompiles|"
-            "forgotten_programs)"
-        ),
+        Event(f"finding:{_PATTERNS}"),
         Metric(
             _COMPILED,
             over=20,
@@ -75,6 +94,6 @@ KNOWN = Knowledge(
     shown_by=("event-log",),
     fix="`jaxobs explain` names the argument and the line.",
     runbook="JaxRecompilationStorm",
-    beside=(_START,),
-    ordinary=_at_start,
+    beside=(_START, _BUILD),
+    ordinary=_is_usual,
 )

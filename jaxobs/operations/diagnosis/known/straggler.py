@@ -13,7 +13,7 @@ KNOWN = Knowledge(
         Metric(FINDINGS, labels=(("finding", "straggler"),), weak=True),
         Alert("JaxStraggler", weak=False),
     ),
-    follows=("device_throttled", "gpu_hardware", "input_bound"),
+    follows=("device_throttled", "gpu_hardware", "input_bound", "recompilation"),
     needs=("event-log", "metrics-file", "target", "prometheus"),
     collect="The event log or the address of process 0: its finding names the process that is slow, and its line.",
     fix=(

@@ -162,7 +162,9 @@ def _of_event(place: int, event: Event, source: str, process: str, recovered: Co
     elif isinstance(event, Exit):
         name = f"exit:{event.reason}:{event.detail or ''}"
         text = f"the process ended: {event.reason} {event.detail or ''}"
-        kind = END if event.reason == "normal" else EVENT
+        if event.reason == "normal" and event.code:
+            name, text = f"exit:code:{event.code}", f"the process ended with exit code {event.code}"
+        kind = END if event.reason == "normal" and not event.code else EVENT
     elif isinstance(event, Manifest):
         kind, text = START, f"{event.program or 'a program'} starts"
         data = {"hostname": event.hostname or "", "platform": event.platform or "", "count": str(event.process_count)}

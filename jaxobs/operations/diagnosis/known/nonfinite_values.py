@@ -61,7 +61,9 @@ def _lasting(evidence: Evidence, signs: Sequence[Observation]) -> list[Observati
     left = []
     for each in signs:
         own = [one for one in lines if (one.source, one.process) == (each.source, each.process)]
-        few = len(own) <= _FEW or _ONE_OF * len(own) < steps.get((each.source, each.process), 0.0)
+        # Beside a finite loss it is that of a validation which was not made yet.
+        beside = all(_FINITE_LOSS.search(one.text) for one in own)
+        few = beside or len(own) <= _FEW or _ONE_OF * len(own) < steps.get((each.source, each.process), 0.0)
         if each not in own or not few:
             left.append(each)
     return left

@@ -81,7 +81,7 @@ KNOWN = Knowledge(
             r"\bdnn != nullptr|invalid device function"
         ),
         Line(
-            r"ptxas too old|[Vv]alue 'sm_\w+' is not defined|PTX version \S+ does not support|"
+            r"ptxas (?:\S+ )?too old|[Vv]alue 'sm_\w+' is not defined|PTX version \S+ does not support|"
             r"[Mm]inimum required PTX version|"
             r"[Uu]nsupported (?:gpu architecture|GPU architecture|compute capability)|"
             r"(?:sm_\d+\w?|compute capability \S+) is not (?:supported|compatible|recognized|defined)"

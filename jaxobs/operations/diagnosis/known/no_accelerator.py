@@ -20,7 +20,8 @@ KNOWN = Knowledge(
         Raised(
             about=r"Backend '(?!cpu)\w+' provides no devices|Could not initialize backend '(?!cpu)|"
             r"but no platforms that are "
-            r"instances of|Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
+            r"instances of|Could not find registered platform with (?:name|id)|'/dev/(?:accel|vfio|nvidia)|"
+            r"Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
             r"[Bb]ackend '?(?!cpu)\w+'? failed to initialize|Unknown backend '?(?!cpu)\w+|"
             r"[Pp]latform '?\w+'? is not (?:available|registered|present)|not in the list of known backends"
         ),
@@ -35,6 +36,7 @@ KNOWN = Knowledge(
         ),
         Line(
             r"libcuda\.so[\w.]*: cannot open shared object|couldn't communicate with the NVIDIA driver|"
+            r"Failed to initialize NVML: (?!Driver)|"
             r"nvidia-container-cli: (?:initialization|device) error|could not select device driver|"
             r"CUDA_ERROR_(?:SYSTEM_NOT_READY|NOT_INITIALIZED|MPS_\w+)|\bMPS (?:client|server)\b.{0,60}(?:failed|"
             r"not ready)|"

@@ -22,7 +22,7 @@ KNOWN = Knowledge(
         Line(
             r"Create(?:Container|PodSandbox)(?:Config)?Error|RunContainerError|FailedMount|MountVolume\.\w+ failed|"
             r"OCI runtime (?:create|exec) failed|exec format error|executable file not found in \$PATH",
-            unless="nvidia-container-cli|could not select device driver",
+            unless="nvidia-container-cli(?:\\.real)?|could not select device driver",
             info=True,
             passes=False,
         ),

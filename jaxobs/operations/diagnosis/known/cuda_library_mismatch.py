@@ -70,6 +70,7 @@ KNOWN = Knowledge(
             r"libdevice not found|Couldn.t (?:find|get) (?:a suitable version of )?ptxas|"
             r"No PTX compilation provider|undefined symbol: \w*(?:cu|nv)\w+"
         ),
+        Line(r"nvidia-container-cli(?:\.real)?: requirement error", info=True, passes=False),
         Line(r"Unable to load cu\w+\. Is it installed"),
         Line(
             r"Unable to load (?:CUDA|cu[A-Z]\w+|NVIDIA)|unsupported display driver / cuda driver combination|"

@@ -9,7 +9,8 @@ KNOWN = Knowledge(
     impact=ENDED,
     signs=(
         Line(
-            r"\[Errno 28\]|\bENOSPC\b|No space left on device|No usable temporary directory",
+            r"\[Errno 28\]|\bENOSPC\b|No space left on device|No usable temporary directory|"
+            r"to the internal temporary file",
             unless="/dev/shm|nccl|NCCL",
         ),
         Line(r"Disk quota exceeded|\[Errno 122\]"),

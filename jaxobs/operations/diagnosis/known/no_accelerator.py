@@ -37,7 +37,9 @@ KNOWN = Knowledge(
         Line(
             r"libcuda\.so[\w.]*: cannot open shared object|couldn't communicate with the NVIDIA driver|"
             r"Failed to initialize NVML: (?!Driver)|"
-            r"nvidia-container-cli: (?:initialization|device) error|could not select device driver|"
+            r"nvidia-container-cli(?:\.real)?: (?:initialization|device|mount|detection|ldcache|container) error|"
+            r"device plugin .{0,80}rpc failed|UnexpectedAdmissionError|calling nvml\.Init|"
+            r"could not select device driver|"
             r"CUDA_ERROR_(?:SYSTEM_NOT_READY|NOT_INITIALIZED|MPS_\w+)|\bMPS (?:client|server)\b.{0,60}(?:failed|"
             r"not ready)|"
             r"(?:failed|[Ee]rror|NOT_INITIALIZED): initialization error|cuInit: CUDA_ERROR_(?:UNKNOWN|INVALID)|"

@@ -15,7 +15,7 @@ KNOWN = Knowledge(
         ),
         Line(r"Disk quota exceeded|\[Errno 122\]"),
         Line(
-            "DiskPressure|low on resource: ephemeral-storage|ephemeral local storage usage exceeds",
+            "DiskPressure|FreeDiskSpaceFailed|low on resource: ephemeral-storage|ephemeral local storage usage exceeds",
             info=True,
             passes=False,
         ),

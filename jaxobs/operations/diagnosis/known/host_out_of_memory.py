@@ -10,7 +10,7 @@ KNOWN = Knowledge(
     general=1,
     signs=(
         Line(r"(?:Memory cgroup o|O)ut of memory: Kill(?:ed)? process \d+", info=True, passes=False),
-        Line("oom-kill:constraint=", info=True, passes=False),
+        Line("oom-kill:constraint=|System OOM encountered", info=True, passes=False),
         Line(r"\bOOMKilled\b", info=True, passes=False),
         Line("oom_reaper: reaped process", info=True, passes=False),
         Line(r"[Dd]etected \d+ oom[-_ ]kill event|oom_kill event", info=True, passes=False),

@@ -72,6 +72,10 @@ KNOWN = Knowledge(
             frames=r"[/\\]jax/_src/compiler\.py\Z",
             about=_NOT_COMPILED,
         ),
+        Line(
+            r"\b[Oo]perand \d+ of instruction |has a layout constraint",
+            unless=r"RESOURCE_EXHAUSTED|[Rr]esource exhausted|[Oo]ut of memory",
+        ),
         Line(_NOT_COMPILED, code=r"backend\.compile\(|backend_compile\w*\(|compile_and_load\("),
         Raised(
             frames=_OF_KERNELS,

@@ -78,7 +78,8 @@ KNOWN = Knowledge(
             r"shared object (?:symbol|initialization)|"
             r"CUDA_ERROR_(?:STUB_LIBRARY|SHARED_OBJECT_\w+|NOT_FOUND)\b|driver is a stub library|"
             r"CallRequiresNewerDriver|"
-            r"in the installed CUDA driver|a PTX JIT compilation failed|PTX JIT compiler library not found|"
+            r"in the installed CUDA driver|(?:[Uu]nsupported|[Ii]nsufficient) CUDA (?:driver )?version|"
+            r"a PTX JIT compilation failed|PTX JIT compiler library not found|"
             r"\bdnn != nullptr|invalid device function"
         ),
         Line(

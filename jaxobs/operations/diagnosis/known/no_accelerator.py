@@ -57,7 +57,8 @@ KNOWN = Knowledge(
             r"system not yet initialized",
         ),
         Line(
-            r"[Cc]ould not find (?:a |an |any )?(?:GPU|TPU|CUDA device|CUDA-capable|accelerator)|"
+            r"No matching devices found for '/device:(?:TPU|GPU)|[Cc]ould not find (?:a |an |any )?(?:GPU|TPU|"
+            r"CUDA device|CUDA-capable|accelerator)|"
             r"No (?:TPU|GPU|CUDA|accelerator)s?(?: devices?| chips?)? (?:were |was |is |are )?(?:found|available|"
             r"detected)",
             unless="[Ff]alling back|[Uu]sing (?:the )?CPU|[Cc]ontinuing",

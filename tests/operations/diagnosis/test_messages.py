@@ -227,9 +227,11 @@ def test_an_error_behind_which_a_hint_comes(tmp_path: Path) -> None:
 
 def test_a_traceback_in_a_box(tmp_path: Path) -> None:
     """As the library Rich draws it: its code is not what was raised, and its files count."""
-    box = "╭─── Traceback (most recent call last) ───╮\n│ /usr/lib/python3.11/site-packages/chex/_src/types.py:52 in f │\n"
+    box = "╭─── Traceback (most recent call last) ───╮\n"
+    box += "│ /usr/lib/python3.11/site-packages/chex/_src/types.py:52 in f │\n"
     box += "".join(f"│   {n} ValueError: this is only code      │\n" for n in range(40))
-    box += "│ ❱ 52 Array = jax.numpy.DeviceArray       │\n╰──────────────────────────────────────────╯\n"
+    box += "│ ❱ 52 Array = jax.numpy.DeviceArray       │\n"
+    box += "╰──────────────────────────────────────────╯\n"
     raised = "AttributeError: module 'jax.numpy' has no attribute 'DeviceArray'\n"
     assert said(tmp_path, box + raised) == (CAUSE, ["library_mismatch"])
     assert said(tmp_path, f"{box}KeyError: 'x'\n") == (CAUSE, ["program_error"])

@@ -127,7 +127,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     held = [each for each in outcomes if each.scenario.held_out]
     first = sum(each.scenario.first_try == "right" for each in held)
     return (
-        f"{right} of {len(outcomes)} are right (95 % interval {low:.0%} to {high:.0%}); {len(public)} were made after "
+        f"{right} of {len(outcomes)} are right (95 % interval {low:.1%} to {high:.1%}); {len(public)} were made after "
         f"public threads, {len(controls)} are healthy controls, of which {blamed} were blamed. {len(held)} were "
         f"written after the diagnoses, most of them from threads not read before: {first} of them were right at the "
         f"first try. The diagnoses were changed after each round:\n\n{rounds(outcomes)}"

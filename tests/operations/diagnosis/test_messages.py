@@ -214,3 +214,32 @@ def test_a_traceback_in_a_structured_log(tmp_path: Path, field: str, message: st
     """As a message of several lines, or beside it."""
     fields = {"severity": "ERROR", "time": "2026-01-31T09:00:00Z", "message": message, field: f"{TRACEBACK}{error}"}
     assert said(tmp_path, json.dumps(fields) + "\n") == (CAUSE, [cause])
+
+
+def test_an_error_behind_which_a_hint_comes(tmp_path: Path) -> None:
+    """It is the last that was heard of a process, unless that goes on logging or making steps."""
+    refused = "srun: error: Unable to confirm allocation for job 1234: Invalid job id specified\n"
+    hint = "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 1234\n"
+    assert said(tmp_path, refused + hint) == (INCONCLUSIVE, [])
+    assert said(tmp_path, f"{refused}{hint}2026-01-31 09:00:02,000 INFO train: starting\n")[0] == NO_FAULT
+    assert said(tmp_path, f"{refused}{hint}{STEPS}")[0] == NO_FAULT
+
+
+def test_a_traceback_in_a_box(tmp_path: Path) -> None:
+    """As the library Rich draws it: its code is not what was raised, and its files count."""
+    box = "╭─── Traceback (most recent call last) ───╮\n"
+    box += "│ /usr/lib/python3.11/site-packages/chex/_src/types.py:52 in f │\n"
+    box += "".join(f"│   {n} ValueError: this is only code      │\n" for n in range(40))
+    box += "│ ❱ 52 Array = jax.numpy.DeviceArray       │\n"
+    box += "╰──────────────────────────────────────────╯\n"
+    raised = "AttributeError: module 'jax.numpy' has no attribute 'DeviceArray'\n"
+    assert said(tmp_path, box + raised) == (CAUSE, ["library_mismatch"])
+    assert said(tmp_path, f"{box}KeyError: 'x'\n") == (CAUSE, ["program_error"])
+
+
+def test_a_directory_that_is_called_like_a_library(tmp_path: Path) -> None:
+    """What is raised in the program's own files is not about the library, whatever their folder is called."""
+    raised = "ValueError: the shape of each shard is wrong\n"
+    own = f'Traceback (most recent call last):\n  File "/home/u/jax/train.py", line 8, in main\n    f()\n{raised}'
+    assert said(tmp_path, own) == (CAUSE, ["program_error"])
+    assert said(tmp_path, own.replace("u/jax/", "u/jax/_src/")) == (CAUSE, ["sharding_mismatch"])

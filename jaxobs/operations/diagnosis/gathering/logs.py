@@ -70,14 +70,17 @@ _CAUGHT = re.compile(
 )
 """What comes before a traceback that ends a request or a callback, and not the program."""
 _FRAME = re.compile(
-    r"\s*File (?:\"(?P<file>[^\"]+)\", line \d|(?P<cell>[^\s:]+):\d+, in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in "
+    r"\s*File (?:\"(?P<file>[^\"]+)\", line \d|(?P<cell>[^\s:]+):\d+, in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in |"
+    r"\u2502 (?P<rich>/\S+\.py):\d+ in "
 )
-"""Where a call of a traceback is: as Python tells it, IPython, and IPython before its eighth version."""
+"""Where a call of a traceback is: as Python tells it, IPython, IPython before its eighth version, and Rich."""
 _CALL = re.compile(r"\s*File \"[^\"]+\", line \d+, in ")
 _OF_CELL = re.compile(
     r"-+> *\d+ ?(?P<code>.*)|File [^\s:]+:\d+|Cell In|<ipython-input-|\[?[/~]\S+ in |\d+ frames$|\(\.\.\.\)|\[\.\.\."
 )
 """A line of a traceback of IPython that is not indented."""
+_OF_RICH = re.compile(r"\u2502 *\u2771 *\d+ [ \u2502]*| *\u2502$|\u2502(?! *\u2771).*")
+"""What is around the line of code in a traceback of Rich, and the whole of its other lines."""
 _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?|"
     r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
@@ -317,7 +320,7 @@ def _flushed(reading: _Reading, process: str) -> Iterator[Observation]:
 
 
 def _is_of_a_call(message: str) -> bool:
-    return message.startswith((" ", "\t", 'File "')) or _OF_CELL.match(message) is not None
+    return message.startswith((" ", "\t", 'File "', "\u2502", "\u2570")) or _OF_CELL.match(message) is not None
 
 
 def _called(reading: _Reading, process: str) -> dict[str, str]:
@@ -364,6 +367,8 @@ def _take_call(reading: _Reading, process: str, message: str) -> None:
     if frame := _FRAME.match(message):
         file = next(each for each in frame.groups() if each is not None)
         reading.frames[process] = [*reading.frames.get(process, ()), file[-MOST_CODE:]][-MOST_FRAMES:]
+        return
+    if message.startswith("\u2502") and not (message := _OF_RICH.sub("", message)):
         return
     cell = _OF_CELL.match(message)
     code = (cell.group("code") or "" if cell else message).strip()

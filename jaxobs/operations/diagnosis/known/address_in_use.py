@@ -13,7 +13,9 @@ KNOWN = Knowledge(
             "Address already in use$",
             unless="[Tt]ensor[Bb]oard|[Rr]etry|[Tt]rying|[Mm]etrics|[Pp]rometheus|[Pp]rofiler",
         ),
-        Line(r"\[Errno 98\]|EADDRINUSE|Failed to add port to server|Failed to start RPC server"),
+        Line(
+            r"port is already allocated|\[Errno 98\]|EADDRINUSE|Failed to add port to server|Failed to start RPC server"
+        ),
     ),
     fix="End the earlier run that still holds the port (`ss -ltnp`), or choose another one.",
 )

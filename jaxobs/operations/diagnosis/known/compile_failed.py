@@ -10,6 +10,15 @@ _OF_KERNELS = (
 )
 """Files of the compilers of kernels: what is raised there is about a kernel that they do not support."""
 
+_NOT_COMPILED = (
+    r"(?:(?:Xla|Jax)RuntimeError|RuntimeError): (?:INTERNAL|Internal|INVALID_ARGUMENT|Invalid argument|UNKNOWN|Unknown|"
+    r"UNIMPLEMENTED|Unimplemented): (?!.{0,300}(?:[Cc][Uu][Dd][Aa]|[Dd][Nn][Nn]|[Bb][Ll][Aa][Ss]|HIP|hip|NCCL|"
+    r"[Dd]river|"
+    r"[Dd]evice ordinal|TPU (?:core|initialization)|[Mm]emory|alloc|[Cc]onnect|[Cc]oordination|[Tt]imed out|libtpu|"
+    r"PJRT))"
+)
+"""What the call raised that compiles, as long as it is not about the device or its libraries."""
+
 KNOWN = Knowledge(
     title="The compiler cannot compile the program: something it does not support, or a bug of it",
     impact=ENDED,
@@ -59,6 +68,15 @@ KNOWN = Knowledge(
             r"No valid engine configs|create_execution_plans|CU(?:DNN|BLAS)_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
             unless="Profiling failure",
         ),
+        Raised(
+            frames=r"[/\\]jax/_src/compiler\.py\Z",
+            about=_NOT_COMPILED,
+        ),
+        Line(
+            r"\b[Oo]perand \d+ of instruction |has a layout constraint",
+            unless=r"RESOURCE_EXHAUSTED|[Rr]esource exhausted|[Oo]ut of memory",
+        ),
+        Line(_NOT_COMPILED, code=r"backend\.compile\(|backend_compile\w*\(|compile_and_load\("),
         Raised(
             frames=_OF_KERNELS,
             about=r"^(?:[\w.]+\.)?(?:NotImplemented|Runtime|Value|Lowering|Mosaic|Compilation|Verification|Type|"

@@ -9,6 +9,15 @@ KNOWN = Knowledge(
     impact=ENDED,
     signs=(
         Line(
+            r"FailedAttachVolume|AttachVolume\.\w+ failed|FailedCreatePodSandBox|Failed to create pod sandbox|"
+            r"ErrImageNeverPull|"
+            r"InspectFailed|Failed to inspect image|Error: (?:secret|configmap|couldn't find key) \S+ |"
+            r"While making image from|error fetching image|ImageNotFound|image not known|No such image|"
+            r"error parsing reference|failed to resolve reference",
+            info=True,
+            passes=False,
+        ),
+        Line(
             r"ImagePullBackOff|ErrImagePull|InvalidImageName|Failed to pull image|manifest (?:unknown|"
             r"for \S+ not found)|"
             r"pull access denied",
@@ -22,7 +31,7 @@ KNOWN = Knowledge(
         Line(
             r"Create(?:Container|PodSandbox)(?:Config)?Error|RunContainerError|FailedMount|MountVolume\.\w+ failed|"
             r"OCI runtime (?:create|exec) failed|exec format error|executable file not found in \$PATH",
-            unless="nvidia-container-cli|could not select device driver",
+            unless="nvidia-container-cli(?:\\.real)?|could not select device driver",
             info=True,
             passes=False,
         ),

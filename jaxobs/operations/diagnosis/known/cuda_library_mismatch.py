@@ -70,6 +70,7 @@ KNOWN = Knowledge(
             r"libdevice not found|Couldn.t (?:find|get) (?:a suitable version of )?ptxas|"
             r"No PTX compilation provider|undefined symbol: \w*(?:cu|nv)\w+"
         ),
+        Line(r"nvidia-container-cli(?:\.real)?: requirement error", info=True, passes=False),
         Line(r"Unable to load cu\w+\. Is it installed"),
         Line(
             r"Unable to load (?:CUDA|cu[A-Z]\w+|NVIDIA)|unsupported display driver / cuda driver combination|"
@@ -77,11 +78,12 @@ KNOWN = Knowledge(
             r"shared object (?:symbol|initialization)|"
             r"CUDA_ERROR_(?:STUB_LIBRARY|SHARED_OBJECT_\w+|NOT_FOUND)\b|driver is a stub library|"
             r"CallRequiresNewerDriver|"
-            r"in the installed CUDA driver|a PTX JIT compilation failed|PTX JIT compiler library not found|"
+            r"in the installed CUDA driver|(?:[Uu]nsupported|[Ii]nsufficient) CUDA (?:driver )?version|"
+            r"a PTX JIT compilation failed|PTX JIT compiler library not found|"
             r"\bdnn != nullptr|invalid device function"
         ),
         Line(
-            r"ptxas too old|[Vv]alue 'sm_\w+' is not defined|PTX version \S+ does not support|"
+            r"ptxas (?:\S+ )?too old|[Vv]alue 'sm_\w+' is not defined|PTX version \S+ does not support|"
             r"[Mm]inimum required PTX version|"
             r"[Uu]nsupported (?:gpu architecture|GPU architecture|compute capability)|"
             r"(?:sm_\d+\w?|compute capability \S+) is not (?:supported|compatible|recognized|defined)"

@@ -56,7 +56,7 @@ KNOWN = Knowledge(
         Line(
             r"(?:failed|[Ee]rror|\(\w+\)): out of memory\b|CUFFT_ALLOC_FAILED|STATUS_(?:ERROR_)?(?:INSUFFICIENT_|"
             r"OUT_OF_)RESOURCES|"
-            r"MIOPEN_STATUS_ALLOC_FAILED|hipErrorMemoryAllocation",
+            r"MIOPEN_STATUS_ALLOC_FAILED|RMM failure|hipErrorMemoryAllocation",
             unless=r"on host\b|[Hh]ost memory",
         ),
         Line(

@@ -8,10 +8,14 @@ KNOWN = Knowledge(
     title="A file system is full",
     impact=ENDED,
     signs=(
-        Line(r"\[Errno 28\]|\bENOSPC\b|No space left on device", unless="/dev/shm|nccl|NCCL"),
+        Line(
+            r"\[Errno 28\]|\bENOSPC\b|No space left on device|No usable temporary directory|"
+            r"to the internal temporary file",
+            unless="/dev/shm|nccl|NCCL",
+        ),
         Line(r"Disk quota exceeded|\[Errno 122\]"),
         Line(
-            "DiskPressure|low on resource: ephemeral-storage|ephemeral local storage usage exceeds",
+            "DiskPressure|FreeDiskSpaceFailed|low on resource: ephemeral-storage|ephemeral local storage usage exceeds",
             info=True,
             passes=False,
         ),

@@ -21,7 +21,8 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
-            "(?:GPU has|NVRM: (?:GPU has )?)fallen off the bus|GPU is lost|GPU requires reset|"
+            "(?:GPU has|NVRM: (?:GPU has )?)fallen off the bus|GPU is lost|"
+            "Unable to determine the device handle for GPU|GPU requires reset|"
             "SXid.{0,80}(?:[Ff]atal|error)",
             info=True,
             passes=False,

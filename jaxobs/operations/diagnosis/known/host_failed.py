@@ -17,7 +17,7 @@ KNOWN = Knowledge(
         ),
         Line(
             r"[Nn]ode (?:\S+ )?(?:it was running on )?(?:is dead|was lost|died|has died|is unavailable|was terminated|"
-            r"has been marked dead|"
+            r"has been marked dead|has been rebooted|"
             r"became unreachable)|NodeDiedError|[Nn]ode failure on|[Ll]ost (?:connection to )?node",
             info=True,
             passes=False,
@@ -34,6 +34,7 @@ KNOWN = Knowledge(
             info=True,
             passes=False,
         ),
+        Line(r"\b[Nn]odes? \S+ not responding|killed due node failure", info=True, passes=False),
         Line(r"is (?:not HEALTHY|UNHEALTHY)\b"),
     ),
     fix=(

@@ -35,14 +35,15 @@ KNOWN = Knowledge(
             r"shared)\S* address space|"
             r"invalid program counter|stream (?:is|are) capturing|error during capture|"
             r"(?:on|in) a capturing (?:blocking )?stream|"
-            r"separate capture sequences|graph update was not performed|invalid cluster size|"
+            r"separate capture sequences|Failed to launch (?:CUDA |ROCm |GPU )?kernel|"
+            r"graph update was not performed|invalid cluster size|"
             r"invalid configuration argument|CUDA_ERROR_INVALID_(?:ADDRESS_SPACE|CLUSTER_SIZE|CONFIGURATION)|"
             r"maximum depth of nested launches|LaunchMaxDepthExceeded|CUFFT_EXEC_FAILED|"
             r"HSA_STATUS_ERROR_(?:ILLEGAL|INVALID_ISA)|"
             r"hardware stack error|CUDA_ERROR_LAUNCH_(?:TIMEOUT|OUT_OF_RESOURCES)|"
             r"the launch timed out and was terminated|"
             r"too many resources requested for launch|the function failed to launch on the GPU",
-            unless=r"\bWarp\b",
+            unless=r"\bWarp\b|OUT_OF_MEMORY|out of memory",
         ),
     ),
     follows=("gpu_hardware",),

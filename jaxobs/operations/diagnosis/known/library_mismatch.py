@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_LIBRARY = (
-    r"(?:site|dist)-packages/[^\n]*"
+    r"(?:site|dist)-packages/(?![^\n]*jax/_src/deprecations)[^\n]*"
     r"(?:\n[^\n]*(?:jax/_src/deprecations|lazy_loader/__init__|transformers/utils/import_utils)\.py)?\Z"
 )
 """A library's own file is the innermost one, save for what only answers for names that a module does not have."""
@@ -29,6 +29,11 @@ KNOWN = Knowledge(
             r"^TypeError: .{0,200}(?:got an unexpected keyword argument|takes \d+ positional arguments? but)",
             code=r"\b(?:jax|jnp|lax|jax\.\w+)\.[\w.]+\((?!.*\*)",
             within=r"(?:site|dist)-packages/(?!jax/)",
+        ),
+        Line(
+            r"\.so[\w.]*: undefined symbol: ",
+            unless=r"lib(?:cu|nv|nccl|tpu|amdhip|hip|roc|rccl|MIOpen|hsa|cudnn)\w*\.so|undefined symbol: \w*(?:cu|"
+            r"nv|hip|nccl)[A-Z_]",
         ),
         Line(
             r"\bdtype size changed, may indicate binary incompatibility|numpy\.core\.multiarray failed to import|"

@@ -20,7 +20,8 @@ KNOWN = Knowledge(
         Raised(
             about=r"Backend '(?!cpu)\w+' provides no devices|Could not initialize backend '(?!cpu)|"
             r"but no platforms that are "
-            r"instances of|Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
+            r"instances of|Could not find registered platform with (?:name|id)|'/dev/(?:accel|vfio|nvidia)|"
+            r"Unable to initialize backend '(?!cpu)|Requested backend '?(?!cpu)\w+'?,? but it failed|"
             r"[Bb]ackend '?(?!cpu)\w+'? failed to initialize|Unknown backend '?(?!cpu)\w+|"
             r"[Pp]latform '?\w+'? is not (?:available|registered|present)|not in the list of known backends"
         ),
@@ -35,7 +36,11 @@ KNOWN = Knowledge(
         ),
         Line(
             r"libcuda\.so[\w.]*: cannot open shared object|couldn't communicate with the NVIDIA driver|"
-            r"nvidia-container-cli: (?:initialization|device) error|could not select device driver|"
+            r"Failed to initialize NVML: (?!Driver)|"
+            r"nvidia-container-cli(?:\.real)?: (?:initialization|device|mount|detection|ldcache|container) error|"
+            r"device plugin .{0,80}rpc failed|UnexpectedAdmissionError|calling nvml\.Init|"
+            r"could not select device driver|error gathering device information|"
+            r"unknown or invalid runtime name: nvidia|"
             r"CUDA_ERROR_(?:SYSTEM_NOT_READY|NOT_INITIALIZED|MPS_\w+)|\bMPS (?:client|server)\b.{0,60}(?:failed|"
             r"not ready)|"
             r"(?:failed|[Ee]rror|NOT_INITIALIZED): initialization error|cuInit: CUDA_ERROR_(?:UNKNOWN|INVALID)|"
@@ -52,7 +57,8 @@ KNOWN = Knowledge(
             r"system not yet initialized",
         ),
         Line(
-            r"[Cc]ould not find (?:a |an |any )?(?:GPU|TPU|CUDA device|CUDA-capable|accelerator)|"
+            r"No matching devices found for '/device:(?:TPU|GPU)|[Cc]ould not find (?:a |an |any )?(?:GPU|TPU|"
+            r"CUDA device|CUDA-capable|accelerator)|"
             r"No (?:TPU|GPU|CUDA|accelerator)s?(?: devices?| chips?)? (?:were |was |is |are )?(?:found|available|"
             r"detected)",
             unless="[Ff]alling back|[Uu]sing (?:the )?CPU|[Cc]ontinuing",

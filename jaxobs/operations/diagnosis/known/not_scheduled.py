@@ -16,6 +16,11 @@ KNOWN = Knowledge(
         Line(
             r"couldn't assign flavors|insufficient (?:unused )?quota|[Ww]orkload .{0,60}is inadmissible|"
             r"ResourcesUnavailableError|Failed to (?:provision all possible|acquire resources in all)|"
+            r"\bOutOf(?:cpu|memory|pods|[\w.-]+/\w+)\b|didn't have enough resource|[Ii]nsufficient capacity|"
+            r"VcpuLimitExceeded|"
+            r"There is not enough capacity|do not have sufficient \S+ capacity|"
+            r"LimitExceeded\) when calling the RunInst|"
+            r"QUOTA_EXCEEDED|VM_MIN_COUNT_NOT_REACHED|accelerator \S+ was not found in zone|"
             r"No available node types can fulfill|resource request cannot be scheduled|"
             r"autoscaler error: .{0,80}cannot be scheduled",
             info=True,

@@ -26,7 +26,8 @@ KNOWN = Knowledge(
         Line(r"\b(?:INTERNAL|Internal): RET_CHECK failure"),
         Line(
             r"errors_impl\.(?:Aborted|Unavailable|Cancelled|Internal|DeadlineExceeded|Unknown|"
-            r"FailedPrecondition)Error\b"
+            r"FailedPrecondition)Error\b",
+            unless=r"FailedPreconditionError: .{0,300}\[Op:",
         ),
     ),
     follows=(

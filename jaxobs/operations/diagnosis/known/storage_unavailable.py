@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="Storage failed: it does not answer, or refuses so many requests",
     impact=ENDED,
     signs=(
+        Raised(
+            frames=r"\A(?![\s\S]*(?:wandb|mlflow|sentry|comet|neptune))[\s\S]*(?:site|dist)-packages/(?:aiohttp|"
+            r"fsspec|requests|"
+            r"urllib3|httpx|httpcore|gcsfs|s3fs|botocore|boto3|huggingface_hub|datasets|tensorflow_datasets|"
+            r"google/(?:cloud/storage|api_core|resumable_media))/[^\n]*\Z",
+            about=r"^(?:[\w.]+\.)?\w*(?:Timeout|TimeoutError|Connection\w*Error|ConnectError|Disconnected\w*|SSLError|"
+            r"ProtocolError|PayloadError|ReadError|IncompleteRead|ServiceUnavailable|BadGateway|TooManyRequests)\b"
+            r"(?!.{0,400}(?:localhost|127\.0\.0\.1|169\.254|metadata\.google|wandb|mlflow))",
+        ),
         Line(r"rateLimitExceeded|\b\d{1,4} retry attempts failed"),
         Line(
             r"\b(?:429|500|502|503|504)\b.{0,120}(?:[Tt]oo [Mm]any [Rr]equests|"

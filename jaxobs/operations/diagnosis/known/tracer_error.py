@@ -12,6 +12,9 @@ KNOWN = Knowledge(
             "(?:Concretization|TracerArrayConversion|TracerBoolConversion|TracerIntegerConversion|"
             "UnexpectedTracer|NonConcreteBooleanIndex)(?:Type)?Error"
         ),
+        Line(
+            r"TraceContextError|JaxTransformError|different trace level|[Tt]ransforms and Flax models cannot be mixed"
+        ),
         Line(r"Leaked trace|[Ll]eaked tracer|unexpected tracer|JAX [Tt]racer object"),
         Raised(about=r"^(?:[\w.]+: )*(?:Type|Value|Index|Key|Attribute)Error: .{0,200}\bTraced<"),
         Event("error:tracer"),

@@ -14,7 +14,7 @@ _ERROR = re.compile(
     r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)[:= ]*\(?[1-9]\d*\b|"
     r"terminated with (?:exit )?code .?[1-9]|^Error from server \(|returned non-zero exit status|"
     r"^(?:srun|slurmstepd|mpirun|docker|kubelet|ORTE)\b.{0,20}(?:[Ee]rror|fatal)\b|"
-    r"\b[Cc]rashed\b"
+    r"\b[Cc]rashed\b|\bWarning\s+(?:\w*Failed\w*|\w+Error|BackOff)\s"
 )
 """An exception without its traceback, a traceback that is cut off, an end that is no success."""
 

@@ -18,7 +18,10 @@ KNOWN = Knowledge(
         Raised(
             frames=_OF_LIBRARY,
             about=r"^(?:AttributeError: (?:partially initialized )?module '[\w.]+' has no attribute '|"
-            r"ImportError: cannot import name '?\w+'? from (?!partially)|ModuleNotFoundError: No module named '\w+\.)",
+            r"ImportError: cannot import name '?\w+'? from (?!partially)|ModuleNotFoundError: No module named '\w+\.|"
+            r"TypeError: '(?:type|ABCMeta)' object is not subscriptable|"
+            r"TypeError: unsupported operand type\(s\) for \|: '(?:type|ABCMeta|NoneType|_?\w*GenericAlias)'|"
+            r"TypeError: dataclass\(\) got an unexpected keyword)",
         ),
         Raised(
             about=r"^(?:Attribute|Import)Error: .{0,200}\bwas removed (?:in|from) (?:JAX|jax|[Nn]um[Pp]y|the main)|"

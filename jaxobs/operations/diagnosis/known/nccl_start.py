@@ -14,7 +14,8 @@ KNOWN = Knowledge(
         Line("(?:Error while creating shared memory segment|unable to allocate shared memory|/dev/shm/nccl-).{0,160}"),
         Line(
             "NCCL WARN (?:Cuda failure (?!.{0,4}out of memory)|Bootstrap : no socket interface found|"
-            "Failed to open libibverbs|Error: network)"
+            "Failed to open libibverbs|Error: network)",
+            unless_followed="Init COMPLETE",
         ),
         Line(
             r"NCCL WARN (?:\S+ )?(?:Bootstrap\b|Error while \w+ shared memory|(?:Error: )?[Ff]ailed to (?:extend|"
@@ -27,7 +28,8 @@ KNOWN = Knowledge(
             r"cudaIpc\w+ failed|Mismatched NCCL version|Detected mixed local|gdr_\w+\(|CUDA Driver version found|"
             r"(?:\[Service thread\]|\[Proxy Service|\[Proxy service).{0,80}(?:[Ff]ail|[Cc]ould not|[Ee]rror|"
             r"[Tt]oo many)|"
-            r"UDS: |Invalid NCCL_|Unable to open lib|Thread creation failed|Failed to open (?:lib|/))"
+            r"UDS: |Invalid NCCL_|Unable to open lib|Thread creation failed|Failed to open (?:lib|/))",
+            unless_followed="Init COMPLETE",
         ),
         Line(
             r"ibv_(?:reg_mr|create_\w+|open_device)\w*\(?\)? failed .{0,40}(?:Cannot allocate|Operation not permitted)"

@@ -19,6 +19,7 @@ KNOWN = Knowledge(
             "[Pp]reempt(?:ion)? (?:notice|signal|warning|event)|(?:has been|was|being|"
             r"is) preempted\b|\bPreempted\b|\bPREEMPTED\b|imminent node shutdown|[Ii]nterruption notice",
             unless=_ONLY_MENTIONED,
+            unless_followed=r"(?s)[Rr]esum(?:ing|ed) from.*\b(\d[\w.]*)/(?:\1)\b",
             info=True,
             passes=False,
         ),

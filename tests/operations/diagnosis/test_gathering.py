@@ -59,6 +59,8 @@ def look(*paths: str) -> Evidence:
         ("Jan 31 09:00:00 host-3 kernel: ok", LogLine("kernel: ok", MOMENT, name="host-3", yearless=True)),
         ("[Sat Jan 31 09:00:00 2026] NVRM: ok", LogLine("NVRM: ok", MOMENT)),
         ("ERROR:absl:ok", LogLine("ok", level="E")),
+        ("trainer ERROR: ok", LogLine("ok", level="E")),
+        ("LLVM ERROR: ok", LogLine("LLVM ERROR: ok")),
         ("3: 2026-01-31 09:00:00 ok", LogLine("ok", MOMENT, "process 3")),
         ("[rank12]:   File x", LogLine("  File x", None, "process 12")),
         ("[1,7]<stderr>: ok", LogLine("ok", None, "process 7")),

@@ -41,7 +41,7 @@ _LEVEL = (
     re.compile(rf"[\[<(]?(?P<level>{_NAMES})[\])>]?\s*(?::(?P<logger>[\w.]+):| - |: |\s+|\|)"),
     re.compile(rf"(?P<level>{_NAMES}):(?=\d{{4}}-\d\d-\d\d )"),  # JAX
     re.compile(rf"[\w.-]+ - (?:[\w.]+\.py:\d+ - )?(?P<level>{_NAMES}) (?:-|::) "),
-    re.compile(rf"[\w.]+ +(?P<level>{_NAMES}):? +"),
+    re.compile(rf"(?!LLVM )[\w.]+ +(?P<level>{_NAMES}):? +"),
     re.compile(r"(?P<level>[IWEF]) +(?=[\w./-]+\.(?:cc|cpp|h|py):\d+\])"),
     re.compile(r"(?P<level>[IWEFD]) (?=external/|xla/|tensorflow/|tsl/)"),
     re.compile(r"\[(?P<level>[IWEFD])\] "),

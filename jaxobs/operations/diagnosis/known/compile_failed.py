@@ -39,8 +39,8 @@ KNOWN = Knowledge(
         ),
         Line(
             r"ptxas (?:fatal|exited with non-zero)|PTXAS error|Internal Triton PTX codegen error|"
-            r"LLVM ERROR: (?:Cannot select|Do not know|unsupported|"
-            r"Unsupported|Broken)"
+            r"LLVM ERROR: (?:Cannot select|Do not know|[Uu]nsupported|Broken|"
+            r"[Ff]ailed to (?:infer|legalize|lower|translate))"
         ),
         Line(
             r"No (?:registered implementation|implementation) for (?:\w+ ){0,2}custom call|UNIMPLEMENTED: |"

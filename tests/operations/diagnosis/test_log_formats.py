@@ -255,8 +255,8 @@ def test_a_healthy_log_stays_healthy(name: str, tmp_path: Path) -> None:
     [
         (b"\x28\xb5\x2f\xfd\0\1\2", "zstd"),
         (b"PK\3\4\0\0", "zip"),
-        (b"\x7fELF" + bytes(400), "no text"),
-        (gzip.compress(bytes(5000)), "no text"),
+        (b"\x7fELF" + bytes(400), "not a text file"),
+        (gzip.compress(bytes(5000)), "not a text file"),
         (b"\x1f\x8bnonsense", "cannot be unpacked"),
         (b"", "empty"),
     ],

@@ -77,7 +77,7 @@ def _no_text(start: bytes) -> str | None:
         if start.startswith(magic):
             return f"it is compressed with {what}"
     is_utf16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return "it is no text" if not is_utf16 and 4 * start.count(0) > len(start) else None
+    return "it is not a text file" if not is_utf16 and 4 * start.count(0) > len(start) else None
 
 
 def _of_stream(stream: _Stream) -> Ends:

@@ -124,6 +124,8 @@ class Hostile(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.seen.append(self.path)
         code, body, headers = self.answer
+        # A socket that is closed with unread bytes resets the connection, and the answer may be lost with it.
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.send_response(code)
         for name, value in headers.items():
             self.send_header(name, value)

@@ -15,6 +15,7 @@ SECONDS = 60.0
 """How long a probe may take: `import jax` from a cold network disk."""
 MOST_TEXT = 2000
 _MARK = "jaxobs-doctor:"
+_READ_AT_IMPORT = ("JAX_", "XLA_", "TF_", "TPU_", "CUDA_", "ENABLE_PJRT_")
 
 _IMPORT = f"""
 import json, sys
@@ -47,6 +48,8 @@ class Imported:
     """Of `jax.config`, as the environment sets them."""
     trouble: str | None = None
     """The error's text, if it failed."""
+    variables: tuple[str, ...] = ()
+    """The variables without any of which it would have worked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,30 @@ class Parsed:
 
 
 def import_jax(environment: Mapping[str, str], directory: Path) -> Imported:
-    """Imports JAX as the job would, and reads its settings."""
+    """Imports JAX as the job would, and reads its settings. If that fails, tries whether a variable is the reason."""
     answer, trouble = _run(_IMPORT, environment, directory)
-    return Imported(trouble=trouble) if answer is None else Imported(**answer)
+    if answer is not None:
+        return Imported(**answer)
+    return Imported(trouble=trouble, variables=_to_blame(environment, directory))
+
+
+def _to_blame(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]:
+    """The variables that keep JAX from being imported: each one is enough."""
+    suspects = [name for name in environment if name.startswith(_READ_AT_IMPORT)]
+
+    def works(without: Sequence[str]) -> bool:
+        left = {name: value for name, value in environment.items() if name not in without}
+        return _run(_IMPORT, left, directory)[0] is not None
+
+    if not suspects or not works(suspects):
+        return ()
+    blamed: list[str] = []
+    for name in suspects:
+        if not works([each for each in suspects if each != name]):
+            blamed.append(name)
+            if works(blamed):
+                break
+    return tuple(blamed)
 
 
 def parse_flags(environment: Mapping[str, str], directory: Path) -> Parsed:

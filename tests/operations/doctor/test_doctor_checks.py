@@ -15,6 +15,7 @@ from helpers.paths import ROOT
 
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.operations import doctor
+from jaxobs.operations.doctor import probes
 from jaxobs.operations.doctor.findings import SEVERITIES, Finding
 from jaxobs.operations.doctor.machine import Holder, Machine, Package, release
 from jaxobs.operations.doctor.probes import Imported, Parsed
@@ -127,7 +128,7 @@ CASES = [
     Case("debug_options", (("warning", "jax_debug_nans is on"),), facts={"imported": settings(jax_debug_nans=True)}),
     Case("debug_options", (("critical", "jax_disable_jit"),), facts={"imported": settings(jax_disable_jit=True)}),
     Case("debug_options", (("info", "jax_log_compiles"),), facts={"imported": settings(jax_log_compiles=True)}),
-    Case("debug_options", (("critical", "CUDA_LAUNCH_BLOCKING"),), {"CUDA_LAUNCH_BLOCKING": "1"}),
+    Case("debug_options", (("warning", "CUDA_LAUNCH_BLOCKING"),), {"CUDA_LAUNCH_BLOCKING": "1"}),
     Case("debug_options", (), {"CUDA_LAUNCH_BLOCKING": "0", "NCCL_DEBUG": "WARN"}),
     Case("device_holders", files=GPU, facts={"holders": []}),
     Case("device_holders", (("warning", "Process 7 has /dev/nvidia0 open"),), files=GPU,
@@ -181,6 +182,8 @@ CASES = [
     Case("jax_versions", (("critical", "jaxlib is not installed"),), packages={"jax": "0.10.2"}),
     Case("jax_versions", (("critical", "`import jax` fails"),), packages={**JAX, "jaxlib": "0.11.0"},
          facts={"imported": Imported(trouble="RuntimeError: jaxlib version 0.11.0 is newer than and incompatible")}),
+    Case("jax_versions", (("critical", "`import jax` fails because of JAX_DEBUG_NANS"),), {"JAX_DEBUG_NANS": "maybe"},
+         facts={"imported": Imported(trouble="ValueError: invalid truth value", variables=("JAX_DEBUG_NANS",))}),
     Case("jax_versions", (("warning", "imports another JAX"),),
          facts={"imported": dataclasses.replace(FINE, jax="0.9.0")}),
     Case("known_bad_versions"),
@@ -189,6 +192,13 @@ CASES = [
          files=GPU, facts={"gpus": [gpu(model="NVIDIA B200")]}),
     Case("known_bad_versions", (("warning", "nvidia-cuda-nvcc-cu12 12.4.131"),),
          packages={"nvidia-cuda-nvcc-cu12": "12.4.131"}, files=GPU, facts={"gpus": [gpu()]}),
+    Case("known_bad_versions", (("critical", "nvidia-cudnn-cu12 9.8.0.87"),), files=GPU,
+         packages={"nvidia-cudnn-cu12": "9.8.0.87", "nvidia-cublas-cu12": "12.9.1.4"}),
+    Case("known_bad_versions", packages={"nvidia-cudnn-cu12": "9.8.0.87", "nvidia-cublas-cu12": "12.8.4.1"}, files=GPU),
+    Case("known_bad_versions", (("warning", "nvidia-cudnn-cu12 9.10.0.56"),), files=GPU,
+         packages={"nvidia-cudnn-cu12": "9.10.0.56"}),
+    Case("known_bad_versions", (("info", "jax 0.8.0"), ("info", "jax 0.8.0")), packages={"jax": "0.8.0"}, files=GPU),
+    Case("known_bad_versions", packages={"jax": "0.8.0"}),
     Case("launcher_variables"),
     Case("launcher_variables", (), {"JAX_DEBUG_NANS": "0", "JAX_MY_OWN": "1", "JAXOBS_PORT": "1"}),
     Case("launcher_variables", (("warning", "JAX_USE_PJRT_C_API_ON_TPU is set"),), {"JAX_USE_PJRT_C_API_ON_TPU": "1"}),
@@ -237,6 +247,15 @@ CASES = [
     Case("xla_flags", (("info", "--xla_dump_to is set"),), {"XLA_FLAGS": "/etc/flags"},
          {"/etc/flags": "--xla_dump_to=x"}),
 ]  # fmt: skip
+
+
+def test_a_variable_that_keeps_jax_from_being_imported_is_found_by_a_trial(tmp_path: Path) -> None:
+    """Among those that have nothing to do with it."""
+    bad, good = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "JAX_DEBUG_NANS"
+    found = probes.import_jax({**os.environ, bad: "soon", good: "0"}, tmp_path)
+    assert found.variables == (bad,)
+    (tmp_path / "jax.py").write_text("raise OSError('broken')")
+    assert probes.import_jax({**os.environ, good: "0"}, tmp_path).variables == ()
 
 
 def test_a_flag_of_the_tpu_compiler_has_its_own_place(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 from jaxobs import internals
@@ -19,9 +20,12 @@ def check(machine: Machine) -> Iterator[Finding]:
             fix="Fix the import first",
         )  # fmt: skip
         return
-    import jax
+    with warnings.catch_warnings():
+        # What JAX warns of while it is imported is what other checks look at.
+        warnings.simplefilter("ignore")
+        import jax
 
-    found = internals.probe()
+        found = internals.probe()
     missing = [name for name, there in found.items() if not there]
     if missing:
         yield Finding(

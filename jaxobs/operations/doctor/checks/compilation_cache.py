@@ -20,6 +20,9 @@ LEAST_FREE = 2**30
 _REMOTE = ("gs://", "s3://", "hdfs://", "az://", "http://", "https://")
 _CLIENTS = {"gs": "gcsfs", "s3": "s3fs", "az": "adlfs"}
 """The package with which fsspec reaches a bucket, by scheme."""
+_RECOMPILED = "The next start compiles what it could have loaded."
+_WHY = {"writable_by_others": "Whoever changes an entry runs code in the next job that loads it."}
+"""Why a problem with the directory matters, by its kind, where it is another reason."""
 
 
 def check(machine: Machine) -> Iterator[Finding]:
@@ -131,8 +134,8 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
     for each in complaints:
         yield Finding(
             severity="warning" if each.severity == PROBLEM else "info", title=f"Cache: {each.kind.replace('_', ' ')}",
-            entity=str(path), evidence=each.summary, why="The next start compiles what it could have loaded."
-            if each.severity == PROBLEM else "", fix=f"{each.advice}  See: jaxobs cache inspect {path}",
+            entity=str(path), evidence=each.summary, why=_WHY.get(each.kind, _RECOMPILED)
+            if each.severity == PROBLEM else "", fix=f"{each.advice} (see: jaxobs cache inspect {path})",
         )  # fmt: skip
     free = machine.free_bytes(path)
     if free is not None and free[0] < LEAST_FREE:

@@ -13,7 +13,7 @@ ABOUT = "Whether options for debugging are left on: of JAX, CUDA, NCCL, TensorFl
 OF_JAX: dict[str, tuple[Any, str, str]] = {
     "jax_debug_nans": (True, "warning", "Every output is fetched to look for NaN, and nothing is donated."),
     "jax_debug_infs": (True, "warning", "Every output is fetched to look for infinities, and nothing is donated."),
-    "jax_disable_jit": (True, "critical", "Nothing is compiled: every operation runs by itself."),
+    "jax_disable_jit": (True, "critical", "Nothing is compiled: every operation runs by itself, many times slower."),
     "jax_check_tracer_leaks": (True, "warning", "Eager control flow recompiles at each call."),
     "jax_enable_checks": (True, "warning", "JAX checks its own data structures at every step."),
     "jax_debug_key_reuse": (True, "warning", "Every use of a key is checked."),
@@ -22,7 +22,9 @@ OF_JAX: dict[str, tuple[Any, str, str]] = {
 }
 """The value that it has when it is on, how bad that is in production, and why."""
 VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "CUDA_LAUNCH_BLOCKING": (("1",), "critical", "Every kernel is waited for."),
+    "CUDA_LAUNCH_BLOCKING": (("1",), "warning", "The host waits for every kernel."),
+    "HIP_LAUNCH_BLOCKING": (("1",), "warning", "The host waits for every kernel."),
+    "AMD_SERIALIZE_KERNEL": (("1", "2", "3"), "warning", "The host waits for every kernel."),
     "NCCL_DEBUG": (("INFO", "TRACE"), "info", "NCCL writes a line for each operation."),
     "NCCL_P2P_DISABLE": (("1",), "warning", "GPUs exchange data through the host's memory."),
     "NCCL_IB_DISABLE": (("1",), "warning", "Hosts exchange data by TCP instead of InfiniBand or RoCE."),

@@ -26,9 +26,13 @@ def check(machine: Machine) -> Iterator[Finding]:
     imported = machine.imported
     if imported.trouble is not None:
         last = imported.trouble.splitlines()[-1] if imported.trouble else ""
+        culprits = imported.variables
+        shown = " and ".join(f"{each}={machine.environment.get(each, '')}" for each in culprits)
         yield Finding(
-            severity="critical", title="`import jax` fails", entity="jax", evidence=last,
-            why="No JAX program can start.", fix=f'pip install -U "jax=={jax}" "jaxlib=={jax}"',
+            severity="critical", entity=culprits[0] if culprits else "jax", why="No JAX program can start.",
+            title="`import jax` fails" + (f" because of {' and '.join(culprits)}" if culprits else ""),
+            evidence=f"{last}; without {shown} it works" if culprits else last,
+            fix=f"unset {' '.join(culprits)}" if culprits else f'pip install -U "jax=={jax}" "jaxlib=={jax}"',
         )  # fmt: skip
         return
     if (imported.jax, imported.jaxlib) != (jax, jaxlib):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from jaxobs.operations.diagnosis.evidence import ALERT, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import CAUSE, Alert
+from jaxobs.operations.diagnosis.knowledge import CAUSE, Alert, AnySign, Knowledge, Metric
 from jaxobs.operations.diagnosis.known import known
 
 
@@ -14,9 +14,14 @@ def _meant(observation: Observation) -> str | None:
     found = [
         (each.general, name)
         for name, each in sorted(known().items())
-        if each.role == CAUSE and any(sign.shows(observation) for sign in each.signs)
+        if each.role == CAUSE and any(sign.shows(observation) for sign in each.signs if not _is_judged(each, sign))
     ]
     return min(found)[1] if found else None
+
+
+def _is_judged(fault: Knowledge, sign: AnySign) -> bool:
+    """Whether a sample is a sign in view of others only, which a table does not look at."""
+    return isinstance(sign, Metric) and fault.ordinary is not None
 
 
 def first_error(evidence: Evidence) -> str | None:

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError, SettingError
 from jaxobs.facts import renamed
+from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.kinds import event_types
 from jaxobs.facts.snapshot import Snapshot
@@ -134,11 +135,32 @@ def fetch_events(
 
 def decode_event(body: Mapping[str, Any]) -> Event | None:
     """The event that `facts.events.as_event` made `body` of; None when this version does not know its kind."""
-    kind = event_types().get(body["event"])
+    kind: Any = event_types().get(body["event"])
     if kind is None:
         return None
-    event: Event = decode(kind, {**renamed.current(body), "time": _moment(body["time"])})
+    told = {**_unknown(kind), **renamed.current(body)}
+    event: Event = decode(kind, {**told, "time": _moment(body["time"])})
     return event
+
+
+_UNKNOWN = {"function": "<unknown>", "stage": "unknown", "count": 1}
+"""What a field that an event lacks is taken for, by its name."""
+_NOTHING: dict[Any, Any] = {str: "", int: 0, float: None, bool: False, tuple: [], Mapping: {}}
+"""The same by its type. What is no number is not known."""
+
+
+@functools.cache
+def _unknown(kind: Any) -> dict[str, Any]:
+    """Values for the fields that an event of this kind may lack, in a log that others wrote.
+
+    The fields of a compilation are part of the format; those of other events are not.
+    """
+    found: dict[str, Any] = {}
+    for name, hint, needed in _fields(kind) if kind is not Compilation else ():
+        of_what = typing.get_origin(hint) or hint
+        if needed and name != "time" and of_what in _NOTHING:
+            found[name] = _UNKNOWN.get(name, _NOTHING[of_what])
+    return found
 
 
 def _moment(text: Any) -> float:

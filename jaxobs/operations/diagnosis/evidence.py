@@ -48,6 +48,8 @@ class Observation:
     """Of a metric its value, of progress the number of the step."""
     data: Mapping[str, str] = field(default_factory=dict)
     """Labels and further fields."""
+    history: tuple[tuple[float, float], ...] = ()
+    """Of a metric: times and values within the window, as far as the source has them."""
 
     @property
     def order(self) -> tuple[float, str, int, str, str, str]:
@@ -95,6 +97,12 @@ class Evidence:
 
     observations: tuple[Observation, ...]
     sources: tuple[Source, ...]
+    _metrics: dict[str, list[Observation]] = field(init=False, compare=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for each in self.observations:
+            if each.kind == METRIC:
+                self._metrics.setdefault(each.name, []).append(each)
 
     @classmethod
     def of(cls, observations: Iterable[Observation], sources: Iterable[Source]) -> Evidence:
@@ -108,6 +116,10 @@ class Evidence:
     def of_kind(self, *kinds: str) -> Iterator[Observation]:
         """Those of the given kinds."""
         return (each for each in self.observations if each.kind in kinds)
+
+    def metric(self, name: str) -> Sequence[Observation]:
+        """The samples of one metric."""
+        return self._metrics.get(name, ())
 
     def without(self, unwanted: Iterable[Observation]) -> Evidence:
         """The same without some observations."""

@@ -27,6 +27,17 @@ class UnreadableError(Exception):
     """A file cannot be read; the message says why."""
 
 
+_FEW_DAMAGED, _SHARE_DAMAGED = 3, 0.1
+"""Lines that killed processes leave unfinished, and the share of all from which on nothing in a file says little."""
+
+
+def too_damaged(damaged: int, lines: int) -> str | None:
+    """Why what a file does not show says nothing: too many of its lines could not be read; None if few."""
+    if damaged <= max(_FEW_DAMAGED, _SHARE_DAMAGED * lines):
+        return None
+    return f"{damaged:,} of {lines:,} lines could not be read"
+
+
 @dataclass(frozen=True, slots=True)
 class Ends:
     """A text file, or both ends of a long one, in UTF-8."""

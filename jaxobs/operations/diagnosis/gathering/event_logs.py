@@ -16,8 +16,10 @@ from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.steps import Step
 from jaxobs.findings import verdict
-from jaxobs.operations.diagnosis.evidence import END, EVENT, MOST_TEXT, PROGRESS, START, Observation, Source
-from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size
+from jaxobs.findings.patterns import Patterns
+from jaxobs.operations.diagnosis.evidence import END, EVENT, LAST, MOST_TEXT, PROGRESS, START, Observation, Source
+from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size, too_damaged
+from jaxobs.operations.diagnosis.gathering.paces import Pace
 from jaxobs.views import story
 from jaxobs.views.story.log import events
 
@@ -36,7 +38,7 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
     damage = Damage()
     found: dict[int, list[tuple[int, Event]]] = {}
     whose: dict[int, story.ProcessEvents] = {}
-    notes = []
+    notes, count = [], -1
     try:
         regular_size(path)
         for count, (process, event) in enumerate(events(path, damage, KINDS)):
@@ -50,12 +52,13 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
         return [], Source(kind="event-log", name=name, problem=str(error))
     except story.EventLogError as error:
         return [], Source(kind="event-log", name=name, problem=str(error).replace(path, name))
-    if damage.count:
-        notes.append(f"{damage.count:,} damaged lines were skipped")
     observations = [
         each for key, process in whose.items() for each in of_process(found.get(key, []), name, process.process_index)
     ]
-    return observations, Source(kind="event-log", name=name, notes=tuple(notes))
+    problem = too_damaged(damage.count, count + 1 + damage.count)
+    if damage.count and problem is None:
+        notes.append(f"{damage.count:,} damaged lines were skipped")
+    return observations, Source(kind="event-log", name=name, problem=problem, notes=tuple(notes))
 
 
 def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -> Iterator[Observation]:
@@ -66,6 +69,7 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
     kept = steps = unsaved = 0
     numbered = list(numbered)
     recovered = _recovered(event for _, event in numbered)
+    patterns, pace, end = Patterns(), Pace(), None
     for place, event in numbered:
         begun = min(begun or event.time, event.time)
         ended = max(ended, event.time)
@@ -74,12 +78,14 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
             findings[event.id] = findings.get(event.id, (place, event))[0], event
         elif isinstance(event, Step):
             steps += 1
+            pace.step("", event.time)
             if steps <= _MOST_STEPS or event.slow:
                 yield Observation(
                     kind=PROGRESS, source=source, place=place, name=event.loop, time=event.time, process=process,
-                    value=float(event.last), data={"typical": repr(event.median_seconds)},
+                    value=float(event.last or steps), data={"typical": repr(event.median_seconds)},
                 )  # fmt: skip
         elif isinstance(event, Compilation):
+            patterns.see(event)
             if event.uncached_detail and event.uncached_because in _UNSAVED and unsaved < _MOST_UNSAVED:
                 unsaved += 1
                 yield Observation(
@@ -89,7 +95,18 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
         elif kept < _KEPT:
             kept += 1
             yield from _of_event(place, event, source, process, recovered)
+        end = event if isinstance(event, Exit) else end
+    for replayed in patterns.standing():
+        # A process that was killed, and a log by another hand, may lack what follows from its compilations.
+        told = findings.get(replayed.id)
+        if told is None or told[1].count < replayed.count:
+            findings[replayed.id] = (len(numbered) if told is None else told[0]), replayed
     yield from _standing([each for each in findings.values() if each[1].ended is None], ended - begun, source, process)
+    if end is None and numbered:
+        yield Observation(
+            kind=LAST, source=source, place=numbered[-1][0], time=ended, process=process,
+            text="the log of the process ends without an exit", data=pace.told(ended, None, None),
+        )  # fmt: skip
 
 
 def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, process: str) -> Iterator[Observation]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.parser import text_string_to_metric_families
 
 from jaxobs.operations.diagnosis.evidence import METRIC, Observation, Source
-from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
+from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError, too_damaged
 
 MOST_SAMPLES = 20_000
 _WANTED = ("jax_", "jaxobs_", "accelerator_", "process_", "up", "node_", "container_", "kube_", "DCGM_")
@@ -24,10 +24,12 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
         return [], Source(kind="metrics-file", name=name, problem=str(error))
     if not found:
         return [], Source(kind="metrics-file", name=name, problem="it contains no metric in Prometheus' text format")
-    notes = [*lines.notes, *([f"{len(damaged):,} damaged lines were skipped"] if damaged else [])]
+    problem = too_damaged(len(damaged), len(damaged) + len(found))
+    damage = [f"{len(damaged):,} damaged lines were skipped"] if damaged and problem is None else []
+    notes = [*lines.notes, *damage]
     if len(found) >= MOST_SAMPLES:
         notes.append(f"only its first {MOST_SAMPLES:,} samples were read")
-    return found, Source(kind="metrics-file", name=name, notes=tuple(notes))
+    return found, Source(kind="metrics-file", name=name, problem=problem, notes=tuple(notes))
 
 
 def samples(

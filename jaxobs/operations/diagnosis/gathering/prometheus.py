@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import itertools
 import math
@@ -154,7 +155,8 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
                      for (_, before), (at, after) in itertools.pairwise([*began, *points])]  # fmt: skip
             value = sum(rise for _, rise in grown)
             onset = next((at for at, rise in grown if rise > 0), onset)
-        found.append(metrics.of_sample(name, labels, value, source, place, onset))
+        sample = metrics.of_sample(name, labels, value, source, place, onset)
+        found.append(dataclasses.replace(sample, history=tuple(points)))
     return found
 
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import STUCK, Alert, Knowledge, Line
+from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import STUCK, Alert, Knowledge, Line, Metric
+
+_OLDEST = "jax_compilation_oldest_start_timestamp_seconds"
+_SECONDS = 3600.0
+"""As in JaxCompilationStuck."""
+
+
+def _is_short(_: Evidence, sign: Observation) -> bool:
+    """Whether a compilation had been in progress for an ordinary time when the sample was taken."""
+    return sign.name == _OLDEST and (sign.time is None or sign.time - (sign.value or 0.0) < _SECONDS)
+
 
 KNOWN = Knowledge(
     title="A compilation does not end",
@@ -10,6 +21,7 @@ KNOWN = Knowledge(
     signs=(
         Line(r"\[Compiling module .{0,200}\] Very slow compile\?", weak=True, info=True),
         Alert("JaxCompilationStuck", weak=False),
+        Metric(_OLDEST),
     ),
     refuted_by=(Line(r"The operation took \d", info=True),),
     needs=("log", "prometheus"),
@@ -22,4 +34,5 @@ KNOWN = Knowledge(
         "Whether that compilation ended, and the native stacks of the process (`py-spy dump --native --pid PID`)."
     ),
     runbook="JaxCompilationStuck",
+    ordinary=_is_short,
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import END, LAST, PROGRESS, Evidence, Observation, is_before
-from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Knowledge, Line, Silence
+from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Knowledge, Line, Metric, Silence
 
 _WAITS = re.compile(
     r"backend initialization is taking more than|Connecting to JAX distributed service|"
@@ -42,6 +43,35 @@ def _has_stalled(evidence: Evidence, last: Observation) -> bool:
     return not ended and float(last.data["steps"]) >= LEAST_STEPS and float(last.data["since_last_step"]) > pause
 
 
+_STEPS = "jax_steps_total"
+_LEAST_REST, _TIMES_OF_REST = 900.0, 20.0
+"""The same of a counter, which shows rests no better than it is scraped. As in JaxStepsStalled."""
+_AT_WORK = 0.5
+"""Share of a rest that a process spends in a step or waiting for input: one that has ended its loop does neither."""
+
+
+def _makes_steps(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the steps that a counter counts go on, or the process does something else since the last of them."""
+    if sign.name != _STEPS:
+        return False
+    resting, longest = counters.rest(sign)
+    if resting < max(_LEAST_REST, _TIMES_OF_REST * longest):
+        return True
+    other_loops = counters.samples(evidence, sign, _STEPS)
+    if any(counters.rest(each)[0] < _LEAST_REST for each in other_loops if each is not sign):
+        return True
+    working = sum(
+        _grown_since(each, sign.history[-1][0] - resting)
+        for each in counters.samples(evidence, sign, counters.TIME, category="step|input_wait")
+    )
+    return working < _AT_WORK * resting
+
+
+def _grown_since(counter: Observation, moment: float) -> float:
+    values = [value for at, value in counter.history if at >= moment]
+    return values[-1] - values[0] if values else 0.0
+
+
 def _others_go_on(evidence: Evidence, last: Observation) -> bool:
     steps = [each for each in evidence.of_kind(PROGRESS) if is_before(each, last) is not True]
     return any(each.time is None or last.time is None or each.time >= last.time for each in steps)
@@ -54,6 +84,7 @@ KNOWN = Knowledge(
     general=3,
     signs=(
         Silence(),
+        Metric(_STEPS),
         Line(r"task \S+:\d+ blocked for more than \d+ seconds|soft lockup - CPU", info=True),
         Line(r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!|[Ww]atchdog.{0,40}time(?:out|d out)|WORKER TIMEOUT"),
         Line(r"failed liveness probe, will be restarted", info=True),
@@ -64,6 +95,8 @@ KNOWN = Knowledge(
         ),
     ),
     narrow=_waits,
+    ordinary=_makes_steps,
+    beside=(counters.TIME,),
     follows=(
         ANY_END,
         "collective_stuck",
@@ -79,6 +112,7 @@ KNOWN = Knowledge(
         "storage_unavailable",
         "straggler",
     ),
+    needs=("log", "event-log", "prometheus"),
     fix="Find out what it waits for.",
     collect=(
         "The logs of all hosts from their first lines, whether the program was started on each of them, and the "

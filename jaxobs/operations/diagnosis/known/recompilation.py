@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
+from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric
 
@@ -15,7 +16,7 @@ _COMPILING = re.compile(r"Compiling (?:jit\()?([\w.<>-]+)\)? (?:with global shap
 
 
 def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Of the lines about compilations, those of a function that compiles between the steps."""
+    """Of lines about compilations, those of functions that compile between the steps; of counts, those that cost."""
     first: dict[tuple[str, str], int] = {}
     for each in evidence.of_kind(PROGRESS):
         key = (each.source, each.process)
@@ -26,15 +27,26 @@ def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation
         if found is not None and each.place > first.get((each.source, each.process), each.place):
             counted[each.source, each.process, found.group(1)].append(each)
     kept = {id(each) for some in counted.values() if len(some) >= LEAST for each in some}
-    return [each for each in signs if id(each) in kept or each.kind != LINE or not _COMPILING.search(each.text)]
+    lines = [each for each in signs if each.kind == LINE and _COMPILING.search(each.text)]
+    cheap = [each for each in signs if each.name == _COMPILED and not _is_costly(evidence, each)]
+    return [each for each in signs if each not in cheap and (each not in lines or id(each) in kept)]
 
 
-_YOUNG = 2700.0
-"""Seconds after its start in which a program compiles what it needs. As in JaxRecompilationStorm."""
-_START = "jax_process_start_timestamp_seconds"
+_LEAST_SECONDS, _LEAST_SHARE = 60.0, 0.2
+"""Of the time of a process that went into compilations."""
+
+
+def _is_costly(evidence: Evidence, sign: Observation) -> bool:
+    """Whether its process spends much of its time on compilations."""
+    compiling = counters.total(evidence, sign, counters.TIME, category="trace|compile|cache_load")
+    everything = counters.total(evidence, sign, counters.TIME)
+    return compiling >= max(_LEAST_SECONDS, _LEAST_SHARE * everything)
+
+
 _COMPILED = "jax_compilations_total"
-_BUILD = "jax_build_info"
-"""Each process has it, so that where it is, `jax_findings` would be, too."""
+_AGAIN = (("cause", "(?!first_call|unknown).*"), ("function", "(?!<eager>|<other>).*"))
+_CAPABILITY = "jaxobs_capability"
+"""Each process that judges itself has it, so that where it is, `jax_findings` would be, too."""
 _PATTERNS = (
     "(?:recompile_storm|unbounded_shapes|unbounded_structures|recreated_functions|static_values|"
     "identity_hashed_static|flip_flop|costly_recompilations|eager_recompiles|forgotten_programs)"
@@ -45,7 +57,9 @@ def _is_usual(evidence: Evidence, sign: Observation) -> bool:
     """Whether a count of compilations is that of a young process, or of one that found no pattern in them."""
     if sign.kind != METRIC or sign.name != _COMPILED:
         return False
-    return _at_start(evidence, sign) or _is_judged_well(evidence, sign)
+    if counters.is_young(evidence, sign):
+        return True
+    return _is_judged_well(evidence, sign)
 
 
 def _is_judged_well(evidence: Evidence, sign: Observation) -> bool:
@@ -55,19 +69,7 @@ def _is_judged_well(evidence: Evidence, sign: Observation) -> bool:
         if each.source == sign.source and (each.process == sign.process or not (each.process and sign.process))
     ]
     kinds = {each.data.get("finding", "") if each.name == FINDINGS else each.name[len("finding:") :] for each in own}
-    return any(each.name == _BUILD for each in own) and not any(re.fullmatch(_PATTERNS, each) for each in kinds)
-
-
-def _at_start(evidence: Evidence, sign: Observation) -> bool:
-    """Whether a process has compiled in its first minutes, as each does."""
-    if sign.time is None or not sign.process:
-        return False
-    began = [
-        each.value
-        for each in evidence.of_kind(METRIC)
-        if each.name == _START and each.process == sign.process and each.source == sign.source and each.value
-    ]
-    return any(0 <= sign.time - each < _YOUNG for each in began)
+    return any(each.name == _CAPABILITY for each in own) and not any(re.fullmatch(_PATTERNS, each) for each in kinds)
 
 
 KNOWN = Knowledge(
@@ -75,15 +77,8 @@ KNOWN = Knowledge(
     impact=SLOW,
     signs=(
         Event(f"finding:{_PATTERNS}"),
-        Metric(
-            _COMPILED,
-            over=20,
-            labels=(
-                ("cause", "(?!first_call|unknown).*"),
-                ("function", "(?!<eager>|<other>).*"),
-            ),
-            weak=True,
-        ),
+        Metric(_COMPILED, over=20, labels=_AGAIN),
+        Metric(_COMPILED, over=20, labels=_AGAIN, weak=True),
         Alert("JaxRecompilationStorm", weak=False),
         Alert("JaxUnboundedShapes", weak=False),
         Line(_COMPILING.pattern, info=True, passes=False),
@@ -94,6 +89,6 @@ KNOWN = Knowledge(
     shown_by=("event-log",),
     fix="`jaxobs explain` names the argument and the line.",
     runbook="JaxRecompilationStorm",
-    beside=(_START, _BUILD),
+    beside=(counters.STARTED, _CAPABILITY, counters.TIME),
     ordinary=_is_usual,
 )

@@ -1,0 +1,61 @@
+"""What counters of one process say together: shares of its time and of its requests, and counters that stand still.
+
+Alerts and findings say the same where they are there. A Prometheus without jaxobs' rules, and metrics that somebody
+kept, have the counters alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+
+STARTED = "jax_process_start_timestamp_seconds"
+TIME = "jax_time_seconds_total"
+"""Wall seconds of a process, by category."""
+
+YOUNG = 2700.0
+"""Seconds after its start in which a process compiles what it needs, and waits for it. As in the alerts."""
+
+
+def is_of(one: Observation, other: Observation) -> bool:
+    """Whether two samples are about one process."""
+    return one.source == other.source and one.process == other.process and _job(one) == _job(other)
+
+
+def _job(one: Observation) -> tuple[str | None, ...]:
+    return tuple(one.data.get(name) for name in ("job", "namespace", "cluster", "pod"))
+
+
+def samples(evidence: Evidence, sign: Observation, name: str, **labels: str) -> Iterator[Observation]:
+    """The samples of a metric of the process that a sign is of.
+
+    Args:
+      labels: regular expressions that the labels' values have to match as a whole.
+    """
+    for each in evidence.metric(name):
+        if is_of(each, sign) and all(re.fullmatch(value, each.data.get(key, "")) for key, value in labels.items()):
+            yield each
+
+
+def total(evidence: Evidence, sign: Observation, name: str, **labels: str) -> float:
+    """Their sum: what a counter grew by where its history is known, else its value."""
+    return sum(each.value or 0.0 for each in samples(evidence, sign, name, **labels))
+
+
+def is_young(evidence: Evidence, sign: Observation) -> bool:
+    """Whether its process has started a short time before; False if that cannot be known."""
+    if sign.time is None:
+        return False
+    began = [each.value for each in samples(evidence, sign, STARTED) if each.value]
+    return any(0 <= sign.time - each < YOUNG for each in began)
+
+
+def rest(sign: Observation) -> tuple[float, float]:
+    """Of a counter with a history: seconds since it grew last, and the longest time between two rises before."""
+    rises = [at for (_, before), (at, after) in itertools.pairwise(sign.history) if after > before]
+    if len(rises) < 2:
+        return 0.0, 0.0
+    return sign.history[-1][0] - rises[-1], max(later - earlier for earlier, later in itertools.pairwise(rises))

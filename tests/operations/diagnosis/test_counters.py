@@ -1,0 +1,214 @@
+"""Metrics and event logs by another hand, with no more than the contract: no alert, no finding, no field beyond it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxobs.operations.diagnosis import Diagnosis, Inputs, diagnose, gather
+from jaxobs.operations.diagnosis.evidence import Evidence, Source
+from jaxobs.operations.diagnosis.gathering import metrics
+
+END = 1_769_850_000.0
+"""When the histories end."""
+MINUTES = 60
+_PLACES = itertools.count()
+
+
+def told(found: Diagnosis) -> tuple[str, list[str]]:
+    """The verdict and the causes."""
+    return found.verdict, [each.id for each in found.causes]
+
+
+# ------------------------------------------------------------------------------------------------------- metrics files
+
+
+def times(**seconds: float) -> str:
+    """Where the time of a process went."""
+    return "".join(f'jax_time_seconds_total{{category="{name}"}} {value}\n' for name, value in seconds.items())
+
+
+def recompiled(count: int) -> str:
+    """How often a function compiled for another shape."""
+    return f'jax_compilations_total{{function="train.step",cause="shape",cache="disabled"}} {count}\n'
+
+
+def requests(warm: int, cold: int) -> str:
+    """Answered requests of a server."""
+    return "".join(
+        f'jax_requests_total{{route="/predict",cold="{name}",outcome="ok"}} {count}\n'
+        for name, count in (("false", warm), ("true", cold))
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (times(step=800, input_wait=3000, init=20), ("cause", ["input_bound"])),
+        (times(step=3000, input_wait=800), ("no_fault", [])),
+        (times(step=8, input_wait=30), ("no_fault", [])),
+        (times(input_wait=3000, init=20), ("no_fault", [])),
+        (recompiled(300) + times(step=800, compile=3000), ("cause", ["recompilation"])),
+        (recompiled(300) + times(step=80_000, compile=3000), ("inconclusive", [])),
+        (recompiled(8) + times(step=800, compile=3000), ("no_fault", [])),
+        (recompiled(300) + times(step=800, compile=3000) + 'jaxobs_capability{name="x"} 1\n', ("no_fault", [])),
+        (requests(600, 400), ("cause", ["cold_requests"])),
+        (requests(9000, 30), ("no_fault", [])),
+        (requests(20, 30), ("no_fault", [])),
+    ],
+)
+def test_the_figures_of_a_process(text: str, expected: tuple[str, list[str]], tmp_path: Path) -> None:
+    """Shares count, not the figures by themselves; a process that judges itself is believed."""
+    path = tmp_path / "metrics.prom"
+    path.write_text(f'jax_steps_total{{loop="train"}} 1000\n{text}')
+    assert told(diagnose(gather(Inputs(metrics_files=(str(path),))))) == expected
+
+
+# ----------------------------------------------------------------------------------------------------------- histories
+
+
+def series(name: str, at: Callable[[int], float], **labels: str) -> Any:
+    """A series of an hour, a sample a minute, as a Prometheus has it: of a counter its growth."""
+    points = [(END - 60 * (MINUTES - minute), at(minute)) for minute in range(MINUTES + 1)]
+    value = points[-1][1] - (points[0][1] if name.endswith("_total") else 0.0)
+    known = {"job": "train", "instance": "a:9464", **labels}
+    sample = metrics.of_sample(name, known, value, "http://p", next(_PLACES), END)
+    return dataclasses.replace(sample, history=tuple(points))
+
+
+def judged(*found: Any) -> tuple[str, list[str]]:
+    """What a diagnosis says of them."""
+    return told(diagnose(Evidence.of(found, [Source(kind="prometheus", name="http://p")])))
+
+
+def until(last: int) -> Callable[[int], float]:
+    """A counter that grows by 60 a minute and then stands still."""
+    return lambda minute: 60.0 * min(minute, last)
+
+
+def always(minute: int) -> float:
+    """One that goes on."""
+    return 60.0 * minute
+
+
+def test_steps_that_stand_still() -> None:
+    """While the process is in a step or waits for input, and nothing else goes on; why, a counter does not say."""
+    steps = series("jax_steps_total", until(30), loop="train")
+    working = series("jax_time_seconds_total", always, category="step")
+    assert judged(steps, working) == ("inconclusive", [])
+    assert judged(steps, series("jax_time_seconds_total", until(30), category="step")) == ("no_fault", [])
+    assert judged(steps, working, series("jax_steps_total", always, loop="finetune")) == ("no_fault", [])
+    assert judged(series("jax_steps_total", until(55), loop="train"), working) == ("no_fault", [])
+    slow = series("jax_steps_total", lambda minute: float(min(minute // 12, 3)), loop="train")
+    assert judged(slow, working) == ("no_fault", [])
+
+
+def test_memory_that_only_grows() -> None:
+    """At one pace, for the whole time; what fills up, rests or comes and goes is ordinary."""
+
+    def verdict(at: Callable[[int], float]) -> str:
+        return judged(series("jax_live_array_bytes", at, device="cuda:0"))[0]
+
+    assert verdict(lambda minute: 1e9 + 2e7 * minute) == "inconclusive"
+    assert verdict(lambda minute: 1e9 + 2e7 * min(minute, 30)) == "no_fault"
+    assert verdict(lambda minute: 1e9 + 2e7 * (minute % 20)) == "no_fault"
+    assert verdict(lambda minute: 1e9 + 1e5 * minute) == "no_fault"
+    assert verdict(lambda minute: 1e9 + 1e9 * (1 - 0.9**minute)) == "no_fault"
+
+
+def test_a_compilation_that_goes_on() -> None:
+    """By the moment it began, against that of the sample."""
+    name = "jax_compilation_oldest_start_timestamp_seconds"
+    assert judged(series(name, lambda _: END - 7200)) == ("cause", ["compile_stuck"])
+    assert judged(series(name, lambda _: END - 600)) == ("no_fault", [])
+
+
+def test_a_young_process_warms_up() -> None:
+    """Its cold requests are no fault, and those of an old one are."""
+    requests = [
+        series("jax_requests_total", lambda minute: 1.0 * minute, route="/", cold="true", outcome="ok"),
+        series("jax_requests_total", lambda minute: 20.0 * minute, route="/", cold="false", outcome="ok"),
+    ]
+    young = series("jax_process_start_timestamp_seconds", lambda _: END - 1200)
+    assert judged(*requests, young) == ("no_fault", [])
+    old = series("jax_process_start_timestamp_seconds", lambda _: END - 90_000)
+    assert judged(*requests, old) == ("cause", ["cold_requests"])
+
+
+# ---------------------------------------------------------------------------------------------------------- event logs
+
+
+def compiled(number: int, cause: str = "shape") -> dict[str, Any]:
+    """A compilation, with the fields of the contract."""
+    change = {"path": "batch['x']", "what": "shape", "before": f"f32[{7 + number},9]", "after": f"f32[{8 + number},9]"}
+    return {
+        "event": "compilation", "function": "train.step", "cause": cause, "reason": "batch['x'] has another shape",
+        "changes": [change] if cause == "shape" else [], "phases": {"trace": 0.1, "lower": 0.1, "compile": 1.2},
+        "cache": "disabled", "uncached_because": None, "call_site": "train.py:10", "fingerprint": f"{number:04x}",
+        "eager": False, "sequence": number + 1,
+    }  # fmt: skip
+
+
+def logged(folder: Path, events: Iterable[dict[str, Any]], index: int = 0, every: float = 1.0) -> str:
+    """An event log, an event after each pause."""
+    path = folder / f"events-{index}.jsonl"
+    lines = []
+    for number, each in enumerate(events):
+        minutes, seconds = divmod(number * every, 60)
+        when = f"2026-01-31T09:{int(minutes):02}:{seconds:09.6f}Z"
+        lines.append(json.dumps({"time": when, "process_index": index, "pid": 7 + index, **each}))
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([{"event": "out_of_memory", "function": "f", "device": "cuda:0"}], ("cause", ["device_out_of_memory"])),
+        ([{"event": "nonfinite", "name": "loss"}], ("cause", ["nonfinite_values"])),
+        (
+            [{"event": "error", "error": "JaxRuntimeError", "message": "INTERNAL: CUDA_ERROR_ILLEGAL_ADDRESS"}],
+            ("cause", ["kernel_fault"]),
+        ),
+        ([{"event": "manifest"}, *([{"event": "step"}] * 20), {"event": "exit", "reason": "normal"}], ("no_fault", [])),
+        ([compiled(0, "first_call"), *map(compiled, range(1, 30))], ("cause", ["recompilation"])),
+        ([compiled(0, "first_call"), compiled(1), compiled(2)], ("no_fault", [])),
+    ],
+)
+def test_events_without_fields_that_are_nobodys_contract(
+    events: list[dict[str, Any]], expected: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    """What they have is read; what a process would have found in its compilations is found."""
+    found = diagnose(gather(Inputs(event_logs=(logged(tmp_path, events),))))
+    assert told(found) == expected
+    assert found.missing == () or expected[0] == "inconclusive"
+
+
+def test_a_log_that_stops_while_another_goes_on(tmp_path: Path) -> None:
+    """Without an exit: what became of the process is not known. With one, it is."""
+    steps = [{"event": "step", "loop": "train", "last": number} for number in range(400)]
+    goes_on = logged(tmp_path, steps, 1)
+    stops = logged(tmp_path, steps[:20])
+    found = diagnose(gather(Inputs(event_logs=(stops, goes_on))))
+    assert told(found) == ("inconclusive", [])
+    assert [each.id for each in found.hypotheses if each.status == "supported"] == ["process_silent"]
+    ends = logged(tmp_path, [*steps[:20], {"event": "exit", "reason": "normal"}])
+    assert told(diagnose(gather(Inputs(event_logs=(ends, goes_on))))) == ("no_fault", [])
+
+
+def test_a_file_that_is_mostly_damaged_is_no_sign_of_health(tmp_path: Path) -> None:
+    """Lines that killed processes left unfinished are few."""
+    text = 'jax_steps_total{loop="train"} 1000\n' * 20
+    path = tmp_path / "metrics.prom"
+    path.write_text(text + "jax_st{{{\n" * 2)
+    assert told(diagnose(gather(Inputs(metrics_files=(str(path),))))) == ("no_fault", [])
+    path.write_text(text + "jax_st{{{\n" * 20)
+    found = diagnose(gather(Inputs(metrics_files=(str(path),))))
+    assert told(found) == ("inconclusive", [])
+    assert found.missing == ("metrics-file metrics.prom: 20 of 40 lines could not be read",)

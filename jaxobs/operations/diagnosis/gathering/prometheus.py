@@ -138,7 +138,9 @@ def _alerts(data: Mapping[str, Any], source: str, scope: Mapping[str, str]) -> l
 
 
 def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> list[Observation]:
-    """One observation of each series: of a counter its growth and when that began, else the latest value.
+    """One observation of each series: of a counter its growth and when that began, else the latest value and its time.
+
+    The time of a sample that is the time of a start is that.
 
     A counter that appears within the window, which begins at `start`, grew from 0.
     """
@@ -155,6 +157,8 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
                      for (_, before), (at, after) in itertools.pairwise([*began, *points])]  # fmt: skip
             value = sum(rise for _, rise in grown)
             onset = next((at for at, rise in grown if rise > 0), onset)
+        elif name.endswith("_start_timestamp_seconds") and value > 0:
+            onset = value
         sample = metrics.of_sample(name, labels, value, source, place, onset)
         found.append(dataclasses.replace(sample, history=tuple(points)))
     return found

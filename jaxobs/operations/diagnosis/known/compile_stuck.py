@@ -12,7 +12,9 @@ _SECONDS = 3600.0
 
 def _is_short(_: Evidence, sign: Observation) -> bool:
     """Whether a compilation had been in progress for an ordinary time when the sample was taken."""
-    return sign.name == _OLDEST and (sign.time is None or sign.time - (sign.value or 0.0) < _SECONDS)
+    if sign.name != _OLDEST:
+        return False
+    return not sign.history or sign.history[-1][0] - (sign.value or 0.0) < _SECONDS
 
 
 KNOWN = Knowledge(

@@ -19,6 +19,7 @@ from jaxobs.operations.diagnosis.gathering import TIMEOUT as TIMEOUT
 from jaxobs.operations.diagnosis.gathering import WINDOW as WINDOW
 from jaxobs.operations.diagnosis.gathering import Inputs as Inputs
 from jaxobs.operations.diagnosis.gathering.answers import Answers
+from jaxobs.operations.diagnosis.gathering.metrics import PROCESS
 from jaxobs.operations.diagnosis.gathering.places import File
 from jaxobs.operations.diagnosis.gathering.prometheus import metric_names
 from jaxobs.operations.diagnosis.knowledge import FINDINGS, Line, Metric
@@ -45,7 +46,8 @@ def gather(
     signs = [sign for each in known().values() for sign in (*each.signs, *each.refuted_by)]
     lines = list(dict.fromkeys(sign.pattern for sign in signs if isinstance(sign, Line)))
     beside = [name for each in known().values() for name in each.beside]
-    names = metric_names(dict.fromkeys([*(sign.name for sign in signs if isinstance(sign, Metric)), *beside, FINDINGS]))
+    shown = [sign.name for sign in signs if isinstance(sign, Metric)]
+    names = metric_names(dict.fromkeys([*shown, *beside, FINDINGS, PROCESS]))
     return gathering.collect(
         inputs, lines, names, now=now, window=window, timeout=timeout, budget=budget, scope=scope, answers=answers,
         read_files=read_files,

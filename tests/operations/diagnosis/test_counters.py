@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.stub_prometheus import serving
 
 from jaxobs.operations.diagnosis import Diagnosis, Inputs, diagnose, gather
 from jaxobs.operations.diagnosis.evidence import Evidence, Source
@@ -139,6 +140,29 @@ def test_a_young_process_warms_up() -> None:
     assert judged(*requests, young) == ("no_fault", [])
     old = series("jax_process_start_timestamp_seconds", lambda _: END - 90_000)
     assert judged(*requests, old) == ("cause", ["cold_requests"])
+
+
+def test_a_process_has_one_name_in_all_sources(tmp_path: Path) -> None:
+    """What Prometheus calls by an address is the process of that number, in a single job; it is no victim of itself."""
+    for index in (0, 1):
+        (tmp_path / f"worker-{index}.log").write_text("step 1\nstep 2\n")
+    (tmp_path / "worker-1.log").write_text("step 1\njax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory.\n")
+    logs = tuple(str(tmp_path / f"worker-{index}.log") for index in (0, 1))
+    with serving() as stub:
+        where = {"job": "train", "instance": "10.0.0.2:9464"}
+        stub.series = {
+            "jax_out_of_memory_total": [({**where, "function": "f", "device": "cuda:0"}, 1.0)],
+            metrics.PROCESS: [
+                ({**where, "process_index": "1"}, 1.0),
+                ({"job": "train", "instance": "10.0.0.1:9464", "process_index": "0"}, 1.0),
+            ],
+        }
+        inputs = Inputs(logs=logs, prometheus=(stub.url,))
+        [cause] = diagnose(gather(inputs)).causes
+        assert (cause.id, cause.component, cause.victims) == ("device_out_of_memory", "process 1", ())
+        stub.series[metrics.PROCESS].append(({"job": "other", "instance": "10.0.9.9:9464", "process_index": "1"}, 1.0))
+        [cause] = diagnose(gather(inputs)).causes
+        assert {cause.component, *cause.victims} == {"process 1", "10.0.0.2:9464"}
 
 
 # ---------------------------------------------------------------------------------------------------------- event logs

@@ -7,7 +7,19 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, PROGRESS, START, Evidence, Observation, Source
+from jaxobs.operations.diagnosis.evidence import (
+    ALERT,
+    END,
+    EVENT,
+    LAST,
+    LINE,
+    METRIC,
+    PROGRESS,
+    START,
+    Evidence,
+    Observation,
+    Source,
+)
 from jaxobs.operations.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
 from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked
 from jaxobs.operations.diagnosis.gathering.instances import processes
@@ -57,7 +69,7 @@ def collect(
                 url, names, now=moment, window=window, timeout=timeout, budget=budget, answers=asked, scope=scope
             )
         )
-    return Evidence.of(_numbered(_dated(found)), sources)
+    return Evidence.of(_joined(_numbered(_dated(found))), sources)
 
 
 def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observation], Source]:
@@ -81,6 +93,30 @@ def _numbered(found: Sequence[Observation]) -> list[Observation]:
 
 
 _OF_LOGS = {LINE, PROGRESS, START, END, LAST}
+
+
+def _joined(found: Sequence[Observation]) -> list[Observation]:
+    """What a Prometheus calls by addresses gets the numbers of processes where other sources have these.
+
+    The addresses of one job only: in several, numbers come back.
+    """
+    if not any(each.kind in (*_OF_LOGS, EVENT) and each.process.startswith("process ") for each in found):
+        return list(found)
+    numbers: dict[tuple[str, str], set[str]] = {}
+    for each in found:
+        if each.kind == METRIC and each.name == metrics.PROCESS and each.data.get("process_index", "").isdecimal():
+            numbers.setdefault((each.source, each.data.get("instance", "")), set()).add(each.data["process_index"])
+    single = {key: next(iter(one)) for key, one in numbers.items() if len(one) == 1}
+    for source in {source for source, _ in numbers}:
+        own = [number for (of, _), number in single.items() if of == source]
+        if len(set(own)) < len([None for of, _ in numbers if of == source]):
+            single = {key: number for key, number in single.items() if key[0] != source}
+
+    def named(one: Observation) -> Observation:
+        number = single.get((one.source, one.process)) if one.kind in (METRIC, ALERT) and one.process else None
+        return one if number is None else replace(one, process=f"process {number}")
+
+    return [named(each) for each in found]
 
 
 def _dated(found: Sequence[Observation]) -> list[Observation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 
@@ -11,6 +12,8 @@ from jaxobs.operations.diagnosis.evidence import METRIC, Observation, Source
 from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError, too_damaged
 
 MOST_SAMPLES = 20_000
+PROCESS = "jax_process_info"
+"""Which process of its job an endpoint or a file is of."""
 _WANTED = ("jax_", "jaxobs_", "accelerator_", "process_", "up", "node_", "container_", "kube_", "DCGM_")
 
 
@@ -24,6 +27,9 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
         return [], Source(kind="metrics-file", name=name, problem=str(error))
     if not found:
         return [], Source(kind="metrics-file", name=name, problem="it contains no metric in Prometheus' text format")
+    indices = {each.data.get("process_index", "") for each in found if each.name == PROCESS}
+    if len(indices) == 1 and (index := indices.pop()).isdecimal():
+        found = [each if each.process else dataclasses.replace(each, process=f"process {index}") for each in found]
     problem = too_damaged(len(damaged), len(damaged) + len(found))
     damage = [f"{len(damaged):,} damaged lines were skipped"] if damaged and problem is None else []
     notes = [*lines.notes, *damage]

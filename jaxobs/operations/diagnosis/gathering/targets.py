@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import Event
 from jaxobs.facts.process import Manifest
-from jaxobs.operations.diagnosis.evidence import Observation, Source
+from jaxobs.operations.diagnosis.evidence import LAST, Observation, Source
 from jaxobs.operations.diagnosis.gathering import event_logs, metrics
 from jaxobs.operations.diagnosis.gathering.answers import Answers, shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
@@ -26,12 +28,15 @@ def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation],
     except JaxobsError as error:
         return [], Source(kind="target", name=name, problem=shown(str(error)))
     numbered = [(each.sequence, each) for each in sorted(collected, key=lambda each: each.sequence)]
-    found = list(event_logs.of_process(numbered, name, snapshot.process.process_index))
+    told = event_logs.of_process(numbered, name, snapshot.process.process_index)
+    found = [each for each in told if each.kind != LAST]  # It runs.
     notes = []
     try:
         text = answers.of_server(f"{base}/metrics", timeout).decode("utf-8", "replace")
         own = metrics.samples(text.split("\n"), name, [], snapshot.time)
-        found += [each for each in own if each.name != FINDINGS]  # Its events say more.
+        itself = f"process {snapshot.process.process_index}"
+        # Its events say more than the metric that counts its findings.
+        found += [dataclasses.replace(each, process=each.process or itself) for each in own if each.name != FINDINGS]
     except NoAnswerError as error:
         notes.append(f"/metrics: {error}")
     return found, Source(kind="target", name=name, notes=tuple(notes))

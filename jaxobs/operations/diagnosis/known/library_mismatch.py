@@ -39,6 +39,15 @@ KNOWN = Knowledge(
             r"nv|hip|nccl)[A-Z_]",
         ),
         Line(
+            r"version `\w+_[\d.]+' not found \(required by|cannot enable executable stack as shared object requires|"
+            r"cannot allocate memory in static TLS block|DLL load failed(?: while importing|:| with error)"
+        ),
+        Raised(
+            about=r"^(?:Import|OS)Error: (?:/\S+: )?\S+\.so[\w.]*: (?:cannot open shared object file|wrong ELF class|"
+            r"invalid ELF header|file too short)|^(?:Import|OS)Error: dlopen\(.{0,300}(?:[Ss]ymbol not found|"
+            r"Library not loaded|image not found)",
+        ),
+        Line(
             r"\bdtype size changed, may indicate binary incompatibility|numpy\.core\.multiarray failed to import|"
             r"module that was compiled using NumPy 1\.x cannot be run in|"
             r"(?:is|are) incompatible with (?:this|the installed) version of (?:jax|flax|orbax)"

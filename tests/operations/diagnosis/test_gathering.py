@@ -65,6 +65,8 @@ def look(*paths: str) -> Evidence:
         ("[rank12]:   File x", LogLine("  File x", None, "process 12")),
         ("[1,7]<stderr>: ok", LogLine("ok", None, "process 7")),
         ("[pod/train-5/main] ok", LogLine("ok", name="train-5")),
+        ("[pod/serve-5/main] (EngineCore pid=88) ERROR 01-31 09:00:00 [core.py:396]   File x",
+         LogLine("  File x", MOMENT, level="E", name="serve-5", yearless=True)),
         ("worker-2-1  | ok", LogLine("ok", name="worker-2-1")),
         ("(Worker pid=7, ip=10.0.0.9) ok", LogLine("ok", name="10.0.0.9")),
         ("(head, rank=0, pid=9) ok", LogLine("ok", None, "process 0")),
@@ -98,6 +100,7 @@ def test_a_line_is_understood(line: str, expected: LogLine) -> None:
     [
         ("worker-3.log", "process 3"), ("rank_12.out", "process 12"), ("train.7.err", "process 7"),
         ("dmesg-host-4.log", "process 4"), ("train.log", ""), ("llama-70b.log", ""),
+        ("slurm-48213.out", ""), ("slurm-48213_4.out", "process 4"),
     ],
 )  # fmt: skip
 def test_a_file_names_its_process(name: str, expected: str) -> None:

@@ -32,6 +32,8 @@ _NAMED = (
     re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+, ip=([\d.]+)\) "),  # Ray
     re.compile(r"()\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+\) "),
 )
+_ACTOR = re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+(?:, ip=[\d.]+)?\) ")
+"""Ray, behind the name that a collector gave the process."""
 _LEVELS = {
     "DEBUG": "D", "INFO": "I", "NOTICE": "I", "WARN": "W", "WARNING": "W", "ERROR": "E", "CRITICAL": "F", "FATAL": "F",
     "TRACE": "D", "D": "D", "I": "I", "W": "W", "E": "E", "F": "F",
@@ -131,6 +133,8 @@ def _of_text(text: str, year: int) -> LogLine:
             process, place = f"process {int(rank.group(1))}", rank.end()
         elif not process and not name and (named := _match(_NAMED, text, place)):
             name, place = named.group(1), named.end()
+        elif name and (actor := _ACTOR.match(text, place)):
+            place = actor.end()
         if time is None and (stamp := _match(TIMES, text, place)):
             time, yearless = moment(stamp.groupdict(), year)
             level = level or stamp.groupdict().get("level") or ""

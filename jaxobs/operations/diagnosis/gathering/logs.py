@@ -91,6 +91,8 @@ _INDEX = re.compile(
     r"[-_.](\d{1,5})\.(?:log|txt|out|err)(?:\.(?:gz|bz2|xz))?$",
     re.IGNORECASE,
 )
+_OF_JOB = re.compile(r"^slurm-\d+")
+"""The number of a job, as Slurm names its output."""
 _FOLDER = re.compile(r"(?:(?:rank|process|proc|worker|host|task|node|pod)[-_.]?)?(\d{1,5})", re.IGNORECASE)
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
@@ -102,7 +104,7 @@ def process_of(path: str) -> str:
     Empty where these say nothing.
     """
     folder, name = os.path.split(path)
-    found = list(_INDEX.finditer(name))
+    found = list(_INDEX.finditer(_OF_JOB.sub("", name)))
     index = next((each for match in found for each in match.groups() if each is not None), None)
     if index is None and (of_folder := _FOLDER.fullmatch(os.path.basename(folder))):
         index = of_folder.group(1)

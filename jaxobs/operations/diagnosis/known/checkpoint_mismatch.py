@@ -10,6 +10,9 @@ _OF_CHECKPOINTS = (
 )
 """Files of the libraries that save and restore."""
 
+_PARAMETER = r"(?:(?:\w+\.)+weight|(?:\w+\.){2,}(?:bias|kernel|scale|embedding|\w+_(?:scale|weight|bias|packed)\w*))"
+"""The name of one, as checkpoints of PyTorch have it."""
+
 KNOWN = Knowledge(
     title="The checkpoint does not fit the program: other structure, shapes or names",
     impact=ENDED,
@@ -55,6 +58,12 @@ KNOWN = Knowledge(
             r"[Ii]ncompatible shapes? .{0,80}(?:[Cc]heckpoint|[Rr]estor)|[Mm]issing keys? .{0,80}(?:in|"
             r"from) .{0,20}(?:[Cc]heckpoint|state)"
         ),
+        Line(
+            r"Following (?:\w+ )*weights were not initialized from checkpoint|"
+            r"[Tt]here is no module or parameter named|File does not contain tensor |"
+            r"Failed to load tensor \S+ from file|(?:[Nn]o|Only one) key should be found: "
+        ),
+        Raised(about=rf"^KeyError: ['\"]{_PARAMETER}['\"]"),
         Line(
             r"checkpoint has shape|has shape .{1,60} in (?:the )?checkpoint|incompatible with the model(?:'s)? shape|"
             r"(?:[Pp]retrained|[Cc]heckpoint|[Rr]estored|[Ss]aved|[Ll]oaded) (?:weights?|params?|parameters?|arrays?|"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_KERNELS = (
@@ -12,12 +16,42 @@ _OF_KERNELS = (
 
 _NOT_COMPILED = (
     r"(?:(?:Xla|Jax)RuntimeError|RuntimeError): (?:INTERNAL|Internal|INVALID_ARGUMENT|Invalid argument|UNKNOWN|Unknown|"
-    r"UNIMPLEMENTED|Unimplemented): (?!.{0,300}(?:[Cc][Uu][Dd][Aa]|[Dd][Nn][Nn]|[Bb][Ll][Aa][Ss]|HIP|hip|NCCL|"
-    r"[Dd]river|"
+    r"UNIMPLEMENTED|Unimplemented|FAILED_PRECONDITION|Failed precondition): "
+    r"(?!.{0,300}(?:[Cc][Uu][Dd][Aa]|[Dd][Nn][Nn]|[Bb][Ll][Aa][Ss]|HIP|hip|NCCL|[Dd]river|"
     r"[Dd]evice ordinal|TPU (?:core|initialization)|[Mm]emory|alloc|[Cc]onnect|[Cc]oordination|[Tt]imed out|libtpu|"
     r"PJRT))"
 )
 """What the call raised that compiles, as long as it is not about the device or its libraries."""
+
+_ARCHITECTURES = r"(?:Volta|Turing|Ampere|Ada|Hopper|Blackwell|SM ?_?\d|sm_?\d|compute capabilit)"
+_OF_COMPILER = (
+    r"^\s*@ +0x[0-9a-f]+ +(?:\d+ +)?(?:xla::(?:\w+::)*(?:HloPass\w+|\w*Compiler)::|"
+    r"mlir::(?:PassManager|detail::OpToOpPassAdaptor)::)"
+)
+"""A call of the compiler in the stack of a crash."""
+_CHECK = re.compile(
+    r"(?:^|\] ?)Check failed: "
+    r"(?!.*(?:[Ss]tatus|\bok\(\)|\bret\b|pthread|[Cc][Uu][Dd][Aa]|hip|[Mm]emory|alloc))"
+)
+"""What the source takes for granted, and not what a call of the system or of the driver answered."""
+_MOST_OF_A_STACK = 100
+
+
+def _of_a_check(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A stack shows a bug of the compiler only below a check that failed: one that is stopped prints its stack, too."""
+    checks = [each for each in evidence.of_kind(LINE) if _CHECK.search(each.text)]
+    return [
+        sign
+        for sign in signs
+        if not sign.text.lstrip().startswith("@ ")
+        or any(
+            each.source == sign.source
+            and each.process == sign.process
+            and 0 < sign.place - each.place <= _MOST_OF_A_STACK
+            for each in checks
+        )
+    ]
+
 
 KNOWN = Knowledge(
     title="The compiler cannot compile the program: something it does not support, or a bug of it",
@@ -78,11 +112,17 @@ KNOWN = Knowledge(
         ),
         Line(_NOT_COMPILED, code=r"backend\.compile\(|backend_compile\w*\(|compile_and_load\("),
         Raised(
+            about=rf"only (?:supported|enabled|available|implemented) (?:on|for) (?:NVIDIA )?{_ARCHITECTURES}|"
+            rf"[Rr]equires? (?:a GPU with )?(?:at least )?(?:NVIDIA )?{_ARCHITECTURES}"
+        ),
+        Line(_OF_COMPILER, passes=False, info=True),
+        Raised(
             frames=_OF_KERNELS,
             about=r"^(?:[\w.]+\.)?(?:NotImplemented|Runtime|Value|Lowering|Mosaic|Compilation|Verification|Type|"
             r"Assertion)\w*Error\b",
         ),
     ),
+    narrow=_of_a_check,
     follows=("cuda_library_mismatch", "plugin_mismatch", "device_out_of_memory"),
     fix=(
         "Find the operation that the text names. A shape, type or option that the compiler does not support on this "

@@ -85,6 +85,7 @@ KNOWN = Knowledge(
         "unknown_xla_flag",
         "program_error",
         "disk_full",
+        "no_accelerator",
     ),
     fix=(
         "Start every process with the same coordinator address and process count, and check that "

@@ -100,6 +100,10 @@ KNOWN = Knowledge(
             r"ROCm|rocm|ocml|ockl|bitcode)\b|"
             r"lib(?:amdhip|hip|roc|rccl|MIOpen|hsa|amd_comgr)\w*\.so[\w.]*: (?:cannot open|undefined symbol|version)"
         ),
+        Line(
+            r"(?:xla_(?:cuda|rocm)_plugin|jax_plugins/xla_(?:cuda|rocm)\w*/\S+)\.so: (?:lib\S+: cannot open shared|"
+            r"undefined symbol|\S+: version)"
+        ),
     ),
     narrow=_with_memory,
     fix=(

@@ -9,6 +9,18 @@ _OF_LIBRARY = (
     r"(?:\n[^\n]*(?:jax/_src/deprecations|lazy_loader/__init__|transformers/utils/import_utils)\.py)?\Z"
 )
 """A library's own file is the innermost one, save for what only answers for names that a module does not have."""
+_CALLS_JAX = r"(?:site|dist)-packages/(?!jax(?:lib)?/)[^\n]*(?:\n[^\n]*(?:site|dist)-packages/jax(?:lib)?/[^\n]*)*\Z"
+"""A library's own file is the innermost one, save for JAX's."""
+_OF_ANOTHERS_RECORD = (
+    r"(?:site|dist)-packages/(\w+)/[^\n]*\n(?:[^\n]*(?:site|dist)-packages/(?!\1/)\w+/[^\n]*\n){1,2}[^\n]*"
+    r"/dataclasses\.py\Z"
+)
+"""One library's file has a dataclass of another one make a changed copy of itself."""
+_OF_TRACING = (
+    r"'(?:ShapedArray|ConcreteArray|(?:Closed)?Jaxpr(?:Eqn)?|MainTrace|\w*JaxprTrace|"
+    r"(?:Named|Positional|GSPMD)Sharding)' object has no attribute"
+)
+"""Of JAX's own records, which change from release to release. What a device has depends on its backend."""
 
 KNOWN = Knowledge(
     title="Installed packages do not fit: one uses what the installed release of another does not have",
@@ -28,15 +40,34 @@ KNOWN = Knowledge(
             r"^(?:Attribute|Import)Error: (?:jax|jnp|numpy|np|flax|optax)[\w.]* (?:is|was|has been) (?:deprecated|"
             r"removed)"
         ),
+        Raised(
+            frames=_CALLS_JAX,
+            about=rf"^AttributeError: (?:'Config' object has no attribute 'jax_|Unrecognized config option: jax_|"
+            rf"{_OF_TRACING})|^TypeError: As of (?:JAX|jax) v?\d",
+        ),
+        Raised(
+            frames=_OF_ANOTHERS_RECORD,
+            about=r"^TypeError: [\w.]*__init__\(\) got an unexpected keyword argument",
+        ),
         Line(
             r"^TypeError: .{0,200}(?:got an unexpected keyword argument|takes \d+ positional arguments? but)",
-            code=r"\b(?:jax|jnp|lax|jax\.\w+)\.[\w.]+\((?!.*\*)",
+            code=r"\b(?:jax|jnp|lax|jax\.\w+|flax|linen|nnx|optax|chex|orbax|ocp|hk|haiku|eqx|mjx|tfp|pl|pltpu|plgpu)"
+            r"\.[\w.]+\((?!.*\*)|\b(?:shard_map|pjit|pallas_call|make_mesh|NamedSharding)\((?!.*\*)",
             within=r"(?:site|dist)-packages/(?!jax/)",
         ),
         Line(
             r"\.so[\w.]*: undefined symbol: ",
             unless=r"lib(?:cu|nv|nccl|tpu|amdhip|hip|roc|rccl|MIOpen|hsa|cudnn)\w*\.so|undefined symbol: \w*(?:cu|"
             r"nv|hip|nccl)[A-Z_]",
+        ),
+        Line(
+            r"version `\w+_[\d.]+' not found \(required by|cannot enable executable stack as shared object requires|"
+            r"cannot allocate memory in static TLS block|DLL load failed(?: while importing|:| with error)"
+        ),
+        Raised(
+            about=r"^(?:Import|OS)Error: (?:/\S+: )?\S+\.so[\w.]*: (?:cannot open shared object file|wrong ELF class|"
+            r"invalid ELF header|file too short)|^(?:Import|OS)Error: dlopen\(.{0,300}(?:[Ss]ymbol not found|"
+            r"Library not loaded|image not found)",
         ),
         Line(
             r"\bdtype size changed, may indicate binary incompatibility|numpy\.core\.multiarray failed to import|"

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+
+_LISTED = "cannot access '/dev/"
+_MISSED = ("initialize backend", "TPU topology", "TPU initialization failed")
+
+
+def _where_it_is_missed(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A script that finds no files of devices has looked for them; JAX has to miss them."""
+    missed = {
+        (each.source, each.process) for each in evidence.of_kind(LINE) if any(one in each.text for one in _MISSED)
+    }
+    return [each for each in signs if _LISTED not in each.text or (each.source, each.process) in missed]
+
 
 KNOWN = Knowledge(
     title="JAX finds no accelerator: the device or its driver is missing",
@@ -47,6 +62,8 @@ KNOWN = Knowledge(
             r"No hardware is found",
             unless="dlerror",
         ),
+        Line(r"cannot access '/dev/vfio", followed="cannot access '/dev/accel"),
+        Line(r"cannot access '/dev/accel", followed="cannot access '/dev/vfio"),
         Line(
             r"Backend '\w+' failed to initialize|Unknown backend:? '?(?:gpu|cuda|tpu|rocm)'?|"
             r"Unknown backend (?:gpu|cuda|tpu|rocm)"
@@ -64,9 +81,11 @@ KNOWN = Knowledge(
             unless="[Ff]alling back|[Uu]sing (?:the )?CPU|[Cc]ontinuing",
         ),
     ),
+    narrow=_where_it_is_missed,
     follows=(
         "accelerator_memory_taken",
         "accelerator_in_use",
+        "hidden_device",
         "cuda_library_mismatch",
         "plugin_mismatch",
         "gpu_hardware",

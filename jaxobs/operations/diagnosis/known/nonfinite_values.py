@@ -14,7 +14,14 @@ _SHARE_OF_GRADIENTS = 0.01
 """The same of gradients, for a scale that is raised more often. As in the finding of the process."""
 _GRADIENTS = re.compile("grad|scale|overflow", re.IGNORECASE)
 _BEST = re.compile(r"(?:^|[^a-z])(?:best|lowest|smallest|minimum)(?:[^a-z]|$)", re.IGNORECASE)
-_FINITE_LOSS = re.compile(r"loss\b[\"']?\s*[:=]?\s*[-+]?\.?\d", re.IGNORECASE)
+_QUANTITY = (
+    r"\b(?:[Ee]nergy|(?:n|neg_?)?elbo|ELBO|nll|NLL|[Ll]og[ _-]?(?:prob|likelihood|density)\w*|[Pp]otential|"
+    r"[Rr]esidual|E_(?:pot|kin|tot))\b[\"']?\s*[:=]\s*[-+]?"
+)
+"""What simulations and samplers log in place of a loss."""
+_ROW = r"^[ \t]*\d{1,12}(?:[ \t]+[-+]?nan){2,30}(?:[ \t]+[-+\w.:/]+){0,3}[ \t]*$"
+"""Of a table: the number of a step, its values, and perhaps what it took."""
+_FINITE_LOSS = re.compile(rf"(?i:loss\b[\"']?\s*[:=]?\s*[-+]?)\.?\d|{_QUANTITY}\.?\d")
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
 
@@ -86,6 +93,8 @@ KNOWN = Knowledge(
         Event("nonfinite:.*"),
         Line(r"FloatingPointError: invalid value \((?:nan|inf)\) encountered in", passes=False),
         Line(r"""loss\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf)\b""", info=True, passes=False),
+        Line(rf"{_QUANTITY}(?:nan|NaN|NAN)\b", info=True, passes=False),
+        Line(_ROW, info=True, passes=False, followed=rf"(?m){_ROW}", unless_followed=r"(?m)^[ \t]*\d+[ \t]+[-+]?\d"),
         Line(
             "[Nn]on-?finite (?:loss|grad)|NaN (?:loss|detected|encountered)|[Ll]oss (?:is|became|"
             "turned) (?:NaN|nan|not finite)",

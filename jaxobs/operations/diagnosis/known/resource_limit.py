@@ -11,7 +11,9 @@ KNOWN = Knowledge(
         Line(
             r"(?:pthread_create|fork|clone|[Tt]hread\w*|create\w*).{0,80}Resource temporarily unavailable|"
             r"can't start new thread|failed to create (?:new OS )?thread|\[Errno 11\]|"
-            r"pthread_create\(\) failed"
+            r"pthread_create\(\) failed|"
+            r"(?:RuntimeError|what\(\)|std::system_error): +Resource temporarily unavailable|"
+            r"OMP: (?:Error #34|System error #11)\b"
         ),
         Line(r"Too many open files|\[Errno 24\]|\bEMFILE\b|\bENFILE\b"),
         Line(r"inotify watch limit reached|OpenBLAS blas_thread_init|RLIMIT_(?:NPROC|NOFILE|MEMLOCK)"),

@@ -14,6 +14,11 @@ KNOWN = Knowledge(
             "OSError)",
             passes=False,
         ),
+        Line(
+            "unable to generate cache key, skipping the cache|"
+            "Please install the `filelock` package to set `jax_compilation_cache_max_size`",
+            passes=False,
+        ),
         Event("unsaved:disabled", about="could not be opened"),
         Event(
             "unsaved:error",

@@ -45,7 +45,10 @@ KNOWN = Knowledge(
             r"Shared memory (?:size limit exceeded|requested exceeds)|out of resource: shared memory|scoped vmem limit|"
             r"uses? too much shared data"
         ),
-        Line(r"exceeds the legitimate user allocatable offset|Exceeded \w+ capacity by [\d.]+"),
+        Line(
+            r"exceeds the legitimate user allocatable offset|Exceeded \w+ capacity by [\d.]+|"
+            "No viable logical replica count for the embedding table"
+        ),
         Line(r"unlikely to have enough memory\. Requires [\d.]+"),
         Line(r"Ran out of memory in memory space \w+|SparseCore Hbm usage .{0,80}exceeding available"),
         Event("out_of_memory:(?:compile|load|run|allocate|unknown):(?!host_limit).*"),

@@ -10,9 +10,11 @@ from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric
 
-LEAST = 6
+LEAST, LEAST_EXPLAINED = 6, 12
 """Compilations of one function after the first step: evaluation and a smaller last batch need a few."""
 _COMPILING = re.compile(r"Compiling (?:jit\()?([\w.<>-]+)\)? (?:with global shapes|for \d|with args)")
+_MISSING = re.compile(r"TRACING CACHE MISS at .{1,300}\(([\w.<>-]+)\)")
+"""JAX explains misses of its tracing cache, of which a few compile nothing: an eager `jax.checkpoint`, say."""
 
 
 def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -21,15 +23,18 @@ def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation
     for each in evidence.of_kind(PROGRESS):
         key = (each.source, each.process)
         first[key] = min(each.place, first.get(key, each.place))
-    counted: defaultdict[tuple[str, str, str], list[Observation]] = defaultdict(list)
-    for each in signs:
-        found = _COMPILING.search(each.text) if each.kind == LINE else None
-        if found is not None and each.place > first.get((each.source, each.process), each.place):
-            counted[each.source, each.process, found.group(1)].append(each)
-    kept = {id(each) for some in counted.values() if len(some) >= LEAST for each in some}
-    lines = [each for each in signs if each.kind == LINE and _COMPILING.search(each.text)]
-    cheap = [each for each in signs if each.name == _COMPILED and not _is_costly(evidence, each)]
-    return [each for each in signs if each not in cheap and (each not in lines or id(each) in kept)]
+    dropped = [each for each in signs if each.name == _COMPILED and not _is_costly(evidence, each)]
+    for pattern, least in ((_COMPILING, LEAST), (_MISSING, LEAST_EXPLAINED)):
+        counted: defaultdict[tuple[str, str, str], list[Observation]] = defaultdict(list)
+        for each in signs:
+            found = pattern.search(each.text) if each.kind == LINE else None
+            if found is not None:
+                start = first.get((each.source, each.process), each.place)
+                counted[each.source, each.process, found.group(1) if each.place > start else ""].append(each)
+        for (*_, function), some in counted.items():
+            dropped += some if not function or len(some) < least else []
+    gone = {*map(id, dropped)}
+    return [each for each in signs if id(each) not in gone]
 
 
 _LEAST_SECONDS, _LEAST_SHARE = 60.0, 0.2
@@ -82,6 +87,7 @@ KNOWN = Knowledge(
         Alert("JaxRecompilationStorm", weak=False),
         Alert("JaxUnboundedShapes", weak=False),
         Line(_COMPILING.pattern, info=True, passes=False),
+        Line(_MISSING.pattern, info=True, passes=False),
         Line(r"[Rr]ecompilation after warm[ -]?up is detected|Unexpected recompilation", passes=False),
     ),
     narrow=_again,

@@ -1,0 +1,46 @@
+"""Warnings about compilations and their cache that no exception follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+
+
+def said(folder: Path, text: str) -> tuple[str, list[str]]:
+    """The verdict on a log, and its causes."""
+    path = folder / "train.log"
+    path.write_text(text)
+    found = diagnose(gather(Inputs(logs=(str(path),))))
+    return found.verdict, [each.id for each in found.causes]
+
+
+@pytest.mark.parametrize(("count", "causes"), [(14, ["recompilation"]), (5, [])])
+def test_misses_of_the_tracing_cache_between_the_steps(tmp_path: Path, count: int, causes: list[str]) -> None:
+    """As `jax_explain_cache_misses` logs them: each step, or a few of an evaluation."""
+    text = "".join(
+        f"step {number} loss 1.0\nWARNING:jax._src.interpreters.partial_eval:TRACING CACHE MISS at train.py:9:3 (f):\n"
+        for number in range(count)
+    )
+    assert said(tmp_path, text)[1] == causes
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("WARNING: compile_or_get_cached: unable to generate cache key, skipping the cache: x", "cache_unusable"),
+        (
+            "UserWarning: Error reading persistent compilation cache entry for 'jit_f': RuntimeError: Please install "
+            "the `filelock` package to set `jax_compilation_cache_max_size`",
+            "cache_unusable",
+        ),
+        ("E0131 09:00:00.1 1 cpu_aot_loader.cc:99] This could lead to execution errors such as SIGILL.",
+         "cache_other_cpu"),
+        ("ValueError: No viable logical replica count for the embedding table", "device_out_of_memory"),
+    ],
+)  # fmt: skip
+def test_a_line_by_itself(tmp_path: Path, line: str, cause: str) -> None:
+    """It says enough."""
+    assert said(tmp_path, f"{line}\n") == ("cause", [cause])

@@ -62,8 +62,10 @@ class Observation:
         """The text in one line, without control characters, bounded."""
         said = self.text if self.value is None else f"{self.text or self.name} {self.value:g}"
         if self.kind == METRIC:
-            labels = ",".join(f'{name}="{value}"' for name, value in sorted(self.data.items()))
+            labels = ",".join(f'{name}="{value}"' for name, value in sorted(self.data.items()) if name != "__name__")
             said = f"{self.name}{{{labels}}} {self.value or 0:g}"
+            if len(self.history) > 1 and self.name.endswith("_total"):
+                said += f" more in {self.history[-1][0] - self.history[0][0]:.0f} s"
         return clean(said or self.name)
 
 

@@ -126,6 +126,12 @@ def test_deep_runs_one_program_with_an_empty_cache() -> None:
 
 
 @pytest.mark.slow
+def test_what_deep_measured_is_printed() -> None:
+    """Without --all, though it is no fault."""
+    assert "A first call takes" in doctor("--deep", JAX_PLATFORMS="cpu").stdout
+
+
+@pytest.mark.slow
 def test_deep_says_that_no_program_runs_here() -> None:
     """With the last line of its error."""
     found = findings(doctor("--json", "--deep", JAX_PLATFORMS="tpu"))

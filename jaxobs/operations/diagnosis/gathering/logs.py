@@ -46,7 +46,8 @@ MOST_FENCED = 60
 """Lines between two fences. So many are read ahead; an open fence hides nothing."""
 
 _STEP = re.compile(
-    r"(?:^|[\s\[(,|])(?:completed |finished |training |train[_ ]?|global[_ ]?)?(?:step|iter(?:ation)?|batch|epoch)s?\b"
+    r"(?:^|[\s\[(,|]|=\{)[\"'{]{0,2}(?:completed |finished |training |train[_ ]?|global[_ ]?)?"
+    r"(?:step|iter(?:ation)?|batch|epoch)s?\b"
     r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
     re.IGNORECASE,
 )
@@ -55,7 +56,8 @@ _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(
 _START = re.compile(
     r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)|JAX version|jax version"
     r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
-    r"|[Rr]estor(?:ing|ed) (?:from )?checkpoint|[Rr]esuming (?:from|training)|Initializing an? .{0,30}engine"
+    r"|[Rr]estor(?:ing|ed) (?:from )?checkpoint|(?:[Rr]esum(?:ing|ed)|RESUM(?:ING|ED)) (?:from|training)"
+    r"|Initializing an? .{0,30}engine"
     r"|Connecting to JAX distributed service"
 )
 _END = re.compile(
@@ -91,6 +93,8 @@ _INDEX = re.compile(
     r"[-_.](\d{1,5})\.(?:log|txt|out|err)(?:\.(?:gz|bz2|xz))?$",
     re.IGNORECASE,
 )
+_JOB = re.compile(r"(?:slurm|job(?:id)?)[-_.]?\d+", re.IGNORECASE)
+"""The number of a job in a file's name."""
 _FOLDER = re.compile(r"(?:(?:rank|process|proc|worker|host|task|node|pod)[-_.]?)?(\d{1,5})", re.IGNORECASE)
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
@@ -102,7 +106,7 @@ def process_of(path: str) -> str:
     Empty where these say nothing.
     """
     folder, name = os.path.split(path)
-    found = list(_INDEX.finditer(name))
+    found = list(_INDEX.finditer(_JOB.sub("", name)))
     index = next((each for match in found for each in match.groups() if each is not None), None)
     if index is None and (of_folder := _FOLDER.fullmatch(os.path.basename(folder))):
         index = of_folder.group(1)

@@ -243,3 +243,106 @@ def test_a_directory_that_is_called_like_a_library(tmp_path: Path) -> None:
     own = f'Traceback (most recent call last):\n  File "/home/u/jax/train.py", line 8, in main\n    f()\n{raised}'
     assert said(tmp_path, own) == (CAUSE, ["program_error"])
     assert said(tmp_path, own.replace("u/jax/", "u/jax/_src/")) == (CAUSE, ["sharding_mismatch"])
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("AssertionError: sync_global_devices name mismatch ('save') Expected: 17; got: -4.", "programs_diverge"),
+        ("AssertionError: the seeds differ Expected: 17; got: -4.", "inputs_differ"),
+        ("JaxRuntimeError: INVALID_ARGUMENT: Conflicting tasks specified for the same barrier: x", "programs_diverge"),
+        ("JaxRuntimeError: INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute() (flattened argument "
+         "4, replica 0, partition 0, first use: 3).", "donated_array_used"),
+        ("JaxRuntimeError: INVALID_ARGUMENT: Attempt to use a buffer that was previously donated in the same call to "
+         "Execute() (flattened argument 4).", "donated_array_used"),
+        ('ValueError: FAILED_PRECONDITION: Failed to acquire lock on file: "/a/b.__lock" [OS error 37: ENOLCK No locks '
+         "available]", "checkpoint_path"),
+        ("BlockingIOError: Unable to create file (unable to lock file, errno = 38, error message = 'Function not "
+         "implemented')", "checkpoint_path"),
+    ],
+)  # fmt: skip
+def test_what_is_raised(tmp_path: Path, message: str, cause: str) -> None:
+    """Messages of one class mean the same."""
+    assert said(tmp_path, f"{STEPS}{TRACEBACK}{message}\n") == (CAUSE, [cause])
+
+
+@pytest.mark.parametrize(
+    ("state", "causes"),
+    [
+        ('    "OOMKilled": true,\n    "ExitCode": 137,', ["host_out_of_memory"]),
+        ('    "OOMKilled": false,\n    "ExitCode": 0,', []),
+        ("OOMKilled=false ExitCode=0", []),
+        ("OOMKilled: true", ["host_out_of_memory"]),
+    ],
+)
+def test_the_state_of_a_container(tmp_path: Path, state: str, causes: list[str]) -> None:
+    """As `docker inspect` tells it, in both answers."""
+    assert said(tmp_path, f'[\n  {{\n    "State": {{\n{state}\n')[1] == causes
+
+
+@pytest.mark.parametrize("error", ["RET_CHECK failure (hlo.cc:4) a name is not unique", "Failed to parse a result."])
+def test_an_error_of_the_cache_stops_nothing(tmp_path: Path, error: str) -> None:
+    """The program is compiled instead: it is about the entry, and neither the compiler nor the device."""
+    text = "UserWarning: Error reading persistent compilation cache entry for 'f': JaxRuntimeError: INTERNAL: "
+    assert said(tmp_path, f"{text}{error}\n{STEPS}") == (CAUSE, ["cache_corrupt"])
+    full = f"{text.replace('INTERNAL', 'RESOURCE_EXHAUSTED')}Out of memory while trying to allocate 9 bytes.\n"
+    assert "device_out_of_memory" not in said(tmp_path, f"{full}{STEPS}")[1]
+
+
+ROW = "| 41%   38C    P8    12W / 280W |  {0}MiB / 24220MiB |      0%      Default |\n"
+CUBLAS = "2026-01-31 09:00:02: E cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_NOT_INITIALIZED\n"
+FULL = f"{TRACEBACK}jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "causes"),
+    [
+        (ROW.format(22101) + CUBLAS, ["accelerator_memory_taken"]),
+        (ROW.format(22101) + FULL, ["accelerator_memory_taken"]),
+        (ROW.format(3) + FULL, ["device_out_of_memory"]),
+        (ROW.format(22101) + ROW.format(3) + FULL, ["device_out_of_memory"]),
+        (STEPS + ROW.format(22101) + FULL, ["device_out_of_memory"]),
+        (ROW.format(22101) + STEPS, []),
+    ],
+)
+def test_a_device_that_is_full_before_the_start(tmp_path: Path, text: str, causes: list[str]) -> None:
+    """Another process holds its memory, if the program lacks some, and has made no step that took it."""
+    assert said(tmp_path, text)[1] == causes
+
+
+def test_a_preemption_that_was_survived(tmp_path: Path) -> None:
+    """The job starts again behind it, and comes further than before."""
+    notice = "2026-01-31 09:00:02,000 WARNING watcher: preemption notice: the node goes away\n"
+    again = "2026-01-31 09:09:00,000 INFO train: resuming from step 2\n"
+    later = STEPS.replace("09:00", "09:10").replace("step 2", "step 3")
+    assert said(tmp_path, STEPS + notice + again + later) == (NO_FAULT, [])
+    assert said(tmp_path, STEPS + notice + again) == (CAUSE, ["preemption"])
+    assert said(tmp_path, STEPS + notice + STEPS) == (CAUSE, ["preemption"])
+
+
+def test_a_node_of_ray_that_was_preempted(tmp_path: Path) -> None:
+    """That it died follows from it."""
+    died = (
+        "(Driver pid=7) The actor died because its node has died. Node Id: b157\n(Driver pid=7) \tthe actor's node was "
+    )
+    assert said(tmp_path, f"{died}preempted: spot\n") == (CAUSE, ["preemption"])
+    assert said(tmp_path, f"{died}terminated unexpectedly: health check failed\n") == (CAUSE, ["host_failed"])
+
+
+def test_a_checkpoint_that_nobody_misses(tmp_path: Path) -> None:
+    """One that is to be deleted; that it is not there follows from a save that failed before."""
+    files = '  File "/env/lib/site-packages/orbax/checkpoint/checkpoint_manager.py", line 838, in {0}\n    {0}(path)\n'
+    text = f"{STEPS}Traceback (most recent call last):\n{files}FileNotFoundError: [Errno 2] No such file: '/a/2000'\n"
+    assert said(tmp_path, text.format("restore")) == (CAUSE, ["checkpoint_damaged"])
+    assert said(tmp_path, text.format("rmtree")) == (CAUSE, ["program_error"])
+    failed = "2026-01-31 08:00:00,000 ERROR orbax: Exception in background save thread: Barrier timed out. Id: x\n"
+    assert said(tmp_path, failed + text.format("rmtree")) == (INCONCLUSIVE, [])
+
+
+def test_the_task_that_slurm_names(tmp_path: Path) -> None:
+    """It is the process that ran out of memory, also if the line before names none."""
+    text = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nsrun: error: a: task 3: Out Of Memory\n"
+    path = tmp_path / "slurm-48211.out"
+    path.write_text(text, encoding="utf-8")
+    causes = diagnose(gather(Inputs(logs=(str(path),)))).causes
+    assert [(each.id, each.component) for each in causes] == [("host_out_of_memory", "process 3")]

@@ -182,7 +182,8 @@ def _explain(standing: Mapping[str, _Case]) -> None:
 def _brings(cause: _Case, effect: _Case) -> bool:
     """Whether the one can have brought the other about: by its nature, and in time."""
     if cause.id in effect.known.follows and _told_at_once(effect.onset, cause.onset):
-        return True
+        # Where each can follow from the other, one message with both tells of the cause.
+        return not (effect.known.role == CAUSE != cause.known.role and effect.id in cause.known.follows)
     if is_before(effect.onset, cause.onset) is True:
         return False
     if cause.id in effect.known.follows:

@@ -22,7 +22,7 @@ ANY_END = "*"
 
 _QUOTING = re.compile(
     r"\b(?:prompts?|completion|content|question|answer|generated(?:_text)?|(?:user|human|assistant|chat|system)"
-    r"(?: (?!error)\w+)?)\b[\"']?\s*[:=]|\b(?:inputs?|outputs?|query|payload|body|title|response|request|sample|"
+    r"(?: (?!error|config)\w+)?)\b[\"']?\s*[:=]|\b(?:inputs?|outputs?|query|payload|body|title|response|request|sample|"
     r"text|message)\b"
     r"[\"']?\s*[:=]\s*[\"'`]",
     re.IGNORECASE,

@@ -257,6 +257,8 @@ def test_a_directory_that_is_called_like_a_library(tmp_path: Path) -> None:
          "Execute() (flattened argument 4).", "donated_array_used"),
         ('ValueError: FAILED_PRECONDITION: Failed to acquire lock on file: "/a/b.__lock" [OS error 37: ENOLCK No locks '
          "available]", "checkpoint_path"),
+        ("JaxRuntimeError: INTERNAL: Invalid system configuration: 2x2 host topology with 0 missing hosts, but 1 hosts "
+         "in total.", "coordinator_unreachable"),
         ("BlockingIOError: Unable to create file (unable to lock file, errno = 38, error message = 'Function not "
          "implemented')", "checkpoint_path"),
     ],
@@ -316,6 +318,8 @@ def test_a_preemption_that_was_survived(tmp_path: Path) -> None:
     again = "2026-01-31 09:09:00,000 INFO train: resuming from step 2\n"
     later = STEPS.replace("09:00", "09:10").replace("step 2", "step 3")
     assert said(tmp_path, STEPS + notice + again + later) == (NO_FAULT, [])
+    caught = "2026-01-31 09:00:02,000 WARNING train: SIGTERM caught\n"
+    assert said(tmp_path, STEPS + caught + again + later) == (NO_FAULT, [])
     assert said(tmp_path, STEPS + notice + again) == (CAUSE, ["preemption"])
     assert said(tmp_path, STEPS + notice + STEPS) == (CAUSE, ["preemption"])
 
@@ -346,3 +350,38 @@ def test_the_task_that_slurm_names(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     causes = diagnose(gather(Inputs(logs=(str(path),)))).causes
     assert [(each.id, each.component) for each in causes] == [("host_out_of_memory", "process 3")]
+
+
+def test_a_metric_in_json(tmp_path: Path) -> None:
+    """What is in quotes is its name, and no quotation."""
+    assert said(tmp_path, '{"step": 1, "train_loss": NaN}\n{"step": 2, "train_loss": NaN}\n') == (
+        CAUSE,
+        ["nonfinite_values"],
+    )
+    assert (
+        said(tmp_path, '{"step": 1, "note": "a loss: nan was asked about"}\n{"step": 2, "loss": 1.2}\n')[0] == NO_FAULT
+    )
+
+
+def test_a_bar_that_a_collector_calls_an_error(tmp_path: Path) -> None:
+    """It is the progress of the process, as the standard error has it."""
+    bar = "ERROR 2026-01-31T09:0{0}:00.0 epoch: 6{0}%|███   | 10{0}/300 [0{0}:01<02:36, 4.21it/s]\n"
+    refused = "ERROR 2026-01-31T09:00:30.0 429 Client Error: Too Many Requests for url: https://huggingface.co/x\n"
+    assert said(tmp_path, bar.format(0) + refused + bar.format(1) + bar.format(2)) == (NO_FAULT, [])
+    assert said(tmp_path, bar.format(0) + bar.format(1) + refused)[1] == ["storage_unavailable"]
+
+
+def test_a_device_that_is_not_shown_and_so_not_found(tmp_path: Path) -> None:
+    """One fault, not two."""
+    text = "W0131 09:00:00.000000 7 platform_util.cc:206] unable to create StreamExecutor: invalid device ordinal\n"
+    none = "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform CUDA\n"
+    assert said(tmp_path, text + TRACEBACK + none) == (CAUSE, ["hidden_device"])
+    assert said(tmp_path, TRACEBACK + none) == (CAUSE, ["no_accelerator"])
+
+
+def test_a_check_that_tells_of_its_cause(tmp_path: Path) -> None:
+    """The crash follows from what the same message says, not that from the crash."""
+    check = "RuntimeError: client.cc:1110 : Check failed: session.Run(x) == Status::OK() (Internal: From task:0:\n"
+    cause = "Invalid system configuration: 2x2 host topology with 0 missing hosts, but 1 hosts in total.\n"
+    assert said(tmp_path, check + cause) == (CAUSE, ["coordinator_unreachable"])
+    assert said(tmp_path, check) == (INCONCLUSIVE, [])

@@ -51,12 +51,15 @@ _STEP = re.compile(
     r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
     re.IGNORECASE,
 )
+_BAR = re.compile(r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d")
+"""A bar of tqdm. It goes to the standard error, which collectors call an error."""
 _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
 """A server that generates. It has no number."""
 _START = re.compile(
-    r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)|JAX version|jax version"
+    r"jax\.distributed\.initialize|[Ii]nitializ(?:e|ing|ed) (?:the )?(?:jax )?(?:distributed|backend)"
+    r"|JAX version|jax version"
     r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
-    r"|[Rr]estor(?:ing|ed) (?:from )?checkpoint|(?:[Rr]esum(?:ing|ed)|RESUM(?:ING|ED)) (?:from|training)"
+    r"|[Rr]estor(?:ing|ed) (?:from )?(?:checkpoint|this run)|(?:[Rr]esum(?:ing|ed)|RESUM(?:ING|ED)) (?:from|training)"
     r"|Initializing an? .{0,30}engine"
     r"|Connecting to JAX distributed service"
 )
@@ -309,7 +312,7 @@ def _group(pattern: re.Pattern[str], message: str) -> str:
 
 def _progress(line: LogLine) -> tuple[float | None] | None:
     """The number of the step that a line is about, None for progress without one; nothing if it is about none."""
-    if line.level in ("E", "F"):
+    if line.level in ("E", "F") and not _BAR.search(line.message):
         return None
     if step := _STEP.search(line.message):
         return (float(step.group(1) or step.group(2)),)

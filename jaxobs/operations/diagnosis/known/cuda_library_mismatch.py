@@ -98,7 +98,8 @@ KNOWN = Knowledge(
             r"cudaError(?:InsufficientDriver|NoKernelImageForDevice|UnsupportedPtxVersion|Invalid(?:Ptx|KernelImage)|"
             r"SystemDriverMismatch|CompatNotSupportedOnDevice|JitCompilerNotFound|SymbolNotFound|StubLibrary)|"
             r"hipError(?:NoBinaryForG[Pp][Uu]|InvalidDeviceFunction|InsufficientDriver|SharedObject\w+|"
-            r"InvalidKernelFile|InvalidImage)|hipError_t\(98\)|Unable to find code object for all current devices"
+            r"InvalidKernelFile|InvalidImage)|hipError_t\(98\)|Unable to find code object for all current devices|"
+            r"Cannot retrieve [Ss]tatic function, error"
         ),
         Line(
             r"(?:[Uu]nable|[Ff]ailed|[Cc]ould ?n[o']t|[Cc]annot) (?:to )?(?:find|locate|execute|invoke) "

@@ -65,6 +65,7 @@ KNOWN = Knowledge(
         ),
     ),
     follows=(
+        "hidden_device",
         "accelerator_memory_taken",
         "accelerator_in_use",
         "cuda_library_mismatch",

@@ -85,7 +85,11 @@ KNOWN = Knowledge(
     signs=(
         Event("nonfinite:.*"),
         Line(r"FloatingPointError: invalid value \((?:nan|inf)\) encountered in", passes=False),
-        Line(r"""loss\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf)\b""", info=True, passes=False),
+        Line(
+            r"""(?:[\"'][\w/.-]{0,60})?loss\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf|Infinity)\b""",
+            info=True,
+            passes=False,
+        ),
         Line(
             "[Nn]on-?finite (?:loss|grad)|NaN (?:loss|detected|encountered)|[Ll]oss (?:is|became|"
             "turned) (?:NaN|nan|not finite)",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, START, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
@@ -15,12 +13,10 @@ _ONLY_MENTIONED = (
 """It is one of several things that may have happened, or something is prepared for it."""
 
 
-def _lasting(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Without the lines of a log in which the job starts again behind it, and comes further than before."""
-    return [each for each in signs if each.kind != LINE or not _was_survived(evidence, each)]
-
-
 def _was_survived(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the job starts again behind a line of a log, and comes further than before."""
+    if sign.kind != LINE:
+        return False
     own = [each for each in evidence.of_kind(PROGRESS, START) if each.source == sign.source]
     again = min((each.place for each in own if each.kind == START and each.place > sign.place), default=None)
     reached = max((each.value or 0.0 for each in own if each.place < sign.place), default=0.0)
@@ -64,7 +60,7 @@ KNOWN = Knowledge(
         Event("exit:signal:SIGTERM", weak=True),
     ),
     rivals=("host_out_of_memory",),
-    narrow=_lasting,
+    ordinary=_was_survived,
     fix=(
         "Nothing is broken in the program: restart from the last checkpoint. Save when the "
         "notice comes: check multihost_utils.reached_preemption_sync_point in each step."

@@ -385,3 +385,10 @@ def test_a_check_that_tells_of_its_cause(tmp_path: Path) -> None:
     cause = "Invalid system configuration: 2x2 host topology with 0 missing hosts, but 1 hosts in total.\n"
     assert said(tmp_path, check + cause) == (CAUSE, ["coordinator_unreachable"])
     assert said(tmp_path, check) == (INCONCLUSIVE, [])
+
+
+def test_a_configuration_is_no_step(tmp_path: Path) -> None:
+    """An error after which the first steps are made was survived, however many epochs were planned."""
+    planned = "config: {'epochs': 100, 'batch': 64}\n"
+    stale = "2026-01-31 08:59:00,000 WARNING data: stale file handle\n"
+    assert said(tmp_path, planned + stale + '{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.9}\n') == (NO_FAULT, [])

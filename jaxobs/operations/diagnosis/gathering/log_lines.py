@@ -70,7 +70,7 @@ _TAG = re.compile(r"(?!kernel|systemd|slurm|dockerd|containerd|kubelet|sshd|oom)
 """What syslog calls the program that wrote the line."""
 _SEPARATOR = re.compile(r"(?:--|>>|::) +")
 """Between what a logger puts before the message and the message: Ray, Transformers."""
-_COLOURS = re.compile(r"\[\d{1,3}(?:;\d{1,3})*m")
+_COLOURS = re.compile(r"\[(?:[0-4]|22|39|49|[349][0-7])(?:;\d{1,3})*m")
 """What is left of a terminal's colours in a copy."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)")
 

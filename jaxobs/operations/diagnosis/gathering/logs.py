@@ -46,9 +46,9 @@ MOST_FENCED = 60
 """Lines between two fences. So many are read ahead; an open fence hides nothing."""
 
 _STEP = re.compile(
-    r"(?:^|[\s\[(,|]|=\{)[\"'{]{0,2}(?:completed |finished |training |train[_ ]?|global[_ ]?)?"
-    r"(?:step|iter(?:ation)?|batch|epoch)s?\b"
-    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
+    r"(?:^|[\s\[(,|])(?:completed |finished |training |train[_ ]?|global[_ ]?)?(?:step|iter(?:ation)?|batch|epoch)s?\b"
+    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<|"
+    r"[{,] ?[\"'](?:global_|train_)?(?:step|iteration|epoch)[\"']: ?(\d{1,12})\b(?!\.\d)",
     re.IGNORECASE,
 )
 _BAR = re.compile(r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d")
@@ -56,7 +56,8 @@ _BAR = re.compile(r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d")
 _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
 """A server that generates. It has no number."""
 _START = re.compile(
-    r"jax\.distributed\.initialize|[Ii]nitializ(?:e|ing|ed) (?:the )?(?:jax )?(?:distributed|backend)"
+    r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)"
+    r"|Attempting to initialize the jax distributed system"
     r"|JAX version|jax version"
     r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
     r"|[Rr]estor(?:ing|ed) (?:from )?(?:checkpoint|this run)|(?:[Rr]esum(?:ing|ed)|RESUM(?:ING|ED)) (?:from|training)"
@@ -315,7 +316,7 @@ def _progress(line: LogLine) -> tuple[float | None] | None:
     if line.level in ("E", "F") and not _BAR.search(line.message):
         return None
     if step := _STEP.search(line.message):
-        return (float(step.group(1) or step.group(2)),)
+        return (float(next(each for each in step.groups() if each is not None)),)
     return (None,) if _SERVED.search(line.message) else None
 
 

@@ -182,7 +182,8 @@ def _explain(standing: Mapping[str, _Case]) -> None:
 def _brings(cause: _Case, effect: _Case) -> bool:
     """Whether the one can have brought the other about: by its nature, and in time."""
     if cause.id in effect.known.follows and _told_at_once(effect.onset, cause.onset):
-        return True
+        # Where each can follow from the other, one message with both tells of the cause.
+        return not (effect.known.role == CAUSE != cause.known.role and effect.id in cause.known.follows)
     if is_before(effect.onset, cause.onset) is True:
         return False
     if cause.id in effect.known.follows:
@@ -263,7 +264,7 @@ def _suspected(case: _Case) -> bool:
 def _cause(case: _Case, standing: Mapping[str, _Case]) -> Cause:
     followers = [each for each in standing.values() if case.id in _ancestors(each, standing)]
     touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
-    component = case.onset.process or case.onset.data.get("host") or case.onset.source
+    component = _process(case) or case.onset.data.get("host") or case.onset.source
     fix = case.known.fix
     advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
     return Cause(
@@ -278,6 +279,14 @@ def _cause(case: _Case, standing: Mapping[str, _Case]) -> Cause:
         victims=tuple(sorted({each for each in touched if each and each != component}, key=_by_number)),
         consequences=tuple(each.id for each in followers),
     )
+
+
+def _process(case: _Case) -> str:
+    """The process in which it began; the one that a launcher names in the lines behind, if the first one names none."""
+    onset = case.onset
+    behind = (each for each in case.strong if each.source == onset.source and each.kind == onset.kind == LINE)
+    near = (each.process for each in behind if each.process and each.place - onset.place <= ONE_MESSAGE)
+    return onset.process or next(near, "")
 
 
 def _whose(one: Observation, onset: Observation) -> str:

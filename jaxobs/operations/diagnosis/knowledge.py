@@ -22,7 +22,7 @@ ANY_END = "*"
 
 _QUOTING = re.compile(
     r"\b(?:prompts?|completion|content|question|answer|generated(?:_text)?|(?:user|human|assistant|chat|system)"
-    r"(?: (?!error)\w+)?)\b[\"']?\s*[:=]|\b(?:inputs?|outputs?|query|payload|body|title|response|request|sample|"
+    r"(?: (?!error|config)\w+)?)\b[\"']?\s*[:=]|\b(?:inputs?|outputs?|query|payload|body|title|response|request|sample|"
     r"text|message)\b"
     r"[\"']?\s*[:=]\s*[\"'`]",
     re.IGNORECASE,
@@ -32,10 +32,12 @@ _CODE_OF_ERROR = re.compile(r"[\"']?\b(?:code|status|reason|error)[\"']?\s*:")
 _MESSAGE = re.compile(r"message[\"']?\s*[:=]\s*$")
 _ERROR_QUOTED = re.compile(r"(?:caused|[Ee]rror|[Ff]ailed|because|[Rr]eason|desc|details?)\W*$")
 """What is quoted behind it happened all the same."""
-_OF_RUNTIME = re.compile(r"\"(?:hip|cuda|hsa)\w*Error")
-"""What a runtime prints in quotes itself."""
+_OF_A_TOOL = re.compile(r"\"(?:hip|cuda|hsa)\w*Error|\|.*\d+MiB */ *\d+MiB *\||\s*\"(?:OOMKilled|ExitCode)\"\s*:")
+"""What a runtime prints in quotes itself; the table of `nvidia-smi`; what `docker inspect` says of a container."""
 _SURVIVED = "unsaved:"
 """Events with a text about an error that JAX caught: it stopped nothing."""
+_CAUGHT = re.compile("Error (?:reading|writing) persistent compilation cache entry")
+"""The same in a log: the program was compiled instead, whatever the error was."""
 _QUOTED_LINE = re.compile(r"\s*(?:(?:[>#|`-]{1,6}|\*{1,2})\s|```|//|\"|'|\S+::\S+\[)")
 
 
@@ -73,6 +75,9 @@ class Line:
         found = expression.search(observation.text)
         if found is None or (self.unless and _compiled(self.unless).search(observation.text)):
             return False
+        caught = _CAUGHT.search(observation.text)
+        if caught is not None and found.start() > caught.start():
+            return False
         behind = observation.data.get("next", "")
         if self.unless_followed and _compiled(self.unless_followed).search(behind):
             return False
@@ -95,7 +100,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _is_quoted(text: str, start: int) -> bool:
     """Whether a place in a line is inside what somebody else wrote: a prompt, a document, a request."""
-    if _OF_RUNTIME.match(text):
+    if _OF_A_TOOL.match(text):
         return False
     before = text[:start]
     outside = before[: before.rfind('"')]

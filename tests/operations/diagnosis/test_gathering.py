@@ -88,6 +88,9 @@ def look(*paths: str) -> Evidence:
          LogLine("ok", MOMENT, "process 4", "W")),
         ("ERROR 01-31 09:00:00 [core.py:396]   File x", LogLine("  File x", MOMENT, level="E", yearless=True)),
         ("20:15:38.288 [I] [process=0] ok", LogLine("ok", None, "process 0", "I")),
+        ("2026-01-31 09:00:00.250 | WARNING  | a.b:<module>:12 - ok", LogLine("ok", MOMENT + 0.25, level="W")),
+        ("2026-01-31 09:00:00 | ERROR | ok", LogLine("ok", MOMENT, level="E")),
+        ("srun: error: a: task 3: Killed", LogLine("srun: error: a: task 3: Killed", None, "process 3")),
     ],
 )  # fmt: skip
 def test_a_line_is_understood(line: str, expected: LogLine) -> None:
@@ -100,7 +103,7 @@ def test_a_line_is_understood(line: str, expected: LogLine) -> None:
     [
         ("worker-3.log", "process 3"), ("rank_12.out", "process 12"), ("train.7.err", "process 7"),
         ("dmesg-host-4.log", "process 4"), ("train.log", ""), ("llama-70b.log", ""),
-        ("slurm-48213.out", ""), ("slurm-48213_4.out", "process 4"),
+        ("slurm-48211.out", ""), ("slurm-48211_3.out", "process 3"),
     ],
 )  # fmt: skip
 def test_a_file_names_its_process(name: str, expected: str) -> None:

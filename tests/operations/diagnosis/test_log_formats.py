@@ -283,3 +283,24 @@ def test_a_small_file_cannot_unpack_to_any_size(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(bounded, "MOST_UNPACKED", 10**6)
     found = diagnosed(tmp_path, {"train.log.gz": gzip.compress(b"step 1\n" * 10**6)})
     assert "unpacks to more than 1,000,000 bytes" in found.missing[0]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "2026-01-31 09:00:02.250 | {0}    | train.loop:step:12 - ",
+        "2026-01-31 09:00:02 | {0} | ",
+        "2026-01-31 09:00:02,250\t{0} worker.py:1462 -- ",
+        "[{0}|trainer.py:2821] 2026-01-31 09:00:02,250 >> ",
+        "2026-01-31 09:00:02 [{1}    ] ",
+        "[2026-01-31 09:00:02,250 {2} 7 9] core_worker.cc:22: ",
+        "[36m(train pid=7, ip=10.0.0.9)[0m {0}: ",
+    ],
+)
+def test_what_loggers_put_before_a_message(prefix: str, tmp_path: Path) -> None:
+    """Bars and arrows do not make it a quotation, and what it calls itself counts."""
+    path = tmp_path / "run.log"
+    for level, causes in (("ERROR", ["disk_full"]), ("DEBUG", [])):
+        before = prefix.format(level, level.lower(), level[0])
+        path.write_text(f"{before}No space left on device\n", encoding="utf-8")
+        assert [each.id for each in diagnose(gather(Inputs(logs=(str(path),)))).causes] == causes

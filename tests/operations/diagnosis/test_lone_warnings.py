@@ -5,16 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-
-
-def said(folder: Path, text: str) -> tuple[str, list[str]]:
-    """The verdict on a log, and its causes."""
-    path = folder / "train.log"
-    path.write_text(text)
-    found = diagnose(gather(Inputs(logs=(str(path),))))
-    return found.verdict, [each.id for each in found.causes]
+from helpers.log_verdicts import said
 
 
 @pytest.mark.parametrize(("count", "causes"), [(14, ["recompilation"]), (5, [])])

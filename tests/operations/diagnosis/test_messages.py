@@ -6,20 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.log_verdicts import STEPS, TRACEBACK, said
 
 from jaxobs.operations.diagnosis import Inputs, diagnose, gather
 from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
-
-STEPS = "2026-01-31 09:00:00,000 INFO train: step 1 loss 9.1\n2026-01-31 09:00:01,000 INFO train: step 2 loss 9.0\n"
-TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 84, in main\n    step(state)\n'
-
-
-def said(folder: Path, text: str) -> tuple[str, list[str]]:
-    """The verdict and the causes of one log."""
-    path = folder / "run.log"
-    path.write_text(text, encoding="utf-8")
-    found = diagnose(gather(Inputs(logs=(str(path),))))
-    return found.verdict, [each.id for each in found.causes]
 
 
 def test_an_exception_is_what_its_later_lines_say(tmp_path: Path) -> None:
@@ -246,142 +236,149 @@ def test_a_directory_that_is_called_like_a_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "cause"),
+    ("message", "cause"),
     [
-        ("ImportError: /lib64/libm.so.6: version `GLIBC_2.29' not found (required by /env/a.so)", "library_mismatch"),
-        ("ImportError: /lib/libstdc++.so.6: version `CXXABI_1.3.15' not found (required by a.so)", "library_mismatch"),
-        ("ImportError: DLL load failed while importing _jax: A routine failed.", "library_mismatch"),
-        ("ImportError: DLL load failed: The specified module could not be found.", "library_mismatch"),
-        ("ImportError: libgfortran.so.5: cannot open shared object file: No such file", "library_mismatch"),
-        ("ImportError: libgomp.so.1: cannot allocate memory in static TLS block", "library_mismatch"),
-        ("ImportError: a.so: cannot enable executable stack as shared object requires: Invalid", "library_mismatch"),
-        ("ImportError: dlopen(/env/a.so, 0x0002): Library not loaded: @rpath/libb.dylib", "library_mismatch"),
-        ("ImportError: libcudart.so.12: cannot open shared object file: No such file", "cuda_library_mismatch"),
-        ("RuntimeError: Failed to open /p/xla_rocm_plugin.so: libz.so.4: cannot open shared", "cuda_library_mismatch"),
-        ("KeyError: 'model.layers.3.mlp.down_proj.weight_scale'", "checkpoint_mismatch"),
-        ("KeyError: 'lm_head.weight'", "checkpoint_mismatch"),
-        ("KeyError: 'config.weight_decay'", "program_error"),
-        ("ValueError: There is no module or parameter named 'visual' in Qwen3Model", "checkpoint_mismatch"),
-        ("ValueError: Following weights were not initialized from checkpoint: {'a.b'}", "checkpoint_mismatch"),
-        ("SafetensorError: File does not contain tensor model.norm.weight", "checkpoint_mismatch"),
+        ("AssertionError: sync_global_devices name mismatch ('save') Expected: 17; got: -4.", "programs_diverge"),
+        ("AssertionError: the seeds differ Expected: 17; got: -4.", "inputs_differ"),
+        ("JaxRuntimeError: INVALID_ARGUMENT: Conflicting tasks specified for the same barrier: x", "programs_diverge"),
+        ("JaxRuntimeError: INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute() (flattened argument "
+         "4, replica 0, partition 0, first use: 3).", "donated_array_used"),
+        ("JaxRuntimeError: INVALID_ARGUMENT: Attempt to use a buffer that was previously donated in the same call to "
+         "Execute() (flattened argument 4).", "donated_array_used"),
+        ('ValueError: FAILED_PRECONDITION: Failed to acquire lock on file: "/a/b.__lock" [OS error 37: ENOLCK No locks '
+         "available]", "checkpoint_path"),
+        ("JaxRuntimeError: INTERNAL: Invalid system configuration: 2x2 host topology with 0 missing hosts, but 1 hosts "
+         "in total.", "coordinator_unreachable"),
+        ("BlockingIOError: Unable to create file (unable to lock file, errno = 38, error message = 'Function not "
+         "implemented')", "checkpoint_path"),
     ],
-)
-def test_what_loaders_of_libraries_and_weights_say(tmp_path: Path, error: str, cause: str) -> None:
-    """Those of the systems name the library that does not fit; those of models the weight that is not there."""
-    assert said(tmp_path, f"{TRACEBACK}{error}\n") == (CAUSE, [cause])
+)  # fmt: skip
+def test_what_is_raised(tmp_path: Path, message: str, cause: str) -> None:
+    """Messages of one class mean the same."""
+    assert said(tmp_path, f"{STEPS}{TRACEBACK}{message}\n") == (CAUSE, [cause])
 
 
 @pytest.mark.parametrize(
-    ("text", "verdict"),
+    ("state", "causes"),
     [
-        ("sweep 1 Energy: nan\nsweep 2 Energy: nan\n", CAUSE),
-        ("1  nan  nan  0.003\n2  nan  nan  0.001\n", CAUSE),
-        ("1  nan  nan  0.003\n2  0.51  0.62  0.001\n", NO_FAULT),
-        ("1  0.71  nan  nan\n2  0.64  nan  nan\n", NO_FAULT),
-        ("   loss  accuracy\n0   NaN       NaN\n1   NaN       NaN\n", NO_FAULT),
-        ("step 1 elbo: nan\nstep 2 elbo: -91.2\nstep 3 elbo: -90.7\n", NO_FAULT),
+        ('    "OOMKilled": true,\n    "ExitCode": 137,', ["host_out_of_memory"]),
+        ('    "OOMKilled": false,\n    "ExitCode": 0,', []),
+        ("OOMKilled=false ExitCode=0", []),
+        ("OOMKilled: true", ["host_out_of_memory"]),
     ],
 )
-def test_values_that_are_no_loss(tmp_path: Path, text: str, verdict: str) -> None:
-    """Simulations and samplers log an energy, or rows of a table; a column that is empty shows nothing."""
-    assert said(tmp_path, text) == (verdict, ["nonfinite_values"] if verdict == CAUSE else [])
+def test_the_state_of_a_container(tmp_path: Path, state: str, causes: list[str]) -> None:
+    """As `docker inspect` tells it, in both answers."""
+    assert said(tmp_path, f'[\n  {{\n    "State": {{\n{state}\n')[1] == causes
 
 
-def test_files_of_devices_that_are_not_there(tmp_path: Path) -> None:
-    """A script may look for them anywhere; where JAX misses them, it is the device, not another host."""
-    listed = "ls: cannot access '/dev/vfio': No such file\nls: cannot access '/dev/accel*': No such file\n"
-    missed = f"{TRACEBACK}RuntimeError: Unable to initialize backend 'tpu': Failed to get global TPU topology.\n"
-    assert said(tmp_path, f"{listed}built 12 wheels\n") == (NO_FAULT, [])
-    assert said(tmp_path, missed) == (CAUSE, ["coordinator_unreachable"])
-    assert said(tmp_path, listed + missed) == (CAUSE, ["no_accelerator"])
+@pytest.mark.parametrize("error", ["RET_CHECK failure (hlo.cc:4) a name is not unique", "Failed to parse a result."])
+def test_an_error_of_the_cache_stops_nothing(tmp_path: Path, error: str) -> None:
+    """The program is compiled instead: it is about the entry, and neither the compiler nor the device."""
+    text = "UserWarning: Error reading persistent compilation cache entry for 'f': JaxRuntimeError: INTERNAL: "
+    assert said(tmp_path, f"{text}{error}\n{STEPS}") == (CAUSE, ["cache_corrupt"])
+    full = f"{text.replace('INTERNAL', 'RESOURCE_EXHAUSTED')}Out of memory while trying to allocate 9 bytes.\n"
+    assert "device_out_of_memory" not in said(tmp_path, f"{full}{STEPS}")[1]
 
 
-def test_a_gpu_that_is_not_shown_explains_that_none_is_found(tmp_path: Path) -> None:
-    """One of several processes asks for a number beyond those that it may use."""
-    asked = "W external/xla/a.cc:206] unable to create StreamExecutor for CUDA:4: invalid device ordinal\n"
-    found = (
-        f"{TRACEBACK}RuntimeError: Unable to initialize backend 'cuda': no supported devices found for platform CUDA\n"
+ROW = "| 41%   38C    P8    12W / 280W |  {0}MiB / 24220MiB |      0%      Default |\n"
+CUBLAS = "2026-01-31 09:00:02: E cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_NOT_INITIALIZED\n"
+FULL = f"{TRACEBACK}jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "causes"),
+    [
+        (ROW.format(22101) + CUBLAS, ["accelerator_memory_taken"]),
+        (ROW.format(22101) + FULL, ["accelerator_memory_taken"]),
+        (ROW.format(3) + FULL, ["device_out_of_memory"]),
+        (ROW.format(22101) + ROW.format(3) + FULL, ["device_out_of_memory"]),
+        (STEPS + ROW.format(22101) + FULL, ["device_out_of_memory"]),
+        (ROW.format(22101) + STEPS, []),
+    ],
+)
+def test_a_device_that_is_full_before_the_start(tmp_path: Path, text: str, causes: list[str]) -> None:
+    """Another process holds its memory, if the program lacks some, and has made no step that took it."""
+    assert said(tmp_path, text)[1] == causes
+
+
+def test_a_preemption_that_was_survived(tmp_path: Path) -> None:
+    """The job starts again behind it, and comes further than before."""
+    notice = "2026-01-31 09:00:02,000 WARNING watcher: preemption notice: the node goes away\n"
+    again = "2026-01-31 09:09:00,000 INFO train: resuming from step 2\n"
+    later = STEPS.replace("09:00", "09:10").replace("step 2", "step 3")
+    assert said(tmp_path, STEPS + notice + again + later) == (NO_FAULT, [])
+    caught = "2026-01-31 09:00:02,000 WARNING train: SIGTERM caught\n"
+    assert said(tmp_path, STEPS + caught + again + later) == (NO_FAULT, [])
+    assert said(tmp_path, STEPS + notice + again) == (CAUSE, ["preemption"])
+    assert said(tmp_path, STEPS + notice + STEPS) == (CAUSE, ["preemption"])
+
+
+def test_a_node_of_ray_that_was_preempted(tmp_path: Path) -> None:
+    """That it died follows from it."""
+    died = (
+        "(Driver pid=7) The actor died because its node has died. Node Id: b157\n(Driver pid=7) \tthe actor's node was "
     )
-    assert said(tmp_path, asked + found) == (CAUSE, ["hidden_device"])
+    assert said(tmp_path, f"{died}preempted: spot\n") == (CAUSE, ["preemption"])
+    assert said(tmp_path, f"{died}terminated unexpectedly: health check failed\n") == (CAUSE, ["host_failed"])
 
 
-LIBRARY = "/v/lib/python3.12/site-packages/"
+def test_a_checkpoint_that_nobody_misses(tmp_path: Path) -> None:
+    """One that is to be deleted; that it is not there follows from a save that failed before."""
+    files = '  File "/env/lib/site-packages/orbax/checkpoint/checkpoint_manager.py", line 838, in {0}\n    {0}(path)\n'
+    text = f"{STEPS}Traceback (most recent call last):\n{files}FileNotFoundError: [Errno 2] No such file: '/a/2000'\n"
+    assert said(tmp_path, text.format("restore")) == (CAUSE, ["checkpoint_damaged"])
+    assert said(tmp_path, text.format("rmtree")) == (CAUSE, ["program_error"])
+    failed = "2026-01-31 08:00:00,000 ERROR orbax: Exception in background save thread: Barrier timed out. Id: x\n"
+    assert said(tmp_path, failed + text.format("rmtree")) == (INCONCLUSIVE, [])
 
 
-@pytest.mark.parametrize(
-    ("files", "error", "cause"),
-    [
-        (["haiku/_src/module.py"], "AttributeError: 'Config' object has no attribute 'jax_old_flag'", True),
-        (["haiku/_src/module.py", "jax/_src/config.py"], "AttributeError: Unrecognized config option: jax_old", True),
-        (["numpyro/ops/a.py"], "AttributeError: 'ShapedArray' object has no attribute 'named_shape'", True),
-        (["equinox/internal/_primitive.py", "jax/_src/core.py"], "TypeError: As of JAX v0.7, parameters must", True),
-        (
-            ["a/b.py", "a/d.py", "dataclasses.py"],
-            "TypeError: D.__init__() got an unexpected keyword argument 'k'",
-            False,
-        ),
-        (["flax/struct.py", "dataclasses.py"], "TypeError: D.__init__() got an unexpected keyword argument 'k'", False),
-        (
-            ["a/b.py", "c/d.py", "dataclasses.py"],
-            "TypeError: D.__init__() got an unexpected keyword argument 'k'",
-            True,
-        ),
-        (["haiku/_src/module.py"], "AttributeError: 'Config' object has no attribute 'hidden_size'", False),
-        (["serving/mesh.py"], "AttributeError: 'jaxlib._jax.Device' object has no attribute 'coords'", False),
-    ],
-)
-def test_a_library_that_meets_another_release(tmp_path: Path, files: list[str], error: str, cause: bool) -> None:
-    """It asks JAX, or the record of another library, for what that release does not have."""
-    frames = "".join(f'  File "{LIBRARY}{each}", line 8, in f\n    return g(x)\n' for each in files)
-    said_so = said(tmp_path, f"{TRACEBACK}{frames}{error}\n")
-    assert said_so == (CAUSE, ["library_mismatch" if cause else "program_error"])
-    own = TRACEBACK + error + "\n"
-    assert said(tmp_path, own) == (CAUSE, ["program_error"])
+def test_the_task_that_slurm_names(tmp_path: Path) -> None:
+    """It is the process that ran out of memory, also if the line before names none."""
+    text = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nsrun: error: a: task 3: Out Of Memory\n"
+    path = tmp_path / "slurm-48211.out"
+    path.write_text(text, encoding="utf-8")
+    causes = diagnose(gather(Inputs(logs=(str(path),)))).causes
+    assert [(each.id, each.component) for each in causes] == [("host_out_of_memory", "process 3")]
 
 
-@pytest.mark.parametrize(
-    ("call", "cause"),
-    [
-        ("x = nnx.Linear(", "library_mismatch"),
-        ("return shard_map(f, mesh=mesh, check_rep=False)", "library_mismatch"),
-        ("return optax.adam(**options)", "program_error"),
-        ("return self.callback(step=step)", "program_error"),
-    ],
-)
-def test_a_library_that_calls_another_one(tmp_path: Path, call: str, cause: str) -> None:
-    """With an argument that this does not take; what it passes on, or what it calls back, is the program's own."""
-    frame = f'  File "{LIBRARY}a/b.py", line 8, in f\n    {call}\n'
-    error = "TypeError: f() got an unexpected keyword argument 'k'\n"
-    assert said(tmp_path, TRACEBACK + frame + error) == (CAUSE, [cause])
+def test_a_metric_in_json(tmp_path: Path) -> None:
+    """What is in quotes is its name, and no quotation."""
+    assert said(tmp_path, '{"step": 1, "train_loss": NaN}\n{"step": 2, "train_loss": NaN}\n') == (
+        CAUSE,
+        ["nonfinite_values"],
+    )
+    assert (
+        said(tmp_path, '{"step": 1, "note": "a loss: nan was asked about"}\n{"step": 2, "loss": 1.2}\n')[0] == NO_FAULT
+    )
 
 
-@pytest.mark.parametrize(
-    ("text", "causes"),
-    [
-        ("F0131 09:00:03.100000  1201 tiling.cc:627] Check failed: a == b (4 vs. 3)\n", ["compile_failed"]),
-        ("F0131 09:00:03.100000  1201 env.cc:74] Check failed: ret == 0 (1 vs. 0)\n", []),
-        ("*** SIGTERM received by PID 4711 (TID 4711) on cpu 25 from PID 1; stack trace: ***\n", []),
-    ],
-)
-def test_a_stack_within_the_compiler(tmp_path: Path, text: str, causes: list[str]) -> None:
-    """Below a check that failed it shows a bug of it; below a signal, what the process did when that came."""
-    stack = "*** Check failure stack trace: ***\n" if causes else ""
-    stack += "    @     0x5ce57c054414  absl::lts_20260107::log_internal::LogMessage::SendToLog()\n"
-    stack += "    @     0x5ce5738ad5da  xla::HloPassPipeline::RunPassesInternal<>()\n"
-    stack += "    @     0x5ce5732f0a18  xla::gpu::GpuCompiler::RunHloPasses()\n"
-    assert said(tmp_path, STEPS + text + stack)[1] == causes
+def test_a_bar_that_a_collector_calls_an_error(tmp_path: Path) -> None:
+    """It is the progress of the process, as the standard error has it."""
+    bar = "ERROR 2026-01-31T09:0{0}:00.0 epoch: 6{0}%|███   | 10{0}/300 [0{0}:01<02:36, 4.21it/s]\n"
+    refused = "ERROR 2026-01-31T09:00:30.0 429 Client Error: Too Many Requests for url: https://huggingface.co/x\n"
+    assert said(tmp_path, bar.format(0) + refused + bar.format(1) + bar.format(2)) == (NO_FAULT, [])
+    assert said(tmp_path, bar.format(0) + bar.format(1) + refused)[1] == ["storage_unavailable"]
 
 
-@pytest.mark.parametrize(
-    ("text", "causes"),
-    [
-        ("RuntimeError: Resource temporarily unavailable", ["resource_limit"]),
-        ("XlaRuntimeError: FAILED_PRECONDITION: Triton support is only enabled for Ampere GPUs.", ["compile_failed"]),
-        ("NotImplementedError: Packed layout requires a GPU with at least Hopper arch.", ["compile_failed"]),
-        ("ValueError: F32 redux only supported on Blackwell GPUs", ["compile_failed"]),
-        ("ValueError: this loader is only supported on Linux", ["program_error"]),
-    ],
-)
-def test_what_the_system_or_the_card_cannot(tmp_path: Path, text: str, causes: list[str]) -> None:
-    """A thread that cannot start has no words of its own; a kernel names the cards for which it is made."""
-    assert said(tmp_path, f"{TRACEBACK}{text}\n") == (CAUSE, causes)
+def test_a_device_that_is_not_shown_and_so_not_found(tmp_path: Path) -> None:
+    """One fault, not two."""
+    text = "W0131 09:00:00.000000 7 platform_util.cc:206] unable to create StreamExecutor: invalid device ordinal\n"
+    none = "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform CUDA\n"
+    assert said(tmp_path, text + TRACEBACK + none) == (CAUSE, ["hidden_device"])
+    assert said(tmp_path, TRACEBACK + none) == (CAUSE, ["no_accelerator"])
+
+
+def test_a_check_that_tells_of_its_cause(tmp_path: Path) -> None:
+    """The crash follows from what the same message says, not that from the crash."""
+    check = "RuntimeError: client.cc:1110 : Check failed: session.Run(x) == Status::OK() (Internal: From task:0:\n"
+    cause = "Invalid system configuration: 2x2 host topology with 0 missing hosts, but 1 hosts in total.\n"
+    assert said(tmp_path, check + cause) == (CAUSE, ["coordinator_unreachable"])
+    assert said(tmp_path, check) == (INCONCLUSIVE, [])
+
+
+def test_a_configuration_is_no_step(tmp_path: Path) -> None:
+    """An error after which the first steps are made was survived, however many epochs were planned."""
+    planned = "config: {'epochs': 100, 'batch': 64}\n"
+    stale = "2026-01-31 08:59:00,000 WARNING data: stale file handle\n"
+    assert said(tmp_path, planned + stale + '{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.9}\n') == (NO_FAULT, [])

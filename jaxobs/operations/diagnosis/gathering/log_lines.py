@@ -40,13 +40,15 @@ _LEVELS = {
 }  # fmt: skip
 _NAMES = "|".join(sorted((name for name in _LEVELS if len(name) > 1), key=len, reverse=True))
 _LEVEL = (
-    re.compile(rf"[\[<(]?(?P<level>{_NAMES})[\])>]?\s*(?::(?P<logger>[\w.]+):| - |: |\s+|\|)"),
+    re.compile(rf"[\[<(]?(?P<level>{_NAMES})[\])>]?\s*(?::(?P<logger>[\w.]+):| - |: |\| *|\s+)"),
     re.compile(rf"(?P<level>{_NAMES}):(?=\d{{4}}-\d\d-\d\d )"),  # JAX
     re.compile(rf"[\w.-]+ - (?:[\w.]+\.py:\d+ - )?(?P<level>{_NAMES}) (?:-|::) "),
     re.compile(rf"(?!LLVM )[\w.]+ +(?P<level>{_NAMES}):? +"),
     re.compile(r"(?P<level>[IWEF]) +(?=[\w./-]+\.(?:cc|cpp|h|py):\d+\])"),
     re.compile(r"(?P<level>[IWEFD]) (?=external/|xla/|tensorflow/|tsl/)"),
     re.compile(r"\[(?P<level>[IWEFD])\] "),
+    re.compile(rf"\[(?P<level>{_NAMES.lower()}) *\] +"),  # structlog
+    re.compile(r"(?P<level>[IWEFD]) \d{1,9} \d{1,9}\] "),  # Ray's processes
 )
 _LEVEL_OF_CPP = _LEVEL[4:6]
 _PLACE = (
@@ -54,16 +56,24 @@ _PLACE = (
     re.compile(r"\d{1,20}\s+(?=[\w./-]+:\d+\])"),
     re.compile(r"[\w./-]+\.(?:cc|cpp|cu|h|hpp|py|rs|go):\d+\]\s?"),
     re.compile(r"\[[\w./-]+\.(?:cc|cpp|cu|h|py):\d+\]\s?"),
+    re.compile(r"[\w./-]+\.(?:cc|cpp|h):\d+: "),
     re.compile(r"\[(?:[\w.]+(?::\d+)?|MainThread|\d+)\](?:\s+|(?=\[[A-Z]+\] - ))"),
     re.compile(r"\(?[\w./]+\.py:\d+\)?[: ]\s*"),
+    re.compile(r"[\w.]+:(?:\w+|<\w+>):\d{1,6} - "),  # Loguru
 )
 _NCCL = re.compile(r"[\w.-]+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL (INFO|WARN|TRACE)\b")
 """Its level; the rest stays, for what it says is known with it."""
+_TASK = re.compile(r"srun: error: \S+: task (\d{1,5}): ")
+"""Slurm names the process that ended; the text stays whole, for what it says is known with it."""
 _MOST_PREFIXES = 8
 MOST_PIECES = 200
 """Lines of one message of a structured log."""
 _TAG = re.compile(r"(?!kernel|systemd|slurm|dockerd|containerd|kubelet|sshd|oom)[\w./-]+\[\d+\]: ")
 """What syslog calls the program that wrote the line."""
+_SEPARATOR = re.compile(r"(?:--|>>|::) +")
+"""Between what a logger puts before the message and the message: Ray, Transformers."""
+_COLOURS = re.compile(r"\[(?:[0-4]|22|39|49|[349][0-7])(?:;\d{1,3})*m")
+"""What is left of a terminal's colours in a copy."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)")
 
 
@@ -107,6 +117,8 @@ def parse(line: str, year: int) -> LogLine:
       year: of times that have none.
     """
     text = _ESCAPES.sub("", line[:MOST_LINE]) if "\x1b" in line else line[:MOST_LINE]
+    if _COLOURS.match(text):
+        text = _COLOURS.sub("", text)
     if text.startswith("{"):
         found = record(text if len(line) <= MOST_LINE else line, year)
         if found is not None:
@@ -144,16 +156,20 @@ def _of_text(text: str, year: int) -> LogLine:
                 name = name or host
                 place = tag.end() if (tag := _TAG.match(text, place)) else place
         if not level and (said := _match(_LEVEL, text, place)):
-            level, place = _LEVELS[said.group("level")], said.end()
+            level, place = _LEVELS[said.group("level").upper()], said.end()
             is_fatal = said.group("level") == "F"
         if (time is not None or level) and (where := _match(_PLACE, text, place)):
             place = where.end()
+        if (time is not None or level) and (end := _SEPARATOR.match(text, place)):
+            place = end.end()
         if place == before:
             break
     if level in ("I", "D"):
         place, level, is_fatal = _inner(text, place, level)
     if not level and (said := _NCCL.match(text, place)):
         level = _LEVELS[said.group(1)]
+    if not process and (task := _TASK.match(text, place)):
+        process = f"process {int(task.group(1))}"
     return LogLine(text[place:].rstrip(), time, process, level, name, yearless, is_fatal)
 
 
@@ -168,7 +184,7 @@ def _inner(text: str, start: int, level: str) -> tuple[int, str, bool]:
     stamp = _match(TIMES, text, start)
     place, found = (stamp.end(), stamp.groupdict().get("level")) if stamp else (start, None)
     if found is None and (said := _match(_LEVEL if stamp else _LEVEL_OF_CPP, text, place)):
-        found, place = _LEVELS[said.group("level")], said.end()
+        found, place = _LEVELS[said.group("level").upper()], said.end()
     if place == start:
         return start, level, False
     if where := _match(_PLACE, text, place):

@@ -9,7 +9,7 @@ from typing import Any
 TIMES = (
     re.compile(
         r"\[?(?P<date>\d{4}[-/]\d\d[-/]\d\d)[T _](?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?"
-        r"(?P<zone>Z| ?[+-]\d\d:?\d\d| UTC)?\]?(?: std(?:out|err) [FP] |[:,]?\s*(?:- )?)"
+        r"(?P<zone>Z| ?[+-]\d\d:?\d\d| UTC)?\]?(?: std(?:out|err) [FP] |[:,]?\s*(?:- |\| *)?)"
     ),
     re.compile(r"(?P<level>[IWEFD])0000 00:00:(?P<epoch>\d{9,10}(?:\.\d+)?)\s+"),
     re.compile(r"(?P<level>[IWEFD])(?P<mmdd>\d{4}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?\s+"),
@@ -25,7 +25,7 @@ TIMES = (
         r"\[\w{3} (?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?P<year>\d{4})\] "
     ),
     re.compile(r"\[(?P<epoch>\d{10}\.\d+)\] "),
-    re.compile(r"(?P<mmdd>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>)\s+"),  # vLLM
+    re.compile(r"(?P<mmdd>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>)\s+(?:\| *)?"),  # vLLM
     re.compile(r"(?P<undated>\d\d:\d\d:\d\d[.,]\d{3}) (?=\[)"),  # Orbax' examples
 )
 _MONTHS = {name: 1 + number for number, name in enumerate(

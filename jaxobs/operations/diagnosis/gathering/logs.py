@@ -47,15 +47,21 @@ MOST_FENCED = 60
 
 _STEP = re.compile(
     r"(?:^|[\s\[(,|])(?:completed |finished |training |train[_ ]?|global[_ ]?)?(?:step|iter(?:ation)?|batch|epoch)s?\b"
-    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<",
+    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<|"
+    r"[{,] ?[\"'](?:global_|train_)?(?:step|iteration|epoch)[\"']: ?(\d{1,12})\b(?!\.\d)",
     re.IGNORECASE,
 )
+_BAR = re.compile(r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d")
+"""A bar of tqdm. It goes to the standard error, which collectors call an error."""
 _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
 """A server that generates. It has no number."""
 _START = re.compile(
-    r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)|JAX version|jax version"
+    r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)"
+    r"|Attempting to initialize the jax distributed system"
+    r"|JAX version|jax version"
     r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
-    r"|[Rr]estor(?:ing|ed) (?:from )?checkpoint|[Rr]esuming (?:from|training)|Initializing an? .{0,30}engine"
+    r"|[Rr]estor(?:ing|ed) (?:from )?(?:checkpoint|this run)|(?:[Rr]esum(?:ing|ed)|RESUM(?:ING|ED)) (?:from|training)"
+    r"|Initializing an? .{0,30}engine"
     r"|Connecting to JAX distributed service"
 )
 _END = re.compile(
@@ -91,8 +97,8 @@ _INDEX = re.compile(
     r"[-_.](\d{1,5})\.(?:log|txt|out|err)(?:\.(?:gz|bz2|xz))?$",
     re.IGNORECASE,
 )
-_OF_JOB = re.compile(r"^slurm-\d+")
-"""The number of a job, as Slurm names its output."""
+_JOB = re.compile(r"(?:slurm|job(?:id)?)[-_.]?\d+", re.IGNORECASE)
+"""The number of a job in a file's name."""
 _FOLDER = re.compile(r"(?:(?:rank|process|proc|worker|host|task|node|pod)[-_.]?)?(\d{1,5})", re.IGNORECASE)
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
@@ -104,7 +110,7 @@ def process_of(path: str) -> str:
     Empty where these say nothing.
     """
     folder, name = os.path.split(path)
-    found = list(_INDEX.finditer(_OF_JOB.sub("", name)))
+    found = list(_INDEX.finditer(_JOB.sub("", name)))
     index = next((each for match in found for each in match.groups() if each is not None), None)
     if index is None and (of_folder := _FOLDER.fullmatch(os.path.basename(folder))):
         index = of_folder.group(1)
@@ -307,10 +313,10 @@ def _group(pattern: re.Pattern[str], message: str) -> str:
 
 def _progress(line: LogLine) -> tuple[float | None] | None:
     """The number of the step that a line is about, None for progress without one; nothing if it is about none."""
-    if line.level in ("E", "F"):
+    if line.level in ("E", "F") and not _BAR.search(line.message):
         return None
     if step := _STEP.search(line.message):
-        return (float(step.group(1) or step.group(2)),)
+        return (float(next(each for each in step.groups() if each is not None)),)
     return (None,) if _SERVED.search(line.message) else None
 
 

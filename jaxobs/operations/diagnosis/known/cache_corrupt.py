@@ -10,7 +10,8 @@ KNOWN = Knowledge(
     signs=(
         Line(
             "Error reading persistent compilation cache entry.{0,200}(?:[Dd]ecompress|truncated|"
-            "incomplete|zstd|ZstdError|zlib|corrupt|CRC|[Dd]eserializ|unpickl|Invalid|[Ff]ailed to parse|[Pp]arse)",
+            "incomplete|zstd|ZstdError|zlib|corrupt|CRC|[Dd]eserializ|unpickl|Invalid|[Ff]ailed to parse|[Pp]arse|"
+            "RET_CHECK|is not unique|DATA_LOSS)",
             passes=False,
         ),
         Line("Persistent compilation cache inconsistency", passes=False),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT
+from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_CHECKPOINTS = (
@@ -10,6 +14,16 @@ _OF_CHECKPOINTS = (
     r"paxml/checkpoint)[^\n]*\Z"
 )
 """Files of the libraries that save and restore."""
+
+_DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
+
+
+def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A checkpoint that is to be deleted, and is not there, is missed by nobody."""
+    return [
+        each for each in signs if "FileNotFoundError" not in each.text or not _DELETES.search(each.data.get("code", ""))
+    ]
+
 
 KNOWN = Knowledge(
     title="The checkpoint is incomplete, damaged or not there",
@@ -53,6 +67,7 @@ KNOWN = Knowledge(
         Line(DAMAGED, weak=True),
         Line(r"[Ii]ncomplete checkpoint|[Cc]heckpoint .{0,80}is incomplete"),
     ),
+    narrow=_wanted,
     follows=("disk_full",),
     collect="The whole traceback: the code that read the file shows whether it is a checkpoint or part of the input.",
     fix=(

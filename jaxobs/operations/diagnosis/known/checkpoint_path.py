@@ -15,10 +15,16 @@ KNOWN = Knowledge(
             r"[Uu]sing",
         ),
         Line(r"[Cc]heckpoint.{0,80}(?:path|directory).{0,60}(?:is not a directory|must be|is invalid|not supported)"),
+        Line(
+            r"(?:Failed to acquire lock on file|[Uu]nable to lock file|Failed to lock).{0,400}"
+            r"(?:Function not implemented|[Nn]o locks available|[Oo]peration not supported|ENOSYS|"
+            r"ENOLCK|ENOTSUP|EOPNOTSUPP|errno = (?:37|38|95)\b)"
+        ),
     ),
     fix=(
         "Give an absolute path (`os.path.abspath`) to a directory that is not there yet, or allow it to be "
-        "overwritten (`force=True`), and use the same path on every process."
+        "overwritten (`force=True`), and use the same path on every process. If the file system has no locks, write "
+        "to another one."
     ),
     runbook="JaxCheckpointWorkAtRisk",
 )

@@ -23,6 +23,8 @@ KNOWN = Knowledge(
         Line(
             "[Bb]arrier .{0,120}timed out|Barrier timed out|sync_global_devices.{0,200}(?:timed out|DEADLINE_EXCEEDED)"
         ),
+        Line(r"is invoked by the task, but the service thinks .{0,40}instance\. One task is probably way too"),
+        Line("(?:[Bb]ackground|[Aa]sync)[ _]save.{0,200}[Bb]arrier timed out", passes=False),
         Alert("JaxProcessStuck"),
         Alert("JaxStepsStalled"),
     ),

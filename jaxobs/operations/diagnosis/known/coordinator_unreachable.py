@@ -38,6 +38,7 @@ KNOWN = Knowledge(
         ),
         Line("CoordinationService/RegisterTask", passes=False),
         Line("failed to connect to (?:the )?coordinat"),
+        Line(r"host topology with \d+ missing hosts, but \d+ hosts in total"),
         Line("Failed to get global TPU topology|slice_builder_worker_addresses|Expected \\d+ worker addresses, got"),
         Line(
             r"coordinator_address should be defined|Number of processes must be defined|"

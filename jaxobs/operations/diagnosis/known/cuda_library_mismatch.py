@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
+from jaxobs.operations.diagnosis.full_devices import full_before
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
 
 _NOT_MADE = re.compile(
@@ -20,7 +21,12 @@ _NO_MEMORY = re.compile(
 def _with_memory(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """A library that cannot be set up where memory is short says nothing of its version."""
     short = {(each.source, each.process) for each in evidence.of_kind(LINE) if _NO_MEMORY.search(each.text)}
-    return [each for each in signs if (each.source, each.process) not in short or not _NOT_MADE.search(each.text)]
+    return [
+        each
+        for each in signs
+        if not _NOT_MADE.search(each.text)
+        or ((each.source, each.process) not in short and not full_before(evidence, each))
+    ]
 
 
 KNOWN = Knowledge(
@@ -92,7 +98,8 @@ KNOWN = Knowledge(
             r"cudaError(?:InsufficientDriver|NoKernelImageForDevice|UnsupportedPtxVersion|Invalid(?:Ptx|KernelImage)|"
             r"SystemDriverMismatch|CompatNotSupportedOnDevice|JitCompilerNotFound|SymbolNotFound|StubLibrary)|"
             r"hipError(?:NoBinaryForG[Pp][Uu]|InvalidDeviceFunction|InsufficientDriver|SharedObject\w+|"
-            r"InvalidKernelFile|InvalidImage)|hipError_t\(98\)|Unable to find code object for all current devices"
+            r"InvalidKernelFile|InvalidImage)|hipError_t\(98\)|Unable to find code object for all current devices|"
+            r"Cannot retrieve [Ss]tatic function, error"
         ),
         Line(
             r"(?:[Uu]nable|[Ff]ailed|[Cc]ould ?n[o']t|[Cc]annot) (?:to )?(?:find|locate|execute|invoke) "

@@ -13,8 +13,15 @@ KNOWN = Knowledge(
             "[Bb]uffer.{0,200}(?:deleted or donated|donated or deleted|has been (?:deleted|donated))|"
             "Donation requested for invalid buffer"
         ),
+        Line(
+            "Attempt to (?:donate (?:the same buffer twice|a buffer which is also used)|use a buffer that was "
+            "previously donated)"
+        ),
         Event("error:deleted_array"),
     ),
-    fix="Use what the call returned, or do not donate that argument (donate_argnums).",
+    fix=(
+        "Use what the call returned, or do not donate that argument (donate_argnums). An array that is in two "
+        "arguments of one call cannot be donated: copy it."
+    ),
     runbook="JaxFunctionErrors",
 )

@@ -37,6 +37,7 @@ KNOWN = Knowledge(
         Line(r"\b[Nn]odes? \S+ not responding|killed due node failure", info=True, passes=False),
         Line(r"is (?:not HEALTHY|UNHEALTHY)\b"),
     ),
+    follows=("preemption",),
     fix=(
         "Take the host out of the pool (`kubectl cordon`, `scontrol update state=drain`), and restart from the "
         "checkpoint."

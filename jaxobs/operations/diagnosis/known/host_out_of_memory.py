@@ -11,7 +11,12 @@ KNOWN = Knowledge(
     signs=(
         Line(r"(?:Memory cgroup o|O)ut of memory: Kill(?:ed)? process \d+", info=True, passes=False),
         Line("oom-kill:constraint=|System OOM encountered", info=True, passes=False),
-        Line(r"\bOOMKilled\b", info=True, passes=False),
+        Line(
+            r"\"OOMKilled\"\s*:\s*true|\bOOMKilled\b(?![\"']?\s*[:=]\s*[\"']?(?:false|False|0|no)\b)",
+            info=True,
+            passes=False,
+        ),
+        Line(r"^srun: error: \S+: tasks? [\d,-]+: Out Of Memory", info=True, passes=False),
         Line("oom_reaper: reaped process", info=True, passes=False),
         Line(r"[Dd]etected \d+ oom[-_ ]kill event|oom_kill event", info=True, passes=False),
         Line(
@@ -28,7 +33,7 @@ KNOWN = Knowledge(
         Metric("jax_out_of_memory_total", labels=(("device", "cpu.*"),), weak=True),
         Event("finding:host_memory_leak", weak=True),
         Line(
-            r"[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[:= ]*\(?137\b|^Killed$|"
+            r"\"?[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[\":= ]*\(?137\b|^Killed$|"
             r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
             weak=True,
             info=True,

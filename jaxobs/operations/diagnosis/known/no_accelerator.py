@@ -83,6 +83,7 @@ KNOWN = Knowledge(
     ),
     narrow=_where_it_is_missed,
     follows=(
+        "hidden_device",
         "accelerator_memory_taken",
         "accelerator_in_use",
         "hidden_device",

@@ -92,7 +92,11 @@ KNOWN = Knowledge(
     signs=(
         Event("nonfinite:.*"),
         Line(r"FloatingPointError: invalid value \((?:nan|inf)\) encountered in", passes=False),
-        Line(r"""loss\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf)\b""", info=True, passes=False),
+        Line(
+            r"""(?:[\"'][\w/.-]{0,60})?loss\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf|Infinity)\b""",
+            info=True,
+            passes=False,
+        ),
         Line(rf"{_QUANTITY}(?:nan|NaN|NAN)\b", info=True, passes=False),
         Line(_ROW, info=True, passes=False, followed=rf"(?m){_ROW}", unless_followed=r"(?m)^[ \t]*\d+[ \t]+[-+]?\d"),
         Line(

@@ -11,6 +11,7 @@ KNOWN = Knowledge(
     signs=(
         Line("[Tt]he following tasks are unhealthy|stopped sending heartbeats", passes=False),
         Line("another task died|(?:different|newer) incarnation"),
+        Line(r"but the service thinks .{0,40}instance\. The service or task probably restarted"),
         Line("NCCL WARN .{0,80}(?:Connection closed by remote peer|Connection reset by peer)"),
         Line("JAX distributed service detected fatal errors"),
         Line(r"Task with incarnation id \S+ is not connected"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, START, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 _ONLY_MENTIONED = (
@@ -10,6 +11,17 @@ _ONLY_MENTIONED = (
     r"on)|[Rr]egister|[Ll]isten|[Ee]nabl|[Hh]andler|[Ww]atching for|\bif\b"
 )
 """It is one of several things that may have happened, or something is prepared for it."""
+
+
+def _was_survived(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the job starts again behind a line of a log, and comes further than before."""
+    if sign.kind != LINE:
+        return False
+    own = [each for each in evidence.of_kind(PROGRESS, START) if each.source == sign.source]
+    again = min((each.place for each in own if each.kind == START and each.place > sign.place), default=None)
+    reached = max((each.value or 0.0 for each in own if each.place < sign.place), default=0.0)
+    return again is not None and any(each.place > again and (each.value or 0.0) > reached for each in own)
+
 
 KNOWN = Knowledge(
     title="The platform preempted the machine",
@@ -48,6 +60,7 @@ KNOWN = Knowledge(
         Event("exit:signal:SIGTERM", weak=True),
     ),
     rivals=("host_out_of_memory",),
+    ordinary=_was_survived,
     fix=(
         "Nothing is broken in the program: restart from the last checkpoint. Save when the "
         "notice comes: check multihost_utils.reached_preemption_sync_point in each step."

@@ -47,6 +47,7 @@ KNOWN = Knowledge(
         Event("error:.*"),
     ),
     narrow=_uncaught,
+    follows=("collective_stuck",),
     fix="Read the traceback above that line: it names the line of the program.",
     runbook="JaxFunctionErrors",
 )

@@ -15,6 +15,10 @@ KNOWN = Knowledge(
         Line(r"\bMPI_ERR_TRUNCATE\b"),
         Line(r"Received data size doesn't match expected size|[Cc]ollective (?:operation )?mismatch"),
         Line(r"NCCL WARN .{0,80}[Mm]essage truncated ?: receiv"),
+        Line(
+            r"sync_global_devices name mismatch|Conflicting tasks specified for the same barrier|"
+            r"non-participating task \([^)]*\) called the barrier"
+        ),
         Event("finding:diverging_programs"),
         Alert("JaxProgramDivergence", weak=False),
     ),

@@ -21,7 +21,8 @@ _ERROR = re.compile(
 _HARMLESS = re.compile(
     r"Delay kernel timed out|Unable to register cu\w+ factory|computation placer already registered|"
     r"Constant folding an instruction|Very slow compile|^\**$|This isn't necessarily a bug|"
-    r"The operation took \d|not a git repository|omputed? .{0,40}sub-optimal|PredictCost|[Ss]uccessful NUMA node read"
+    r"The operation took \d|not a git repository|omputed? .{0,40}sub-optimal|PredictCost|[Ss]uccessful NUMA node read|"
+    r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d"
 )
 """What is said as an error and is none."""
 

@@ -142,6 +142,11 @@ def test_a_stack_within_the_compiler(tmp_path: Path, text: str, causes: list[str
     [
         ("RuntimeError: Resource temporarily unavailable", ["resource_limit"]),
         ("XlaRuntimeError: FAILED_PRECONDITION: Triton support is only enabled for Ampere GPUs.", ["compile_failed"]),
+        (
+            "JaxRuntimeError: INTERNAL: E2001: CompileTimeMosaicUnprovenMemoryAccessAlignment:\nFailed",
+            ["compile_failed"],
+        ),
+        ("JaxRuntimeError: RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom:\nRan out", ["device_out_of_memory"]),
         ("NotImplementedError: Packed layout requires a GPU with at least Hopper arch.", ["compile_failed"]),
         ("ValueError: F32 redux only supported on Blackwell GPUs", ["compile_failed"]),
         ("ValueError: this loader is only supported on Linux", ["program_error"]),

@@ -58,6 +58,8 @@ KNOWN = Knowledge(
     impact=ENDED,
     general=1,
     signs=(
+        # XLA's codes of errors while it compiles (docs/errors of openxla/xla); memory has diagnoses of its own.
+        Line(r"\bE[12]\d{3}: ?CompileTime(?!\w*(?:Oom|Allocation))"),
         Line(
             r"Mosaic failed to compile|Mosaic kernels cannot be automatically partitioned|"
             r"(?:failed|unable) to legalize operation|The MLIR operation involved|Cannot (?:lower|select)\b|"

@@ -27,6 +27,14 @@ def test_misses_of_the_tracing_cache_between_the_steps(tmp_path: Path, count: in
             "the `filelock` package to set `jax_compilation_cache_max_size`",
             "cache_unusable",
         ),
+        (
+            "UserWarning: Error reading persistent compilation cache entry for 'jit_f': RuntimeError: Please install "
+            "the `etils[epath]` package to specify a cache directory on a non-local filesystem",
+            "cache_unusable",
+        ),
+        ("ModuleNotFoundError: jax requires jaxlib to be installed. See https://github.com/jax-ml/jax",
+         "jaxlib_mismatch"),
+        ("FloatingPointError: Invalid value (nan) encountered in sharded computation.", "nonfinite_values"),
         ("E0131 09:00:00.1 1 cpu_aot_loader.cc:99] This could lead to execution errors such as SIGILL.",
          "cache_other_cpu"),
         ("ValueError: No viable logical replica count for the embedding table", "device_out_of_memory"),

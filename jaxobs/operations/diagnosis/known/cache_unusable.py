@@ -16,7 +16,7 @@ KNOWN = Knowledge(
         ),
         Line(
             "unable to generate cache key, skipping the cache|"
-            "Please install the `filelock` package to set `jax_compilation_cache_max_size`",
+            r"Please install the `(?:filelock|etils\[epath\])` package to (?:set `jax_compilation_cache|specify a cache)",
             passes=False,
         ),
         Event("unsaved:disabled", about="could not be opened"),

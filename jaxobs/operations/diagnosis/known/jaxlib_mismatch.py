@@ -9,7 +9,7 @@ KNOWN = Knowledge(
     impact=ENDED,
     signs=(
         Line(r"jaxlib version \S+ is (?:newer|older) than"),
-        Line(r"jaxlib is version \S+, but this version of jax requires"),
+        Line(r"jaxlib is version \S+, but this version of jax requires|\bjax requires jaxlib to be installed"),
         Line(
             r"cannot import name '\w+' from 'jaxlib|module 'jaxlib[\w.]*' has no attribute|"
             r"No module named 'jaxlib\.",

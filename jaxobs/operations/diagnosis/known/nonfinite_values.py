@@ -91,7 +91,7 @@ KNOWN = Knowledge(
     impact=WRONG,
     signs=(
         Event("nonfinite:.*"),
-        Line(r"FloatingPointError: invalid value \((?:nan|inf)\) encountered in", passes=False),
+        Line(r"FloatingPointError: [Ii]nvalid value \((?:nan|inf)\) encountered in", passes=False),
         Line(
             r"""(?:[\"'][\w/.-]{0,60})?loss\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf|Infinity)\b""",
             info=True,

@@ -11,12 +11,12 @@ KNOWN = Knowledge(
         Line(
             "Error (?:reading|writing) persistent compilation cache entry.{0,200}(?:FileExists|"
             r"Permission|Forbidden|Access ?[Dd]enied|Read-only|filelock|NotADirectory|\[Errno|Timeout|"
-            "OSError)",
+            "OSError|Please install)",
             passes=False,
         ),
         Line(
             "unable to generate cache key, skipping the cache|"
-            r"Please install the `(?:filelock|etils\[epath\])` package to (?:set `jax_compilation_cache|specify a cache)",
+            r"Please install the `[\w\[\]]+` package to (?:set `jax_compilation_cache|specify a cache)",
             passes=False,
         ),
         Event("unsaved:disabled", about="could not be opened"),

@@ -147,6 +147,7 @@ def test_a_stack_within_the_compiler(tmp_path: Path, text: str, causes: list[str
             ["compile_failed"],
         ),
         ("JaxRuntimeError: RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom:\nRan out", ["device_out_of_memory"]),
+        ("JaxRuntimeError: NOT_FOUND: No FFI handler registered for cu_lu in a platform CUDA", ["compile_failed"]),
         ("NotImplementedError: Packed layout requires a GPU with at least Hopper arch.", ["compile_failed"]),
         ("ValueError: F32 redux only supported on Blackwell GPUs", ["compile_failed"]),
         ("ValueError: this loader is only supported on Linux", ["program_error"]),

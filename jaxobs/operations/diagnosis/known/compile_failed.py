@@ -80,6 +80,7 @@ KNOWN = Knowledge(
         ),
         Line(
             r"No (?:registered implementation|implementation) for (?:\w+ ){0,2}custom call|UNIMPLEMENTED: |"
+            "No FFI handler registered for|"
             r": UNIMPLEMENTED\b",
             unless=r"UNIMPLEMENTED: [a-z]+(?:_[a-z]+)+ is not|per replica|PJRT_|[Cc]lient\b|"
             r"(?:on|for|by|in|with) (?:this|the current) (?:platform|client|plugin|runtime|backend)",

@@ -114,9 +114,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         right = sum(one.wrong is None for one in each)
         others = " | ".join(str(sum(one.baseline_is_right(name) for one in each)) for name in names)
         low, high = interval(right, len(each))
-        lines.append(
-            f"| {family.replace('_', ' ')} | {len(each)} | {right} | {low:.0%} to {high:.0%} | {others} |"
-        )
+        lines.append(f"| {family.replace('_', ' ')} | {len(each)} | {right} | {low:.0%} to {high:.0%} | {others} |")
     return "\n".join(lines)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -24,10 +25,20 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
         return [], Source(kind="metrics-file", name=name, problem=str(error))
     if not found:
         return [], Source(kind="metrics-file", name=name, problem="it contains no metric in Prometheus' text format")
+    found = of_one(found)
     notes = [*lines.notes, *([f"{len(damaged):,} damaged lines were skipped"] if damaged else [])]
     if len(found) >= MOST_SAMPLES:
         notes.append(f"only its first {MOST_SAMPLES:,} samples were read")
     return found, Source(kind="metrics-file", name=name, notes=tuple(notes))
+
+
+def of_one(found: Sequence[Observation]) -> list[Observation]:
+    """The samples of an endpoint, with the process that it says it is."""
+    known = {each.data.get("process_index", "") for each in found if each.name == "jax_process_info"}
+    index = known.pop() if len(known) == 1 else ""
+    if not index.isdecimal():
+        return list(found)
+    return [each if each.process else replace(each, process=f"process {int(index)}") for each in found]
 
 
 def samples(

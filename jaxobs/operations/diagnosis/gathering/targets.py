@@ -30,7 +30,7 @@ def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation],
     notes = []
     try:
         text = answers.of_server(f"{base}/metrics", timeout).decode("utf-8", "replace")
-        own = metrics.samples(text.split("\n"), name, [], snapshot.time)
+        own = metrics.of_one(list(metrics.samples(text.split("\n"), name, [], snapshot.time)))
         found += [each for each in own if each.name != FINDINGS]  # Its events say more.
     except NoAnswerError as error:
         notes.append(f"/metrics: {error}")

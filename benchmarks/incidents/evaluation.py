@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.incidents.baselines import BASELINES
-from benchmarks.incidents.scenarios import EPOCH, Scenario, laid_out, scenarios
+from benchmarks.incidents.scenarios import EPOCH, Scenario, laid_out, moment, scenarios
+from jaxobs.facts.events import timestamp
 from jaxobs.operations.diagnosis import diagnose, gather
 from jaxobs.operations.diagnosis.evidence import Evidence
 from jaxobs.operations.diagnosis.result import Diagnosis
+
+MOST_ONSET_ERROR = 60.0
+"""Seconds by which the onset that is said may differ from the true one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,19 @@ class Outcome:
             return f"{', '.join(self.extra)} named as well"
         if scenario.component is not None and said.causes[0].component != scenario.component:
             return f"{said.causes[0].component} instead of {scenario.component}"
+        if scenario.onset is not None and self.onset_error > MOST_ONSET_ERROR:
+            return f"onset {said.causes[0].onset or 'unknown'} instead of {timestamp(scenario.onset)}"
         if missing := set(scenario.victims) - set(said.causes[0].victims):
             return f"{', '.join(sorted(missing))} not listed as victims"
         return None
+
+    @property
+    def onset_error(self) -> float:
+        """Seconds between the onset of the first cause and the true one; infinite where none is said."""
+        said = self.diagnosis.causes[0].onset if self.diagnosis.causes else None
+        if said is None or self.scenario.onset is None:
+            return math.inf
+        return abs(moment(said) - self.scenario.onset)
 
     @property
     def extra(self) -> list[str]:
@@ -92,14 +106,15 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """The result as Markdown: by family, then together, beside the baselines."""
     names = list(BASELINES)
     lines = [
-        f"| family | scenarios | right | {' | '.join(names)} |",
-        f"|---|---:|---:|{'---:|' * len(names)}",
+        f"| family | scenarios | right | 95 % interval | {' | '.join(names)} |",
+        f"|---|---:|---:|---:|{'---:|' * len(names)}",
     ]
     rows = [*families(outcomes).items(), ("**all**", list(outcomes))]
     for family, each in rows:
         right = sum(one.wrong is None for one in each)
         others = " | ".join(str(sum(one.baseline_is_right(name) for one in each)) for name in names)
-        lines.append(f"| {family.replace('_', ' ')} | {len(each)} | {right} | {others} |")
+        low, high = interval(right, len(each))
+        lines.append(f"| {family.replace('_', ' ')} | {len(each)} | {right} | {low:.0%} to {high:.0%} | {others} |")
     return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import http.server
 import json
 import os
@@ -41,6 +42,8 @@ class Scenario:
     """The right causes, the one that started it first."""
     component: str | None
     """Where it began, if the sources show that."""
+    onset: float | None
+    """When it began, in seconds since the epoch; None if the sources have no clock, or leave it open."""
     victims: tuple[str, ...]
     after: str | None
     """The public thread that it was made after: `jax-ml/jax#22070`."""
@@ -72,9 +75,11 @@ def _read(path: Path) -> Scenario:
     parts = _SECTION.split(body)[1:]
     sections = tuple((kind, name, text) for kind, name, text in zip(*[iter(parts)] * 3, strict=True))
     causes = told.pop("causes", [])
+    onset = told.pop("onset", None)
     found = Scenario(
         family=path.parent.name, name=path.stem, kind=told.pop("kind"), expect=told.pop("expect"),
-        causes=tuple(causes), component=told.pop("component", None), victims=tuple(told.pop("victims", ())),
+        causes=tuple(causes), component=told.pop("component", None),
+        onset=None if onset is None else moment(onset), victims=tuple(told.pop("victims", ())),
         after=told.pop("after", None), truth=told.pop("truth"), held_out="first_try" in told,
         round=told.pop("round", None), first_try=told.pop("first_try", None), sections=sections,
     )  # fmt: skip
@@ -83,6 +88,14 @@ def _read(path: Path) -> Scenario:
     if told or found.kind not in KINDS or (found.expect == "cause") != bool(causes):
         raise ValueError(f"{path}: its head is not as it has to be: {sorted(told)}")
     return found
+
+
+def moment(text: str) -> float:
+    """A time as RFC 3339 writes it, in seconds since the epoch."""
+    found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if found.tzinfo is None:
+        raise ValueError(f"{text} has no zone")
+    return found.timestamp()
 
 
 @contextlib.contextmanager

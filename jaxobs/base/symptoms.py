@@ -43,6 +43,7 @@ SECTIONS = {
     "identity_hashed_static": _RECOMPILATIONS,
     "idle_devices": _IDLE,
     "input_bound": _IDLE,
+    "input_pauses": _SLOW_STEPS,
     "memory_ran_out": _OUT_OF_MEMORY,
     "no_persistent_cache": _SLOW_START,
     "nonfinite": _NAN,

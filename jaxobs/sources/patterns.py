@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from jaxobs.base.guard import guard
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.findings.patterns import Patterns
+from jaxobs.state.found_loops import FoundLoops
+from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
 
 
@@ -35,14 +38,26 @@ class PatternsSource:
         """In a forked child: nothing was compiled yet."""
         # Reentrant: a signal handler of the program may compile while this thread is in here.
         self._lock = threading.RLock()
-        self._patterns = Patterns()
+        self._patterns = Patterns(made=self._made)
 
     def sample(self) -> None:
         """Brings the snapshot's findings up to date with what has grown since they were told."""
         with self._lock:
+            over = self._patterns.settled(time.time())
             grown = self._patterns.grown()
+        for finding in over:
+            self._store.record(finding)
         for finding in grown:
             self._store.refresh_finding(finding)
+
+    def _made(self, function: str) -> int | None:
+        """Calls of a function, or else steps of the loops that the program tells of: each calls it, or does without."""
+        loops = self._store.part(Loops)
+        if (counted := self._store.calls().get(function)) is not None:
+            return counted
+        if not loops.any:
+            return self._store.part(FoundLoops).made(function)
+        return sum(loops.steps().values())
 
     @guard("patterns")
     def _on_event(self, event: Event) -> None:

@@ -153,6 +153,12 @@ class FoundLoops:
         with self._lock:
             return [each for each in self._going.values() if each.seen.recent[-1][1] == CHARGED]
 
+    def made(self, name: str) -> int | None:
+        """Calls of a function, as far as they were seen; None where it is not known."""
+        with self._lock:
+            total = self._totals.get(name)
+            return None if total is None else total.calls
+
     def threads(self, name: str) -> int:
         """How many threads made the recent steps."""
         with self._lock:

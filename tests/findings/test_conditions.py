@@ -17,6 +17,7 @@ from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.requests import Latency, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
+from jaxobs.facts.wall import TimeState
 from jaxobs.findings import conditions
 
 
@@ -119,6 +120,20 @@ def slow(number: int, seconds: float = 0.5, **more: Any) -> Step:
     )  # fmt: skip
 
 
+def spent(wall: float, **seconds: float) -> TimeState:
+    """Where the time of a process went."""
+    return TimeState(
+        seconds=seconds,
+        counted=seconds,
+        category="step",
+        wall_seconds=wall,
+        started=NOW - wall,
+        steps=1,
+        goodput=None,
+        lost={},
+    )
+
+
 def loop(steps: int, seconds: float, slow_steps: int) -> tuple[LoopState, ...]:
     return (LoopState(name="train", steps=steps, slow=slow_steps, seconds=histogram(steps, seconds)),)
 
@@ -140,6 +155,20 @@ def test_slow_steps_and_what_they_have_in_common(more: list[dict[str, Any]], say
     assert finding.summary.startswith("10 of 500 steps of `train` took more than 3 times the typical 10 ms, 4.9 s more")
     assert says in finding.summary and do in finding.advice
     assert finding.data["functions"] == (["f"] if "compilations" in more[0] else [])
+    assert finding.severity == ("info" if "outside_seconds" in more[0] else "warning")
+
+
+@pytest.mark.parametrize(("waited", "wall", "kinds"), [
+    (4.5, 40.0, ["input_pauses"]), (4.5, 400.0, []), (1.0, 40.0, ["slow_steps"]),
+])  # fmt: skip
+def test_pauses_of_the_input_are_no_slow_steps(waited: float, wall: float, kinds: list[str]) -> None:
+    """As at the beginning of each epoch: they are information where they cost time, and nothing elsewhere."""
+    steps = [slow(50 * (number + 1), outside_seconds=0.45) for number in range(10)]
+    told = found({"steps": steps}, loops=loop(500, 10.0, 10), wall=spent(wall, input_wait=waited))
+    assert [each.finding for each in told] == kinds
+    assert {each.severity for each in told} <= {"info"}
+    if kinds == ["input_pauses"]:
+        assert "waited 490 ms for its input on average, 4.9 s in total" in told[0].summary
 
 
 def test_slow_steps_at_no_regular_distance() -> None:

@@ -444,6 +444,92 @@ def test_a_sound_program_gives_none(what: str) -> None:
     assert not found(mixed) or what == "the start of a training run"
 
 
+# ------------------------------------------------------------------------------------------------- bounded sets
+
+
+class _Called:
+    """Compilations, and calls between them."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.patterns = patterns.Patterns(made=lambda function: self.calls)
+
+    def compile(self, events: Iterable[Compilation], calls: int = 1) -> list[Finding]:
+        """Each compiles in a call, after so many calls in all."""
+        told = []
+        for event in events:
+            self.calls += calls
+            told += self.patterns.see(event)
+        return told
+
+    def rest(self, calls: int) -> list[Finding]:
+        """Calls in which nothing compiles, between two samples."""
+        self.patterns.settled(1.0)
+        self.calls += calls
+        return self.patterns.settled(1_800_000_000.0)
+
+
+GRID = range(16, 16 * 31, 16)
+
+
+def test_sizes_that_no_longer_come_are_no_finding_any_more() -> None:
+    """Thirty buckets that were warmed up: told as long as nobody can know, over when they are reused."""
+    called = _Called()
+    assert [each.ended for each in called.compile(resized(GRID))] == [None]
+    assert called.rest(60) == []
+    (over,) = called.rest(300)
+    assert (over.finding, over.ended, over.count) == ("unbounded_shapes", 1_800_000_000.0, 29)
+    assert "In the 360 calls since, nothing new has compiled" in over.summary
+    assert [each.ended for each in called.patterns.standing()] == [over.ended]
+    assert called.rest(1000) == []
+
+
+def test_a_closed_set_that_grows_again_is_told_again() -> None:
+    """One more bucket is none; as many as show a pattern are."""
+    called = _Called()
+    called.compile(resized(GRID))
+    called.rest(400)
+    grown = resized(range(480, 600, 16))[1:]
+    assert called.compile(grown[:3], calls=1) == []
+    (told,) = called.compile(grown[3:4], calls=1)
+    assert (told.finding, told.ended, told.count) == ("unbounded_shapes", None, 33)
+
+
+def test_sizes_that_keep_coming_are_told_as_early_and_never_over() -> None:
+    """Whether each call has a new one, or each fifth; those of a cache that grows in steps as well."""
+    for taken in (range(100, 400, 7), range(16, 16 * 60, 16)):
+        without = [each.count for each in patterns_of(resized(taken)) if each.finding == "unbounded_shapes"]
+        for calls in (1, 5):
+            called = _Called()
+            told = [each.count for each in called.compile(resized(taken), calls) if each.finding == "unbounded_shapes"]
+            assert told == without
+            assert all(each.ended is None for each in called.patterns.standing())
+
+
+def test_buckets_that_are_met_by_chance_are_over_at_once() -> None:
+    """A server that compiles each bucket when it first needs it, and needs others far more often."""
+    taken = [*GRID]
+    random.Random(3).shuffle(taken)
+    called = _Called()
+    told = called.compile(resized(taken), calls=20)
+    assert [(each.finding, each.ended is None) for each in told] == [("unbounded_shapes", False)]
+    assert "used again and again" in told[0].summary
+
+
+def test_without_calls_nothing_is_over() -> None:
+    """Where they are not seen."""
+    watching = patterns.Patterns()
+    for event in resized(GRID):
+        watching.see(event)
+    assert watching.settled(1.0) == watching.settled(2.0) == []
+
+
+def patterns_of(events: Iterable[Compilation]) -> list[Finding]:
+    """What is told of these compilations."""
+    watching = patterns.Patterns()
+    return [each for event in events for each in watching.see(event)]
+
+
 # -------------------------------------------------------------------------------------------------------- buckets
 
 

@@ -9,21 +9,20 @@ from typing import Any
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.steps import Step
+from jaxobs.findings.conditions.support.pauses import FEWEST, MAJORITY, are_before, are_of_input, excess, slow_steps
 from jaxobs.findings.conditions.support.scene import Case, Scene
 from jaxobs.findings.patterns.support.case import duration
 
 NAME = "slow_steps"
 ABOUT = "Some steps of a loop take more than three times as long as a typical one, and together they cost time."
 
-FEWEST = 3
-"""One or two are chance: a pause of the host, a page that was not in memory."""
 LEAST_SECONDS = 1.0
 LEAST_SHARE = 0.02
 """Of the loop's time. Below, mending them would not be noticed."""
 
 TOLD_WHEN = (
     f"{FEWEST} steps of one loop were slow, and cost {LEAST_SECONDS:g} s and {LEAST_SHARE:.0%} of the loop's time more "
-    "than typical steps"
+    "than typical steps; not where these were waits for input before them, see `input_pauses`"
 )
 
 FOLLOWS = ("input_bound", "straggler")
@@ -34,7 +33,6 @@ FOLLOWS_COMPILING = (
 )  # fmt: skip
 """Where most of the steps compiled one of the same functions."""
 
-_MAJORITY = 0.6
 _MOST_SHOWN = 3
 _MOST_FUNCTIONS = 16
 
@@ -46,13 +44,10 @@ def follows(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 def find(scene: Scene) -> Iterator[Case]:
     """A case for each loop."""
-    by_loop: dict[str, list[Step]] = {}
-    for step in scene.steps:
-        if step.slow and step.typical_seconds is not None:
-            by_loop.setdefault(step.loop, []).append(step)
+    by_loop = slow_steps(scene)
     for loop in scene.snapshot.loops:
         found = by_loop.get(loop.name, [])
-        if len(found) >= FEWEST:
+        if len(found) >= FEWEST and not are_of_input(scene, loop, found):
             case = _case(loop, found)
             if case is not None:
                 yield case
@@ -60,10 +55,9 @@ def find(scene: Scene) -> Iterator[Case]:
 
 def _case(loop: LoopState, known: Sequence[Step]) -> Case | None:
     slow = max(loop.slow, len(known))
-    # Of very many only the latest are known.
-    excess = sum(step.seconds - (step.typical_seconds or 0.0) for step in known) * slow / len(known)
+    lost = excess(loop, known)
     total = loop.seconds.sum if loop.seconds is not None else 0.0
-    if excess < LEAST_SECONDS or (total and excess < LEAST_SHARE * total):
+    if lost < LEAST_SECONDS or (total and lost < LEAST_SHARE * total):
         return None
     usual = sorted(step.typical_seconds or 0.0 for step in known)[len(known) // 2]
     why, advice = _why(known)
@@ -72,15 +66,21 @@ def _case(loop: LoopState, known: Sequence[Step]) -> Case | None:
         function=loop.name,
         summary=(
             f"{slow:,} of {loop.steps:,} steps of `{loop.name}` took more than 3 times the typical {duration(usual)}, "
-            f"{duration(excess)} more in total{why}."
+            f"{duration(lost)} more in total{why}."
         ),
         advice=advice,
+        severity="info" if _between_epochs(known) else "warning",
         count=slow,
-        seconds=excess,
+        seconds=lost,
         since=known[0].time,
         evidence=[f"Step {step.last:,}: {step.reason or duration(step.seconds)}" for step in worst],
         data={"loop": loop.name, "typical_seconds": usual, "every": _every(known), "functions": _functions(known)},
     )
+
+
+def _between_epochs(known: Sequence[Step]) -> bool:
+    """Whether they are pauses between steps at one distance: an epoch begins, or something is saved or evaluated."""
+    return are_before(known) and _every(known) is not None
 
 
 def _functions(known: Sequence[Step]) -> list[str]:
@@ -91,7 +91,7 @@ def _functions(known: Sequence[Step]) -> list[str]:
 
 
 def _compiled(known: Sequence[Step]) -> bool:
-    return sum(step.compilations > 0 for step in known) > _MAJORITY * len(known)
+    return sum(step.compilations > 0 for step in known) > MAJORITY * len(known)
 
 
 def _why(known: Sequence[Step]) -> tuple[str, str]:
@@ -104,7 +104,7 @@ def _why(known: Sequence[Step]) -> tuple[str, str]:
         return f"{apart}; {compiled:,} of {len(known):,} compiled something", (
             "Stop the recompilations in these steps: the evidence and `jaxobs explain` show what compiled, and why."
         )
-    if outside > _MAJORITY * len(known):
+    if outside > MAJORITY * len(known):
         return f"{apart}; in {outside:,} of {len(known):,} most of the time passed before the step began", (
             "Check what runs between two steps: the wait for the next batch, logging, or saving. Wrap the loader in "
             "`jaxobs.data(loader)` to see how much of it is input."
@@ -126,4 +126,4 @@ def _every(known: Sequence[Step]) -> int | None:
     if not gaps:
         return None
     gap, count = gaps.most_common(1)[0]
-    return gap if gap > 1 and count >= FEWEST - 1 and count > _MAJORITY * sum(gaps.values()) else None
+    return gap if gap > 1 and count >= FEWEST - 1 and count > MAJORITY * sum(gaps.values()) else None

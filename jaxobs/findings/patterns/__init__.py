@@ -1,7 +1,8 @@
 """Patterns over time: compilations in, findings out. One file for each pattern, found by the folder.
 
 A pattern's module has `NAME`, the finding's type; `ABOUT` and `TOLD_WHEN`, for the reference; its thresholds, each
-with a sentence why; and `watch()`, which makes a watcher for one function (see `support.case.Watcher`). One that says
+with a sentence why; and `watch()`, which makes a watcher for one function (see `support.case.Watcher`). One whose
+programs may be a bounded set has `CLOSES`: it is over when that is closed (see `support.reuse`). One that says
 that something is wrong, and not what, has `GENERAL`, the higher the less it says: it gives way to the others. A
 pattern knows facts only, so that what was seen live can be found again in an event log. What patterns share lies in
 `support`.
@@ -13,13 +14,14 @@ import dataclasses
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 
 from jaxobs.base import discovery
 from jaxobs.facts.compilations import EAGER, Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.findings.patterns.support.case import Case, Watcher, line_of
+from jaxobs.findings.patterns.support.reuse import GRID_CALLS, Made, Reuse
 
 EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "watch")
 
@@ -49,16 +51,26 @@ class _Standing:
     """The count when it was last handed out."""
     gave_way: bool = False
     """Whether it was reported, and then a specific pattern explained it."""
+    reuse: Reuse = field(default_factory=Reuse)
+    closed: float | None = None
+    """When its set was closed."""
 
     def finding(self) -> Finding:
         self.shown = self.case.count
-        return self.case.finding_of(self.watcher.tell(self.case))
+        finding = self.case.finding_of(self.watcher.tell(self.case))
+        return finding if self.closed is None else _closed(finding, self.closed, self.reuse)
+
+    def close(self, now: float) -> Finding:
+        self.closed = now
+        return self.finding()
 
 
 class Patterns:
     """All patterns over the compilations of one process. Not thread-safe: its owner locks."""
 
-    def __init__(self, watch: Iterable[Callable[[], Watcher]] | None = None) -> None:
+    def __init__(self, watch: Iterable[Callable[[], Watcher]] | None = None, made: Made = lambda _: None) -> None:
+        """`made`: calls of a function so far, if they are seen."""
+        self._made = made
         # The specific ones first: a general one is not reported where they explain it by the same compilation.
         ordered = sorted(known(), key=lambda each: getattr(each, "GENERAL", 0))
         self._watch = tuple(watch) if watch is not None else tuple(each.watch for each in ordered)
@@ -80,7 +92,7 @@ class Patterns:
                     if case.told and not standing.gave_way:
                         standing.gave_way = True
                         due.append(_given_way(standing.finding(), specific))
-                elif case.due:
+                elif self._is_due(standing):
                     case.told = case.count
                     due.append(standing.finding())
         # A specific pattern may have come after the general one, by this very compilation.
@@ -89,6 +101,31 @@ class Patterns:
                 known.gave_way = True
                 due.append(_given_way(known.finding(), specific))
         return due
+
+    def _is_due(self, standing: _Standing) -> bool:
+        """Whether there is news in a case: never while its set is closed, at once when it is none after all."""
+        case, reuse = standing.case, standing.reuse
+        if reuse.opened(case.count):
+            standing.closed, case.told = None, 0
+        if not case.told and case.finding in _closing() and self._is_grid(standing):
+            reuse.closed_at, standing.closed = case.count, case.until
+            return True
+        return standing.closed is None and case.due
+
+    def _is_grid(self, standing: _Standing) -> bool:
+        """Whether its sizes are buckets that are reused."""
+        grid = getattr(standing.watcher, "is_grid", None)
+        calls = self._made(standing.case.function) if grid is not None and grid(standing.case) else None
+        return calls is not None and calls >= GRID_CALLS * (standing.case.count + 1)
+
+    def settled(self, now: float) -> list[Finding]:
+        """The findings that are over now: their functions are called again and again, and nothing new compiles."""
+        open_ones = [each for each in self._own() if each.case.finding in _closing() and each.case.told]
+        return [
+            each.close(now)
+            for each in open_ones
+            if each.closed is None and each.reuse.look(each.case.count, self._made(each.case.function))
+        ]
 
     def grown(self) -> list[Finding]:
         """The findings that have grown since they were last handed out, by here or by `see`."""
@@ -146,6 +183,25 @@ class Patterns:
 @functools.cache
 def _general() -> dict[str, int]:
     return {each.NAME: each.GENERAL for each in known() if hasattr(each, "GENERAL")}
+
+
+@functools.cache
+def _closing() -> frozenset[str]:
+    return frozenset(each.NAME for each in known() if getattr(each, "CLOSES", False))
+
+
+def _closed(finding: Finding, now: float, reuse: Reuse) -> Finding:
+    """A finding about a set of programs that is bounded."""
+    since = f"In the {reuse.without:,} calls since, nothing new has compiled: these are all."
+    grid = "They are multiples of one step, and used again and again."
+    return dataclasses.replace(
+        finding,
+        time=now,
+        ended=now,
+        summary=f"{finding.summary} {since if reuse.without else grid}",
+        advice="No action is needed: the programs are reused. Compile them before the first request or step "
+        "(`jaxobs.warmup`) if their compilation is in the way.",
+    )
 
 
 def _given_way(finding: Finding, specific: Case) -> Finding:

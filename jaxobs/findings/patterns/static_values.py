@@ -17,6 +17,8 @@ TOLD_WHEN = (
     "other values"
 )
 
+CLOSES = True
+
 MOST_ARGUMENTS = 4
 MOST_VALUES = 64
 MOST_CHANGES = 16

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.patterns.support import sizes
 from jaxobs.findings.patterns.support.case import Case, Telling, plural
+from jaxobs.findings.patterns.support.reuse import CALLS_EACH, LEAST_CALLS
 
 NAME = "unbounded_shapes"
 ABOUT = "One dimension of an argument keeps taking new sizes."
 TOLD_WHEN = (
     f"more than {sizes.MOST_CROWDED} sizes are less than {sizes.STEP_UP} times another one, or {sizes.RUN} are "
-    f"consecutive; if all are multiples of {sizes.ALIGNED}, more than {sizes.MOST_ALIGNED} are that close"
+    f"consecutive; if all are multiples of {sizes.ALIGNED}, more than {sizes.MOST_ALIGNED} are that close. It is "
+    f"over when the function is called {LEAST_CALLS} times, and {CALLS_EACH} times for each size, without a new one"
 )
+
+CLOSES = True
 
 MOST_CHANGES = 16
 """Changes of one compilation that are looked at: a look has a cost, and the leaves of a batch change alike."""
@@ -77,6 +81,11 @@ class UnboundedShapes:
                 del self._dimensions[next(iter(self._dimensions))]
         self._dimensions[key] = known
         return known
+
+    def is_grid(self, case: Case) -> bool:
+        """Whether its sizes are multiples of one step, and no size that only grows."""
+        seen = list(case.about.sizes)
+        return sizes.aligned(seen) and seen not in (sorted(seen), sorted(seen, reverse=True))
 
     def tell(self, case: Case) -> Telling:
         """The sizes, the buckets, and what these would cost."""

@@ -27,6 +27,7 @@ from jaxobs.operations.diagnosis.evidence import (
     went_on,
 )
 from jaxobs.operations.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
+from jaxobs.operations.diagnosis.onsets import began
 from jaxobs.operations.diagnosis.result import Cause, Diagnosis, Hypothesis, Quote
 
 MOST_EVIDENCE = 5
@@ -92,7 +93,7 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     )  # fmt: skip
     return Diagnosis(
         verdict=verdict,
-        causes=tuple(_cause(each, standing) for each in named),
+        causes=tuple(_cause(each, standing, evidence, course) for each in named),
         hypotheses=tuple(_hypothesis(each, evidence) for each in cases.values()),
         missing=tuple(_missing(verdict, open_symptoms, cases.values(), evidence)),
     )
@@ -261,10 +262,14 @@ def _suspected(case: _Case) -> bool:
 # -------------------------------------------------------------------------------------------------------- what is said
 
 
-def _cause(case: _Case, standing: Mapping[str, _Case]) -> Cause:
+def _cause(case: _Case, standing: Mapping[str, _Case], evidence: Evidence, course: Courses) -> Cause:
     followers = [each for each in standing.values() if case.id in _ancestors(each, standing)]
     touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
-    component = _process(case) or case.onset.data.get("host") or case.onset.source
+    shown = next((each for each in followers if each.id in case.known.located_by and each.onset.process), case)
+    located = case if _process(case) else shown
+    component = _process(located) or _host(case) or case.onset.source
+    since = began(case.known, case.strong, case.weak, evidence, course)
+    since = located.onset.time if since is None else since
     fix = case.known.fix
     advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
     return Cause(
@@ -274,7 +279,7 @@ def _cause(case: _Case, standing: Mapping[str, _Case]) -> Cause:
         evidence=_quotes((*case.strong, *case.weak)),
         fix=f"{fix} {advice}" if advice and advice not in fix else fix,
         runbook=runbook_url(case.known.runbook),
-        onset=None if case.onset.time is None else timestamp(case.onset.time),
+        onset=None if since is None else timestamp(since),
         impact=case.known.impact,
         victims=tuple(sorted({each for each in touched if each and each != component}, key=_by_number)),
         consequences=tuple(each.id for each in followers),
@@ -287,6 +292,11 @@ def _process(case: _Case) -> str:
     behind = (each for each in case.strong if each.source == onset.source and each.kind == onset.kind == LINE)
     near = (each.process for each in behind if each.process and each.place - onset.place <= ONE_MESSAGE)
     return onset.process or next(near, "")
+
+
+def _host(case: _Case) -> str:
+    """The host that its signs say failed."""
+    return next((each.data["host"] for each in case.strong if each.data.get("host")), "")
 
 
 def _whose(one: Observation, onset: Observation) -> str:

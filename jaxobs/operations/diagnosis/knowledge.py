@@ -34,8 +34,8 @@ _ERROR_QUOTED = re.compile(r"(?:caused|[Ee]rror|[Ff]ailed|because|[Rr]eason|desc
 """What is quoted behind it happened all the same."""
 _OF_A_TOOL = re.compile(r"\"(?:hip|cuda|hsa)\w*Error|\|.*\d+MiB */ *\d+MiB *\||\s*\"(?:OOMKilled|ExitCode)\"\s*:")
 """What a runtime prints in quotes itself; the table of `nvidia-smi`; what `docker inspect` says of a container."""
-_SURVIVED = "unsaved:"
-"""Events with a text about an error that JAX caught: it stopped nothing."""
+_UNSAID = ("unsaved:", "exit:exception:")
+"""Events that mention an error that stopped nothing, for JAX caught it, or one that has an event of its own."""
 _CAUGHT = re.compile("Error (?:reading|writing) persistent compilation cache entry")
 """The same in a log: the program was compiled instead, whatever the error was."""
 _QUOTED_LINE = re.compile(r"\s*(?:(?:[>#|`-]{1,6}|\*{1,2})\s|```|//|\"|'|\S+::\S+\[)")
@@ -67,7 +67,7 @@ class Line:
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is in the text, as something that happened and not as something quoted."""
-        if observation.kind not in (LINE, EVENT) or not observation.text or observation.name.startswith(_SURVIVED):
+        if observation.kind not in (LINE, EVENT) or not observation.text or observation.name.startswith(_UNSAID):
             return False
         if observation.level in ("I", "D") and not self.info:
             return False
@@ -274,6 +274,8 @@ class Knowledge:
     """Kinds of sources in which it cannot fail to show: one that was read whole and does not, refutes it."""
     narrow: Callable[[Evidence, Sequence[Observation]], Sequence[Observation]] | None = field(default=None)
     """Which of the signs remain in view of all evidence, where a text alone does not decide."""
+    located_by: tuple[str, ...] = ()
+    """Faults that follow from it where it is: they say of which process it is, where its own signs do not."""
     beside: tuple[str, ...] = ()
     """Metrics that are no signs, and that `ordinary` looks at."""
     ordinary: Callable[[Evidence, Observation], bool] | None = field(default=None)

@@ -139,9 +139,14 @@ def latest_findings(told: Iterable[Finding], replayed: Iterable[Finding]) -> Ite
     A process reports a finding again only when it has doubled, and a log may have lost its beginning or its end.
     """
     found: dict[str, Finding] = {}
-    for finding in (*told, *replayed):
+    for finding in told:
         known = found.get(finding.id)
         if known is None or finding.count >= known.count:
+            found[finding.id] = finding
+    for finding in replayed:
+        known = found.get(finding.id)
+        # Its compilations do not show that it is over; the process would have told that it is not.
+        if known is None or (finding.count >= known.count and known.ended is None):
             found[finding.id] = finding
     return found.values()
 

@@ -22,7 +22,7 @@ from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, Evidence
 from jaxobs.operations.diagnosis.gathering import bounded, literals
 from jaxobs.operations.diagnosis.gathering import http as bounded_http
 from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
-from jaxobs.operations.diagnosis.gathering.logs import process_of
+from jaxobs.operations.diagnosis.gathering.whose import process_of
 from jaxobs.operations.diagnosis.knowledge import Line
 from jaxobs.operations.diagnosis.known import known
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.incidents import __main__ as command
 from benchmarks.incidents.evaluation import Outcome, families, replay, replay_all
-from benchmarks.incidents.metrics import metrics
+from benchmarks.incidents.metrics import metrics, rows
 from benchmarks.incidents.scenarios import scenarios
 from jaxobs.operations.diagnosis import diagnose
 from jaxobs.operations.diagnosis.evidence import Evidence
@@ -86,6 +86,36 @@ def test_a_cause_too_many_is_wrong() -> None:
     other = outcome("host_memory/one_host_out_of_memory").diagnosis.causes
     both = dataclasses.replace(one.diagnosis, causes=(*one.diagnosis.causes, *other))
     assert dataclasses.replace(one, diagnosis=both).wrong == "host_out_of_memory named as well"
+
+
+def test_a_wrong_place_or_time_is_wrong() -> None:
+    """Even if the cause is right; up to a minute is near enough."""
+    one = outcome("host_memory/one_host_out_of_memory")
+    (cause,) = one.diagnosis.causes
+
+    def said(**changed: str | None) -> Outcome:
+        found = dataclasses.replace(cause, **changed)
+        return dataclasses.replace(one, diagnosis=dataclasses.replace(one.diagnosis, causes=(found,)))
+
+    assert said(onset="2026-01-31T11:01:00Z").wrong is None
+    assert (
+        said(onset="2026-01-31T11:01:09Z").wrong == "onset 2026-01-31T11:01:09Z instead of 2026-01-31T11:00:08.400000Z"
+    )
+    assert said(onset=None).wrong == "onset unknown instead of 2026-01-31T11:00:08.400000Z"
+    assert said(component="process 0").wrong == "process 0 instead of process 2"
+    found = metrics([one, said(onset=None), said(component="process 0")])
+    assert found["component right"] == (2 / 3, 3)
+    assert found["onset within 60 s"] == (2 / 3, 3)
+    assert found["onset error, median in s"][0] < 1.0
+    assert "| host memory | 3 of 3 | 3 of 3 | 2 of 3 | 2 of 3 |  |" in rows([one, said(onset=None), said(component="")])
+
+
+def test_most_faults_have_a_place_or_a_time() -> None:
+    """As far as their sources give them."""
+    faults = [each for each in SCENARIOS.values() if each.causes]
+    assert sum(each.onset is not None for each in faults) >= 0.5 * len(faults)
+    assert sum(each.component is not None for each in faults) >= 0.25 * len(faults)
+    assert all(each.onset is None and each.component is None for each in SCENARIOS.values() if not each.causes)
 
 
 def test_nothing_is_named_without_evidence() -> None:

@@ -16,6 +16,7 @@ from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
 from tools.ports import free_port
 
 JOB = ROOT / "benchmarks" / "incidents" / "programs" / "job.py"
+SIZES = JOB.with_name("sizes.py")
 PATIENCE = 240.0
 """Seconds for one program on a machine that is busy."""
 
@@ -67,6 +68,17 @@ def test_a_healthy_job_is_not_blamed(tmp_path: Path, life: str) -> None:
     """One that is well, and one that saves at the second try."""
     found = diagnose(gather(Inputs(logs=ran(tmp_path, life))))
     assert (found.verdict, found.causes) == (NO_FAULT, ())
+
+
+@pytest.mark.parametrize(("mode", "causes"), [("warmed", []), ("ragged", ["recompilation"])])
+def test_buckets_are_no_fault_and_sizes_that_keep_coming_are(tmp_path: Path, mode: str, causes: list[str]) -> None:
+    """Thirty buckets compile once each, and are reused from then on."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA"))}
+    words = [sys.executable, "-m", "jaxobs", "run", "--event-log", str(tmp_path / "e.jsonl"), str(SIZES), mode]
+    variables = kept | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+    subprocess.run(words, env=variables, cwd=tmp_path, check=True, timeout=PATIENCE)
+    found = diagnose(gather(Inputs(event_logs=(str(tmp_path / "e.jsonl"),))))
+    assert [each.id for each in found.causes] == causes
 
 
 def test_the_process_where_it_began_is_named(tmp_path: Path) -> None:

@@ -47,13 +47,18 @@ def crowded(sizes: Collection[int]) -> int:
     return close
 
 
+def aligned(sizes: Collection[int]) -> bool:
+    """Whether they were rounded on purpose."""
+    return math.gcd(*sizes) >= ALIGNED
+
+
 def bucket_like(sizes: Collection[int], most_crowded: int = MOST_CROWDED) -> bool:
     """Whether these sizes look like a bounded set that somebody chose, give or take a few remainders."""
-    aligned = math.gcd(*sizes) >= ALIGNED
-    if not aligned and _longest_run(set(sizes)) >= RUN:
+    rounded = aligned(sizes)
+    if not rounded and _longest_run(set(sizes)) >= RUN:
         return False
     positive = [size for size in sizes if size > 0]
-    return crowded(positive) <= (MOST_ALIGNED if aligned else most_crowded)
+    return crowded(positive) <= (MOST_ALIGNED if rounded else most_crowded)
 
 
 def _longest_run(sizes: set[int]) -> int:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jaxobs.operations.diagnosis.evidence import (
-    ALERT,
-    END,
-    EVENT,
-    LAST,
-    LINE,
-    METRIC,
-    PROGRESS,
-    START,
-    Evidence,
-    Observation,
-    Source,
-)
+from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
 from jaxobs.operations.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
 from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked
 from jaxobs.operations.diagnosis.gathering.instances import processes
+from jaxobs.operations.diagnosis.gathering.log_times import nearest
 from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, METRICS_FILE, File, files
 from jaxobs.operations.diagnosis.gathering.places import Inputs as Inputs
+from jaxobs.operations.diagnosis.gathering.whose import OF_LOGS, adopted
 
 WINDOW = 3600.0
 """Seconds of history that a Prometheus is asked for."""
@@ -69,7 +58,7 @@ def collect(
                 url, names, now=moment, window=window, timeout=timeout, budget=budget, answers=asked, scope=scope
             )
         )
-    return Evidence.of(_joined(_numbered(_dated(found))), sources)
+    return Evidence.of(adopted(_joined(_numbered(_dated(found))), sources), sources)
 
 
 def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observation], Source]:
@@ -87,12 +76,9 @@ def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observatio
 def _numbered(found: Sequence[Observation]) -> list[Observation]:
     """What logs call by the names of pods and hosts gets the numbers of the processes, where the names show these."""
     called = processes(
-        each.process for each in found if each.kind in _OF_LOGS and not each.process.startswith("process ")
+        each.process for each in found if each.kind in OF_LOGS and not each.process.startswith("process ")
     )  # fmt: skip
     return [replace(each, process=called.get(each.process, each.process)) for each in found]
-
-
-_OF_LOGS = {LINE, PROGRESS, START, END, LAST}
 
 
 def _joined(found: Sequence[Observation]) -> list[Observation]:
@@ -100,7 +86,7 @@ def _joined(found: Sequence[Observation]) -> list[Observation]:
 
     The addresses of one job only: in several, numbers come back.
     """
-    if not any(each.kind in (*_OF_LOGS, EVENT) and each.process.startswith("process ") for each in found):
+    if not any(each.kind in (*OF_LOGS, EVENT) and each.process.startswith("process ") for each in found):
         return list(found)
     numbers: dict[tuple[str, str], set[str]] = {}
     for each in found:
@@ -120,17 +106,11 @@ def _joined(found: Sequence[Observation]) -> list[Observation]:
 
 
 def _dated(found: Sequence[Observation]) -> list[Observation]:
-    """Times without a year get that of the earliest time that has one."""
+    """Times without a year get the one that brings them nearest to the earliest time that has one."""
     known = min((each.time for each in found if each.time is not None and "yearless" not in each.data), default=None)
     if known is None:
         return list(found)
-    year = time.gmtime(known).tm_year
-    return [_in_year(each, year) if each.time is not None and "yearless" in each.data else each for each in found]
-
-
-def _in_year(one: Observation, year: int) -> Observation:
-    moment = datetime.datetime.fromtimestamp(one.time or 0.0, datetime.timezone.utc)
-    try:
-        return replace(one, time=moment.replace(year=year).timestamp())
-    except ValueError:  # the 29th of February
-        return one
+    return [
+        replace(each, time=nearest(each.time, known)) if each.time is not None and "yearless" in each.data else each
+        for each in found
+    ]

@@ -31,6 +31,8 @@ _KEPT = 200
 _UNSAVED = ("error", "disabled")
 """Why a program is not in the persistent cache, if that may be a fault."""
 _MOST_UNSAVED = 20
+_MOST_IDLE = 1e7
+"""Seconds that a process is believed to be stuck."""
 
 
 def read(path: str, name: str) -> tuple[list[Observation], Source]:
@@ -118,9 +120,17 @@ def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, pro
             continue
         yield Observation(
             kind=EVENT, source=source, place=place, name=f"finding:{finding.finding}",
-            time=finding.since or finding.time, process=_about(finding, process), text=finding.summary[:MOST_TEXT],
+            time=_began(finding), process=_about(finding, process), text=finding.summary[:MOST_TEXT],
             data=_data(finding) | ({"caused_by": entry.caused_by} if entry.caused_by else {}),
         )  # fmt: skip
+
+
+def _began(finding: Finding) -> float:
+    """When what it is about began. A process is found to be stuck when it has been so for a while."""
+    idle = next((finding.data[each] for each in ("idle_seconds", "silent_seconds") if each in finding.data), None)
+    if finding.finding == "stuck" and isinstance(idle, int | float) and 0 <= idle < _MOST_IDLE:
+        return finding.time - idle
+    return finding.since or finding.time
 
 
 def _about(finding: Finding, process: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from jaxobs.operations.diagnosis.gathering.log_times import TIMES, moment
+from jaxobs.operations.diagnosis.gathering.log_times import TIMES, moment, of_stamp
 from jaxobs.operations.diagnosis.gathering.records import Record, record
 
 MOST_LINE = 4096
@@ -16,6 +16,10 @@ _RANK = (
         r"\s*\[(?:[\w.-]*?\b)?(?:rank|proc(?:ess)?|worker|host|task|node)[ _=-]?(\d{1,5})(?:/\d+)?\]:? ?", re.IGNORECASE
     ),
     re.compile(r"\s*\[\d+,(\d{1,5})\](?:\[[^\]\s]*\])?<std(?:err|out|diag)>:? ?"),  # mpirun --tag-output
+    re.compile(
+        r"\[(\d{1,5})\] (?=\d{4}-\d\d-\d\d |[IWEF]\d{4} \d\d:|Traceback |  |[\w.]+(?:Error|Exception): )"
+    ),  # mpiexec -l
+    re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+,? )*rank=(\d{1,5}),? (?:\w+=[\w.-]+,? )*pid=\d+\) "),  # vLLM
     re.compile(r"(?:global_)?(?:rank|process_index|process_id)=(\d{1,5})[,:;|]? ", re.IGNORECASE),
     re.compile(r"\[default(\d{1,5})\]:"),  # torchrun
     re.compile(r"\((?:head|worker\d+), rank=(\d{1,5}), (?:\w+=[\w.]+,? ?)+\) "),  # SkyPilot
@@ -29,7 +33,8 @@ _NAMED = (
     re.compile(
         r"\{(?:[^{}]*[ ,{])?(?:pod|pod_name|instance|host|hostname|node_name)=\"([^\"]{1,100})\"[^{}]*\} "
     ),  # logcli
-    re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+, ip=([\d.]+)\) "),  # Ray
+    re.compile(r"\((?:[\w.-]+,? )?(?:\w+=[\w.-]+ )*pid=\d+, ip=([\d.]+)\) "),  # Ray
+    re.compile(r"()[a-z][\w.-]{0,40} +\| (?=\d{4}[-/]\d\d[-/]\d\d )"),
     re.compile(r"()\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+\) "),
 )
 _ACTOR = re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+(?:, ip=[\d.]+)?\) ")
@@ -74,6 +79,16 @@ _SEPARATOR = re.compile(r"(?:--|>>|::) +")
 """Between what a logger puts before the message and the message: Ray, Transformers."""
 _COLOURS = re.compile(r"\[(?:[0-4]|22|39|49|[349][0-7])(?:;\d{1,3})*m")
 """What is left of a terminal's colours in a copy."""
+_POD = re.compile(r"(?:Normal|Warning) +\w+ +[Pp]ods?/([\w.-]+)(?=\s|$)")
+"""Whom an event of Kubernetes is about."""
+_CANCELLED = re.compile(
+    r"slurmstepd: error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\b"
+)
+_BAR = re.compile(
+    r".{0,300}\d%\|.{0,300}?"
+    r"(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,: ]|[IWEF]\d{4} \d\d:\d\d:\d\d|[IWEF]0000 00:00:\d{10})"
+)
+"""A bar of progress to which something is glued that was logged meanwhile."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)")
 
 
@@ -119,6 +134,8 @@ def parse(line: str, year: int) -> LogLine:
     text = _ESCAPES.sub("", line[:MOST_LINE]) if "\x1b" in line else line[:MOST_LINE]
     if _COLOURS.match(text):
         text = _COLOURS.sub("", text)
+    if "%|" in text and (bar := _BAR.match(text)):
+        text = text[bar.end() :]
     if text.startswith("{"):
         found = record(text if len(line) <= MOST_LINE else line, year)
         if found is not None:
@@ -170,6 +187,10 @@ def _of_text(text: str, year: int) -> LogLine:
         level = _LEVELS[said.group(1)]
     if not process and (task := _TASK.match(text, place)):
         process = f"process {int(task.group(1))}"
+    if not process and not name and (about := _POD.match(text, place)):
+        name = about.group(1)
+    if time is None and (cancelled := _CANCELLED.match(text, place)):
+        time = of_stamp(cancelled.group(1), year)
     return LogLine(text[place:].rstrip(), time, process, level, name, yearless, is_fatal)
 
 

@@ -26,6 +26,14 @@ TIMES = (
     ),
     re.compile(r"\[(?P<epoch>\d{10}\.\d+)\] "),
     re.compile(r"(?P<mmdd>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>)\s+(?:\| *)?"),  # vLLM
+    re.compile(
+        r"(?P<level>[IWED]) (?P<mmdd>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?=[\w.]+\.py:\d+\] )"
+    ),  # SkyPilot
+    re.compile(
+        r"\[(?P<level>[IWEF])(?P<mmdd>\d{3,4}) (?P<clock>\d\d:\d\d:\d\d)\.(?P<part>\d{1,9}) "
+        r"(?=[\w.]+\.(?:cpp|cc|h):\d+\])"
+    ),  # PyTorch
+    re.compile(r"\[(?P<mmdd>\d\d/\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?=[\w.]+\]: )"),  # fvcore
     re.compile(r"(?P<undated>\d\d:\d\d:\d\d[.,]\d{3}) (?=\[)"),  # Orbax' examples
 )
 _MONTHS = {name: 1 + number for number, name in enumerate(
@@ -43,7 +51,7 @@ def moment(parts: dict[str, Any], year: int) -> tuple[float | None, bool]:
         if parts.get("date"):
             years, month, day = map(int, re.split("[-/]", parts["date"]))
         elif parts.get("mmdd"):
-            years, month, day = year, int(parts["mmdd"][:2]), int(parts["mmdd"][-2:])
+            years, month, day = year, int(parts["mmdd"][:-2].rstrip("-/")), int(parts["mmdd"][-2:])
         else:
             years, month, day = int(parts.get("year") or year), _MONTHS[parts["month"]], int(parts["day"])
         hour, minute, second = map(int, parts["clock"].split(":"))
@@ -52,6 +60,32 @@ def moment(parts: dict[str, Any], year: int) -> tuple[float | None, bool]:
         return None, False
     seconds = day_time.timestamp() + float(f"0.{parts.get('part') or 0}")
     return seconds - _offset(parts.get("zone")), not (parts.get("date") or parts.get("year"))
+
+
+def of_the_past(time: float, latest: float | None) -> float:
+    """A time without a year, a year back if it would be later than the file was written."""
+    return time if latest is None or time <= latest + _DAY else _moved(time, -1)
+
+
+def nearest(time: float, reference: float) -> float:
+    """A time without a year, in the year that brings it nearest to another one."""
+    years = _year(reference) - _year(time)
+    return min((_moved(time, years + more) for more in (0, -1, 1)), key=lambda each: abs(each - reference))
+
+
+_DAY = 86_400.0
+
+
+def _year(time: float) -> int:
+    return datetime.datetime.fromtimestamp(time, datetime.timezone.utc).year
+
+
+def _moved(time: float, years: int) -> float:
+    moment = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+    try:
+        return moment.replace(year=moment.year + years).timestamp()
+    except ValueError:  # the 29th of February
+        return time
 
 
 def _offset(zone: str | None) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,10 +20,12 @@ from jaxobs.operations.diagnosis.evidence import (
 )
 from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
 from jaxobs.operations.diagnosis.gathering.collected import entries
-from jaxobs.operations.diagnosis.gathering.instances import Column, column, is_of_a_pod
+from jaxobs.operations.diagnosis.gathering.instances import Column, column
 from jaxobs.operations.diagnosis.gathering.literals import gate
 from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse_all
+from jaxobs.operations.diagnosis.gathering.log_times import of_the_past
 from jaxobs.operations.diagnosis.gathering.paces import Pace
+from jaxobs.operations.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
 
 MOST_OF_ONE = 20
 """Lines that are kept of one sign and process: the first ones, for these tell when it began.
@@ -92,30 +93,8 @@ _RAISED = re.compile(
     r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
 )
 _CHAINED = re.compile(r"(?:During handling of|The above exception was)")
-_INDEX = re.compile(
-    r"(?:^|[^a-z0-9])(?:rank|process|proc|worker|host|task|node|pod|slice|p|w|r)[-_.]?(\d{1,5})(?=\D|$)|"
-    r"[-_.](\d{1,5})\.(?:log|txt|out|err)(?:\.(?:gz|bz2|xz))?$",
-    re.IGNORECASE,
-)
-_JOB = re.compile(r"(?:slurm|job(?:id)?)[-_.]?\d+", re.IGNORECASE)
-"""The number of a job in a file's name."""
-_FOLDER = re.compile(r"(?:(?:rank|process|proc|worker|host|task|node|pod)[-_.]?)?(\d{1,5})", re.IGNORECASE)
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
-
-
-def process_of(path: str) -> str:
-    """Whose log it is by the name of the file, `worker-3.log`, or of its folder, `3/stderr.log`, or the pod's name.
-
-    Empty where these say nothing.
-    """
-    folder, name = os.path.split(path)
-    found = list(_INDEX.finditer(_JOB.sub("", name)))
-    index = next((each for match in found for each in match.groups() if each is not None), None)
-    if index is None and (of_folder := _FOLDER.fullmatch(os.path.basename(folder))):
-        index = of_folder.group(1)
-    stem = name.split(".")[0]
-    return f"process {int(index)}" if index is not None else stem if is_of_a_pod(stem) else ""
 
 
 @dataclass(slots=True)
@@ -128,6 +107,16 @@ class _Reading:
     patterns: Sequence[re.Pattern[str]]
     times: dict[str, tuple[float | None, bool]] = field(default_factory=dict)
     """The latest time of each process: for lines that have none."""
+    firsts: dict[str, float] = field(default_factory=dict)
+    """The first time of each process."""
+    modified: float | None = None
+    """When the file was written last."""
+    dated: float | None = None
+    """The first time that has a year."""
+    cancelled: dict[str, float] = field(default_factory=dict)
+    """By job of Slurm: when the first of its steps was cancelled, or itself."""
+    hosts: dict[str, str] = field(default_factory=dict)
+    """By process: the host that the first line of its traceback names."""
     steps: dict[str, Observation] = field(default_factory=dict)
     """The latest step of each process that is not yet told."""
     lasts: dict[str, Observation] = field(default_factory=dict)
@@ -162,7 +151,9 @@ def read(
       now: when it is read.
     """
     lines = Lines(path)
-    reading = _Reading(name, process_of(name), year, [re.compile(each) for each in signs])
+    # A file in a bundle whose time says nothing was written shortly before.
+    latest = now if modified is None else modified
+    reading = _Reading(name, process_of(name), year, [re.compile(each) for each in signs], modified=latest)
     found: list[Observation] = []
     may_show = gate(tuple(signs))
     open_lines: list[tuple[int, int]] = []
@@ -179,7 +170,7 @@ def read(
                     if number - place <= FOLLOWING:
                         found[index] = _with_next(found[index], line.message)
                 open_lines = [each for each in open_lines if number - each[0] < FOLLOWING]
-                for each in _observed(reading, number, line, may_show):
+                for each in _observed(reading, number, _dated(reading, line), may_show):
                     if each.kind == LINE:
                         open_lines.append((number, len(found)))
                     found.append(each)
@@ -194,9 +185,7 @@ def read(
     ]
     if not count:
         return [], Source(kind="log", name=name, problem="it is empty")
-    named = {each.process for each in found} - {""}
-    if reading.process and len(named) == 1:  # The name of a host says less than that of the file.
-        found = [replace(each, process=reading.process) for each in found]
+    found = settled(found, reading.process, reading.firsts, reading.dated)
     return found, Source(kind="log", name=name, notes=tuple(lines.notes))
 
 
@@ -229,12 +218,27 @@ def _with_next(one: Observation, following: str) -> Observation:
     return replace(one, data={**one.data, "next": text})
 
 
+def _dated(reading: _Reading, line: LogLine) -> LogLine:
+    """The line with its time in the past, and noted for those that have none."""
+    if line.time is None:
+        return line
+    if line.yearless:
+        line = replace(line, time=of_the_past(line.time, reading.modified))
+    elif reading.dated is None:
+        reading.dated = line.time
+    if line.time is not None and (job := cancelled_job(line.message)):
+        line = replace(line, time=reading.cancelled.setdefault(job, line.time))
+    process = line.process or line.name or reading.process
+    if line.time is not None:
+        reading.times[process] = line.time, line.yearless
+        reading.firsts.setdefault(process, line.time)
+    return line
+
+
 def _observed(
     reading: _Reading, number: int, line: LogLine, may_show: Callable[[str], Sequence[int]]
 ) -> Iterator[Observation]:
     process = line.process or line.name or reading.process
-    if line.time is not None:
-        reading.times[process] = line.time, line.yearless
     moment, yearless = reading.times.get(process, (None, False))
     data = ({"yearless": "yes"} if yearless else {}) | ({"at_least": "yes"} if line.time is None else {})
 
@@ -261,6 +265,8 @@ def _observed(
             if raised:  # A launcher may log what its program says as information.
                 level = "" if line.level in ("I", "D") else line.level
                 shown_line = replace(shown_line, level=level, data={**data, **_called(reading, process)})
+            if host := host_of(line.message) or (reading.hosts.pop(process, "") if raised else ""):
+                shown_line = replace(shown_line, data={**shown_line.data, "host": host})
             yield shown_line
             return
     if process in reading.paces and not _progress(line):
@@ -347,6 +353,7 @@ def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
     if _TRACEBACK.search(line.message):
         reading.tracebacks[process] = 0
         reading.frames[process], reading.calls[process] = [], []
+        reading.hosts[process] = host_of(line.message)
         return False
     if process not in reading.tracebacks and _CALL.match(line.message):  # Its first line was not copied.
         reading.tracebacks[process] = 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -27,15 +27,22 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
         return [], Source(kind="metrics-file", name=name, problem=str(error))
     if not found:
         return [], Source(kind="metrics-file", name=name, problem="it contains no metric in Prometheus' text format")
-    indices = {each.data.get("process_index", "") for each in found if each.name == PROCESS}
-    if len(indices) == 1 and (index := indices.pop()).isdecimal():
-        found = [each if each.process else dataclasses.replace(each, process=f"process {index}") for each in found]
+    found = of_one(found)
     problem = too_damaged(len(damaged), len(damaged) + len(found))
     damage = [f"{len(damaged):,} damaged lines were skipped"] if damaged and problem is None else []
     notes = [*lines.notes, *damage]
     if len(found) >= MOST_SAMPLES:
         notes.append(f"only its first {MOST_SAMPLES:,} samples were read")
     return found, Source(kind="metrics-file", name=name, problem=problem, notes=tuple(notes))
+
+
+def of_one(found: Sequence[Observation]) -> list[Observation]:
+    """The samples of an endpoint, with the process that it says it is."""
+    known = {each.data.get("process_index", "") for each in found if each.name == PROCESS}
+    index = known.pop() if len(known) == 1 else ""
+    if not index.isdecimal():
+        return list(found)
+    return [each if each.process else replace(each, process=f"process {int(index)}") for each in found]
 
 
 def samples(

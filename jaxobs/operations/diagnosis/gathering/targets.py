@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import Event
 from jaxobs.facts.process import Manifest
@@ -33,10 +31,8 @@ def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation],
     notes = []
     try:
         text = answers.of_server(f"{base}/metrics", timeout).decode("utf-8", "replace")
-        own = metrics.samples(text.split("\n"), name, [], snapshot.time)
-        itself = f"process {snapshot.process.process_index}"
-        # Its events say more than the metric that counts its findings.
-        found += [dataclasses.replace(each, process=each.process or itself) for each in own if each.name != FINDINGS]
+        own = metrics.of_one(list(metrics.samples(text.split("\n"), name, [], snapshot.time)))
+        found += [each for each in own if each.name != FINDINGS]  # Its events say more.
     except NoAnswerError as error:
         notes.append(f"/metrics: {error}")
     return found, Source(kind="target", name=name, notes=tuple(notes))

@@ -30,6 +30,7 @@ KNOWN = Knowledge(
         Line("clock throttled", info=True, passes=False),
     ),
     needs=("log", "metrics-file", "target", "prometheus"),
+    located_by=("straggler",),
     fix=("Check cooling and power of that host: airflow, fans, power caps (`nvidia-smi -q -d PERFORMANCE,POWER`)."),
     runbook="JaxDeviceThrottled",
 )

@@ -1,0 +1,134 @@
+"""When and where a cause began, where its sign does not say it itself."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.operations.diagnosis.result import Cause
+
+WRITTEN = datetime.datetime(2026, 1, 3, 12, 0, 0, tzinfo=datetime.timezone.utc).timestamp()
+"""When the files were written last: soon after New Year."""
+
+
+def cause(folder: Path, **texts: str) -> Cause:
+    """The only cause that files show; `__` in their names stands for a dot, `_` for a hyphen."""
+    paths: dict[str, list[str]] = {"log": [], "jsonl": [], "prom": []}
+    for key, text in texts.items():
+        name = key.replace("__", ".").replace("_", "-")
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (WRITTEN, WRITTEN))
+        paths[name.rpartition(".")[2].replace("out", "log")].append(str(path))
+    inputs = Inputs(
+        logs=tuple(paths["log"]), event_logs=tuple(paths["jsonl"]), metrics_files=tuple(paths["prom"])
+    )  # fmt: skip
+    (found,) = diagnose(gather(inputs, now=WRITTEN)).causes
+    return found
+
+
+RAISED = "OSError: [Errno 28] No space left on device: '/ckpt/100'"
+
+
+@pytest.mark.parametrize(
+    ("line", "onset"),
+    [
+        (f"E1231 23:59:50.000000 12 save.cc:1] {RAISED}", "2025-12-31T23:59:50"),
+        (f"E0103 11:00:00.000000 12 save.cc:1] {RAISED}", "2026-01-03T11:00:00"),
+        (f"(EngineCore pid=4) ERROR 06-02 10:00:00 [core.py:1] {RAISED}", "2025-06-02T10:00:00"),
+        (f"E 12-10 21:38:10 save.py:40] {RAISED}", "2025-12-10T21:38:10"),
+        (f"[E528 08:52:46.164295950 save.cpp:145] {RAISED}", "2025-05-28T08:52:46"),
+        (f"[04/21 09:10:33 d2.engine]: {RAISED}", "2025-04-21T09:10:33"),
+        (f"train:  10%|#   | 9/90 [00:07<00:49, 1.2it/s]2026-01-02 10:00:00.123: E {RAISED}", "2026-01-02T10:00:00"),
+        (f"[1] 2026-01-02 10:00:00.123: E {RAISED}", "2026-01-02T10:00:00"),
+        (f"saver | 2026/01/02 10:00:00 {RAISED}", "2026-01-02T10:00:00"),
+    ],
+)
+def test_the_times_of_loggers(tmp_path: Path, line: str, onset: str) -> None:
+    """A time without a year is of the past; what is glued to a bar of progress has its own."""
+    found = cause(tmp_path, run__log=f"{line}\n")
+    assert found.onset is not None
+    assert found.onset.startswith(onset)
+
+
+def test_a_year_that_the_log_gives_counts(tmp_path: Path) -> None:
+    """For its other times, also across New Year."""
+    log = f"2022-12-31 23:59:00,000 INFO train: hello\nE0101 00:00:10.000000 12 save.cc:1] {RAISED}\n"
+    assert cause(tmp_path, run__log=log).onset == "2023-01-01T00:00:10.000000Z"
+
+
+def test_a_line_before_the_first_time(tmp_path: Path) -> None:
+    """It was written before that, and not long."""
+    found = cause(tmp_path, run__log=f"{RAISED}\n2026-01-02 10:00:00,000 ERROR train: giving up\n")
+    assert found.onset == "2026-01-02T10:00:00.000000Z"
+
+
+def test_a_report_without_a_time(tmp_path: Path) -> None:
+    """What ended the only process did so after the last that is heard of it."""
+    log = "2026-01-02T10:00:00Z step 12 loss 3.2\n2026-01-02T10:00:30Z step 13 loss 3.1\n"
+    found = cause(tmp_path, pod__log=log, describe__log="    Reason:       OOMKilled\n    Exit Code:    137\n")
+    assert (found.id, found.onset) == ("host_out_of_memory", "2026-01-02T10:00:30.000000Z")
+
+
+def test_a_message_that_says_how_long_somebody_waited(tmp_path: Path) -> None:
+    """The wait belongs to it."""
+    text = "Stopping coordination service as cluster registration failed. The timeout is currently set to: 1h30m."
+    found = cause(tmp_path, worker_0__log=f"E0102 10:00:00.000000 1 coordination_service.cc:8] {text}\n")
+    assert found.onset == "2026-01-02T08:30:00.000000Z"
+
+
+def test_a_process_that_is_found_to_be_stuck(tmp_path: Path) -> None:
+    """It has been so since its last step."""
+    manifest = {"time": "2026-01-02T09:00:00Z", "event": "manifest", "process_index": 0, "pid": 1, "sequence": 1}
+    finding = {
+        **manifest, "time": "2026-01-02T10:02:00Z", "event": "finding", "sequence": 2, "id": "stuck-1",
+        "finding": "stuck", "function": "train", "summary": "It is stuck.", "advice": "", "severity": "warning",
+        "since": 1767348120.0, "data": {"process": 0, "idle_seconds": 120.0, "inside_jax": False},
+    }  # fmt: skip
+    found = cause(tmp_path, events_0__jsonl="".join(json.dumps(each) + "\n" for each in (manifest, finding)))
+    assert (found.id, found.onset) == ("process_stuck", "2026-01-02T10:00:00.000000Z")
+
+
+def test_a_job_that_slurm_cancels(tmp_path: Path) -> None:
+    """It begins with its first step that is cancelled; the number of the file is that of the job."""
+    log = (
+        "slurmstepd: error: *** STEP 47.0 ON n7 CANCELLED AT 2026-01-02T10:00:00 ***\n"
+        "slurmstepd: error: *** JOB 47 ON n7 CANCELLED AT 2026-01-02T10:10:00 DUE TO PREEMPTION ***\n"
+    )
+    found = cause(tmp_path, slurm_47__out=log)
+    assert (found.id, found.component) == ("preemption", "slurm-47.out")
+    assert found.onset == "2026-01-02T10:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("line", "component"),
+    [
+        ("srun: error: Node failure on node07", "node07"),
+        ("RuntimeError: the node it was running on is dead or unavailable. Node IP: 10.0.0.7, node ID: 4d", "10.0.0.7"),
+        ("2026-01-02T10:00:00Z Warning Evicted pod/train-3 The node was low on resource: memory.", "process 3"),
+        (f"(Worker rank=3 pid=225) ERROR 01-02 19:23:59 [core.py:5] {RAISED}", "process 3"),
+        (f"2026-01-02T10:00:02 - 3 - levanter.trainer - trainer.py:5 - INFO :: hello\n{RAISED}", "process 3"),
+        (f"(pid=9454, ip=10.0.0.9) hello\n{RAISED}", "10.0.0.9"),
+    ],
+)
+def test_whom_a_line_is_about(tmp_path: Path, line: str, component: str) -> None:
+    """A host that failed, a pod, the rank of a worker; a program that names itself where it logs."""
+    text = f"Traceback (most recent call last):\n{line}\n" if line.startswith("Runtime") else f"{line}\n"
+    assert cause(tmp_path, run__log=text).component == component
+
+
+def test_a_metrics_file_says_whose_it_is(tmp_path: Path) -> None:
+    """And a log that says it nowhere is of the only process that others know."""
+    metrics = (
+        'jax_process_info{process_index="0",process_count="1"} 1\naccelerator_xid_errors_total{xid="79"} 1\n'
+    )  # fmt: skip
+    assert cause(tmp_path, m__prom=metrics).component == "process 0"
+    clean = 'jax_process_info{process_index="0",process_count="1"} 1\n'
+    assert cause(tmp_path, m__prom=clean, job__log=f"{RAISED}\n").component == "process 0"
+    of_two = clean.replace('count="1"', 'count="2"')
+    assert cause(tmp_path, m__prom=of_two, job__log=f"{RAISED}\n").component == "job.log"

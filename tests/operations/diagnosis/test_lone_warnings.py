@@ -48,7 +48,10 @@ def test_a_line_by_itself(tmp_path: Path, line: str, cause: str) -> None:
 
 @pytest.mark.parametrize(
     ("error", "causes"),
-    [("FloatingPointError: invalid value (nan) encountered in mul", ["nonfinite_values"]), ("OddError: 7", ["program_error"])],
+    [
+        ("FloatingPointError: invalid value (nan) encountered in mul", ["nonfinite_values"]),
+        ("OddError: 7", ["program_error"]),
+    ],
 )
 def test_what_jax_writes_behind_a_traceback(tmp_path: Path, error: str, causes: list[str]) -> None:
     """That it left out frames of its own is no error of its own, if the exception is known."""

@@ -60,6 +60,9 @@ _PATTERNS = (
 
 def _is_usual(evidence: Evidence, sign: Observation) -> bool:
     """Whether a count of compilations is that of a young process, or of one that found no pattern in them."""
+    if sign.kind == METRIC and sign.name == FINDINGS and sign.data.get("finding") == "costly_recompilations":
+        # The metric doesn't tell whether the process rates it as a warning or as mere information.
+        return not _is_costly(evidence, sign)
     if sign.kind != METRIC or sign.name != _COMPILED:
         return False
     if counters.is_young(evidence, sign):

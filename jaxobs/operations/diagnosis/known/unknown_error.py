@@ -43,11 +43,14 @@ def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observ
 
 def _ended_in_trouble(last: Observation, known: set[tuple[str, int]]) -> bool:
     """Whether an error comes close before the last line, which may tell what to do about it."""
-    before = [each.partition(" ") for each in last.data.get("before", "").split("\n")]
-    return last.level not in ("I", "D") and any(
-        _ERROR.search(text) and not _HARMLESS.search(text) and (last.source, int(place)) not in known
-        for place, _, text in before
-    )
+    if last.level in ("I", "D"):
+        return False
+    trouble = False
+    for place, _, text in (each.partition(" ") for each in last.data.get("before", "").split("\n")):
+        if _ERROR.search(text) and not _HARMLESS.search(text):
+            # A known exception also explains the traceback above it.
+            trouble = (last.source, int(place)) not in known
+    return trouble
 
 
 KNOWN = Knowledge(

@@ -1,0 +1,30 @@
+"""Findings of which a metric tells the kind, and not how bad the process rates them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+
+
+@pytest.mark.parametrize(
+    ("finding", "compiling", "causes"),
+    [
+        ("costly_recompilations", 2.0, []),
+        ("costly_recompilations", 400.0, ["recompilation"]),
+        ("unbounded_shapes", 2.0, ["recompilation"]),
+    ],
+)
+def test_a_few_recompilations_count_by_their_share(
+    tmp_path: Path, finding: str, compiling: float, causes: list[str]
+) -> None:
+    """A smaller last batch is information, unless the process spends much of its time on it."""
+    path = tmp_path / "metrics.prom"
+    path.write_text(
+        f'jax_findings{{finding="{finding}"}} 1\njax_time_seconds_total{{category="compile"}} {compiling}\n'
+        'jax_time_seconds_total{category="step"} 100\n'
+    )
+    found = diagnose(gather(Inputs(metrics_files=(str(path),))))
+    assert [each.id for each in found.causes] == causes

@@ -214,6 +214,9 @@ def test_cold_requests() -> None:
     (first,) = found(routes=(route(1, 4.0, "first_call"),))
     assert "Pad requests" not in first.advice, "nothing varied"
     assert found(routes=(route(2, 0.1),)) == [], "nobody noticed"
+    for name in ("warmup", "/v1/warm_up", "/api/prewarm"):
+        assert found(routes=(dataclasses.replace(route(2, 8.0), route=name),)) == [], "nobody waits for it"
+    assert found(routes=(dataclasses.replace(route(2, 8.0), route="/swarm"),)) != []
 
 
 def test_failed_requests() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,7 +16,10 @@ ABOUT = "Requests waited for a compilation."
 LEAST_SECONDS = 0.5
 """What they took longer than a warm one, together. Below, nobody noticed."""
 
-TOLD_WHEN = f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones"
+TOLD_WHEN = (
+    f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones; a route whose "
+    "name says that it is a warm-up does not count"
+)
 
 FOLLOWS = (
     "recreated_functions", "unbounded_shapes", "static_values", "identity_hashed_static", "unbounded_structures",
@@ -23,6 +27,8 @@ FOLLOWS = (
 )  # fmt: skip
 
 _MOST_SHOWN = 3
+_WARM_UP = re.compile(r"(?:\b|[_/])(?:pre[-_]?)?warm(?:[-_ ]?up|ing)?(?:\b|[_/])", re.IGNORECASE)
+"""What the program calls its own warm-up: nobody waits for it."""
 
 
 def find(scene: Scene) -> Iterator[Case]:
@@ -30,7 +36,7 @@ def find(scene: Scene) -> Iterator[Case]:
     for route in scene.snapshot.routes:
         cold = route.count(cold="true")
         histogram = route.seconds.get("true")
-        if not cold or histogram is None:
+        if not cold or histogram is None or _WARM_UP.search(route.route):
             continue
         usual = route.warm.p50 if route.warm is not None else None
         lost = histogram.sum - cold * (usual or 0.0)

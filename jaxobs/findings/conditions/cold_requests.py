@@ -17,8 +17,8 @@ LEAST_SECONDS = 0.5
 """What they took longer than a warm one, together. Below, nobody noticed."""
 
 TOLD_WHEN = (
-    f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones; a route whose "
-    "name says that it is a warm-up does not count"
+    f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones; a route "
+    "whose name says that it is a warm-up does not count"
 )
 
 FOLLOWS = (

@@ -10,11 +10,16 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import METRIC, Evidence, Observation
 
 STARTED = "jax_process_start_timestamp_seconds"
+PROCESS = "jax_process_info"
+"""Which process of its job an endpoint or a file is of."""
 TIME = "jax_time_seconds_total"
 """Wall seconds of a process, by category."""
+
+_LEAST_BEFORE = 120.0
+"""Seconds of a history in which something was not so yet."""
 
 YOUNG = 2700.0
 """Seconds after its start in which a process compiles what it needs, and waits for it. As in the alerts."""
@@ -59,3 +64,28 @@ def rest(sign: Observation) -> tuple[float, float]:
     if len(rises) < 2:
         return 0.0, 0.0
     return sign.history[-1][0] - rises[-1], max(later - earlier for earlier, later in itertools.pairwise(rises))
+
+
+def since(sign: Observation) -> float | None:
+    """Since when the last value of a gauge has been what it is; None without a history."""
+    if not sign.history:
+        return None
+    last = sign.history[-1][1]
+    behind = itertools.takewhile(lambda point: point[1] == last, reversed(sign.history))
+    return min(at for at, _ in behind)
+
+
+def has_just_become(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a gauge has become what it is within the history that its source has."""
+    moment = since(sign)
+    starts = [each.history[0][0] for each in evidence.of_kind(METRIC) if each.history and each.source == sign.source]
+    return moment is not None and moment > min(starts) + _LEAST_BEFORE
+
+
+def pods(evidence: Evidence, source: str) -> set[tuple[str, str]]:
+    """Namespaces and names of the pods whose processes have metrics of JAX."""
+    return {
+        (each.data.get("namespace", ""), each.data["pod"])
+        for each in evidence.of_kind(METRIC)
+        if each.source == source and each.name.startswith("jax_") and each.data.get("pod")
+    }

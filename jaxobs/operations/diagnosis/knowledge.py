@@ -242,7 +242,23 @@ class Silence:
         return observation.kind == LAST
 
 
-AnySign = Line | Event | Metric | Alert | AnyAlert | Raised | Fatal | Silence
+UP = "up"
+"""The metric with which Prometheus says whether a target answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """A target that did not answer Prometheus when it was asked last."""
+
+    weak: bool = False
+    passes: bool = False
+
+    def shows(self, observation: Observation) -> bool:
+        """Whether it is one."""
+        return observation.kind == METRIC and observation.name == UP and observation.value == 0
+
+
+AnySign = Line | Event | Metric | Alert | AnyAlert | Raised | Fatal | Silence | Down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

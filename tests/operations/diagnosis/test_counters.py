@@ -142,6 +142,37 @@ def test_a_young_process_warms_up() -> None:
     assert judged(*requests, old) == ("cause", ["cold_requests"])
 
 
+def test_a_process_that_no_longer_answers() -> None:
+    """While the others of its job do; replicas of a service, and a job that is gone as a whole, may have ended."""
+
+    def verdict(first: float, second: float, count: str) -> str:
+        return judged(
+            series("up", lambda minute: 1.0 if minute < 40 else first, instance="a:9464"),
+            series("up", lambda minute: 1.0 if minute < 40 else second, instance="b:9464"),
+            series(metrics.PROCESS, lambda _: 1.0, instance="a:9464", process_index="0", process_count=count),
+            series(metrics.PROCESS, lambda _: 1.0, instance="b:9464", process_index="1", process_count=count),
+        )[0]
+
+    assert verdict(0.0, 1.0, "2") == "inconclusive"
+    assert verdict(1.0, 1.0, "2") == "no_fault"
+    assert verdict(0.0, 0.0, "2") == "no_fault"
+    assert verdict(0.0, 1.0, "1") == "no_fault"
+
+
+def test_what_kubernetes_says_of_a_container() -> None:
+    """In this hour, and of a pod whose process has metrics of JAX."""
+    name = "kube_pod_container_status_last_terminated_reason"
+
+    def told_of(pod: str, minute: int) -> tuple[str, list[str]]:
+        steps = series("jax_steps_total", always, loop="train", pod="train-0", namespace="ml")
+        state = series(name, lambda _: 1.0, pod=pod, namespace="ml", reason="OOMKilled", container="main")
+        return judged(steps, dataclasses.replace(state, history=state.history[minute:]))
+
+    assert told_of("train-0", 40) == ("cause", ["host_out_of_memory"])
+    assert told_of("train-0", 0) == ("no_fault", [])
+    assert told_of("other-0", 40) == ("no_fault", [])
+
+
 def test_a_process_has_one_name_in_all_sources(tmp_path: Path) -> None:
     """What Prometheus calls by an address is the process of that number, in a single job; it is no victim of itself."""
     for index in (0, 1):

@@ -156,3 +156,22 @@ def test_a_stack_within_the_compiler(tmp_path: Path, text: str, causes: list[str
 def test_what_the_system_or_the_card_cannot(tmp_path: Path, text: str, causes: list[str]) -> None:
     """A thread that cannot start has no words of its own; a kernel names the cards for which it is made."""
     assert said(tmp_path, f"{TRACEBACK}{text}\n") == (CAUSE, causes)
+
+
+ORBAX = f'  File "{LIBRARY}orbax/checkpoint/metadata.py", line 8, in read\n    return json.loads(x)\n'
+JSON = '  File "/usr/lib/python3.12/json/decoder.py", line 338, in decode\n    raise JSONDecodeError("x", s, 0)\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"{ORBAX}{JSON}json.decoder.JSONDecodeError: Expecting value: line 1 column 1", "checkpoint_damaged"),
+        (f"{JSON}json.decoder.JSONDecodeError: Expecting value: line 1 column 1", "program_error"),
+        (f'{ORBAX}ValueError: Expected gs://b/c/7 to contain the "commit_success.txt" file', "checkpoint_damaged"),
+        (f"{ORBAX}InvalidLayoutError: Failed to load checkpoint using AUTO resolution mode", "checkpoint_damaged"),
+        (f"{ORBAX}ValueError: Found empty checkpoint PyTree metadata", "checkpoint_damaged"),
+    ],
+)
+def test_a_step_that_orbax_did_not_commit(tmp_path: Path, text: str, cause: str) -> None:
+    """Or whose metadata is cut; JSON of the program's own is its own affair."""
+    assert said(tmp_path, f"{TRACEBACK}{text}\n") == (CAUSE, [cause])

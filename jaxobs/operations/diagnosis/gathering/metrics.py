@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from jaxobs.operations.diagnosis.counters import PROCESS as PROCESS
 from jaxobs.operations.diagnosis.evidence import METRIC, Observation, Source
 from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError, too_damaged
 
 MOST_SAMPLES = 20_000
-PROCESS = "jax_process_info"
-"""Which process of its job an endpoint or a file is of."""
 _WANTED = ("jax_", "jaxobs_", "accelerator_", "process_", "up", "node_", "container_", "kube_", "DCGM_")
 
 

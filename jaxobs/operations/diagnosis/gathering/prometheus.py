@@ -15,10 +15,12 @@ from typing import Any
 
 from jaxobs.base import json_lines
 from jaxobs.monitoring import promql
+from jaxobs.operations.diagnosis.counters import since
 from jaxobs.operations.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
 from jaxobs.operations.diagnosis.gathering import metrics
 from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
+from jaxobs.operations.diagnosis.knowledge import UP
 
 MOST_SERIES = 500
 """Of one metric."""
@@ -140,7 +142,7 @@ def _alerts(data: Mapping[str, Any], source: str, scope: Mapping[str, str]) -> l
 def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> list[Observation]:
     """One observation of each series: of a counter its growth and when that began, else the latest value and its time.
 
-    The time of a sample that is the time of a start is that.
+    The time of a sample that is the time of a start is that, and that of a state when it began.
 
     A counter that appears within the window, which begins at `start`, grew from 0.
     """
@@ -160,7 +162,9 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
         elif name.endswith("_start_timestamp_seconds") and value > 0:
             onset = value
         sample = metrics.of_sample(name, labels, value, source, place, onset)
-        found.append(dataclasses.replace(sample, history=tuple(points)))
+        sample = dataclasses.replace(sample, history=tuple(points))
+        is_state = name == UP or name.startswith("kube_")
+        found.append(dataclasses.replace(sample, time=since(sample)) if is_state else sample)
     return found
 
 

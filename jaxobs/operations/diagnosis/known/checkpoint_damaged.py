@@ -14,6 +14,8 @@ _OF_CHECKPOINTS = (
     r"paxml/checkpoint)[^\n]*\Z"
 )
 """Files of the libraries that save and restore."""
+_OF_CHECKPOINTS_BUT_ONE = r"orbax/[^\n]*(?:\n[^\n]*/json/\w+\.py)*\Z"
+"""Orbax has Python's own reader of JSON read its metadata."""
 
 _DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
 
@@ -54,6 +56,13 @@ KNOWN = Knowledge(
             r"[Cc]heckpoint .{0,120}(?:not finalized|was not committed)"
         ),
         Line("Error while deserializing header"),
+        # Orbax: a step that was not committed, or lacks what is read from it.
+        Line(
+            r"to contain the \"?commit_success\.txt\"? file|Found empty checkpoint|missing the indicator file|"
+            r"Could not auto-detect checkpoint layout|Failed to load checkpoint using AUTO resolution|"
+            r"\borbax-checkpoint-tmp\b.{0,120}(?:not found|does not exist|No such file|incomplete)"
+        ),
+        Raised(frames=_OF_CHECKPOINTS_BUT_ONE, about=r"^(?:[\w.]+\.)?JSONDecodeError: "),
         Raised(
             about=r"[Nn]o (?:valid )?checkpoints? (?:was |were |could be )?(?:found|exists?)|"
             r"[Nn]o checkpoint .{0,40}(?:found|exists)"

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis import counters
+from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
+
+_TERMINATED = "kube_pod_container_status_last_terminated_reason"
+"""Of kube-state-metrics."""
+
+
+def _is_of_others(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a container ended before the time that is looked at, or is none of a process with JAX."""
+    if sign.name != _TERMINATED:
+        return False
+    pod = (sign.data.get("namespace", ""), sign.data.get("pod", ""))
+    return pod not in counters.pods(evidence, sign.source) or not counters.has_just_become(evidence, sign)
+
 
 KNOWN = Knowledge(
     title="The host or the container ran out of memory",
@@ -40,6 +54,7 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Alert("JaxHostMemoryGrowth"),
+        Metric(_TERMINATED, labels=(("reason", "OOMKilled"),)),
         Line(
             r"[Ee]xceeded (?:job )?memory limit|job killed: mem \w+ exceeded|[Oo]ut of host memory|"
             r"bytes (?:of pinned host memory|on host\b)|"
@@ -65,4 +80,5 @@ KNOWN = Knowledge(
         "the state of the pod (`kubectl describe pod`): reason and exit code."
     ),
     runbook="JaxHostMemoryGrowth",
+    ordinary=_is_of_others,
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, PROGRESS, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, SYMPTOM, Knowledge, Silence
+from jaxobs.operations.diagnosis import counters
+from jaxobs.operations.diagnosis.counters import PROCESS
+from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, METRIC, PROGRESS, Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import ENDED, SYMPTOM, UP, Down, Knowledge, Silence
 
 LEAST_SECONDS = 60.0
 TIMES = 5.0
@@ -25,10 +27,12 @@ def _stopped(evidence: Evidence, signs: Sequence[Observation]) -> list[Observati
     broken = {
         (each.source, each.process) for each in faults if each.place > steps.get((each.source, each.process), 0)
     }  # fmt: skip
-    return [
+    gone = [each for each in signs if each.kind == METRIC and _is_missed_by_its_peers(evidence, each)]
+    return gone + [
         last
         for last in signs
-        if (last.source, last.process) not in ended | broken
+        if last.kind == LAST
+        and (last.source, last.process) not in ended | broken
         and (
             _is_missed(evidence, last, faults)
             or _is_left_behind(evidence, last)
@@ -36,6 +40,27 @@ def _stopped(evidence: Evidence, signs: Sequence[Observation]) -> list[Observati
             or last.data.get("said_last") == "prompt"
         )
     ]
+
+
+def _is_missed_by_its_peers(evidence: Evidence, down: Observation) -> bool:
+    """Whether a process of a job of several has stopped answering Prometheus, and others of that job still answer.
+
+    Replicas of a service come and go one by one, and targets of pods that ended may stay.
+    """
+    if not counters.has_just_become(evidence, down) or len(down.history) < 2 or down.history[-2][1] != 0:
+        return False
+    job = {
+        (each.data.get("instance", ""), each.data.get("process_count", ""))
+        for each in evidence.metric(PROCESS)
+        if each.source == down.source and each.data.get("job") == down.data.get("job")
+    }
+    several = {instance for instance, count in job if count.isdecimal() and int(count) > 1}
+    peers = [
+        each
+        for each in evidence.metric(UP)
+        if each.source == down.source and each.value and each.data.get("instance") in several
+    ]
+    return down.data.get("instance") in several and bool(peers)
 
 
 def _is_missed(evidence: Evidence, last: Observation, faults: Sequence[Observation]) -> bool:
@@ -86,7 +111,7 @@ KNOWN = Knowledge(
     title="A process stopped without a word",
     impact=ENDED,
     role=SYMPTOM,
-    signs=(Silence(),),
+    signs=(Silence(), Down()),
     narrow=_stopped,
     follows=(
         "killed",
@@ -103,4 +128,6 @@ KNOWN = Knowledge(
         "and the kernel's messages of its host."
     ),
     runbook="JaxTargetDown",
+    needs=("log", "event-log", "prometheus"),
+    beside=(UP, PROCESS),
 )

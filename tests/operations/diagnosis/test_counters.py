@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 from helpers.stub_prometheus import serving
 
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.events import as_event
+from jaxobs.findings.patterns import Patterns
 from jaxobs.operations.diagnosis import Diagnosis, Inputs, diagnose, gather
 from jaxobs.operations.diagnosis.evidence import Evidence, Source
 from jaxobs.operations.diagnosis.gathering import metrics
+from jaxobs.views import client
 
 END = 1_769_850_000.0
 """When the histories end."""
@@ -243,6 +247,23 @@ def test_events_without_fields_that_are_nobodys_contract(
     found = diagnose(gather(Inputs(event_logs=(logged(tmp_path, events),))))
     assert told(found) == expected
     assert found.missing == () or expected[0] == "inconclusive"
+
+
+def test_a_finding_that_is_over_stays_over(tmp_path: Path) -> None:
+    """Its compilations look as they did; that the set of sizes is closed, only the process knew."""
+    events = [compiled(0, "first_call"), *map(compiled, range(1, 30))]
+    patterns = Patterns()
+    for number, each in enumerate(events):
+        event = client.decode_event({"time": f"2026-01-31T09:00:{number:02}Z", "process_index": 0, "pid": 7, **each})
+        assert isinstance(event, Compilation)
+        patterns.see(event)
+    standing = [dataclasses.replace(each, count=each.count - 1, ended=each.time) for each in patterns.standing()]
+    over = [{**as_event(each), "pid": 7, "time": "2026-01-31T09:00:40Z"} for each in standing]
+    assert told(diagnose(gather(Inputs(event_logs=(logged(tmp_path, events),))))) == ("cause", ["recompilation"])
+    path = logged(tmp_path, events)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("".join(f"\n{json.dumps(each)}" for each in over))
+    assert told(diagnose(gather(Inputs(event_logs=(path,))))) == ("no_fault", [])
 
 
 def test_a_log_that_stops_while_another_goes_on(tmp_path: Path) -> None:

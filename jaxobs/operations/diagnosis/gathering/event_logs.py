@@ -100,9 +100,10 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
         end = event if isinstance(event, Exit) else end
     for replayed in patterns.standing():
         # A process that was killed, and a log by another hand, may lack what follows from its compilations.
-        told = findings.get(replayed.id)
-        if told is None or told[1].count < replayed.count:
-            findings[replayed.id] = (len(numbered) if told is None else told[0]), replayed
+        place, told = findings.get(replayed.id, (len(numbered), None))
+        # Compilations do not show that a finding is over; the process would have told that it is not.
+        if told is None or (told.count < replayed.count and told.ended is None):
+            findings[replayed.id] = place, replayed
     yield from _standing([each for each in findings.values() if each[1].ended is None], ended - begun, source, process)
     if end is None and numbered:
         yield Observation(

@@ -67,11 +67,11 @@ def rest(sign: Observation) -> tuple[float, float]:
 
 
 def since(sign: Observation) -> float | None:
-    """Since when the last value of a gauge has been what it is; None without a history."""
+    """Since when a gauge has been 0, or not, as it is now; None without a history."""
     if not sign.history:
         return None
-    last = sign.history[-1][1]
-    behind = itertools.takewhile(lambda point: point[1] == last, reversed(sign.history))
+    last = bool(sign.history[-1][1])
+    behind = itertools.takewhile(lambda point: bool(point[1]) == last, reversed(sign.history))
     return min(at for at, _ in behind)
 
 

@@ -20,7 +20,7 @@ from jaxobs.operations.diagnosis.evidence import ALERT, MOST_TEXT, Observation, 
 from jaxobs.operations.diagnosis.gathering import metrics
 from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
-from jaxobs.operations.diagnosis.knowledge import UP
+from jaxobs.operations.diagnosis.knowledge import FINDINGS, UP
 
 MOST_SERIES = 500
 """Of one metric."""
@@ -163,7 +163,7 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
             onset = value
         sample = metrics.of_sample(name, labels, value, source, place, onset)
         sample = dataclasses.replace(sample, history=tuple(points))
-        is_state = name == UP or name.startswith("kube_")
+        is_state = name in (UP, FINDINGS) or name.startswith("kube_")
         found.append(dataclasses.replace(sample, time=since(sample)) if is_state else sample)
     return found
 

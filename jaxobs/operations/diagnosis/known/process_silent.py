@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.counters import PROCESS
-from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, METRIC, PROGRESS, Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, SYMPTOM, UP, Down, Knowledge, Silence
 
 LEAST_SECONDS = 60.0
@@ -69,9 +69,19 @@ def _is_missed(evidence: Evidence, last: Observation, faults: Sequence[Observati
     if last.time is None or len(steps) < 2 or last.process in {each.process for each in evidence.of_kind(END)}:
         return False
     usual = (max(steps) - min(steps)) / (len(steps) - 1)
-    others = [each for each in faults if each.process != last.process]
+    others = [each for each in faults if each.process != last.process and not _began_after(evidence, each, last)]
     waited = max((each.time - last.time for each in others if each.time is not None), default=0.0)
     return waited > max(LEAST_SECONDS, TIMES * usual)
+
+
+def _began_after(evidence: Evidence, other: Observation, last: Observation) -> bool:
+    """Whether the log of another process begins behind the last line of this one: later, or by a wrong clock."""
+    begun = [
+        each.time
+        for each in evidence.of_kind(PROGRESS, START)
+        if (each.source, each.process) == (other.source, other.process) and each.time is not None
+    ]
+    return bool(begun) and min(begun) > (last.time or 0.0)
 
 
 def _is_left_behind(evidence: Evidence, last: Observation) -> bool:

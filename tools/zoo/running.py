@@ -75,8 +75,6 @@ def run(name: str, entry: Entry, folder: Path, sources: Path | None = None) -> P
 _FLAGS = (
     "--port",
     "0",
-    "--sample-interval",
-    "1",
     "--event-log",
     "events-{index}.jsonl",
     "--metrics-file",
@@ -118,6 +116,7 @@ def _environment(entry: Entry, watch: Path, path: list[str]) -> dict[str, str]:
         **kept,
         "PYTHONPATH": os.pathsep.join(path),
         "JAX_PLATFORMS": "cpu",
+        "JAXOBS_SAMPLE_INTERVAL": "1",
         "XLA_FLAGS": QUICK_XLA,
         "ZOO_STOPWATCH": str(watch),
         **entry.variables,

@@ -9,5 +9,4 @@ ENTRY = Entry(
     findings=(Finding("straggler"),),
     loop=Loop("train_step", 400),
     processes=2,
-    variables={"JAXOBS_SAMPLE_INTERVAL": "1"},
 )

@@ -81,15 +81,16 @@ class ArrayLeaks:
         return run.grown >= LEAST_SMALL and (run.rises >= SMALL_RISES or run.rises < growth.LEAST_RISES)
 
     def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
-        """What began together, goes with the same function's calls and is made at the same line."""
+        """What goes with the same function's calls and is made at the same line, or began together if none is known."""
         if key == _TOTAL or _TOTAL in case.runs:
             return False
-        first = next(iter(case.runs))
-        return (
-            case.run.function == run.function
-            and abs(case.run.since.sample - run.since.sample) <= _SAME_START
-            and _top(sample.call_sites(_key(first))) == _top(sample.call_sites(_key(key)))
-        )
+        if case.run.function != run.function:
+            return False
+        line = _top(sample.call_sites(_key(key)))
+        if line != _top(sample.call_sites(_key(next(iter(case.runs))))):
+            return False
+        # Of one line it is one leak, however late a part of it was seen to grow.
+        return line is not None or abs(case.run.since.sample - run.since.sample) <= _SAME_START
 
     def subject(self, key: Hashable) -> str:
         """`float32[32,128] on gpu:0`, `float32[32,128] P('data') over data=8`."""

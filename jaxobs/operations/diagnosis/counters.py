@@ -27,10 +27,11 @@ YOUNG = 2700.0
 
 def is_of(one: Observation, other: Observation) -> bool:
     """Whether two samples are about one process."""
-    return one.source == other.source and one.process == other.process and _job(one) == _job(other)
+    return one.source == other.source and one.process == other.process and job(one) == job(other)
 
 
-def _job(one: Observation) -> tuple[str | None, ...]:
+def job(one: Observation) -> tuple[str | None, ...]:
+    """What a Prometheus says of the job that a sample is of, and of its pod."""
     return tuple(one.data.get(name) for name in ("job", "namespace", "cluster", "pod"))
 
 

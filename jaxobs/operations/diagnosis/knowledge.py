@@ -296,3 +296,5 @@ class Knowledge:
     """Metrics that are no signs, and that `ordinary` looks at."""
     ordinary: Callable[[Evidence, Observation], bool] | None = field(default=None)
     """Whether a sign is what this process ordinarily shows, such as an overflow that loss scaling provokes."""
+    since: Callable[[Evidence, Observation], float | None] | None = field(default=None)
+    """When what a sign shows began, where that isn't the time of the sign."""

@@ -9,6 +9,7 @@ from jaxobs.operations.diagnosis.evidence import (
     ALERT,
     LAST,
     LINE,
+    METRIC,
     PROGRESS,
     Courses,
     Evidence,
@@ -39,6 +40,8 @@ def began(
       weak: what other faults show as well.
     """
     one = strong[0]
+    if known.since is not None and one.kind == METRIC:
+        return known.since(evidence, one)
     if one.kind == ALERT:
         # An alert fires some time after what it measures began.
         earlier = [each.time for each in weak if each.kind != ALERT and each.time is not None]

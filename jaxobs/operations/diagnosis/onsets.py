@@ -18,14 +18,18 @@ from jaxobs.operations.diagnosis.evidence import (
 from jaxobs.operations.diagnosis.knowledge import ENDED, STUCK, Knowledge
 
 _WAITED = re.compile(
-    r"(?:timeout is (?:currently )?set to:? |[Tt]imed out (?:after|waiting for) |"
-    r"(?:waiting|blocked) for (?:more than )?|"
-    r"[Nn]o heartbeats? (?:for|in|since) (?:the last )?)(?P<time>(?:\d+(?:\.\d+)? ?(?:h|m|s|ms|hours?|minutes?|"
-    r"seconds?|min|sec)(?![a-z]) ?)+)"
+    r"(?:[Tt]imeout (?:is|of)(?: currently)?(?: set to)?:? ?|[Tt]imed out (?:after|waiting for) |"
+    r"[Dd]eadline [Ee]xceeded after |timed out with .{1,200} duration: |"
+    r"(?:waiting|blocked|stuck|hung|been running) for (?:`[^`]{1,200}` for )?(?:more than )?|"
+    r"[Tt]ermination timeout for .{1,200} of |"
+    r"[Ww]aited (?:for )?|ran for (?=[\d.]+ ?\w+ before timing out)|[Ss]low compil\w+\?? .{0,100}took |"
+    r"not respond(?:ed|ing)? (?:for|in|within) |"
+    r"[Nn]o (?:heartbeats?|progress|response|activity|step)(?: \w+)? (?:for|in|since)(?: the last)? )"
+    r"(?P<time>(?:\d+(?:\.\d+)? ?(?:milliseconds?|msecs?|ms|hours?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z]) ?)+)"
 )
 """How long somebody waited until this was said."""
-_PART = re.compile(r"(\d+(?:\.\d+)?) ?(h|ms|m|s)")
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = re.compile(r"(\d+(?:\.\d+)?) ?(h|ms|milli|m|s)")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
 LONGEST = 86_400.0
 """Seconds that are believed."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather, onsets
 from jaxobs.operations.diagnosis.result import Cause
 
 WRITTEN = datetime.datetime(2026, 1, 3, 12, 0, 0, tzinfo=datetime.timezone.utc).timestamp()
@@ -132,3 +132,26 @@ def test_a_metrics_file_says_whose_it_is(tmp_path: Path) -> None:
     assert cause(tmp_path, m__prom=clean, job__log=f"{RAISED}\n").component == "process 0"
     of_two = clean.replace('count="1"', 'count="2"')
     assert cause(tmp_path, m__prom=of_two, job__log=f"{RAISED}\n").component == "job.log"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12) ran for 600034 milliseconds before timing out.",
+         600.034),
+        ("DEADLINE_EXCEEDED: Deadline Exceeded after 300.0s", 300),
+        ("This thread has been waiting for `first call to collective operation 1; run_id=3` for 20 seconds", 20),
+        ("Termination timeout for `join the rendezvous` of 40 seconds exceeded.", 40),
+        ("collective operation timed out after 1800000 ms", 1800),
+        ("GetKeyValue() timed out with key: cuda:local_topology/cuda/1 and duration: 2m", 120),
+        ("no step completed in 30 minutes", 1800),
+        ("worker 3 has not responded for 45 s", 45),
+        ("Slow compilation of jit_step took 4m30s", 270),
+        ("the job ran for 10 hours and was preempted", 0),
+        ("timed out waiting for 4 machines", 0),
+        ("Retrying in 300 s", 0),
+    ],
+)  # fmt: skip
+def test_waits_in_messages(text: str, seconds: float) -> None:
+    """How long something had gone on when it was said; what ran well before is no wait."""
+    assert onsets._waited(text) == pytest.approx(seconds)

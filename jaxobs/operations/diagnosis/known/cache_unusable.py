@@ -19,6 +19,7 @@ KNOWN = Knowledge(
             r"Please install the `[\w\[\]]+` package to (?:set `jax_compilation_cache|specify a cache)",
             passes=False,
         ),
+        Line(r"\b[A-Z]+_?[A-Z]+: \S*/xla_gpu_(?:per_fusion_autotune_cache_dir|kernel_cache_file)\b\S*; ", passes=False),
         Event("unsaved:disabled", about="could not be opened"),
         Event(
             "unsaved:error",

@@ -355,7 +355,9 @@ def _missing() -> str:
         rf"\b{function}\(\) got an unexpected keyword argument '{_one_of(names)}'"
         for function, names in _ARGUMENTS.items()
     ]
-    return rf"^(?:Attribute|Import|ModuleNotFound|Type)Error: .{{0,200}}?(?:{'|'.join(ways)})"
+    # A file of the program with the library's name has none of the library's names.
+    other = "(?!.*(?:partially initialized|consider renaming))"
+    return rf"^(?:Attribute|Import|ModuleNotFound|Type)Error: {other}.{{0,200}}?(?:{'|'.join(ways)})"
 
 
 MISSING = _missing()

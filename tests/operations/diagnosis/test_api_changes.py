@@ -47,6 +47,10 @@ def test_a_name_of_another_release(tmp_path: Path, error: str) -> None:
         "AttributeError: module 'jax._src.core' has no attribute 'Jaxprr'. Did you mean: 'Jaxpr'?",
         "ModuleNotFoundError: No module named 'jax.nump'",
         "ImportError: cannot import name 'shard_map' from 'jax' (/app/jax.py)",
+        "AttributeError: module 'jax' has no attribute 'tree' (consider renaming '/app/jax.py' if it has the same "
+        "name as a library you intended to import)",
+        "AttributeError: partially initialized module 'jax' has no attribute 'tree' (most likely due to a "
+        "circular import)",
         f"ImportError: cannot import name 'jitt' from 'jax' ({INSTALLED}/__init__.py)",
         "AttributeError: Unrecognized config option: jax_enable_x46",
         "AttributeError: module 'numpy' has no attribute 'aray'",

@@ -82,3 +82,37 @@ def test_a_server_that_is_replaced(tmp_path: Path, throughput: str, verdict: str
     told = "[2026-06-03 08:05:10] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
     again = "[2026-06-03 08:05:20] server_args=ServerArgs(model_path='m', device='tpu')\n"
     assert said(tmp_path, _SERVES.format(2, "41.2") + told + again + _SERVES.format(6, throughput))[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        ("RuntimeError: JAX compilation occurred but was forbidden in this context.", "recompilation"),
+        ("AssertionError: [Chex] Function 'train_step' is traced > 2 times!", "recompilation"),
+        ("RuntimeError: re-tracing function step at a.py:3 for `jit`, but 'no_tracing' is set", "recompilation"),
+        ("AssertionError: the ray is traced > 2 times through the lens", "program_error"),
+    ],
+)
+def test_guards_against_compilations(tmp_path: Path, error: str, cause: str) -> None:
+    """They raise where something compiles that should have been compiled before."""
+    assert said(tmp_path, f"{TRACEBACK}{error}\n") == (CAUSE, [cause])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Failed to deserialize executable: UNIMPLEMENTED: Deserializing is not supported.",
+            (CAUSE, ["cache_unusable"]),
+        ),
+        ("Failed to deserialize executable: INVALID_ARGUMENT: It is of another version.", (NO_FAULT, [])),
+        (
+            "Error writing persistent compilation cache entry for 'jit_f': XlaRuntimeError: UNIMPLEMENTED: no",
+            (CAUSE, ["cache_unusable"]),
+        ),
+    ],
+)
+def test_a_plugin_without_serialization(tmp_path: Path, text: str, expected: tuple[str, list[str]]) -> None:
+    """It makes a cache useless; an entry of another version is replaced."""
+    prefix = "2026-01-31 09:00:00.000000: W torch_xla/csrc/runtime/pjrt_computation_client.cc:680] "
+    assert said(tmp_path, f"{prefix}{text}\n{STEPS}") == expected

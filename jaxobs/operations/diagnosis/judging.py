@@ -189,7 +189,7 @@ def _brings(cause: _Case, effect: _Case) -> bool:
         return False
     if cause.id in effect.known.follows:
         return True
-    if cause.known.impact != ENDED or cause.known.role != CAUSE:
+    if _impact(cause) != IMPACTS.index(ENDED) or cause.known.role != CAUSE:
         return False
     # Others may report a process that ended under its own number. An error of their own is a different matter.
     elsewhere = cause.onset.process != effect.onset.process or not effect.onset.process
@@ -251,7 +251,9 @@ def _weight(case: _Case) -> int:
 
 
 def _impact(case: _Case) -> int:
-    return IMPACTS.index(case.known.impact)
+    """How bad it is: an exception that nothing caught ends a process, whatever it is about."""
+    raised = case.strong and case.onset.name == RAISED and "caught" not in case.onset.data
+    return IMPACTS.index(ENDED if raised else case.known.impact)
 
 
 def _suspected(case: _Case) -> bool:
@@ -280,7 +282,7 @@ def _cause(case: _Case, standing: Mapping[str, _Case], evidence: Evidence, cours
         fix=f"{fix} {advice}" if advice and advice not in fix else fix,
         runbook=runbook_url(case.known.runbook),
         onset=None if since is None else timestamp(since),
-        impact=case.known.impact,
+        impact=IMPACTS[_impact(case)],
         victims=tuple(sorted({each for each in touched if each and each != component}, key=_by_number)),
         consequences=tuple(each.id for each in followers),
     )

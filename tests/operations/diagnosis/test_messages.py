@@ -186,7 +186,7 @@ def test_the_message_of_an_error_in_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "cause"), [("jax/_src/lib/__init__.py", "jaxlib_mismatch"), ("chex/a.py", "program_error")]
+    ("file", "cause"), [("jax/_src/lib/__init__.py", "jaxlib_mismatch"), ("chex/a.py", "library_mismatch")]
 )
 def test_who_misses_a_name_in_jaxlib(tmp_path: Path, file: str, cause: str) -> None:
     """JAX itself, or a library that is older than both."""

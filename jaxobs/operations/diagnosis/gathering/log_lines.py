@@ -166,8 +166,8 @@ def _of_text(text: str, year: int) -> LogLine:
             place = actor.end()
         if time is None and (stamp := _match(TIMES, text, place)):
             time, yearless = moment(stamp.groupdict(), year)
+            is_fatal = is_fatal or (not level and stamp.groupdict().get("level") == "F")
             level = level or stamp.groupdict().get("level") or ""
-            is_fatal = level == "F"
             place = stamp.end()
             if host := stamp.groupdict().get("host"):
                 name = name or host

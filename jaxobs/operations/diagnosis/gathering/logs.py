@@ -62,7 +62,7 @@ _START = re.compile(
     r"|JAX version|jax version"
     r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
     r"|[Rr]estor(?:ing|ed) (?:from )?(?:checkpoint|this run)|(?:[Rr]esum(?:ing|ed)|RESUM(?:ING|ED)) (?:from|training)"
-    r"|Initializing an? .{0,30}engine"
+    r"|Initializing an? .{0,30}engine|^server_args[:=]"
     r"|Connecting to JAX distributed service"
 )
 _END = re.compile(

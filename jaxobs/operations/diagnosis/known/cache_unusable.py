@@ -11,7 +11,7 @@ KNOWN = Knowledge(
         Line(
             "Error (?:reading|writing) persistent compilation cache entry.{0,200}(?:FileExists|"
             r"Permission|Forbidden|Access ?[Dd]enied|Read-only|filelock|NotADirectory|\[Errno|Timeout|"
-            "OSError|Please install)",
+            "OSError|Please install|UNIMPLEMENTED)",
             passes=False,
         ),
         Line(
@@ -19,6 +19,8 @@ KNOWN = Knowledge(
             r"Please install the `[\w\[\]]+` package to (?:set `jax_compilation_cache|specify a cache)",
             passes=False,
         ),
+        Line(r"\b[A-Z]+_?[A-Z]+: \S*/xla_gpu_(?:per_fusion_autotune_cache_dir|kernel_cache_file)\b\S*; ", passes=False),
+        Line("Failed to deserialize executable: UNIMPLEMENTED", unless="RuntimeError", passes=False),
         Event("unsaved:disabled", about="could not be opened"),
         Event(
             "unsaved:error",

@@ -110,6 +110,11 @@ KNOWN = Knowledge(
             about=_NOT_COMPILED,
         ),
         Line(
+            r"Non-OK-status: \w*executable",
+            followed="Failure occurr?ed when compiling",
+            unless_followed="RESOURCE_EXHAUSTED|[Oo]ut of memory",
+        ),
+        Line(
             r"\b[Oo]perand \d+ of instruction |has a layout constraint",
             unless=r"RESOURCE_EXHAUSTED|[Rr]esource exhausted|[Oo]ut of memory",
         ),

@@ -10,7 +10,7 @@ KNOWN = Knowledge(
     signs=(
         Line(
             r"\[Errno 28\]|\bENOSPC\b|No space left on device|No usable temporary directory|"
-            r"to the internal temporary file",
+            r"to the internal temporary file|couldn't get (?:a )?temp\w* .{0,20}file ?name",
             unless="/dev/shm|nccl|NCCL",
         ),
         Line(r"Disk quota exceeded|\[Errno 122\]"),

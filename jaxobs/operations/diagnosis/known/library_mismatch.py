@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.api_changes import MISSING
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_LIBRARY = (
@@ -35,10 +36,11 @@ KNOWN = Knowledge(
             r"TypeError: unsupported operand type\(s\) for \|: '(?:type|ABCMeta|NoneType|_?\w*GenericAlias)'|"
             r"TypeError: dataclass\(\) got an unexpected keyword)",
         ),
+        Raised(about=MISSING),
         Raised(
-            about=r"^(?:Attribute|Import)Error: .{0,200}\bwas removed (?:in|from) (?:JAX|jax|[Nn]um[Pp]y|the main)|"
-            r"^(?:Attribute|Import)Error: (?:jax|jnp|numpy|np|flax|optax)[\w.]* (?:is|was|has been) (?:deprecated|"
-            r"removed)"
+            about=r"^(?:Attribute|Import)Error: .{0,200}\bwas removed (?:in|from) (?:the )?"
+            r"(?:JAX|jax|[Nn]um[Pp]y|main)|^(?:Attribute|Import)Error: (?:jax|jnp|numpy|np|flax|optax)[\w.]* "
+            r"(?:is|was|has been) (?:deprecated|removed)"
         ),
         Raised(
             frames=_CALLS_JAX,

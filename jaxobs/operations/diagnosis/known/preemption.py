@@ -14,13 +14,15 @@ _ONLY_MENTIONED = (
 
 
 def _was_survived(evidence: Evidence, sign: Observation) -> bool:
-    """Whether the job starts again behind a line of a log, and comes further than before."""
+    """Whether the job starts again behind a line of a log, and comes further than before, or serves."""
     if sign.kind != LINE:
         return False
     own = [each for each in evidence.of_kind(PROGRESS, START) if each.source == sign.source]
     again = min((each.place for each in own if each.kind == START and each.place > sign.place), default=None)
     reached = max((each.value or 0.0 for each in own if each.place < sign.place), default=0.0)
-    return again is not None and any(each.place > again and (each.value or 0.0) > reached for each in own)
+    return again is not None and any(
+        each.kind == PROGRESS and each.place > again and (each.value is None or each.value > reached) for each in own
+    )
 
 
 KNOWN = Knowledge(

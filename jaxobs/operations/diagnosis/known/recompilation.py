@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric, Raised
 
 LEAST, LEAST_EXPLAINED = 6, 12
 """Compilations of one function after the first step: evaluation and a smaller last batch need a few."""
@@ -91,6 +91,10 @@ KNOWN = Knowledge(
         Alert("JaxUnboundedShapes", weak=False),
         Line(_COMPILING.pattern, info=True, passes=False),
         Line(_MISSING.pattern, info=True, passes=False),
+        Raised(
+            about=r"compilation occurred but was forbidden|Function '[\w.<>]+' is traced > \d+ times!|"
+            r"re-tracing function .{1,300} but 'no_tracing' is set",
+        ),
         Line(r"[Rr]ecompilation after warm[ -]?up is detected|Unexpected recompilation", passes=False),
     ),
     narrow=_again,

@@ -24,6 +24,7 @@ from jaxobs.operations.diagnosis.evidence import (
     courses,
     had_ended,
     is_before,
+    outlived,
     went_on,
 )
 from jaxobs.operations.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
@@ -114,9 +115,11 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> _
             case.ordinary.append(each)
             continue
         passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
-        if passes and (went_on(course, each) or (known.role == SYMPTOM and had_ended(course, each))):
+        is_weak = all(sign.weak for sign in signs)
+        at_the_end = ((passes and known.role == SYMPTOM) or is_weak) and had_ended(course, each)
+        if at_the_end or (passes and went_on(course, each)) or (known.impact == ENDED and outlived(course, each)):
             case.passed.append(each)
-        elif any(not sign.weak for sign in signs):
+        elif not is_weak:
             case.strong.append(each)
         else:
             case.weak.append(each)
@@ -194,7 +197,8 @@ def _brings(cause: _Case, effect: _Case) -> bool:
     # Others may report a process that ended under its own number. An error of their own is a different matter.
     elsewhere = cause.onset.process != effect.onset.process or not effect.onset.process
     by_others = ANY_END in effect.known.follows and (effect.known.role == SYMPTOM or elsewhere)
-    return by_others or (elsewhere and effect.known.general > cause.known.general)
+    is_special = effect.known.general > cause.known.general and effect.id not in cause.known.follows
+    return by_others or (elsewhere and is_special)
 
 
 def _told_at_once(one: Observation, other: Observation) -> bool:

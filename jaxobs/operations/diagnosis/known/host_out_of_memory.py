@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.knowledge import ENDED, NOT_YET_KILLED, Alert, Event, Knowledge, Line, Metric
 
 _TERMINATED = "kube_pod_container_status_last_terminated_reason"
 """Of kube-state-metrics."""
@@ -49,6 +49,7 @@ KNOWN = Knowledge(
         Line(
             r"\"?[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[\":= ]*\(?137\b|^Killed$|"
             r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
+            unless=NOT_YET_KILLED,
             weak=True,
             info=True,
             passes=False,

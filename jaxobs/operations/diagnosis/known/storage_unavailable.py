@@ -67,6 +67,7 @@ KNOWN = Knowledge(
             unless=r"metadata\.google|169\.254\.169\.254|localhost|127\.0\.0\.1|wandb|mlflow|sentry|telemetry",
         ),
     ),
+    follows=("host_out_of_memory",),
     collect="The latency and the errors of that storage at the time, and whether the newest checkpoint is complete.",
     fix=(
         "Check the storage service and its quota; spread or retry the requests of many "

@@ -1,0 +1,79 @@
+"""What the platform says of machines, pods and signals: what took the job away, and what only looks like it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.log_verdicts import said
+
+from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
+
+STEP = "2026-01-31 09:00:0{0},000 INFO train: step {0} loss 1.0\n"
+BEFORE = "".join(STEP.format(number) for number in range(4))
+EVICTED = (
+    "2026-01-31T09:00:02Z Warning Evicted pod/agent-x2vkq The node was low on resource: memory. Container agent was "
+    "using 812404Ki, request is 64Mi.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("GCP Metadata Service says termination is imminent", (CAUSE, ["preemption"])),
+        ("watcher: no termination notice yet", (NO_FAULT, [])),
+        ("watcher: spot instance i-07a1 was reclaimed", (CAUSE, ["preemption"])),
+        ("launch: a spot instance may be reclaimed at any time", (NO_FAULT, [])),
+        ("Node will be drained: scheduled host maintenance", (CAUSE, ["preemption"])),
+        ("launch: maintenance window: Saturday 02:00-06:00 UTC", (NO_FAULT, [])),
+        ("launch: next scheduled host maintenance: 2026-02-07", (NO_FAULT, [])),
+        ("node enters maintenance window", (CAUSE, ["preemption"])),
+        ("Warning Evicted pod/train-0 Eviction API: evicting", (CAUSE, ["preemption"])),
+        ("train: rank 3 received SIGTERM, saving", (INCONCLUSIVE, [])),
+        ("signals: a checkpoint is written once a rank has got SIGTERM", (NO_FAULT, [])),
+        ("signals: SIGTERM received: False", (NO_FAULT, [])),
+        ("signals: 300 s of grace before SIGKILL", (NO_FAULT, [])),
+        ("launcher: process 4711 ended with signal 9", (INCONCLUSIVE, [])),
+    ],
+)
+def test_a_line_of_the_platform(tmp_path: Path, line: str, verdict: tuple[str, list[str]]) -> None:
+    """A notice that came is one; a plan, a setting or an answer that says no is none."""
+    assert said(tmp_path, f"{BEFORE}2026-01-31 09:00:05,000 INFO {line}\n") == verdict
+
+
+def test_a_signal_behind_the_end_ends_nobody(tmp_path: Path) -> None:
+    """A node that is no longer used goes away."""
+    end = "2026-01-31 09:00:04,000 INFO train: Training complete\n"
+    signal = "2026-01-31 09:05:04,000 INFO node: received SIGTERM\n"
+    assert said(tmp_path, BEFORE + end + signal)[0] == NO_FAULT
+    assert said(tmp_path, BEFORE + signal)[0] == INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("end", "verdict"),
+    [
+        ("2026-01-31 09:00:09,000 INFO train: Training complete\n", NO_FAULT),
+        ("2026-01-31 09:00:09,000 INFO train: Job finished with status FAILED\n", CAUSE),
+        ("2026-01-31 09:00:03,500 INFO train: Training complete\n", CAUSE),
+        ("", CAUSE),
+    ],
+)
+def test_an_event_that_the_job_outlived(tmp_path: Path, end: str, verdict: str) -> None:
+    """A pod was evicted while the job ran; it came to its end all the same, or it did not."""
+    (tmp_path / "events.txt").write_text(EVICTED)
+    (tmp_path / "train.log").write_text(BEFORE + end)
+    inputs = Inputs(logs=(str(tmp_path / "events.txt"), str(tmp_path / "train.log")))
+    assert diagnose(gather(inputs, now=1_769_850_000.0)).verdict == verdict
+
+
+def test_a_mount_whose_helper_was_killed(tmp_path: Path) -> None:
+    """The memory came first: what the job could not read follows from it, and not the other way round."""
+    killed = (
+        "2026-01-31T09:00:06Z Memory cgroup out of memory: Killed process 71 (gcs-fuse-csi-dr) total-vm:1340248kB\n"
+    )
+    error = "OSError: [Errno 107] Transport endpoint is not connected: '/data/1'\n"
+    (tmp_path / "events.txt").write_text(killed)
+    (tmp_path / "train.log").write_text(BEFORE + error)
+    inputs = Inputs(logs=(str(tmp_path / "events.txt"), str(tmp_path / "train.log")))
+    assert [each.id for each in diagnose(gather(inputs, now=1_769_850_000.0)).causes] == ["host_out_of_memory"]

@@ -37,9 +37,11 @@ KNOWN = Knowledge(
         Line(
             r"Requested node configuration is not available|More processors requested than permitted|"
             r"not enough slots available|Unable to allocate resources|Unable to create step for job|"
-            r"Batch job submission failed|Job violates accounting/QOS policy|\((?:QOS|Assoc)\w+(?:Limit|PerUser|"
+            r"Batch job submission failed|ReqNodeNotAvail|Nodes required for job are DOWN|"
+            r"Job violates accounting/QOS policy|\((?:QOS|Assoc)\w+(?:Limit|PerUser|"
             r"PerJob|PerAccount)\)|"
             r"Invalid (?:partition|generic resource|account)",
+            unless="Address already in use|Connection refused|[Tt]imed out",
             info=True,
             passes=False,
         ),

@@ -50,7 +50,9 @@ KNOWN = Knowledge(
         Line(
             r"EvictionByEvictionAPI|Eviction API: evicting|^evicting pod \S+/|PreemptionByScheduler|"
             "[Pp]reempting to accommodate a higher priority pod|[Pp]reempted in order to admit|"
-            "deleting pod for node scale down",
+            r"deleting pod for node scale down|EvictedDueTo(?!NodeFailures)\w+|Exceeded the PodsReady timeout|"
+            r"\"EventType\": ?\"(?:Preempt|Terminate)\"|INTERRUPTED_BY_NO_CAPACITY|"
+            "instance-(?:terminated|stopped|hibernated)-(?:by-price|no-capacity|capacity-oversubscribed)",
             info=True,
             passes=False,
         ),

@@ -88,3 +88,46 @@ def test_a_mount_whose_helper_was_killed(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(BEFORE + error)
     inputs = Inputs(logs=(str(tmp_path / "events.txt"), str(tmp_path / "train.log")))
     assert [each.id for each in diagnose(gather(inputs, now=1_769_850_000.0)).causes] == ["host_out_of_memory"]
+
+
+FABRIC = "ip-10-0-0-1:87:95 [3] "
+
+
+@pytest.mark.parametrize(
+    ("line", "causes"),
+    [
+        ("create_component:496 NCCL WARN NET/OFI Couldn't enable endpoint. RC: -12, ERROR: Cannot allocate memory",
+         ["nccl_start"]),
+        ("NCCL INFO NET/OFI No NIC info for dev 0", []),
+        ("ofi_process_cq:1033 NCCL WARN NET/OFI Request 0x7f2d completed with error. RC: 21. Error: unknown error.",
+         ["network_fault"]),
+        ("NCCL INFO NET/OFI Request 0x7f2d completed", []),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_fabric(tmp_path: Path, line: str, causes: list[str]) -> None:
+    """A plugin that could not set itself up, a transfer that failed, and what it says otherwise."""
+    assert said(tmp_path, f"{BEFORE}{FABRIC}{line}\n")[1] == causes
+
+
+@pytest.mark.parametrize(
+    ("message", "causes"),
+    [
+        ('Error opening "zarr" driver: Error reading "gs://b/p/.zarray": CURL error[6] Could not resolve host: x',
+         ["storage_unavailable"]),
+        ('Error opening "zarr" driver: Error reading local file "/p/.zarray": Invalid key', ["checkpoint_damaged"]),
+        ('INTERNAL: Error reading "p/0": We encountered an internal error. Please try again.', ["storage_unavailable"]),
+    ],
+)  # fmt: skip
+def test_an_array_that_cannot_be_read(tmp_path: Path, message: str, causes: list[str]) -> None:
+    """The store that fails says nothing about the checkpoint in it."""
+    raised = f'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: {message}\n'
+    assert said(tmp_path, BEFORE + raised) == (CAUSE, causes)
+
+
+def test_a_library_in_use_by_its_parent(tmp_path: Path) -> None:
+    """Children of a process that trains say so; behind a new start it is another process that holds the chips."""
+    line = "libtpu.so already in used by another process. Not attempting to load libtpu.so in this process.\n"
+    assert said(tmp_path, BEFORE + line)[0] == NO_FAULT
+    again = "2026-01-31 09:00:08,000 INFO main: Initializing distributed\n"
+    assert said(tmp_path, BEFORE + again + line) == (CAUSE, ["accelerator_in_use"])
+    assert said(tmp_path, line) == (CAUSE, ["accelerator_in_use"])

@@ -42,7 +42,7 @@ KNOWN = Knowledge(
         Line(r"killed due to the node running low on memory|ray\.exceptions\.OutOfMemoryError", passes=False),
         Line(r"(?:^|[\s.])_?(?:Array)?MemoryError\b(?!:? was)", unless="RMM"),
         Line("std::bad_alloc", unless="RMM"),
-        Line("Cannot allocate memory", unless="ibv_"),
+        Line("Cannot allocate memory", unless="ibv_|NET/(?:IB|OFI)"),
         Event(r"out_of_memory:(?:host:.*|\w+:host_limit.*)"),
         Metric("jax_out_of_memory_total", labels=(("device", "cpu.*"),), weak=True),
         Event("finding:host_memory_leak", weak=True),

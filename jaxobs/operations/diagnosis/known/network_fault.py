@@ -28,6 +28,10 @@ KNOWN = Knowledge(
             "(?:errno 110|Connection timed out).{0,160}(?:NCCL|gloo|socket|coordinat)|(?:NCCL|gloo|"
             r"socket|coordinat\w*).{0,200}(?:Connection timed out)"
         ),
+        Line(
+            r"NCCL WARN NET/\w+ Request .{0,60}completed with error|ucp_ep_create.{0,60}Destination is unreachable|"
+            r"\bUCX +ERROR\b.{0,120}(?:timed out|[Nn]o route|unreachable|[Rr]etry count exceeded)"
+        ),
         Line(r"observed errors are: \[Network\]"),
         Line(
             r"(?:socketStartConnect|Connect to \S+ failed|Call to connect).{0,60}(?:connection abort|[Nn]o route|"

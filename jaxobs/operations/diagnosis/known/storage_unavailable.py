@@ -50,6 +50,11 @@ KNOWN = Knowledge(
         ),
         Line("exceeds the rate limit|[Rr]ate limit exceeded"),
         Line(
+            r"We encountered an internal error\. Please try again|[Cc]url returned error code [1-9]|"
+            "Unable to connect to endpoint",
+            unless="wandb|mlflow|sentry|telemetry",
+        ),
+        Line(
             r"ChainedFuture completed \d+/\d+ futures but timed out|"
             r"[Cc]heckpoint\w* (?:save|saving|write|finaliz\w+) .{0,60}(?:timed out|timeout)",
             weak=True,

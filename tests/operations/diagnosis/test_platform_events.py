@@ -33,6 +33,16 @@ EVICTED = (
         ('watcher: {"Events":[{"EventStatus":"Scheduled","EventType":"Freeze"}]}', (NO_FAULT, [])),
         ("fleet: status: instance-terminated-no-capacity", (CAUSE, ["preemption"])),
         ("fleet: status: instance-terminated-by-user", (NO_FAULT, [])),
+        ("batch: StatusReason: Host EC2 (instance i-0878) terminated.", (CAUSE, ["preemption"])),
+        ("batch: TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", (CAUSE, ["host_out_of_memory"])),
+        ("batch: job 31 exceeded MEM usage hard limit (2528 > 1126)", (CAUSE, ["host_out_of_memory"])),
+        (
+            "batch: MaxRuntimeExceeded - Training job runtime exceeded MaxRuntimeInSeconds provided",
+            (CAUSE, ["time_limit"]),
+        ),
+        ("batch: MaxRuntimeInSeconds: 86400, mem limit: 4 GB", (NO_FAULT, [])),
+        ("launch: Quota 'TPUV4sPerProject' exhausted.", (CAUSE, ["not_scheduled"])),
+        ("launch: quota of TPUV4sPerProject: 20800", (NO_FAULT, [])),
         ("Normal EvictedDueToPreempted workload/train", (CAUSE, ["preemption"])),
         ("Normal EvictedDueToNodeFailures workload/train", (CAUSE, ["host_failed"])),
         (
@@ -115,6 +125,7 @@ def test_a_line_of_a_fabric(tmp_path: Path, line: str, causes: list[str]) -> Non
         ('Error opening "zarr" driver: Error reading "gs://b/p/.zarray": CURL error[6] Could not resolve host: x',
          ["storage_unavailable"]),
         ('Error opening "zarr" driver: Error reading local file "/p/.zarray": Invalid key', ["checkpoint_damaged"]),
+        ("Failed Reason: InternalServerError: We encountered an internal error. Please try again.", ["program_error"]),
         ('INTERNAL: Error reading "p/0": We encountered an internal error. Please try again.', ["storage_unavailable"]),
     ],
 )  # fmt: skip

@@ -65,6 +65,8 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
+            r"TERM_MEMLIMIT|exceeded MEM usage (?:hard|soft) limit|gone over (?:\w+ )?memory limit|"
+            r"ran out-of-memory and exited|"
             r"systemd-oomd.{0,40}Killed|Killed .{0,80}due to memory|exceeded .{0,20}memory limit.{0,40}kill",
             info=True,
             passes=False,

@@ -16,7 +16,8 @@ KNOWN = Knowledge(
         Line(
             r"couldn't assign flavors|insufficient (?:unused )?quota|[Ww]orkload .{0,60}is inadmissible|"
             r"ResourcesUnavailableError|Failed to (?:provision all possible|acquire resources in all)|"
-            r"\bOutOf(?:cpu|memory|pods|[\w.-]+/\w+)\b|didn't have enough resource|[Ii]nsufficient capacity|"
+            r"\bOutOf(?:cpu|memory|pods|[\w.-]+/\w+)\b|didn't have enough resource|"
+            r"[Ii]nsufficient (?:reserved )?capacity|FAILED_TO_START_DUE_TO_NO_CAPACITY|[Qq]uota '?\w+'? exhausted|"
             r"VcpuLimitExceeded|"
             r"There is not enough capacity|do not have sufficient \S+ capacity|"
             r"LimitExceeded\) when calling the RunInst|"

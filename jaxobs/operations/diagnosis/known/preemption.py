@@ -52,6 +52,7 @@ KNOWN = Knowledge(
             "[Pp]reempting to accommodate a higher priority pod|[Pp]reempted in order to admit|"
             r"deleting pod for node scale down|EvictedDueTo(?!NodeFailures)\w+|Exceeded the PodsReady timeout|"
             r"\"EventType\": ?\"(?:Preempt|Terminate)\"|INTERRUPTED_BY_NO_CAPACITY|"
+            r"Host EC2 (?:\(instance \S+\) )?[Tt]erminated|"
             "instance-(?:terminated|stopped|hibernated)-(?:by-price|no-capacity|capacity-oversubscribed)",
             info=True,
             passes=False,

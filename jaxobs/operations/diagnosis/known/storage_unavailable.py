@@ -50,7 +50,8 @@ KNOWN = Knowledge(
         ),
         Line("exceeds the rate limit|[Rr]ate limit exceeded"),
         Line(
-            r"We encountered an internal error\. Please try again|[Cc]url returned error code [1-9]|"
+            r"(?:Error (?:reading|writing|opening) |Object\b|UploadPart|\bS3\b).{0,300}We encountered an "
+            r"internal error\. Please try again|[Cc]url returned error code [1-9]|"
             "Unable to connect to endpoint",
             unless="wandb|mlflow|sentry|telemetry",
         ),

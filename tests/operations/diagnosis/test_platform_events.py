@@ -23,6 +23,7 @@ EVICTED = (
     [
         ("GCP Metadata Service says termination is imminent", (CAUSE, ["preemption"])),
         ("watcher: no termination notice yet", (NO_FAULT, [])),
+        ("Failed to retrieve preemption notice from coordination service: UNAVAILABLE: Socket closed", (NO_FAULT, [])),
         ("watcher: spot instance i-07a1 was reclaimed", (CAUSE, ["preemption"])),
         ("launch: a spot instance may be reclaimed at any time", (NO_FAULT, [])),
         ("Node will be drained: scheduled host maintenance", (CAUSE, ["preemption"])),
@@ -112,6 +113,8 @@ FABRIC = "ip-10-0-0-1:87:95 [3] "
         ("ofi_process_cq:1033 NCCL WARN NET/OFI Request 0x7f2d completed with error. RC: 21. Error: unknown error.",
          ["network_fault"]),
         ("NCCL INFO NET/OFI Request 0x7f2d completed", []),
+        ("NCCL WARN Call to ibv_create_qp failed", ["nccl_start"]),
+        ("NCCL WARN Call to ibv_modify_qp failed with error Connection timed out", ["network_fault"]),
     ],
 )  # fmt: skip
 def test_a_line_of_a_fabric(tmp_path: Path, line: str, causes: list[str]) -> None:

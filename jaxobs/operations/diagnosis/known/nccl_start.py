@@ -33,7 +33,8 @@ KNOWN = Knowledge(
             unless_followed="Init COMPLETE",
         ),
         Line(
-            r"ibv_(?:reg_mr|create_\w+|open_device)\w*\(?\)? failed .{0,40}(?:Cannot allocate|Operation not permitted)"
+            r"ibv_(?:reg_mr|create_\w+|open_device)\w*\(?\)? failed .{0,40}(?:Cannot allocate|Operation not permitted)|"
+            r"Call to ibv_(?:create|reg|alloc|open)_\w+ failed"
         ),
         Line(r"log entry \(may be unrelated\) '(?:Error while|Could not find|Failed to open|No |Bootstrap|MNNVL|nvml)"),
         Line(r"Duplicate GPU detected|ncclInvalidUsage|nccl(?:CommInit\w*|CommSplit|GetUniqueId)\b.{0,40} failed"),

@@ -16,7 +16,7 @@ KNOWN = Knowledge(
         Line(
             r"transport retry counter exceeded|IBV_WC_RETRY_EXC_ERR|ibv_\w+\(?\)? failed|"
             r"NCCL WARN NET/IB.{0,60}fatal event",
-            unless="Cannot allocate memory|Operation not permitted",
+            unless="Cannot allocate memory|Operation not permitted|Call to ibv_(?:create|reg|alloc|open)_",
         ),
         Line(
             r"(?:mlx\d\w*|ib\d+|eth\d+|ens\w+|bond\d+).{0,80}(?:[Ll]ink (?:is )?(?:[Dd]own|DOWN)|"

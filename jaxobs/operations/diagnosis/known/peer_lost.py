@@ -24,7 +24,8 @@ KNOWN = Knowledge(
         Line(
             "(?:gloo|Gloo|NCCL|nccl|coordination|Connection closed by peer|"
             "ncclRemoteError).{0,300}(?:Connection (?:reset|closed|refused)|Socket closed|"
-            r"remote process exited)|Connection closed by peer \["
+            r"remote process exited)|Connection closed by peer \[",
+            unless="Failed to retrieve preemption notice",
         ),
         Line(
             "leader .{0,200} (?:is|has) (?:gone|died)|coordination service (?:has )?(?:stopped|"

@@ -8,7 +8,8 @@ from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 _ONLY_MENTIONED = (
     r"[Ee]ither\b|(?:may|might|could) (?:be|have)|e\.g\.|such as|preempted(?:/|,? or\b)|"
     r"[Cc]ancelled call|\b0 preempt|PreemptionMode|[Ss]equence group|[Rr]equest\b|KV cache|expected (?:upon|at|"
-    r"on)|[Rr]egister|[Ll]isten|[Ee]nabl|[Hh]andler|[Ww]atching for|\bif\b"
+    r"on)|[Ff]ailed to (?:retrieve|get|read|query|poll)|"
+    r"[Rr]egister|[Ll]isten|[Ee]nabl|[Hh]andler|[Ww]atching for|\bif\b"
 )
 """It is one of several things that may have happened, or something is prepared for it."""
 _NOT_YET = (

@@ -145,3 +145,19 @@ def test_a_library_in_use_by_its_parent(tmp_path: Path) -> None:
     again = "2026-01-31 09:00:08,000 INFO main: Initializing distributed\n"
     assert said(tmp_path, BEFORE + again + line) == (CAUSE, ["accelerator_in_use"])
     assert said(tmp_path, line) == (CAUSE, ["accelerator_in_use"])
+
+
+@pytest.mark.parametrize(
+    ("line", "onset"),
+    [
+        ("012 (1201.000.000) 2020-06-11 11:02:11 Docker job has gone over memory limit of 1024 Mb",
+         "2020-06-11T11:02:11.000000Z"),
+        ("Fri Jul 23 10:59:54 2021: [PE_0]:inet_setup_listen_socket: bind failed port 1371 Address already in use",
+         "2021-07-23T10:59:54.000000Z"),
+    ],
+)  # fmt: skip
+def test_times_of_launchers(tmp_path: Path, line: str, onset: str) -> None:
+    """As HTCondor and Cray's PMI write them."""
+    log = tmp_path / "job.log"
+    log.write_text(f"{line}\n", encoding="utf-8")
+    assert [each.onset for each in diagnose(gather(Inputs(logs=(str(log),)))).causes] == [onset]

@@ -5,6 +5,7 @@ Nothing but the evidence enters: no clock, no file, no order of input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,6 +38,8 @@ MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""
 ONE_MESSAGE = 3
 """Lines within which a cause may come behind its effect: several layers tell of one event, each in its time."""
+_BLAMED = re.compile(r"^ *The hosts? (?:that have bad TPUs )?are: ([\w.-]+)", re.MULTILINE)
+"""The host that Megascale's digest of a hang takes for ill; another one has written it."""
 ONE_EVENT = 60.0
 """Seconds within which two faults that look alike are taken for explanations of one event."""
 
@@ -271,7 +274,7 @@ def _cause(case: _Case, standing: Mapping[str, _Case], evidence: Evidence, cours
     touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
     shown = next((each for each in followers if each.id in case.known.located_by and each.onset.process), case)
     located = case if _process(case) else shown
-    component = _process(located) or _host(case) or case.onset.source
+    component = _blamed(case) or _process(located) or _host(case) or case.onset.source
     since = began(case.known, case.strong, case.weak, evidence, course)
     since = located.onset.time if since is None else since
     fix = case.known.fix
@@ -296,6 +299,12 @@ def _process(case: _Case) -> str:
     behind = (each for each in case.strong if each.source == onset.source and each.kind == onset.kind == LINE)
     near = (each.process for each in behind if each.process and each.place - onset.place <= ONE_MESSAGE)
     return onset.process or next(near, "")
+
+
+def _blamed(case: _Case) -> str:
+    """The host that a digest of the states of all hosts names."""
+    digests = (each.data.get("next", "") for each in case.strong if "Megascale detects a hang" in each.text)
+    return next((found.group(1) for each in digests if (found := _BLAMED.search(each))), "")
 
 
 def _host(case: _Case) -> str:

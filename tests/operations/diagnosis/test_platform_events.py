@@ -161,3 +161,48 @@ def test_times_of_launchers(tmp_path: Path, line: str, onset: str) -> None:
     log = tmp_path / "job.log"
     log.write_text(f"{line}\n", encoding="utf-8")
     assert [each.onset for each in diagnose(gather(Inputs(logs=(str(log),)))).causes] == [onset]
+
+
+@pytest.mark.parametrize(
+    ("cause", "hosts", "found"),
+    [
+        ("bad TPU chips on the following hosts", "  The host that have bad TPUs are: host-13",
+         [("tpu_halted", "host-13")]),
+        ("bad TPU sparse core chips on the following hosts", "", [("tpu_halted", "process 0")]),
+        ("a networking issue", "  The hosts are: host-2", [("network_fault", "host-2")]),
+        ("inconsistent HLO module compilation across workers", "", [("programs_diverge", "process 0")]),
+        ("running different modules on different devices", "", []),
+    ],
+)  # fmt: skip
+def test_the_digest_of_a_hang(tmp_path: Path, cause: str, hosts: str, found: list[tuple[str, str]]) -> None:
+    """Who writes it is not the host that it names."""
+    log = tmp_path / "worker-0.log"
+    digest = (
+        f"E0131 09:06:00.900000 9 x.cc:3] Megascale detects a hang that is likely caused by {cause}. Please help.\n"
+    )
+    log.write_text(f"{BEFORE}{digest}{hosts}\n", encoding="utf-8")
+    diagnosis = diagnose(gather(Inputs(logs=(str(log),))))
+    assert [(each.id, each.component) for each in diagnosis.causes] == found
+    assert diagnosis.verdict == (CAUSE if found else INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("log", "verdict"),
+    [
+        ("E0131 09:06:00.000000 9 x.cc:3] Megascale hang detected: Timed out waiting for 4 graphs. Timeout: 5m\n"
+         "2026-01-31 09:07:00,000 INFO train: step 5 loss 1.0\n2026-01-31 09:07:05,000 INFO train: step 6 loss 1.0\n",
+         (NO_FAULT, [])),
+        ("h:1:2 [3] transport/nvls.cc:211 NCCL WARN Cuda failure 802 'system not yet initialized'\n",
+         (CAUSE, ["nccl_start"])),
+        ("E0131 09:06:00.000000 9 x.cc:3] failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet "
+         "initialized\n", (CAUSE, ["no_accelerator"])),
+        ("WARNING: could not determine TPU accelerator type. Set env var TPU_ACCELERATOR_TYPE to set manually.\n"
+         "2026-01-31 09:07:00,000 INFO train: step 5 loss 1.0\n", (NO_FAULT, [])),
+        ("salloc: error: Node failure on worker-1\n", (CAUSE, ["host_failed"])),
+    ],
+)  # fmt: skip
+def test_what_a_runtime_says_of_its_start_and_its_waits(
+    tmp_path: Path, log: str, verdict: tuple[str, list[str]]
+) -> None:
+    """NCCL asks for more than the driver; a wait that ends was none."""
+    assert said(tmp_path, BEFORE + log) == verdict

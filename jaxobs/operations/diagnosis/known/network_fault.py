@@ -32,7 +32,7 @@ KNOWN = Knowledge(
             r"NCCL WARN NET/\w+ Request .{0,60}completed with error|ucp_ep_create.{0,60}Destination is unreachable|"
             r"\bUCX +ERROR\b.{0,120}(?:timed out|[Nn]o route|unreachable|[Rr]etry count exceeded)"
         ),
-        Line(r"observed errors are: \[Network\]"),
+        Line(r"observed errors are: \[Network\]|likely caused by a networking issue|NETWORKING_ISSUE"),
         Line(
             r"(?:socketStartConnect|Connect to \S+ failed|Call to connect).{0,60}(?:connection abort|[Nn]o route|"
             r"timed out|"

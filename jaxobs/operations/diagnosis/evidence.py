@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,8 @@ SKEW = 2.0
 SKEW_OF_FINDINGS = 60.0
 """The same of findings: it takes some steps until there is one, and what follows from a fault may be found first."""
 _FINDING = "finding:"
+_BADLY = re.compile(r"fail|error|abort|(?:code|status):? [1-9]", re.IGNORECASE)
+"""It came to its end, and not as it should."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,3 +190,15 @@ def had_ended(course: Courses, sign: Observation) -> bool:
     """Whether the process had ended as it should, and what it says behind that is about how it goes away."""
     before = [each for each in course.get((sign.source, sign.process), ()) if each.place < sign.place]
     return bool(before) and max(before, key=lambda each: each.place).kind == END
+
+
+def outlived(course: Courses, sign: Observation) -> bool:
+    """Whether the platform told something of a job whose processes all reached their end later, as they should."""
+    trained = {key: each for key, each in course.items() if any(one.kind == PROGRESS for one in each)}
+    if sign.kind != LINE or sign.time is None or not trained or any(source == sign.source for source, _ in trained):
+        return False
+    lasts = [max(each, key=lambda one: one.place) for each in trained.values()]
+    return all(
+        each.kind == END and each.time is not None and each.time > sign.time + SKEW and not _BADLY.search(each.text)
+        for each in lasts
+    )

@@ -5,6 +5,7 @@ Nothing but the evidence enters: no clock, no file, no order of input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ from jaxobs.operations.diagnosis.evidence import (
     courses,
     had_ended,
     is_before,
+    outlived,
     went_on,
 )
 from jaxobs.operations.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
@@ -36,6 +38,8 @@ MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""
 ONE_MESSAGE = 3
 """Lines within which a cause may come behind its effect: several layers tell of one event, each in its time."""
+_BLAMED = re.compile(r"^ *The hosts? (?:that have bad TPUs )?are: ([\w.-]+)", re.MULTILINE)
+"""The host that Megascale's digest of a hang takes for ill; another one has written it."""
 ONE_EVENT = 60.0
 """Seconds within which two faults that look alike are taken for explanations of one event."""
 
@@ -114,9 +118,11 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> _
             case.ordinary.append(each)
             continue
         passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
-        if passes and (went_on(course, each) or (known.role == SYMPTOM and had_ended(course, each))):
+        is_weak = all(sign.weak for sign in signs)
+        at_the_end = ((passes and known.role == SYMPTOM) or is_weak) and had_ended(course, each)
+        if at_the_end or (passes and went_on(course, each)) or (known.impact == ENDED and outlived(course, each)):
             case.passed.append(each)
-        elif any(not sign.weak for sign in signs):
+        elif not is_weak:
             case.strong.append(each)
         else:
             case.weak.append(each)
@@ -194,7 +200,8 @@ def _brings(cause: _Case, effect: _Case) -> bool:
     # Others may report a process that ended under its own number. An error of their own is a different matter.
     elsewhere = cause.onset.process != effect.onset.process or not effect.onset.process
     by_others = ANY_END in effect.known.follows and (effect.known.role == SYMPTOM or elsewhere)
-    return by_others or (elsewhere and effect.known.general > cause.known.general)
+    is_special = effect.known.general > cause.known.general and effect.id not in cause.known.follows
+    return by_others or (elsewhere and is_special)
 
 
 def _told_at_once(one: Observation, other: Observation) -> bool:
@@ -269,7 +276,7 @@ def _cause(case: _Case, standing: Mapping[str, _Case], evidence: Evidence, cours
     touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
     shown = next((each for each in followers if each.id in case.known.located_by and each.onset.process), case)
     located = case if _process(case) else shown
-    component = _process(located) or _host(case) or case.onset.source
+    component = _blamed(case) or _process(located) or _host(case) or case.onset.source
     since = began(case.known, case.strong, case.weak, evidence, course)
     since = located.onset.time if since is None else since
     fix = case.known.fix
@@ -294,6 +301,12 @@ def _process(case: _Case) -> str:
     behind = (each for each in case.strong if each.source == onset.source and each.kind == onset.kind == LINE)
     near = (each.process for each in behind if each.process and each.place - onset.place <= ONE_MESSAGE)
     return onset.process or next(near, "")
+
+
+def _blamed(case: _Case) -> str:
+    """The host that a digest of the states of all hosts names."""
+    digests = (each.data.get("next", "") for each in case.strong if "Megascale detects a hang" in each.text)
+    return next((found.group(1) for each in digests if (found := _BLAMED.search(each))), "")
 
 
 def _host(case: _Case) -> str:

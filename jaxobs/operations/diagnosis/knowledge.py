@@ -19,6 +19,8 @@ CAUSE, SYMPTOM = "cause", "symptom"
 ANY_END = "*"
 """In `follows`: whatever ends another process."""
 
+NOT_YET_KILLED = r"(?:[Bb]efore|[Uu]ntil|[Pp]rior to|[Ii]f|may|might|could|would)\b.{0,30}(?:SIGKILL|[Ss]ignal:? 9)"
+"""A signal that is only spoken of: what is to happen before it, or unless."""
 
 _QUOTING = re.compile(
     r"\b(?:prompts?|completion|content|question|answer|generated(?:_text)?|(?:user|human|assistant|chat|system)"

@@ -14,8 +14,8 @@ TIMES = (
     re.compile(r"(?P<level>[IWEFD])0000 00:00:(?P<epoch>\d{9,10}(?:\.\d+)?)\s+"),
     re.compile(r"(?P<level>[IWEFD])(?P<mmdd>\d{4}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?\s+"),
     re.compile(
-        r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))? "
-        r"(?P<host>[\w.-]+) (?=\S+:)"
+        r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?"
+        r"(?P<zone>Z)? (?P<host>[\w.-]+) (?(zone)(?=\S)|(?=\S+:))"
     ),
     re.compile(
         r"<\d{1,3}>1 (?P<date>\d{4}-\d\d-\d\d)T(?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?"
@@ -24,6 +24,12 @@ TIMES = (
     re.compile(
         r"\[\w{3} (?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?P<year>\d{4})\] "
     ),
+    re.compile(
+        r"\w{3} (?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?P<year>\d{4}): "
+    ),  # Cray's PMI
+    re.compile(
+        r"\d{3} \(\d+\.\d+\.\d+\) (?P<date>\d{4}-\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))? "
+    ),  # HTCondor's events
     re.compile(r"\[(?P<epoch>\d{10}\.\d+)\] "),
     re.compile(r"(?P<mmdd>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>)\s+(?:\| *)?"),  # vLLM
     re.compile(

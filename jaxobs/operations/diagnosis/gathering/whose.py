@@ -25,7 +25,7 @@ _HOST = re.compile(
 )
 _CANCELLED = re.compile(r"slurmstepd: error: \*\*\* (?:JOB|STEP) (\d+)(?:\.\d+)? ON \S+ CANCELLED AT ")
 _LAUNCHER = re.compile(
-    r"(?:srun|slurmstepd|sbatch|mpirun|mpiexec|prterun|prun|torchrun|submitit|kernel)\b|Killed$|.{0,40}oom-kill|"
+    r"(?:srun|salloc|slurmstepd|sbatch|mpirun|mpiexec|prterun|prun|torchrun|submitit|kernel)\b|Killed$|.{0,40}oom-kill|"
     r"Out of memory:|Memory cgroup out of memory",
     re.IGNORECASE,
 )

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, START, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+
+def _is_of_a_child(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a process that trains writes it between its steps: a child of it, which needs no accelerator, says so."""
+    if sign.kind != LINE or sign.name or "Not attempting to load" not in sign.text:
+        return False
+    before = [
+        each
+        for each in evidence.of_kind(PROGRESS, START)
+        if (each.source, each.process) == (sign.source, sign.process) and each.place < sign.place
+    ]
+    return bool(before) and max(before, key=lambda each: each.place).kind == PROGRESS
+
 
 KNOWN = Knowledge(
     title="Another process holds the accelerator",
@@ -24,4 +38,5 @@ KNOWN = Knowledge(
         "End the process that the text names (`sudo lsof -w /dev/accel0` or `/dev/vfio/0`); if "
         "none is left, remove /tmp/libtpu_lockfile."
     ),
+    ordinary=_is_of_a_child,
 )

@@ -40,7 +40,8 @@ KNOWN = Knowledge(
         Line(r"Error no file named|does not appear to have a file named"),
         Line(
             "Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}",
-            unless=r'Expected "\w+" (?:of|to be)|HTTP response code|PERMISSION_DENIED|UNAVAILABLE|DEADLINE_EXCEEDED',
+            unless=r'Expected "\w+" (?:of|to be)|HTTP response code|PERMISSION_DENIED|UNAVAILABLE|DEADLINE_EXCEEDED|'
+            r"CURL error|[Cc]ould not resolve|encountered an internal error",
         ),
         Line("No structure could be identified for the checkpoint"),
         Line(

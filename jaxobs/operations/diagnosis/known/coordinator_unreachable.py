@@ -67,6 +67,10 @@ KNOWN = Knowledge(
             frames=r"[/\\]jax/_src/(?:distributed|clusters/\w+)\.py\Z",
             about="^(?:[\\w.]+: )*(?:Value|Runtime|Type|Key|Index|Xla\\w+|Jax\\w+)Error",
         ),
+        Raised(
+            frames=r"[/\\]jax/_src/clusters/\w+\.py",
+            about=r"^[\w.]*(?:Connection|Connect|Read|HTTP|URL)(?:Error|Timeout)\b",
+        ),
         Line(r"Getting topolog\w+.{0,120}(?:timed out|DEADLINE_EXCEEDED)|Timed out.{0,60}topolog"),
         Line(
             r"(?:[Uu]nexpected|[Ii]nvalid|[Uu]nknown|could not determine) (?:TPU )?(?:worker|coordinator|process) "

@@ -34,7 +34,19 @@ KNOWN = Knowledge(
             info=True,
             passes=False,
         ),
-        Line(r"\b[Nn]odes? \S+ not responding|killed due node failure", info=True, passes=False),
+        Line(
+            r"\b[Nn]odes? \S+ not responding|killed due node failure|EvictedDueToNodeFailures|"
+            r"launch failed requeued held|start barrier timeout waiting for \d+/\d+ nodes",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            r"[Nn]ode (?:with|id\b).{0,200}\b(?:has been|was) marked dead\b|"
+            "Unexpected termination: health check failed",
+            unless=r"\b[Ee]xpected termination|\bEXPECTED_TERMINATION|\bidle\b",
+            info=True,
+            passes=False,
+        ),
         Line(r"is (?:not HEALTHY|UNHEALTHY)\b"),
     ),
     follows=("preemption",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.knowledge import ENDED, NOT_YET_KILLED, Alert, Event, Knowledge, Line, Metric
 
 _TERMINATED = "kube_pod_container_status_last_terminated_reason"
 """Of kube-state-metrics."""
@@ -42,13 +42,14 @@ KNOWN = Knowledge(
         Line(r"killed due to the node running low on memory|ray\.exceptions\.OutOfMemoryError", passes=False),
         Line(r"(?:^|[\s.])_?(?:Array)?MemoryError\b(?!:? was)", unless="RMM"),
         Line("std::bad_alloc", unless="RMM"),
-        Line("Cannot allocate memory", unless="ibv_"),
+        Line("Cannot allocate memory", unless="ibv_|NET/(?:IB|OFI)"),
         Event(r"out_of_memory:(?:host:.*|\w+:host_limit.*)"),
         Metric("jax_out_of_memory_total", labels=(("device", "cpu.*"),), weak=True),
         Event("finding:host_memory_leak", weak=True),
         Line(
             r"\"?[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[\":= ]*\(?137\b|^Killed$|"
             r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
+            unless=NOT_YET_KILLED,
             weak=True,
             info=True,
             passes=False,
@@ -64,6 +65,8 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
+            r"TERM_MEMLIMIT|exceeded MEM usage (?:hard|soft) limit|gone over (?:\w+ )?memory limit|"
+            r"ran out-of-memory and exited|"
             r"systemd-oomd.{0,40}Killed|Killed .{0,80}due to memory|exceeded .{0,20}memory limit.{0,40}kill",
             info=True,
             passes=False,

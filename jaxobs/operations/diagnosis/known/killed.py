@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, NOT_YET_KILLED, SYMPTOM, Knowledge, Line
 
 KNOWN = Knowledge(
     title="A process was killed with SIGKILL",
@@ -13,6 +13,7 @@ KNOWN = Knowledge(
         Line(
             r"\"?[Ee]xit(?:ed)?(?: with)?(?: exit)?[ -]?(?:[Cc]ode|status)?[\":= ]*\(?137\b|^Killed$|"
             r"\bline \d+: +\d+ Killed\b|^\w*sh: killed\b|SIGKILL|[Ss]ignal:? 9\b",
+            unless=NOT_YET_KILLED,
             info=True,
             passes=False,
         ),

@@ -24,7 +24,8 @@ KNOWN = Knowledge(
             r"P2P is disabled between|Failed to initialize any NET|TOPO/NET|XML |nvml\w+\(|cudaArch \d|NCCL library is|"
             r"NET/\w+ ?: (?:No IP interface|no interface|No usable|Unable to|unable to|"
             r"Attempted to connect incompatible)|"
-            r"NET/OFI .{0,80}(?:[Uu]nable|[Ff]ailed|[Nn]o )|no device found|Multiple Ranks are using|failed to peer|"
+            r"NET/OFI .{0,80}(?:[Uu]nable|[Ff]ailed|[Nn]o |[Cc]ould(?:n't| not))|"
+            r"no device found|Multiple Ranks are using|failed to peer|"
             r"cudaIpc\w+ failed|Mismatched NCCL version|Detected mixed local|gdr_\w+\(|CUDA Driver version found|"
             r"(?:\[Service thread\]|\[Proxy Service|\[Proxy service).{0,80}(?:[Ff]ail|[Cc]ould not|[Ee]rror|"
             r"[Tt]oo many)|"
@@ -32,7 +33,8 @@ KNOWN = Knowledge(
             unless_followed="Init COMPLETE",
         ),
         Line(
-            r"ibv_(?:reg_mr|create_\w+|open_device)\w*\(?\)? failed .{0,40}(?:Cannot allocate|Operation not permitted)"
+            r"ibv_(?:reg_mr|create_\w+|open_device)\w*\(?\)? failed .{0,40}(?:Cannot allocate|Operation not permitted)|"
+            r"Call to ibv_(?:create|reg|alloc|open)_\w+ failed"
         ),
         Line(r"log entry \(may be unrelated\) '(?:Error while|Could not find|Failed to open|No |Bootstrap|MNNVL|nvml)"),
         Line(r"Duplicate GPU detected|ncclInvalidUsage|nccl(?:CommInit\w*|CommSplit|GetUniqueId)\b.{0,40} failed"),

@@ -16,7 +16,7 @@ KNOWN = Knowledge(
         Line(
             r"transport retry counter exceeded|IBV_WC_RETRY_EXC_ERR|ibv_\w+\(?\)? failed|"
             r"NCCL WARN NET/IB.{0,60}fatal event",
-            unless="Cannot allocate memory|Operation not permitted",
+            unless="Cannot allocate memory|Operation not permitted|Call to ibv_(?:create|reg|alloc|open)_",
         ),
         Line(
             r"(?:mlx\d\w*|ib\d+|eth\d+|ens\w+|bond\d+).{0,80}(?:[Ll]ink (?:is )?(?:[Dd]own|DOWN)|"
@@ -28,7 +28,11 @@ KNOWN = Knowledge(
             "(?:errno 110|Connection timed out).{0,160}(?:NCCL|gloo|socket|coordinat)|(?:NCCL|gloo|"
             r"socket|coordinat\w*).{0,200}(?:Connection timed out)"
         ),
-        Line(r"observed errors are: \[Network\]"),
+        Line(
+            r"NCCL WARN NET/\w+ Request .{0,60}completed with error|ucp_ep_create.{0,60}Destination is unreachable|"
+            r"\bUCX +ERROR\b.{0,120}(?:timed out|[Nn]o route|unreachable|[Rr]etry count exceeded)"
+        ),
+        Line(r"observed errors are: \[Network\]|likely caused by a networking issue|NETWORKING_ISSUE"),
         Line(
             r"(?:socketStartConnect|Connect to \S+ failed|Call to connect).{0,60}(?:connection abort|[Nn]o route|"
             r"timed out|"

@@ -62,6 +62,7 @@ KNOWN = Knowledge(
             r"No hardware is found",
             unless="dlerror",
         ),
+        Line("could not determine TPU accelerator type", weak=True),
         Line(r"cannot access '/dev/vfio", followed="cannot access '/dev/accel"),
         Line(r"cannot access '/dev/accel", followed="cannot access '/dev/vfio"),
         Line(
@@ -72,6 +73,7 @@ KNOWN = Knowledge(
             r"(?:CUDA|GPU|TPU|ROCM) backend failed to initialize|CUDA_ERROR_NO_DEVICE(?= \(Set|$)|"
             r"(?:cuda|hip)ErrorNoDevice\b|"
             r"system not yet initialized",
+            unless="NCCL (?:WARN|operation)",
         ),
         Line(
             r"No matching devices found for '/device:(?:TPU|GPU)|[Cc]ould not find (?:a |an |any )?(?:GPU|TPU|"

@@ -16,7 +16,8 @@ KNOWN = Knowledge(
         Line(
             r"couldn't assign flavors|insufficient (?:unused )?quota|[Ww]orkload .{0,60}is inadmissible|"
             r"ResourcesUnavailableError|Failed to (?:provision all possible|acquire resources in all)|"
-            r"\bOutOf(?:cpu|memory|pods|[\w.-]+/\w+)\b|didn't have enough resource|[Ii]nsufficient capacity|"
+            r"\bOutOf(?:cpu|memory|pods|[\w.-]+/\w+)\b|didn't have enough resource|"
+            r"[Ii]nsufficient (?:reserved )?capacity|FAILED_TO_START_DUE_TO_NO_CAPACITY|[Qq]uota '?\w+'? exhausted|"
             r"VcpuLimitExceeded|"
             r"There is not enough capacity|do not have sufficient \S+ capacity|"
             r"LimitExceeded\) when calling the RunInst|"
@@ -37,9 +38,11 @@ KNOWN = Knowledge(
         Line(
             r"Requested node configuration is not available|More processors requested than permitted|"
             r"not enough slots available|Unable to allocate resources|Unable to create step for job|"
-            r"Batch job submission failed|Job violates accounting/QOS policy|\((?:QOS|Assoc)\w+(?:Limit|PerUser|"
+            r"Batch job submission failed|ReqNodeNotAvail|Nodes required for job are DOWN|"
+            r"Job violates accounting/QOS policy|\((?:QOS|Assoc)\w+(?:Limit|PerUser|"
             r"PerJob|PerAccount)\)|"
             r"Invalid (?:partition|generic resource|account)",
+            unless="Address already in use|Connection refused|[Tt]imed out",
             info=True,
             passes=False,
         ),

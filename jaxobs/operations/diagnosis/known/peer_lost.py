@@ -14,12 +14,18 @@ KNOWN = Knowledge(
         Line(r"but the service thinks .{0,40}instance\. The service or task probably restarted"),
         Line("NCCL WARN .{0,80}(?:Connection closed by remote peer|Connection reset by peer)"),
         Line("JAX distributed service detected fatal errors"),
+        Line(
+            r"(?:ORTE|PRTE) has lost communication with|Error recorded from \w+: Socket closed|"
+            "may be due to a preemption in a connected worker",
+            info=True,
+        ),
         Line(r"Task with incarnation id \S+ is not connected"),
         Line("[Hh]eartbeat timeout|lame workers found"),
         Line(
             "(?:gloo|Gloo|NCCL|nccl|coordination|Connection closed by peer|"
             "ncclRemoteError).{0,300}(?:Connection (?:reset|closed|refused)|Socket closed|"
-            r"remote process exited)|Connection closed by peer \["
+            r"remote process exited)|Connection closed by peer \[",
+            unless="Failed to retrieve preemption notice",
         ),
         Line(
             "leader .{0,200} (?:is|has) (?:gone|died)|coordination service (?:has )?(?:stopped|"

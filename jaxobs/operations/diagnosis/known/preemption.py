@@ -8,9 +8,15 @@ from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 _ONLY_MENTIONED = (
     r"[Ee]ither\b|(?:may|might|could) (?:be|have)|e\.g\.|such as|preempted(?:/|,? or\b)|"
     r"[Cc]ancelled call|\b0 preempt|PreemptionMode|[Ss]equence group|[Rr]equest\b|KV cache|expected (?:upon|at|"
-    r"on)|[Rr]egister|[Ll]isten|[Ee]nabl|[Hh]andler|[Ww]atching for|\bif\b"
+    r"on)|[Ff]ailed to (?:retrieve|get|read|query|poll)|"
+    r"[Rr]egister|[Ll]isten|[Ee]nabl|[Hh]andler|[Ww]atching for|\bif\b"
 )
 """It is one of several things that may have happened, or something is prepared for it."""
+_NOT_YET = (
+    r"(?:[Ww]hen|[Ii]f|[Oo]nce|[Uu]ntil|[Ii]n case)\b.{0,30}SIGTERM|SIGTERM received\W{1,3}(?:[Ff]alse|no|0)\b|"
+    r"\bEXPECTED_TERMINATION\b"
+)
+"""No signal has come, or a node that nobody uses goes away."""
 
 
 def _was_survived(evidence: Evidence, sign: Observation) -> bool:
@@ -45,9 +51,30 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
-            "(?:TERMINATE|MIGRATE)_ON_HOST_MAINTENANCE|(?:[Hh]ost |[Uu]pcoming |"
-            "imminent )?[Mm]aintenance (?:event|window)|DisruptionTarget",
-            unless=rf"\b[Nn]o\b.{{0,20}}maintenance|[Pp]olling|\bNONE\b|{_ONLY_MENTIONED}",
+            r"EvictionByEvictionAPI|Eviction API: evicting|^evicting pod \S+/|PreemptionByScheduler|"
+            "[Pp]reempting to accommodate a higher priority pod|[Pp]reempted in order to admit|"
+            r"deleting pod for node scale down|EvictedDueTo(?!NodeFailures)\w+|Exceeded the PodsReady timeout|"
+            r"\"EventType\": ?\"(?:Preempt|Terminate)\"|INTERRUPTED_BY_NO_CAPACITY|"
+            r"Host EC2 (?:\(instance \S+\) )?[Tt]erminated|"
+            "instance-(?:terminated|stopped|hibernated)-(?:by-price|no-capacity|capacity-oversubscribed)",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            r"[Tt]ermination (?:is imminent|notice)|(?:[Ii]nstance|[Mm]achine|VM|[Nn]ode) (?:is |was |has been )?"
+            r"(?:marked|scheduled|selected) for (?:termination|reclamation|interruption)|"
+            r"(?:[Ss]pot|[Pp]reemptible) (?:instance|VM|machine|node)s? (?:\S+ )?(?:is being |was |has been |will be )"
+            r"(?:terminated|reclaimed|interrupted|evicted|revoked)",
+            unless=rf"\b[Nn]o\b|\bnot\b|[Pp]oll|{_ONLY_MENTIONED}",
+            info=True,
+            passes=False,
+        ),
+        Line(
+            "(?:TERMINATE|MIGRATE)_ON_HOST_MAINTENANCE|[Mm]aintenance event|DisruptionTarget|"
+            "(?:[Hh]ost|[Nn]ode|[Uu]pcoming|[Ii]mminent|[Ee]nter(?:s|ed|ing)|[Ii]n|[Dd]uring|[Ff]or|[Dd]ue to) "
+            "(?:the |a )?maintenance window|(?:[Ss]cheduled|[Uu]nplanned|[Ii]mminent|[Ff]or|[Dd]ue to|[Bb]ecause of) "
+            "(?:the |a )?(?:host|node|system|hardware) maintenance",
+            unless=rf"\b[Nn]o\b.{{0,20}}maintenance|[Pp]olling|\bNONE\b|\b[Nn]ext\b|{_ONLY_MENTIONED}",
             info=True,
             passes=False,
         ),
@@ -55,6 +82,7 @@ KNOWN = Knowledge(
         Line(
             r"SIGTERM (?:caught|received)|(?:[Rr]eceived|[Cc]aught|got) (?:signal )?SIGTERM|^Terminated$|"
             r"CANCELLED AT [\d:T-]+ \*\*\*",
+            unless=_NOT_YET,
             weak=True,
             info=True,
             passes=False,

@@ -50,6 +50,12 @@ KNOWN = Knowledge(
         ),
         Line("exceeds the rate limit|[Rr]ate limit exceeded"),
         Line(
+            r"(?:Error (?:reading|writing|opening) |Object\b|UploadPart|\bS3\b).{0,300}We encountered an "
+            r"internal error\. Please try again|[Cc]url returned error code [1-9]|"
+            "Unable to connect to endpoint",
+            unless="wandb|mlflow|sentry|telemetry",
+        ),
+        Line(
             r"ChainedFuture completed \d+/\d+ futures but timed out|"
             r"[Cc]heckpoint\w* (?:save|saving|write|finaliz\w+) .{0,60}(?:timed out|timeout)",
             weak=True,
@@ -67,6 +73,7 @@ KNOWN = Knowledge(
             unless=r"metadata\.google|169\.254\.169\.254|localhost|127\.0\.0\.1|wandb|mlflow|sentry|telemetry",
         ),
     ),
+    follows=("host_out_of_memory",),
     collect="The latency and the errors of that storage at the time, and whether the newest checkpoint is complete.",
     fix=(
         "Check the storage service and its quota; spread or retry the requests of many "

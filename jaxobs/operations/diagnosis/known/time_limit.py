@@ -16,7 +16,7 @@ KNOWN = Knowledge(
         ),
         Line(
             r"job killed: walltime|walltime .{0,40}exceeded|TERM_RUNLIMIT|maximum run(?:time| duration)|"
-            r"exceeded its time limit|hitting max wall clock limit",
+            r"exceeded its time limit|hitting max wall clock limit|MaxRuntimeExceeded|exceeded MaxRuntimeInSeconds",
             info=True,
             passes=False,
         ),

@@ -24,11 +24,13 @@ KNOWN = Knowledge(
         Line(r"on-device check\W?fail|BoundsCheck \d+|\bE02\d\d: "),
         Line(r"TPU (?:session|device|chip|driver|core) error|SLICE_FAILURE|CHIP_DRIVER_ERROR", passes=False),
         Line("scheckne: (?!An unexpected)"),
+        Line("likely caused by bad TPU|BAD_(?:TPU|SC)_CHIP", passes=False),
     ),
     follows=("programs_diverge",),
     fix=(
         "`observed errors are: [Hardware]` or `[Power]`: drain the host. `[User]` or a bounds "
-        "check: fix the Pallas kernel. Else report it with the HLO."
+        "check: fix the Pallas kernel. A host that Megascale's digest names: leave it out; if its "
+        "program counter is 0, look at its input first. Else report it with the HLO."
     ),
     runbook="JaxDeviceLost",
 )

@@ -126,8 +126,8 @@ def test_what_does_not_run_keeps_its_row() -> None:
 
 
 def test_a_time_that_no_entry_knows_of_fails() -> None:
-    """Beyond a twentieth of the process's time; on which side of its bound a known one lies does not matter."""
-    for step, new in ((5.6, ()), (5.4, ("time step", "time other"))):
+    """Beyond a twentieth of the process's time and a stall; on which side of its bound a known one lies does not matter."""
+    for step, new in ((5.2, ()), (5.0, ("time step", "time other"))):
         slow = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(step=step)))
         result = comparing.compare(ENTRY, Pair((PLAIN,), (slow,)))
         assert (result.new, result.gone) == (new, ())
@@ -138,7 +138,7 @@ def test_a_time_that_no_entry_knows_of_fails() -> None:
 def test_what_differs_in_one_of_two_runs_is_not_new() -> None:
     """Other work on the machine comes between the clocks once; what is wrong comes again."""
     known = dataclasses.replace(ENTRY, differs={"loop": "It is named after the loader."})
-    late = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(step=5.4, steps=90)))
+    late = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(step=5.0, steps=90)))
     off = comparing.compare(known, Pair((PLAIN,), (late,)))
     fine = comparing.compare(known, Pair((PLAIN,), (WATCHED,)))
     assert (off.new, off.gone) == (("time step", "time other"), ())

@@ -126,7 +126,7 @@ def test_what_does_not_run_keeps_its_row() -> None:
 
 
 def test_a_time_that_no_entry_knows_of_fails() -> None:
-    """Beyond a twentieth of the process's time and a stall; on which side of its bound a known one lies does not matter."""
+    """Beyond a twentieth of the process's time and a stall; a known one may lie on either side of its bound."""
     for step, new in ((5.2, ()), (5.0, ("time step", "time other"))):
         slow = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(step=step)))
         result = comparing.compare(ENTRY, Pair((PLAIN,), (slow,)))

@@ -109,7 +109,7 @@ def _control(args: argparse.Namespace) -> int:
     folder = Path(args.reports)
     if not folder.is_dir():
         raise SettingError(f"--reports {args.reports!r} is not a folder.")
-    by = args.by or getpass.getuser()
+    by = args.by or _user()
     try:
         if args.view in (APPROVE, DENY):
             if not args.incident:
@@ -119,10 +119,10 @@ def _control(args: argparse.Namespace) -> int:
         elif args.view == RESET:
             print(f"The breaker is closed; there were {controls.reset(folder, by)} failures in a row.")
         elif args.view == STOP:
-            controls.stop(folder)
+            controls.stop(folder, by)
             print("The kill switch is on: nothing is done, and what is under way ends.")
         elif args.view == RESUME:
-            is_off = controls.resume(folder)
+            is_off = controls.resume(folder, by)
             print("The kill switch is off." if is_off else "The kill switch is still on: JAXOBS_AGENT_STOP is set.")
         else:
             for each in controls.waiting(folder):
@@ -130,6 +130,14 @@ def _control(args: argparse.Namespace) -> int:
     except OSError as error:
         raise SettingError(f"{args.reports}: {error.strerror or error}.") from None
     return FINE
+
+
+def _user() -> str:
+    """Who runs this; in a container the user may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"uid {os.getuid()}"
 
 
 def _print(args: argparse.Namespace) -> int:

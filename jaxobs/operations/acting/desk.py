@@ -112,6 +112,10 @@ class Desk:
             claim.end()
             _one_at_a_time.release()
 
+    def refuse(self, request: Request, why: str) -> Decision:
+        """Refuses what never came to the gates, for the record."""
+        return self._refused(request, why)
+
     def approved(self) -> list[Request]:
         """What a person has approved since, and was not done yet: to be asked for again."""
         try:

@@ -14,6 +14,7 @@ import urllib.parse
 from pathlib import Path
 
 from jaxobs.base.errors import SettingError
+from jaxobs.base.files.claim import Claim
 from jaxobs.operations import rewording
 from jaxobs.views import client
 from jaxobs.views.terminal.text import safe
@@ -58,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("incident", nargs="?", metavar="ID",
                         help="the incident of a postmortem, or the plan to approve or deny")  # fmt: skip
     parser.add_argument("--listen", metavar="ADDR:PORT", default="127.0.0.1:9465",
-                        help="where webhooks come in (default: %(default)s)")  # fmt: skip
+                        help="where webhooks come in (default: %(default)s); port 0: a free one")  # fmt: skip
     parser.add_argument("--prometheus", metavar="URL", help="the Prometheus to ask")
     parser.add_argument("--reports", metavar="DIR", help="where reports and state are kept")
     parser.add_argument("--target", metavar="URL", action="append", default=[],
@@ -199,22 +200,31 @@ def _serve(args: argparse.Namespace) -> int:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     if not token and host not in _LOOPBACK:
         print(f"jaxobs agent: anyone who reaches {args.listen} can send webhooks. Set --token-file.", file=sys.stderr)
+    store = Store(args.reports, keep_days=args.keep_days)
+    claim = Claim(os.path.join(args.reports, "state"))
+    other = claim.take()
+    if other is not None:
+        raise SettingError(f"--reports {args.reports!r} belongs to another agent: {other}. Each needs its own folder.")
     agent = Agent(
-        Store(args.reports, keep_days=args.keep_days),
+        store,
         Where(prometheus=args.prometheus, targets=targets, window=args.window),
         Destinations(notify=args.notify, grafana=args.grafana, grafana_token=os.environ.get(GRAFANA_TOKEN, "")),
         settle=args.verify_after,
         extras=extras.Extras(desk, model),
     )
-    with serving.listening(host, port) as socket:
-        print(f"jaxobs agent: http://{args.listen}/webhook, reports in {args.reports}", flush=True)
-        serving.serve(agent, socket, token)
+    try:
+        with serving.listening(host, port) as socket:
+            listens = args.listen if port else f"{args.listen.rpartition(':')[0]}:{socket.getsockname()[1]}"
+            print(f"jaxobs agent: http://{listens}/webhook, reports in {args.reports}", flush=True)
+            serving.serve(agent, socket, token)
+    finally:
+        claim.end()
     return FINE
 
 
 def _listen(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+    if not host or not port.isdecimal() or int(port) >= 65_536:
         raise SettingError(f"--listen {text!r} is not an address. Give ADDR:PORT, such as 127.0.0.1:9465.")
     return host.strip("[]"), int(port)
 

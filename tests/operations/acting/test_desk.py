@@ -44,6 +44,7 @@ class Scene:
         for module in known().values():
             monkeypatch.setattr(module, "run", self.run)
         monkeypatch.setattr(processes, "look", self.look)
+        monkeypatch.setattr(desk, "PATIENCE", 0.0)
 
     def look(self, url: str) -> Snapshot:
         """The process steps on, ten steps from one look to the next."""

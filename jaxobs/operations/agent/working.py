@@ -15,7 +15,7 @@ from jaxobs.facts.events import timestamp
 from jaxobs.operations.agent import extras as following
 from jaxobs.operations.agent import investigating, sending
 from jaxobs.operations.agent.extras import Extras
-from jaxobs.operations.agent.incidents import REPORTED, RESOLVING, WAITING, Incident
+from jaxobs.operations.agent.incidents import MOST_CHECKS, REPORTED, RESOLVING, WAITING, Incident, give_way
 from jaxobs.operations.agent.investigating import Where
 from jaxobs.operations.agent.notifications import FIRING, Alert, Notification, RefusedError
 from jaxobs.operations.agent.own_metrics import OwnMetrics
@@ -34,8 +34,6 @@ WORKERS = 2
 AGAIN = 10.0
 """Seconds until something that failed is tried again; longer each time."""
 LONGEST_PAUSE = 300.0
-MOST_CHECKS = 3
-"""Verifications of an incident: one without data is tried again, later each time."""
 FORGOTTEN = 7 * 86_400.0
 """Seconds without a webhook after which an incident is verified and closed: nobody will say that it resolved."""
 
@@ -151,6 +149,8 @@ class Agent:
                     if not any(each.status == FIRING for each in alerts):
                         continue  # It resolved, and nobody here knew that it fired.
                     if len(self._board.open) >= MOST_OPEN:
+                        give_way(self._board.open.values(), now)
+                        self._changed.notify_all()
                         raise RefusedError("too_many_incidents", f"{MOST_OPEN} incidents are open.")
                     incident = self._new(subject, now)
                     self._board.open[subject.key] = incident
@@ -257,6 +257,7 @@ class Agent:
             self._write(report)
         with self._changed:
             current = self._board.open[key]
+            current.unconfirmed = all(each.confirmed is False for each in report.alerts)
             if current.asked_at == incident.asked_at:
                 current.reported(time.time(), self._settle, report.verdict)
             else:

@@ -16,12 +16,12 @@ from helpers.stub_prometheus import Stub, serving
 from helpers.waiting import until
 
 from jaxobs.operations.agent import extras as following
-from jaxobs.operations.agent import sending
+from jaxobs.operations.agent import sending, working
 from jaxobs.operations.agent import serving as http_side
 from jaxobs.operations.agent.extras import Extras
 from jaxobs.operations.agent.incidents import Incident
 from jaxobs.operations.agent.investigating import Where
-from jaxobs.operations.agent.notifications import Notification, parse
+from jaxobs.operations.agent.notifications import Notification, RefusedError, parse
 from jaxobs.operations.agent.report import Delivery, Report, Rewording
 from jaxobs.operations.agent.sending import Destinations
 from jaxobs.operations.agent.store import Store
@@ -136,6 +136,31 @@ def test_a_wording_is_of_one_report(tmp_path: pathlib.Path, stub: Stub, monkeypa
             old, Extras(model=Endpoint("http://127.0.0.1:9", "small")), lambda _, fields: changes.append(fields(latest))
         )
         assert changes == [{}]
+    finally:
+        agent.stop()
+
+
+def test_forged_incidents_do_not_keep_a_true_one_out(
+    tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prometheus knows none of their alerts: they are closed when there is no room, those that it confirms are not."""
+    monkeypatch.setattr(working, "MOST_OPEN", 3)
+    store = Store(str(tmp_path))
+    agent = Agent(store, Where(prometheus=stub.url))
+    agent.start()
+    try:
+        (true_one,) = agent.accept(notification())
+        forged = [agent.accept(notification(job=f"forged-{number}", instance="x"))[0] for number in range(2)]
+        until(lambda: all(store.report(each) for each in (true_one, *forged)))
+
+        def accepted() -> list[str]:
+            with contextlib.suppress(RefusedError):  # Alertmanager sends it again, too.
+                return agent.accept(notification(job="another"))
+            return []
+
+        assert until(accepted)
+        until(lambda: all((found := store.report(each)) is not None and found.state == "closed" for each in forged))
+        assert true_one in {each.id for each in agent.incidents()}
     finally:
         agent.stop()
 

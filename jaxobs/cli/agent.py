@@ -201,7 +201,7 @@ def _serve(args: argparse.Namespace) -> int:
     if not token and host not in _LOOPBACK:
         print(f"jaxobs agent: anyone who reaches {args.listen} can send webhooks. Set --token-file.", file=sys.stderr)
     store = Store(args.reports, keep_days=args.keep_days)
-    claim = Claim(os.path.join(args.reports, "state"))
+    claim = Claim(os.path.join(args.reports, "state", "agent"))
     other = claim.take()
     if other is not None:
         raise SettingError(f"--reports {args.reports!r} belongs to another agent: {other}. Each needs its own folder.")

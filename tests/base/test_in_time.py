@@ -48,7 +48,7 @@ def test_a_prometheus_that_drips_headers_does_not_answer() -> None:
     """As one that drips its body."""
     with (
         dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n") as url,
-        pytest.raises(bounded_http.NoAnswerError, match="no whole answer within 1 s"),
+        pytest.raises(bounded_http.NoAnswerError, match="no answer within 1 s"),
     ):
         bounded_http.fetch(url, 1)
 

@@ -59,7 +59,7 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
                 answer = opener.open(access.request(url) if endpoint else request(url), timeout=timeout)
             except (OSError, HTTPException):
                 if deadline.is_over:
-                    raise NoAnswerError(f"no whole answer within {timeout:g} s") from None
+                    raise NoAnswerError(f"no answer within {timeout:g} s") from None
                 raise
         with answer:
             while piece := answer.read1(_PIECE):

@@ -14,6 +14,7 @@ import urllib.parse
 from pathlib import Path
 
 from jaxobs.base.errors import SettingError
+from jaxobs.base.files.claim import Claim
 from jaxobs.operations import rewording
 from jaxobs.views import client
 from jaxobs.views.terminal.text import safe
@@ -58,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("incident", nargs="?", metavar="ID",
                         help="the incident of a postmortem, or the plan to approve or deny")  # fmt: skip
     parser.add_argument("--listen", metavar="ADDR:PORT", default="127.0.0.1:9465",
-                        help="where webhooks come in (default: %(default)s)")  # fmt: skip
+                        help="where webhooks come in (default: %(default)s); port 0: a free one")  # fmt: skip
     parser.add_argument("--prometheus", metavar="URL", help="the Prometheus to ask")
     parser.add_argument("--reports", metavar="DIR", help="where reports and state are kept")
     parser.add_argument("--target", metavar="URL", action="append", default=[],
@@ -109,7 +110,7 @@ def _control(args: argparse.Namespace) -> int:
     folder = Path(args.reports)
     if not folder.is_dir():
         raise SettingError(f"--reports {args.reports!r} is not a folder.")
-    by = args.by or getpass.getuser()
+    by = args.by or _user()
     try:
         if args.view in (APPROVE, DENY):
             if not args.incident:
@@ -119,10 +120,10 @@ def _control(args: argparse.Namespace) -> int:
         elif args.view == RESET:
             print(f"The breaker is closed; there were {controls.reset(folder, by)} failures in a row.")
         elif args.view == STOP:
-            controls.stop(folder)
+            controls.stop(folder, by)
             print("The kill switch is on: nothing is done, and what is under way ends.")
         elif args.view == RESUME:
-            is_off = controls.resume(folder)
+            is_off = controls.resume(folder, by)
             print("The kill switch is off." if is_off else "The kill switch is still on: JAXOBS_AGENT_STOP is set.")
         else:
             for each in controls.waiting(folder):
@@ -130,6 +131,14 @@ def _control(args: argparse.Namespace) -> int:
     except OSError as error:
         raise SettingError(f"{args.reports}: {error.strerror or error}.") from None
     return FINE
+
+
+def _user() -> str:
+    """Who runs this; in a container the user may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"uid {os.getuid()}"
 
 
 def _print(args: argparse.Namespace) -> int:
@@ -191,22 +200,31 @@ def _serve(args: argparse.Namespace) -> int:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     if not token and host not in _LOOPBACK:
         print(f"jaxobs agent: anyone who reaches {args.listen} can send webhooks. Set --token-file.", file=sys.stderr)
+    store = Store(args.reports, keep_days=args.keep_days)
+    claim = Claim(os.path.join(args.reports, "state", "agent"))
+    other = claim.take()
+    if other is not None:
+        raise SettingError(f"--reports {args.reports!r} belongs to another agent: {other}. Each needs its own folder.")
     agent = Agent(
-        Store(args.reports, keep_days=args.keep_days),
+        store,
         Where(prometheus=args.prometheus, targets=targets, window=args.window),
         Destinations(notify=args.notify, grafana=args.grafana, grafana_token=os.environ.get(GRAFANA_TOKEN, "")),
         settle=args.verify_after,
         extras=extras.Extras(desk, model),
     )
-    with serving.listening(host, port) as socket:
-        print(f"jaxobs agent: http://{args.listen}/webhook, reports in {args.reports}", flush=True)
-        serving.serve(agent, socket, token)
+    try:
+        with serving.listening(host, port) as socket:
+            listens = args.listen if port else f"{args.listen.rpartition(':')[0]}:{socket.getsockname()[1]}"
+            print(f"jaxobs agent: http://{listens}/webhook, reports in {args.reports}", flush=True)
+            serving.serve(agent, socket, token)
+    finally:
+        claim.end()
     return FINE
 
 
 def _listen(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+    if not host or not port.isdecimal() or int(port) >= 65_536:
         raise SettingError(f"--listen {text!r} is not an address. Give ADDR:PORT, such as 127.0.0.1:9465.")
     return host.strip("[]"), int(port)
 

@@ -42,9 +42,11 @@ class Audit:
         told = {"time": timestamp(now), "at": now, **{name: plain(each) for name, each in line.items()}}
         data = (json.dumps(told, ensure_ascii=False) + "\n").encode(errors="replace")
         private_files.make_folders(self.path.parent)
-        file = private_files.open_file(self.path, os.O_WRONLY | os.O_APPEND)
+        file = private_files.open_file(self.path, os.O_RDWR | os.O_APPEND)
         try:
             size = os.fstat(file).st_size
+            if size and os.pread(file, 1, size - 1) != b"\n":
+                data = b"\n" + data  # A line broke off when its writer was killed: it costs no other one.
             if size + len(data) > MOST_BYTES:
                 raise OSError(f"{self.path} is larger than {MOST_BYTES:,} bytes")
             if os.write(file, data) != len(data):

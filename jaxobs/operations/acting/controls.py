@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +51,7 @@ def reset(directory: Path, by: str, now: float | None = None) -> int:
     return count
 
 
-def stop(directory: Path) -> None:
+def stop(directory: Path, by: str, now: float | None = None) -> None:
     """Turns the kill switch on; what is under way ends.
 
     Raises:
@@ -58,12 +59,24 @@ def stop(directory: Path) -> None:
     """
     private_files.make_folders(directory)
     (directory / STOP_FILE).touch()
+    with contextlib.suppress(OSError):  # It holds without its line in the record, too.
+        _note(directory, "stopped", by, now)
 
 
-def resume(directory: Path) -> bool:
-    """Turns the kill switch off; whether it is off now, for the environment variable may hold it on."""
+def resume(directory: Path, by: str, now: float | None = None) -> bool:
+    """Turns the kill switch off; whether it is off now, for the environment variable may hold it on.
+
+    Raises:
+      OSError: the record cannot be written; it stays on then.
+    """
+    if (directory / STOP_FILE).exists():
+        _note(directory, "resumed", by, now)
     (directory / STOP_FILE).unlink(missing_ok=True)
     return not stopped(directory)
+
+
+def _note(directory: Path, decision: str, by: str, now: float | None) -> None:
+    Audit(directory).add(time.time() if now is None else now, {"decision": decision, "actor": f"human:{by}"})
 
 
 def waiting(directory: Path, minutes: float = MINUTES, now: float | None = None) -> list[Mapping[str, Any]]:

@@ -48,6 +48,8 @@ STEPS_WATCHED = 5
 LEAST_WATCHED, MOST_WATCHED = 5.0, 60.0
 """Seconds for which the process is watched then."""
 PAUSE = 0.2
+PATIENCE = 3.0
+"""Seconds for which a process that is busy with something else is looked at again."""
 
 _one_at_a_time = threading.Lock()
 
@@ -111,6 +113,10 @@ class Desk:
         finally:
             claim.end()
             _one_at_a_time.release()
+
+    def refuse(self, request: Request, why: str) -> Decision:
+        """Refuses what never came to the gates, for the record."""
+        return self._refused(request, why)
 
     def approved(self) -> list[Request]:
         """What a person has approved since, and was not done yet: to be asked for again."""
@@ -183,11 +189,15 @@ class Desk:
         """Seconds of a typical step before the action."""
         if not declared.touches_process:
             return None
-        snapshot = processes.look(request.target)
-        why = processes.unsuitable(snapshot, self._clock())
-        if why is not None:
-            raise RefusedError(why)
-        return processes.typical_step(snapshot)
+        until = time.monotonic() + PATIENCE
+        while True:
+            snapshot = processes.look(request.target)
+            why = processes.unsuitable(snapshot, self._clock())
+            if why is None:
+                return processes.typical_step(snapshot)
+            if time.monotonic() > until:
+                raise RefusedError(why)
+            time.sleep(PAUSE)  # What recompiles in each step has its moments between, and is worth a profile.
 
     def _done(
         self, request: Request, module: ModuleType, plan: Plan, plan_id: str, approver: str | None,

@@ -121,6 +121,6 @@ def follow(report: Report, extras: Extras, change: Change) -> None:
     """Does what is switched on for a report, and has the report changed by what came of it."""
     if extras.model is not None:
         wording = reworded(report, extras.model)
-        change(report.id, lambda _: {"rewording": wording})
+        change(report.id, lambda latest: {"rewording": wording} if latest.revision == report.revision else {})
     if extras.desk is not None:
         change(report.id, _adding(act(report, extras.desk)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +13,9 @@ from jaxobs.operations.agent.subjects import Subject
 MOST_ALERTS = 100
 """Of one incident."""
 
+MOST_CHECKS = 3
+"""Verifications of one: without data it is tried again, later each time."""
+MOST_GIVING_WAY = 20
 MOST_LOOKS = 3
 """Investigations of an incident that remains inconclusive, but for those that a new alert causes."""
 AGAIN = 60.0
@@ -74,6 +78,8 @@ class Incident(BaseModel):
     """How often it was verified without data."""
     left_out: int = 0
     """Alerts beyond the bound."""
+    unconfirmed: bool = False
+    """Whether Prometheus, when it was asked, reported none of its alerts."""
     alerts: dict[str, Kept] = {}
     """By fingerprint."""
 
@@ -147,3 +153,13 @@ class Incident(BaseModel):
         """When the first alert began, as far as it can be believed."""
         told = [each.starts_at for each in self.alerts.values() if each.starts_at is not None]
         return min((each for each in told if each <= self.opened_at + 300), default=self.opened_at)
+
+
+def give_way(incidents: Iterable[Incident], now: float) -> None:
+    """Has the oldest of those closed that nobody but a webhook knows of: there is no room for more incidents.
+
+    Forged ones would never resolve, and keep true ones out.
+    """
+    alone = [each for each in incidents if each.phase == REPORTED and each.unconfirmed]
+    for each in sorted(alone, key=lambda each: each.opened_at)[:MOST_GIVING_WAY]:
+        each.phase, each.resolved_at, each.due_at, each.checks = RESOLVING, now, now, MOST_CHECKS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from jaxobs.base.version import __version__
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.agent import deadlines, looking, rendering, runbooks, steps, surroundings
+from jaxobs.operations.agent import deadlines, looking, rendering, runbooks, scoping, steps, surroundings
 from jaxobs.operations.agent.incidents import Incident, Kept, rank
 from jaxobs.operations.agent.looking import Bounds, Seen
 from jaxobs.operations.agent.queries import Answer, Window
@@ -28,9 +28,9 @@ from jaxobs.operations.agent.report import (
     Verification,
 )
 from jaxobs.operations.diagnosis import diagnose, result
-from jaxobs.operations.diagnosis.evidence import ALERT, clean
+from jaxobs.operations.diagnosis.evidence import ALERT, METRIC, clean
 from jaxobs.operations.diagnosis.evidence import Evidence as EvidenceRead
-from jaxobs.operations.diagnosis.knowledge import IMPACTS
+from jaxobs.operations.diagnosis.knowledge import IMPACTS, UP
 from jaxobs.operations.diagnosis.known import known
 from jaxobs.operations.diagnosis.result import Diagnosis, Quote
 
@@ -55,24 +55,25 @@ class Where:
 def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] = time.time) -> Report:
     """What happened to the subject of an incident."""
     now = clock()
-    subject, began = incident.whose(), incident.began()
+    began = incident.began()
     seconds = min(max(where.window, now - began + BEFORE), max(LONGEST, where.window))
     window = Window(end=now, seconds=seconds)
-    asked = steps.questions(subject, incident.names())
-    seen, answers = _both(incident, where, window, asked, began)
-    return _report(incident, window, seen, answers, clock)
+    seen, answers = _both(incident, where, window, incident.names(), began)
+    unseen = _is_unseen(seen, answers) and (_is_gone(answers) or not _was_seen(incident, where, window))
+    return _report(incident, window, seen, answers, clock, unseen)
 
 
 def unable(incident: Incident, error: Exception, *, clock: Callable[[], float] = time.time) -> Report:
     """The report of an incident that cannot be investigated: that, and the alerts."""
     said = f"The investigation failed: {type(error).__name__}: {clean(str(error))}"
     seen = Seen(evidence=EvidenceRead((), ()), asked=(), not_looked_at=(said,))
-    return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock)
+    return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock, True)
 
 
 def _report(
-    incident: Incident, window: Window, seen: Seen, answers: list[tuple[Step, Answer]], clock: Callable[[], float]
-) -> Report:
+    incident: Incident, window: Window, seen: Seen, answers: list[tuple[Step, Answer]], clock: Callable[[], float],
+    unseen: bool,
+) -> Report:  # fmt: skip
     subject, now = incident.whose(), window.end
     found = diagnose(seen.evidence)
     book = _Evidence()
@@ -80,7 +81,6 @@ def _report(
     explaining = [each for each in causes if each.explains_alert is not False]
     others = [each for each in causes if each.explains_alert is False]
     alerts = [_alert(each, seen) for each in incident.alerts.values()]
-    unseen = not seen.asked and all(step.outcome in (NO_DATA, ERROR) for step, _ in answers)
     verdict = _verdict(found, explaining, others, alerts, subject.is_known)
     if unseen and verdict == result.NO_FAULT:
         verdict = "inconclusive"  # Missing data is neither fault nor health.
@@ -131,8 +131,7 @@ def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[
     now = clock()
     since = incident.resolved_at or now
     window = Window(end=now, seconds=max(now - since, 1.0), step=max(1.0, (now - since) / 20))
-    asked = steps.questions(incident.whose(), [each for each in report.runbooks if each in runbooks.TABLE])
-    seen, answers = _both(incident, where, window, asked, since)
+    seen, answers = _both(incident, where, window, [each for each in report.runbooks if each in runbooks.TABLE], since)
     after = looking.only_since(seen.evidence, since)
     found = diagnose(after)
     again = {each.id for each in found.causes} & {each.id for each in report.causes}
@@ -184,10 +183,13 @@ def counted(report: Report, incident: Incident) -> Report:
 
 
 def _both(
-    incident: Incident, where: Where, window: Window, asked: Sequence[steps.Question], since: float
+    incident: Incident, where: Where, window: Window, alerts: Sequence[str], since: float
 ) -> tuple[Seen, list[tuple[Step, Answer]]]:
     """The evidence and the steps, at the same time: neither waits for the other."""
-    subject, bounds = incident.whose(), where.bounds
+    bounds = where.bounds
+    past = Window(end=window.end, seconds=max(window.seconds, where.window))
+    subject = scoping.in_series(where.prometheus, incident.whose(), past, bounds.answer / 2)
+    asked = steps.questions(subject, alerts)
     look = functools.partial(
         looking.look, where.prometheus, where.targets, subject, incident.instances(), window, bounds
     )
@@ -204,6 +206,24 @@ def _pair(
     work: list[Callable[[], Seen | list[tuple[Step, Answer]]]] = [look, ask]
     one, other = deadlines.at_once(work, seconds)
     return (one if isinstance(one, Seen) else None), (other if isinstance(other, list) else None)
+
+
+def _is_unseen(seen: Seen, answers: Sequence[tuple[Step, Answer]]) -> bool:
+    """Whether nothing is known of its work: that something answers Prometheus does not say how it is."""
+    answered = any(each.kind == "target" and each.problem is None for each in seen.evidence.sources)
+    shown = any(each.name != UP for each in seen.evidence.of_kind(METRIC))
+    return not (answered or shown or any(step.series and "jax_" in step.query for step, _ in answers))
+
+
+def _is_gone(answers: Sequence[tuple[Step, Answer]]) -> bool:
+    """Whether Prometheus has nothing at all, not even that it was looked for."""
+    return all(step.outcome in (NO_DATA, ERROR) for step, _ in answers)
+
+
+def _was_seen(incident: Incident, where: Where, window: Window) -> bool:
+    """Whether it was a job of jaxobs before the window: one that has ended has no metrics any more."""
+    subject = incident.whose()
+    return subject.is_known and scoping.was_seen(where.prometheus, subject, window.end, where.bounds.answer / 2)
 
 
 # ------------------------------------------------------------------------------------------------------ what is said
@@ -329,11 +349,13 @@ def _verify(causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
 def _collect(verdict: str, found: Diagnosis, names: Sequence[str], unseen: bool) -> list[str]:
     if verdict == result.CAUSE:
         return []
-    if unseen:
-        return ["Prometheus has nothing about it within the window: compare the labels of the alert with its series."]
     books = [runbooks.declared()[each] for each in names if each in runbooks.declared()]
     more = [runbooks.told(text, each) for each in books for text in each.runbook.evidence]
-    return list(dict.fromkeys([*found.missing, *(more if verdict == result.INCONCLUSIVE else ())]))[:20]
+    first = [
+        "Prometheus has no metrics of jaxobs from it within the window: compare the labels of the alert with those of "
+        "the series, and see whether its processes run under jaxobs."
+    ] * unseen
+    return list(dict.fromkeys([*first, *found.missing, *(more if verdict == result.INCONCLUSIVE else ())]))[:20]
 
 
 def _not_looked_at(found: Diagnosis, seen: Seen, taken: Sequence[Step], incident: Incident) -> list[str]:

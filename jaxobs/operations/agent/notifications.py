@@ -78,7 +78,7 @@ def parse(body: bytes) -> Notification:
         raise RefusedError("not_json", f"The body is not JSON: {error}.") from None
     if not isinstance(given, dict):
         raise RefusedError("not_a_notification", "The body is not an object, as Alertmanager's webhook sends it.")
-    if given.get("version", "4") != "4":
+    if given.get("version") not in ("4", 4, None):
         raise RefusedError("version", f"The body has version {given['version']!r:.40}; this agent knows version '4'.")
     listed = given.get("alerts")
     if not isinstance(listed, list):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
+from jaxobs.base.in_time import Deadline
 from jaxobs.facts.events import timestamp
 from jaxobs.operations.agent.report import Delivery, Report
 from jaxobs.operations.agent.texts import slack
@@ -123,7 +124,7 @@ def _attempt(address: str, body: bytes, headers: Mapping[str, str]) -> tuple[str
     opener = urllib.request.build_opener(_NoRedirect, *direct)
     request = urllib.request.Request(address, data=body, headers={"Content-Type": "application/json", **headers})
     try:
-        with opener.open(request, timeout=TIMEOUT) as answer:
+        with Deadline(opener, TIMEOUT), opener.open(request, timeout=TIMEOUT) as answer:
             answer.read1(1024)
             return "", False
     except urllib.error.HTTPError as error:

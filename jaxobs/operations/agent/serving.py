@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from prometheus_client import generate_latest
@@ -18,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from jaxobs.base.errors import SettingError
 from jaxobs.operations.agent import notifications
@@ -29,7 +31,7 @@ _LOGGER = logging.getLogger("jaxobs.agent")
 MOST_BYTES = 2**20
 """Of a webhook's body."""
 MOST_SECONDS = 10.0
-"""For a body to arrive."""
+"""For a body to arrive, and for a request to begin."""
 MOST_CONNECTIONS = 100
 _STATUS = {"unauthorized": 401, "too_large": 413, "slow": 408, "too_many_incidents": 503}
 """By the reason of a refusal; 400 for others. Alertmanager tries again after 5xx only."""
@@ -96,6 +98,24 @@ async def _body(request: Request) -> bytes:
     return bytes(found)
 
 
+class _Protocol(H11Protocol):
+    """Ends a connection whose request does not begin in time: uvicorn would keep it, and it counts among the most."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(MOST_SECONDS, self._look, None)
+
+    def _look(self, before: object) -> None:
+        """Looks whether a request came since the last look."""
+        if self.transport.is_closing():
+            return
+        latest = cast("RequestResponseCycle | None", self.cycle)
+        if latest is before and (latest is None or latest.response_complete):
+            self.transport.close()
+        else:
+            self.loop.call_later(MOST_SECONDS, self._look, latest)
+
+
 class _Server(uvicorn.Server):
     """Ends with exit code 0 after SIGTERM: a process manager that stops it has asked for just that."""
 
@@ -129,7 +149,8 @@ def serve(agent: Agent, listens: socket.socket, token: str = "") -> None:
     """Serves until SIGTERM or SIGINT."""
     config = uvicorn.Config(
         application(agent, token), log_level="warning", access_log=False, lifespan="off",
-        limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5, server_header=False,
+        http=_Protocol, limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5,
+        server_header=False,
     )  # fmt: skip
     agent.start()
     try:

@@ -15,7 +15,7 @@ from jaxobs.facts.events import timestamp
 from jaxobs.operations.agent import extras as following
 from jaxobs.operations.agent import investigating, sending
 from jaxobs.operations.agent.extras import Extras
-from jaxobs.operations.agent.incidents import REPORTED, RESOLVING, WAITING, Incident
+from jaxobs.operations.agent.incidents import MOST_CHECKS, REPORTED, RESOLVING, WAITING, Incident, give_way
 from jaxobs.operations.agent.investigating import Where
 from jaxobs.operations.agent.notifications import FIRING, Alert, Notification, RefusedError
 from jaxobs.operations.agent.own_metrics import OwnMetrics
@@ -34,8 +34,6 @@ WORKERS = 2
 AGAIN = 10.0
 """Seconds until something that failed is tried again; longer each time."""
 LONGEST_PAUSE = 300.0
-MOST_CHECKS = 3
-"""Verifications of an incident: one without data is tried again, later each time."""
 FORGOTTEN = 7 * 86_400.0
 """Seconds without a webhook after which an incident is verified and closed: nobody will say that it resolved."""
 
@@ -89,8 +87,11 @@ class Agent:
         self._stopping = False
         self._threads: list[threading.Thread] = []
         self._extras = extras or Extras()
-        self._to_follow: queue.Queue[Report | None] = queue.Queue(MOST_MESSAGES)
+        self._to_follow: queue.Queue[tuple[Report, Extras] | None] = queue.Queue(MOST_MESSAGES)
         self._rewriting = threading.Lock()
+        """Held from reading a report to writing it: nobody's change gets lost."""
+        self._keeping = threading.Lock()
+        """Held while a state is written or removed: an older one never replaces a newer one."""
         self._messages: queue.Queue[tuple[Report, str] | None] = queue.Queue(MOST_MESSAGES)
         self.metrics = OwnMetrics(lambda: float(len(self._board.open)))
         for each in store.open_incidents():
@@ -140,7 +141,7 @@ class Agent:
         by_subject: dict[Subject, list[Alert]] = {}
         for each in notification.alerts:
             by_subject.setdefault(each.subject, []).append(each)
-        touched = []
+        touched: dict[str, str] = {}
         with self._changed:
             for subject, alerts in by_subject.items():
                 incident = self._board.open.get(subject.key)
@@ -148,17 +149,19 @@ class Agent:
                     if not any(each.status == FIRING for each in alerts):
                         continue  # It resolved, and nobody here knew that it fired.
                     if len(self._board.open) >= MOST_OPEN:
+                        give_way(self._board.open.values(), now)
+                        self._changed.notify_all()
                         raise RefusedError("too_many_incidents", f"{MOST_OPEN} incidents are open.")
                     incident = self._new(subject, now)
                     self._board.open[subject.key] = incident
                 incident.take(alerts, now, self._settle)
                 self._board.stale.add(subject.key)
-                touched.append(incident.model_copy(deep=True))
+                touched[subject.key] = incident.id
             self._changed.notify_all()
-        for incident in touched:
-            self._keep(incident)
+        for key in touched:
+            self._keep(key)
         self.metrics.webhooks.inc()
-        return [each.id for each in touched]
+        return list(touched.values())
 
     def _new(self, subject: Subject, now: float) -> Incident:
         moment = datetime.datetime.fromtimestamp(now, datetime.timezone.utc)
@@ -167,11 +170,17 @@ class Agent:
         free = next(name for name in names if not self._store.has(name))
         return Incident(id=free, subject=list(subject.labels), opened_at=now, due_at=now, asked_at=now)
 
-    def _keep(self, incident: Incident) -> None:
-        try:
-            self._store.keep(incident)
-        except OSError as error:
-            self._cannot_write(incident.id, error)
+    def _keep(self, key: str) -> None:
+        """Writes how far the incident of a subject has got, if it is still open."""
+        with self._keeping:
+            with self._changed:
+                current = self._board.open.get(key)
+                kept = None if current is None else current.model_copy(deep=True)
+            try:
+                if kept is not None:
+                    self._store.keep(kept)
+            except OSError as error:
+                self._cannot_write(kept.id if kept else key, error)
 
     def _cannot_write(self, name: str, error: OSError) -> None:
         self.metrics.write_errors.inc()
@@ -238,52 +247,58 @@ class Agent:
 
     def _investigate(self, key: str, incident: Incident) -> None:
         report = investigating.investigate(incident, self._where)
-        before = self._latest(incident.id)
-        if before is not None:
-            report = report.model_copy(update={"deliveries": before.deliveries, "actions": before.actions})
         self.metrics.investigations.labels(report.verdict).inc()
         self.metrics.seconds.observe(report.seconds)
         self.metrics.step_errors.inc(sum(each.outcome == "error" for each in report.steps))
-        self._write(report)
+        with self._rewriting:
+            before = self._latest(incident.id)
+            if before is not None:
+                report = report.model_copy(update={"deliveries": before.deliveries, "actions": before.actions})
+            self._write(report)
         with self._changed:
             current = self._board.open[key]
+            current.unconfirmed = all(each.confirmed is False for each in report.alerts)
             if current.asked_at == incident.asked_at:
                 current.reported(time.time(), self._settle, report.verdict)
             else:
                 current.revision += 1  # Another alert came meanwhile: once more.
-            kept = current.model_copy(deep=True)
-        self._keep(kept)
-        if before is None or (before.verdict, before.fingerprint) != (report.verdict, report.fingerprint):
-            is_quiet = report.verdict == "no_fault" and report.severity == "info"
-            if not is_quiet:
-                self._say(report, sending.REPORTED)
-                if self._extras.is_any:
-                    with contextlib.suppress(queue.Full):
-                        self._to_follow.put_nowait(report)
+        self._keep(key)
+        if report.verdict == "no_fault" and report.severity == "info":
+            return
+        is_news = before is None or (before.verdict, before.fingerprint) != (report.verdict, report.fingerprint)
+        if is_news:
+            self._say(report, sending.REPORTED)
+        # A wording is of one report: with new evidence it is asked for again, and what was done is not done again.
+        extras = self._extras if is_news else Extras(model=self._extras.model)
+        if extras.is_any:
+            with contextlib.suppress(queue.Full):
+                self._to_follow.put_nowait((report, extras))
 
     def _close(self, key: str, incident: Incident) -> None:
         report = self._latest(incident.id)
-        closed = None
+        verification = None
         if report is not None:
             verification = investigating.verify(incident, report, self._where)
             if verification.result == "no_data" and self._check_again(key):
                 return
-            closed = investigating.counted(report, incident).model_copy(
-                update={
-                    "state": "closed", "verification": verification, "closed_at": verification.at,
-                    "resolved_at": timestamp(incident.resolved_at or time.time()),
-                }
-            )  # fmt: skip
         with self._changed:
             if self._board.open[key].phase != RESOLVING:
                 return  # It fires again.
             del self._board.open[key]
             self._board.stale.discard(key)
-        if closed is not None and closed.verification is not None:
-            self.metrics.verifications.labels(closed.verification.result).inc()
-            self._write(closed)
+        if report is not None and verification is not None:
+            self.metrics.verifications.labels(verification.result).inc()
+            with self._rewriting:
+                closed = investigating.counted(self._latest(incident.id) or report, incident).model_copy(
+                    update={
+                        "state": "closed", "verification": verification, "closed_at": verification.at,
+                        "resolved_at": timestamp(incident.resolved_at or time.time()),
+                    }
+                )  # fmt: skip
+                self._write(closed)
             self._say(closed, sending.CLOSED)
-        self._store.forget(incident)
+        with self._keeping:
+            self._store.forget(incident)
 
     def _check_again(self, key: str) -> bool:
         """Whether it is verified once more, for there was nothing to see."""
@@ -293,15 +308,15 @@ class Agent:
             if incident.checks >= MOST_CHECKS:
                 return False
             incident.due_at = time.time() + max(1.0, self._settle) * 2**incident.checks
-            kept = incident.model_copy(deep=True)
-        self._keep(kept)
+        self._keep(key)
         return True
 
     def _refresh(self, incident: Incident) -> None:
         """The counts of a report that is written already."""
-        report = self._latest(incident.id)
-        if report is not None:
-            self._write(investigating.counted(report, incident))
+        with self._rewriting:
+            report = self._latest(incident.id)
+            if report is not None:
+                self._write(investigating.counted(report, incident))
 
     # -------------------------------------------------------------------------------------------------- what goes out
 
@@ -321,8 +336,9 @@ class Agent:
         now = time.time()
         if self._board.unwritten and now >= self._board.write_again_at:
             self._board.write_again_at = now + AGAIN
-            for report in list(self._board.unwritten.values()):
-                self._write(report)
+            with self._rewriting:
+                for report in list(self._board.unwritten.values()):
+                    self._write(report)
 
     def _say(self, report: Report, about: str) -> None:
         if not (self._destinations.notify or self._destinations.grafana):
@@ -353,10 +369,10 @@ class Agent:
     def _follow(self) -> None:
         while not self._stopping:
             try:
-                report = self._to_follow.get(timeout=following.APPROVALS_EVERY)
-                if report is None:
+                found = self._to_follow.get(timeout=following.APPROVALS_EVERY)
+                if found is None:
                     return
-                following.follow(report, self._extras, self._change)
+                following.follow(*found, self._change)
             except queue.Empty:
                 if self._extras.desk is not None:
                     following.act_on_approvals(self._extras.desk, self._change)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.operations.acting.declarations import CLASSES, Declaration, Request
 from jaxobs.operations.acting.desk import Desk
-from jaxobs.operations.assistants.answers import Answer, Name, RefusedError, ok
+from jaxobs.operations.assistants.answers import Answer, Name, ok
 from jaxobs.operations.assistants.sources import RUNNING, Sources
 
 try:
@@ -59,24 +59,20 @@ def _tool(sources: Sources, desk: Desk, job: str, declared: Declaration) -> Call
     def action(
         approval: Annotated[Approval, Resolve(question)], process: Name = "", incident: Name = ""
     ) -> Answer:  # fmt: skip
-        if not approval.do_it:
-            return ok("The person said no. Nothing was done.", {"decision": "refused"})
+        running = {each: where for each, kind, where in sources.processes() if kind == RUNNING}
+        name = process or (next(iter(running)) if declared.touches_process and len(running) == 1 else "")
         request = Request(
             action=declared.name, actor=ACTOR, job=job, incident=incident, why="An assistant asked.",
-            target=_url(sources, process) if declared.touches_process or process else "",
+            target=running.get(name, name),
         )  # fmt: skip
-        decision = desk.request(request)
+        if not approval.do_it:
+            decision = desk.refuse(request, "The person said no. Nothing was done.")
+        elif name not in running and (name or declared.touches_process):
+            known = ", ".join(running) or "none"
+            decision = desk.refuse(request, f"Say which running process. Known: {known}.")
+        else:
+            decision = desk.request(request)
         data: dict[str, Any] = {"decision": decision.decision, "reason": decision.reason, "path": decision.path}
         return ok(f"Decision: {decision.decision}.", data)
 
     return action
-
-
-def _url(sources: Sources, name: str) -> str:
-    """The address behind a name of `list_processes`; an assistant gives no addresses."""
-    running = {each: where for each, kind, where in sources.processes() if kind == RUNNING}
-    if not name and len(running) == 1:
-        return next(iter(running.values()))
-    if name not in running:
-        raise RefusedError(f"Say which running process. Known: {', '.join(running) or 'none'}.")
-    return running[name]

@@ -44,6 +44,7 @@ class Scene:
         for module in known().values():
             monkeypatch.setattr(module, "run", self.run)
         monkeypatch.setattr(processes, "look", self.look)
+        monkeypatch.setattr(desk, "PATIENCE", 0.0)
 
     def look(self, url: str) -> Snapshot:
         """The process steps on, ten steps from one look to the next."""
@@ -144,15 +145,15 @@ def test_a_dry_run_names_the_plan(scene: Scene) -> None:
 
 def test_the_kill_switch(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file and the variable, each alone; it also ends what is under way."""
-    controls.stop(scene.folder)
+    controls.stop(scene.folder, "mia")
     assert "kill switch" in scene.ask().reason and scene.done == []
-    assert controls.resume(scene.folder)
+    assert controls.resume(scene.folder, "mia")
     monkeypatch.setenv(desk.STOP_VARIABLE, "1")
-    assert "kill switch" in scene.ask().reason and not controls.resume(scene.folder)
+    assert "kill switch" in scene.ask().reason and not controls.resume(scene.folder, "mia")
     monkeypatch.delenv(desk.STOP_VARIABLE)
     seen: list[bool] = []
     monkeypatch.setattr(known()["capture_profile"], "run", lambda plan, request, policy, stopped: (
-        seen.append(stopped()), controls.stop(scene.folder), seen.append(stopped()), scene.outcome,
+        seen.append(stopped()), controls.stop(scene.folder, "mia"), seen.append(stopped()), scene.outcome,
     )[-1])  # fmt: skip
     assert scene.ask().decision == "done" and seen == [False, True]
 
@@ -327,9 +328,9 @@ def test_an_approval_is_good_for_one_attempt(scene: Scene) -> None:
     assert scene.desk(policy).approved() == []
     controls.decide(scene.folder, plan, True, "mia", 30, scene.now)
     assert scene.desk(policy).approved() == [warm]
-    controls.stop(scene.folder)
+    controls.stop(scene.folder, "mia")
     assert "kill switch" in scene.ask(policy, warm).reason
-    controls.resume(scene.folder)
+    controls.resume(scene.folder, "mia")
     assert scene.desk(policy).approved() == [], "it was tried"
     assert scene.ask(policy, warm).decision == "approval_wanted" and scene.done == []
     controls.decide(scene.folder, plan, True, "mia", 30, scene.now)

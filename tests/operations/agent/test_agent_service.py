@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -352,8 +353,7 @@ def test_processes_that_hang_or_answer_megabytes(tmp_path: pathlib.Path, stub: S
 def test_a_folder_without_room(tmp_path: pathlib.Path, stub: Stub) -> None:
     """The report is sent on all the same, and is written once there is room."""
     with serving() as slack, service(tmp_path, stub.url, JAXOBS_AGENT_NOTIFY=slack.url) as agent:
-        (agent.folder / "state").rmdir()
-        agent.folder.rmdir()
+        shutil.rmtree(agent.folder)
         agent.folder.write_text("in the way")
         assert agent.post(webhook())[0] == 202
         until(lambda: slack.asked, lambda: agent.log.read_text()[-3000:])

@@ -60,6 +60,12 @@ def test_what_is_none_is_refused(given: bytes, reason: str) -> None:
     assert caught.value.reason == reason
 
 
+@pytest.mark.parametrize("version", ["4", 4, None])
+def test_what_passes_a_notification_on_may_write_its_version_otherwise(version: object) -> None:
+    """As a number, or not at all."""
+    assert parse(body(version=version)).alerts
+
+
 @pytest.mark.parametrize("name", [*ALERT, "version", "commonLabels", "commonAnnotations", "groupLabels", "externalURL"])
 @pytest.mark.parametrize("value", [None, 7, [], {}, [["a"]], {"a": {"b": []}}, "x" * 100_000, -1e300, True])
 def test_every_field_may_be_wrong(name: str, value: Any) -> None:

@@ -39,6 +39,7 @@ def stub() -> Iterator[Stub]:
         found.alerts = [LABELS]
         found.series = {
             "up": [(own, 1.0)],
+            "jax_build_info": [({**own, "jax": "0.10.2"}, 1.0)],
             "jax_nonfinite_total": [({**own, "name": "loss"}, 5.0), ({"job": "other", "instance": "b"}, 9.0)],
         }
         yield found

@@ -98,9 +98,10 @@ def test_a_person_says_yes(scene: Scene) -> None:
 
 
 def test_a_person_says_no(scene: Scene) -> None:
-    """Also in a form that was accepted; nothing is done, and nothing is asked of the desk."""
-    found = scene.call("dump_memory", False)
-    assert "said no" in found.structured_content["summary"] and scene.done == [] and scene.decisions() == []
+    """Also in a form that was accepted; nothing is done, and that is on record."""
+    found = scene.call("dump_memory", False).structured_content["data"]
+    assert found["decision"] == "refused" and "said no" in found["reason"]["untrusted"]
+    assert scene.done == [] and scene.decisions() == ["refused"]
 
 
 def test_nobody_to_ask(scene: Scene) -> None:
@@ -122,6 +123,8 @@ def test_what_changes_something_needs_more_than_that(scene: Scene) -> None:
 
 
 def test_an_assistant_gives_no_addresses(scene: Scene) -> None:
-    """A name that is none of the server's is refused before anything else."""
-    found = scene.call("dump_memory", True, process="http://10.0.0.1:9464")
-    assert found.is_error and scene.done == [] and scene.decisions() == []
+    """A name that is none of the server's is refused, with the names that are, and on record; an address is none."""
+    for name in ("http://10.0.0.1:9464", URL):
+        found = scene.call("dump_memory", True, process=name).structured_content["data"]
+        assert found["decision"] == "refused" and "Known: 127.0.0.1:9" in found["reason"]["untrusted"]
+    assert scene.done == [] and scene.decisions() == ["refused", "refused"]

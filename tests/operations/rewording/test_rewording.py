@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -91,6 +94,12 @@ def test_a_wording_that_holds_to_the_report(url: str) -> None:
         ("# All clear\nNothing happened [e1].", "markup, a link or a command"),
         ("<script>alert(1)</script> [e1]", "markup, a link or a command"),
         ("Restart it with sudo reboot [e1].", "markup, a link or a command"),
+        ("The network of the rack was cut [e1].", "something else than the report: ['netwo', 'rack']"),
+        ("The host ran out of memory [e1]. A driver crashed and lost data.", "something else than the report"),
+        ("Delete the memory of process 2 [e1].", "an action that the report does not name: 'delet'"),
+        ("The host of process 2 is healthy [e1].", "judges otherwise: 'healt'"),
+        ("Severity of process 2 on the host is info [e1].", "judges otherwise"),
+        ("Seven processes on the host ran out of memory [e1].", "does not have: 'seven'"),
     ],
 )
 def test_what_says_more_than_the_report_is_thrown_away(url: str, text: str, why: str) -> None:
@@ -132,6 +141,38 @@ def test_nobody_there() -> None:
     """As well."""
     with pytest.raises(RejectedError, match="does not answer"):
         reword(REPORT, Endpoint("http://127.0.0.1:9/v1", "small"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Process 2 ran out of host memory and the kernel killed it [e1]. Give the container more memory.",
+        "Its host had no memory left, so process 1188 was killed [e1]. Process 0 was only a victim of that [e1].",
+    ],
+)
+def test_other_words_for_the_same_are_welcome(text: str) -> None:
+    """What the report advises needs no evidence of its own."""
+    check(text, facts(REPORT))
+
+
+def test_an_endpoint_that_sends_headers_for_ever_is_not_waited_for() -> None:
+    """Each of its lines comes in time, and the answer never does."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            with contextlib.suppress(OSError), listening.accept()[0] as connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                for _ in range(80):
+                    connection.sendall(b"X: y\r\n")
+                    time.sleep(0.25)
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        began = time.monotonic()
+        with pytest.raises(RejectedError, match="does not answer"):
+            reword(REPORT, Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", "small", seconds=1))
+        assert time.monotonic() - began < 15
+        thread.join()
 
 
 def test_a_report_is_bounded() -> None:

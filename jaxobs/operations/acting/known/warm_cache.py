@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,7 +9,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import IO
 
+from jaxobs.base import json_lines
 from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, RefusedError, Request, Surroundings
 from jaxobs.operations.acting.policy import Policy
 
@@ -28,6 +29,7 @@ DECLARATION = Declaration(
 )
 
 _MOST_SAID = 400
+_MOST_READ = 8 * 2**20
 
 
 def plan(request: Request, policy: Policy, surroundings: Surroundings) -> Plan:
@@ -47,10 +49,10 @@ def plan(request: Request, policy: Policy, surroundings: Surroundings) -> Plan:
 
 def run(plan: Plan, request: Request, policy: Policy, stopped: Callable[[], bool]) -> Outcome:
     """Runs the command beside the agent, and ends it when its time is up."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as wrong:
         process = subprocess.Popen(
             [sys.executable, "-m", "jaxobs", *plan.arguments["command"]],
-            stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=said, stderr=wrong, start_new_session=True,
         )  # fmt: skip
         until = time.monotonic() + DECLARATION.seconds
         while process.poll() is None and time.monotonic() < until and not stopped():
@@ -60,16 +62,22 @@ def run(plan: Plan, request: Request, policy: Policy, stopped: Callable[[], bool
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return Outcome(result="failed", detail="It was stopped." if stopped() else "It took too long.")
-        said.seek(0)
-        text = said.read(2**20).decode(errors="replace").strip()
+        text, problem = _read(said), _read(wrong)
     if ended != 0:
-        return Outcome(result="failed", detail=f"Exit code {ended}: {text[-_MOST_SAID:]}")
+        said_so = " ".join(each for each in (_told(text), problem[-_MOST_SAID:]) if each)
+        return Outcome(result="failed", detail=f"Exit code {ended}: {said_so}")
     return Outcome(result="done", detail=_told(text), path=plan.arguments["command"][4])
 
 
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_MOST_READ).decode(errors="replace").strip()
+
+
 def _told(text: str) -> str:
+    """How many signatures are in the cache now, of those that were recorded."""
     try:
-        found = json.loads(text)
-        return f"{len(found['functions'])} function(s) were compiled or were there."
+        every = [bool(each["warmed"]) for each in json_lines.loads(text)["signatures"]]
     except (ValueError, KeyError, TypeError):
-        return text[-_MOST_SAID:]
+        return ""
+    return f"{sum(every)} of {len(every)} recorded signatures are in the cache."

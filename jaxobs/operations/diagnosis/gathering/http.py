@@ -17,6 +17,7 @@ from http.client import HTTPException
 
 from jaxobs.base.config import PREFIX
 from jaxobs.base.errors import SettingError
+from jaxobs.base.in_time import Deadline
 from jaxobs.views import access
 
 MOST_BYTES = 8 * 2**20
@@ -53,7 +54,14 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
     pieces, size = [], 0
     try:
         opener = access.opener(url, _NoRedirect) if endpoint else urllib.request.build_opener(_NoRedirect, *direct)
-        with opener.open(access.request(url) if endpoint else request(url), timeout=timeout) as answer:
+        with Deadline(opener, timeout) as deadline:
+            try:
+                answer = opener.open(access.request(url) if endpoint else request(url), timeout=timeout)
+            except (OSError, HTTPException):
+                if deadline.is_over:
+                    raise NoAnswerError(f"no answer within {timeout:g} s") from None
+                raise
+        with answer:
             while piece := answer.read1(_PIECE):
                 pieces.append(piece)
                 size += len(piece)

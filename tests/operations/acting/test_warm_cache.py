@@ -1,0 +1,43 @@
+"""`warm_cache` with a real program: what it says afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.run_programs import environment
+
+from jaxobs.operations.acting.declarations import Plan, Request
+from jaxobs.operations.acting.known import warm_cache
+from jaxobs.operations.acting.policy import Policy
+
+PROGRAM = """\
+import jax, jax.numpy as jnp
+
+@jax.jit
+def step(x):
+    return jnp.tanh(x @ x)
+
+if __name__ == "__main__":
+    step(jnp.ones((4, 4))).block_until_ready()
+"""
+REQUEST = Request(action="warm_cache", actor="rule:cold_requests", job="train", why="The next start is fast.")
+
+
+def test_it_says_what_is_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a sentence, whatever the command prints; and why not, where it fails."""
+    log, script = tmp_path / "events.jsonl", tmp_path / "train.py"
+    script.write_text(PROGRAM)
+    ran = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), str(script)]
+    subprocess.run(ran, check=True, env=environment(), timeout=120)
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    command = ["cache", "warm", str(log), "--cache-dir", str(tmp_path / "cache"), "--json", "--script", str(script)]
+    outcome = warm_cache.run(Plan(text="", arguments={"command": command}), REQUEST, Policy(), lambda: False)
+    assert (outcome.result, outcome.detail) == ("done", "1 of 1 recorded signatures are in the cache.")
+    assert outcome.path == str(tmp_path / "cache") and any((tmp_path / "cache").iterdir())
+    log.unlink()
+    failed = warm_cache.run(Plan(text="", arguments={"command": command}), REQUEST, Policy(), lambda: False)
+    assert failed.result == "failed" and failed.detail.startswith("Exit code 2: jaxobs: ")

@@ -17,7 +17,18 @@ from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.steps import Step
 from jaxobs.findings import verdict
 from jaxobs.findings.patterns import Patterns
-from jaxobs.operations.diagnosis.evidence import END, EVENT, LAST, MOST_TEXT, PROGRESS, START, Observation, Source
+from jaxobs.operations.diagnosis import counters
+from jaxobs.operations.diagnosis.evidence import (
+    END,
+    EVENT,
+    LAST,
+    METRIC,
+    MOST_TEXT,
+    PROGRESS,
+    START,
+    Observation,
+    Source,
+)
 from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size, too_damaged
 from jaxobs.operations.diagnosis.gathering.paces import Pace
 from jaxobs.views import story
@@ -105,11 +116,27 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
         if told is None or (told.count < replayed.count and told.ended is None):
             findings[replayed.id] = place, replayed
     yield from _standing([each for each in findings.values() if each[1].ended is None], ended - begun, source, process)
-    if end is None and numbered:
+    if end is not None:
+        yield from _of_its_time(end, numbered[-1][0], source, process)
+    elif numbered:
         yield Observation(
             kind=LAST, source=source, place=numbered[-1][0], time=ended, process=process,
             text="the log of the process ends without an exit", data=pace.told(ended, None, None),
         )  # fmt: skip
+
+
+def _of_its_time(end: Exit, place: int, source: str, process: str) -> Iterator[Observation]:
+    """What the time of a process went into, as it counted at its end; and the batches of the inputs that it declared."""
+    if end.standing is None or end.standing.wall is None:
+        return
+    told = [(counters.TIME, {"category": name}, seconds) for name, seconds in end.standing.wall.seconds.items()]
+    told += [(counters.BATCHES, {"input": each.name}, float(each.batches)) for each in end.standing.inputs]
+    for name, labels, value in told:
+        if isinstance(value, int | float) and value > 0:
+            yield Observation(
+                kind=METRIC, source=source, place=place, name=name, time=end.time, process=process,
+                text=" ".join(labels.values()), value=float(value), data=labels,
+            )  # fmt: skip
 
 
 def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, process: str) -> Iterator[Observation]:

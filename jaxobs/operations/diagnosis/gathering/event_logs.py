@@ -126,16 +126,18 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
 
 
 def _of_its_time(end: Exit, place: int, source: str, process: str) -> Iterator[Observation]:
-    """What the time of a process went into, as it counted at its end; and the batches of the inputs that it declared."""
+    """What its time went into, as the process counted it at its end, and the batches of the inputs that it declared."""
     if end.standing is None or end.standing.wall is None:
         return
-    told = [(counters.TIME, {"category": name}, seconds) for name, seconds in end.standing.wall.seconds.items()]
-    told += [(counters.BATCHES, {"input": each.name}, float(each.batches)) for each in end.standing.inputs]
-    for name, labels, value in told:
+    told: list[tuple[str, str, str, object]] = [
+        *((counters.TIME, "category", name, seconds) for name, seconds in end.standing.wall.seconds.items()),
+        *((counters.BATCHES, "input", each.name, each.batches) for each in end.standing.inputs),
+    ]
+    for name, label, of, value in told:
         if isinstance(value, int | float) and value > 0:
             yield Observation(
                 kind=METRIC, source=source, place=place, name=name, time=end.time, process=process,
-                text=" ".join(labels.values()), value=float(value), data=labels,
+                text=f"{label} {of}"[:MOST_TEXT], value=float(value), data={label: str(of)},
             )  # fmt: skip
 
 

@@ -42,12 +42,27 @@ _LEAST_SECONDS, _LEAST_SHARE = 60.0, 0.2
 
 
 def _is_costly(evidence: Evidence, sign: Observation) -> bool:
-    """Whether its process spends much of its time on compilations."""
+    """Whether its process spends much of its time on compilations, without the first one of each function."""
     compiling = counters.total(evidence, sign, counters.TIME, category="trace|compile|cache_load")
     everything = counters.total(evidence, sign, counters.TIME)
-    return compiling >= max(_LEAST_SECONDS, _LEAST_SHARE * everything)
+    again = _seconds_again(evidence, sign)
+    return (compiling if again is None else again) >= max(_LEAST_SECONDS, _LEAST_SHARE * everything)
 
 
+def _seconds_again(evidence: Evidence, sign: Observation) -> float | None:
+    """What functions took to compile after their first time, on average; None if the source tells it of none."""
+    seconds, programs, later = (defaultdict[str, float](float) for _ in range(3))
+    for each in counters.samples(evidence, sign, _SECONDS, function=_NAMED):
+        seconds[each.data["function"]] += each.value or 0.0
+    for each in counters.samples(evidence, sign, _COMPILED, function=_NAMED):
+        programs[each.data["function"]] += each.value or 0.0
+        later[each.data["function"]] += (each.value or 0.0) * (each.data.get("cause") != "first_call")
+    shares = [took * later[each] / programs[each] for each, took in seconds.items() if programs[each]]
+    return sum(shares) if seconds else None
+
+
+_NAMED = "(?!<eager>|<other>).+"
+_SECONDS = "jax_function_compile_seconds_sum"
 _COMPILED = "jax_compilations_total"
 _AGAIN = (("cause", "(?!first_call|unknown).*"), ("function", "(?!<eager>|<other>).*"))
 _CAPABILITY = "jaxobs_capability"
@@ -98,6 +113,6 @@ KNOWN = Knowledge(
     shown_by=("event-log",),
     fix="`jaxobs explain` names the argument and the line.",
     runbook="JaxRecompilationStorm",
-    beside=(counters.STARTED, _CAPABILITY, counters.TIME),
+    beside=(counters.STARTED, _CAPABILITY, counters.TIME, _SECONDS),
     ordinary=_is_usual,
 )

@@ -135,8 +135,9 @@ def _of_its_time(end: Exit, place: int, source: str, process: str) -> Iterator[O
     ]
     for name, label, of, value in told:
         if isinstance(value, int | float) and value > 0:
+            # Without a time: that of the end is not when it began.
             yield Observation(
-                kind=METRIC, source=source, place=place, name=name, time=end.time, process=process,
+                kind=METRIC, source=source, place=place, name=name, process=process,
                 text=f"{label} {of}"[:MOST_TEXT], value=float(value), data={label: str(of)},
             )  # fmt: skip
 

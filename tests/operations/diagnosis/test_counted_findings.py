@@ -43,3 +43,18 @@ def test_the_first_compilation_is_no_recompilation(tmp_path: Path, shapes: int, 
     )
     found = diagnose(gather(Inputs(metrics_files=(str(path),))))
     assert [each.id for each in found.causes] == causes
+
+
+@pytest.mark.parametrize(("idle", "causes"), [(200, []), (5, ["recompilation"])])
+def test_operations_of_a_notebook_that_compile_again(tmp_path: Path, idle: int, causes: list[str]) -> None:
+    """What a person waits for between two cells is no incident. A loop that does little else is one."""
+    path = tmp_path / "metrics.prom"
+    path.write_text(
+        f'jax_findings{{finding="eager_recompiles"}} 3\njax_time_seconds_total{{category="idle"}} {idle}\n'
+        'jax_time_seconds_total{category="compile"} 37\n'
+        'jax_compilations_total{function="<eager>",cause="first_call",cache="disabled"} 110\n'
+        'jax_compilations_total{function="<eager>",cause="new_function",cache="disabled"} 140\n'
+        'jax_function_compile_seconds_sum{function="<eager>",phase="compile"} 37\n'
+    )
+    found = diagnose(gather(Inputs(metrics_files=(str(path),))))
+    assert [each.id for each in found.causes] == causes

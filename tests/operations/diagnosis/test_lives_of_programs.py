@@ -121,3 +121,25 @@ def test_a_signal_that_a_process_handles(tmp_path: Path, line: str, reason: str,
     log.write_text(f"step=1, loss=0.6\n{line}\nsaved\n")
     found = diagnose(gather(Inputs(event_logs=(event_log(tmp_path, end),), logs=(str(log),))))
     assert found.verdict == verdict
+
+
+COMPILED = {
+    "event": "compilation", "function": "f", "cause": "first_call", "reason": "", "changes": [],
+    "phases": {"compile": 0.1}, "cache": "disabled", "eager": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([{"event": "exit", "reason": "normal", "code": 0}], []),
+        ([COMPILED], []),
+        ([{"event": "exit", "reason": "exception", "detail": "AttributeError"}], ["program_error"]),
+        ([{"event": "exit", "reason": "normal", "code": 1}], ["program_error"]),
+        ([], ["program_error"]),
+    ],
+)
+def test_an_exception_that_a_notebook_shows(tmp_path: Path, events: list[dict[str, Any]], expected: list[str]) -> None:
+    """Nothing catches it in a cell, and the process goes on."""
+    shown = error("'Batch' object has no attribute 'image'")
+    assert causes(Inputs(event_logs=(event_log(tmp_path, shown, *events),))) == expected

@@ -34,12 +34,15 @@ class Exceptions:
         self._recorder = flight_recorder.of(store)
         self._caught: caught_errors.CaughtErrors | None = None
         self._watches = False
+        self._shown: tuple[int, int] | None = None
+        """Which exception was shown last when it was looked at: it and its traceback are kept until the next one."""
 
     def start(self) -> None:
         """Begins with the next exception. JAX is there by now: what is registered later runs before its clean-up."""
         error = user_errors.last_uncaught()
         if error is not None:
             self._recorder.ignore(error)
+        self._shown = _identity(error)
         atexit.register(self._at_exit)
         if code_events.MONITORS and self._caught is None:
             self._caught = caught_errors.CaughtErrors(self._handled)
@@ -66,12 +69,15 @@ class Exceptions:
         error = user_errors.last_uncaught()
         if error is not None:
             self._recorder.ignore(error)
+        self._shown = _identity(error)
 
     def sample(self) -> None:
         """Looks at what the user was shown last. The process ends by it if the main thread is over."""
         error = user_errors.last_uncaught()
-        if error is not None:
+        shown = _identity(error)
+        if error is not None and shown != self._shown:
             self._recorder.uncaught(error, ending=not threading.main_thread().is_alive())
+        self._shown = shown
         self._watch()
         if self._caught is not None and self._caught.refill():
             self._store.drop(CAPABILITY)
@@ -84,6 +90,10 @@ class Exceptions:
     @guard("flight_recorder.exit")
     def _at_exit(self) -> None:
         self.sample()
+
+
+def _identity(error: BaseException | None) -> tuple[int, int] | None:
+    return None if error is None else (id(error), id(error.__traceback__))
 
 
 source = Exceptions

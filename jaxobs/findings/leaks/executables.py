@@ -17,8 +17,9 @@ LEAST_MORE = 2 * growth.LEAST_RISES
 _MOST_FUNCTIONS = 5
 
 TOLD_WHEN = (
-    f"the number of loaded programs rose by {LEAST_MORE}, as steadily as the arrays of an `array_leak`; the finding "
-    "names the functions that have compiled since the growth began"
+    f"the number of loaded programs rose by {LEAST_MORE}, without single operations that compiled for the first time, "
+    "as steadily as the arrays of an `array_leak`; the finding names the functions that have compiled since the growth "
+    "began"
 )
 FOLLOWS = (
     "recreated_functions", "unbounded_shapes", "static_values", "identity_hashed_static", "unbounded_structures",
@@ -36,8 +37,10 @@ class ExecutableLeaks:
             yield "executables", sample.executables
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
-        """By its number."""
-        return run.grown >= LEAST_MORE
+        """By its number, without single operations that are met for the first time: a program has only so many."""
+        since = (each for each in sample.compilations() if each.time >= run.since.time)
+        first = sum(each.eager and each.cause == "first_call" for each in since)
+        return run.grown - first >= LEAST_MORE
 
     def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
         """There is only one series."""

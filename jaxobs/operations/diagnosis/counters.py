@@ -17,6 +17,8 @@ PROCESS = "jax_process_info"
 """Which process of its job an endpoint or a file is of."""
 TIME = "jax_time_seconds_total"
 """Wall seconds of a process, by category."""
+BATCHES = "jax_input_batches_total"
+"""Of inputs that the program declares."""
 
 _LEAST_BEFORE = 120.0
 """Seconds of a history in which something was not so yet."""

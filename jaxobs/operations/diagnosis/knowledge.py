@@ -201,7 +201,10 @@ class AnyAlert:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The last line of a traceback in a log: an exception, whatever its type."""
+    """The last line of a traceback in a log: an exception, whatever its type.
+
+    Where its text is all that is asked for, also what jaxobs saw leave the program.
+    """
 
     weak: bool = False
     passes: bool = True
@@ -212,9 +215,9 @@ class Raised:
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is such a line."""
+        recorded = observation.data.get("uncaught") == "yes" and bool(self.about) and not self.frames
         return (
-            observation.kind == LINE
-            and observation.name == RAISED
+            (recorded if observation.kind == EVENT else observation.kind == LINE and observation.name == RAISED)
             and (not self.frames or _compiled(self.frames).search(observation.data.get("frames", "")) is not None)
             and (not self.about or _compiled(self.about).search(observation.text) is not None)
         )

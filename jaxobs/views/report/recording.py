@@ -195,7 +195,7 @@ class Recording:
             errors=tuple(rarer[Error]),
             out_of_memory=tuple(rarer[OutOfMemory]),
             lookups=tuple(rarer[CacheLookup]),
-            ended=self.exit is not None,
+            ended=self.exit is not None and (self.exit.reason != "normal" or bool(self.exit.code)),
         )
 
     @property

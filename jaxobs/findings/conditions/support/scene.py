@@ -33,7 +33,7 @@ class Scene:
     out_of_memory: Sequence[OutOfMemory] = ()
     lookups: Sequence[CacheLookup] = ()
     ended: bool = False
-    """Whether the process has ended."""
+    """Whether the process has ended, and not as it should."""
 
     @property
     def compile_seconds(self) -> dict[str, float]:

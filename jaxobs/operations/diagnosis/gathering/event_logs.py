@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TypeGuard
 
 from jaxobs.base.json_lines import Damage
@@ -15,9 +15,21 @@ from jaxobs.facts.numbers import NonFinite
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.steps import Step
+from jaxobs.facts.verdicts import VerdictFinding
 from jaxobs.findings import verdict
 from jaxobs.findings.patterns import Patterns
-from jaxobs.operations.diagnosis.evidence import END, EVENT, LAST, MOST_TEXT, PROGRESS, START, Observation, Source
+from jaxobs.operations.diagnosis import counters
+from jaxobs.operations.diagnosis.evidence import (
+    END,
+    EVENT,
+    LAST,
+    METRIC,
+    MOST_TEXT,
+    PROGRESS,
+    START,
+    Observation,
+    Source,
+)
 from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size, too_damaged
 from jaxobs.operations.diagnosis.gathering.paces import Pace
 from jaxobs.views import story
@@ -71,6 +83,7 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
     kept = steps = unsaved = 0
     numbered = list(numbered)
     recovered = _recovered(event for _, event in numbered)
+    survived = _survived([event for _, event in numbered])
     patterns, pace, end = Patterns(), Pace(), None
     for place, event in numbered:
         begun = min(begun or event.time, event.time)
@@ -96,7 +109,7 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
                 )  # fmt: skip
         elif kept < _KEPT:
             kept += 1
-            yield from _of_event(place, event, source, process, recovered)
+            yield from _of_event(place, event, source, process, recovered, survived)
         end = event if isinstance(event, Exit) else end
     for replayed in patterns.standing():
         # A process that was killed, and a log by another hand, may lack what follows from its compilations.
@@ -105,11 +118,30 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
         if told is None or (told.count < replayed.count and told.ended is None):
             findings[replayed.id] = place, replayed
     yield from _standing([each for each in findings.values() if each[1].ended is None], ended - begun, source, process)
-    if end is None and numbered:
+    if end is not None:
+        yield from _of_its_time(end, numbered[-1][0], source, process)
+    elif numbered:
         yield Observation(
             kind=LAST, source=source, place=numbered[-1][0], time=ended, process=process,
             text="the log of the process ends without an exit", data=pace.told(ended, None, None),
         )  # fmt: skip
+
+
+def _of_its_time(end: Exit, place: int, source: str, process: str) -> Iterator[Observation]:
+    """What its time went into, as the process counted it at its end, and the batches of the inputs that it declared."""
+    if end.standing is None or end.standing.wall is None:
+        return
+    told: list[tuple[str, str, str, object]] = [
+        *((counters.TIME, "category", name, seconds) for name, seconds in end.standing.wall.seconds.items()),
+        *((counters.BATCHES, "input", each.name, each.batches) for each in end.standing.inputs),
+    ]
+    for name, label, of, value in told:
+        if isinstance(value, int | float) and value > 0:
+            # Without a time: that of the end is not when it began.
+            yield Observation(
+                kind=METRIC, source=source, place=place, name=name, process=process,
+                text=f"{label} {of}"[:MOST_TEXT], value=float(value), data={label: str(of)},
+            )  # fmt: skip
 
 
 def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, process: str) -> Iterator[Observation]:
@@ -117,13 +149,23 @@ def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, pro
     places = {each.id: (place, each) for place, each in findings}
     for entry in verdict.of([each for _, each in findings], wall, "").findings:
         place, finding = places[entry.id]
-        if entry.severity == "info" or finding.finding in _SAID_ELSEWHERE:
+        if entry.severity == "info" or finding.finding in _SAID_ELSEWHERE or _is_cheap(entry):
             continue
         yield Observation(
             kind=EVENT, source=source, place=place, name=f"finding:{finding.finding}",
             time=_began(finding), process=_about(finding, process), text=finding.summary[:MOST_TEXT],
             data=_data(finding) | ({"caused_by": entry.caused_by} if entry.caused_by else {}),
         )  # fmt: skip
+
+
+_CHEAP_SECONDS, _CHEAP_SHARE = 30.0, 0.02
+
+
+def _is_cheap(entry: VerdictFinding) -> bool:
+    """Whether it is about operations outside any jitted function, as cells of a notebook have them, and cost little."""
+    seconds, share = entry.cost.seconds, entry.cost.share
+    of_operations = entry.id.startswith("eager_recompiles-") and entry.severity == "warning"
+    return of_operations and (seconds or 0.0) < _CHEAP_SECONDS and share is not None and share < _CHEAP_SHARE
 
 
 def _began(finding: Finding) -> float:
@@ -167,13 +209,27 @@ def _tells_of_values(event: Event) -> TypeGuard[Finding]:
     return isinstance(event, Finding) and event.finding == "nonfinite_values"
 
 
-def _of_event(place: int, event: Event, source: str, process: str, recovered: Container[str]) -> Iterator[Observation]:
+def _survived(events: Sequence[Event]) -> float:
+    """Until when exceptions did not end the process: it made steps or compiled later, or ended as it should.
+
+    At a prompt or in a notebook, nothing catches them, and it goes on.
+    """
+    end = next((each for each in reversed(events) if isinstance(each, Exit)), None)
+    if end is not None:
+        return end.time if end.reason == "normal" and not end.code else 0.0
+    return max((each.time for each in events if isinstance(each, Step | Compilation)), default=0.0)
+
+
+def _of_event(
+    place: int, event: Event, source: str, process: str, recovered: Container[str], survived: float
+) -> Iterator[Observation]:
     name, text, data = event.kind, "", {}
     kind = EVENT
     if isinstance(event, Error):
         name = f"error:{event.error_kind or ''}"
         text = f"{event.error}: {_OS_ERROR.sub(_as_printed, event.message or '')}"
-        data = {"uncaught": "yes" if event.uncaught else "no", "call_site": event.call_site or ""}
+        ended = event.uncaught and (event.report is not None or event.time > survived)
+        data = {"uncaught": "yes" if ended else "no", "call_site": event.call_site or ""}
         if event.advice:
             data |= {"advice": event.advice, "meaning": event.meaning or ""}
     elif isinstance(event, OutOfMemory):

@@ -6,9 +6,14 @@ from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 
-_SECONDS = 300.0
+_SECONDS = 30.0
+"""As in the finding `input_bound`."""
+_SECONDS_OF_DECLARED = 300.0
+"""The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
 _SHARE = 0.5
 """Of the time in steps and waiting for input. As in the finding `input_bound`."""
+_SHARE_OF_ALL = 0.25
+"""Of all the time: what started a minute ago is compiling, and has made a few steps."""
 
 
 def _is_small(evidence: Evidence, sign: Observation) -> bool:
@@ -17,7 +22,11 @@ def _is_small(evidence: Evidence, sign: Observation) -> bool:
         return False
     steps = counters.total(evidence, sign, counters.TIME, category="step")
     waiting = counters.total(evidence, sign, counters.TIME, category="input_wait")
-    return steps == 0 or waiting < _SHARE * (waiting + steps)
+    if steps == 0 or waiting < _SHARE * (waiting + steps):
+        return True
+    declared = counters.total(evidence, sign, counters.BATCHES) > 0
+    everything = counters.total(evidence, sign, counters.TIME)
+    return waiting <= (_SECONDS_OF_DECLARED if declared else _SECONDS) or waiting < _SHARE_OF_ALL * everything
 
 
 KNOWN = Knowledge(
@@ -32,4 +41,5 @@ KNOWN = Knowledge(
     fix=("Give the input pipeline more workers, prefetch to the device, or store the data prepared."),
     runbook="JaxInputBound",
     ordinary=_is_small,
+    beside=(counters.BATCHES,),
 )

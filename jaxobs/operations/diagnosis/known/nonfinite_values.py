@@ -21,6 +21,8 @@ _QUANTITY = (
 """What simulations and samplers log in place of a loss."""
 _ROW = r"^[ \t]*\d{1,12}(?:[ \t]+[-+]?nan){2,30}(?:[ \t]+[-+\w.:/]+){0,3}[ \t]*$"
 """Of a table: the number of a step, its values, and perhaps what it took."""
+_TURN = r"^[ \t]*\d{1,12}[ \t]+[-+]?nan[ \t]+\(?\d+(?:\.\d+)? ?s(?:ec(?:ond)?s?)?\b\)?[ \t]*$"
+"""The same with a single value, of which only the time tells that it is a turn of a loop and no class without data."""
 _FINITE_LOSS = re.compile(rf"(?i:loss\b[\"']?\s*[:=]?\s*[-+]?)\.?\d|{_QUANTITY}\.?\d")
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
@@ -99,6 +101,7 @@ KNOWN = Knowledge(
         ),
         Line(rf"{_QUANTITY}(?:nan|NaN|NAN)\b", info=True, passes=False),
         Line(_ROW, info=True, passes=False, followed=rf"(?m){_ROW}", unless_followed=r"(?m)^[ \t]*\d+[ \t]+[-+]?\d"),
+        Line(_TURN, info=True, passes=False, followed=rf"(?m){_TURN}", unless_followed=r"(?m)^[ \t]*\d+[ \t]+[-+]?\d"),
         Line(
             "[Nn]on-?finite (?:loss|grad)|NaN (?:loss|detected|encountered)|[Ll]oss (?:is|became|"
             "turned) (?:NaN|nan|not finite)",

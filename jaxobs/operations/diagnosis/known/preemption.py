@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, START, Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import END, LINE, PROGRESS, START, Evidence, Observation, is_before
 from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 _ONLY_MENTIONED = (
@@ -20,14 +20,24 @@ _NOT_YET = (
 
 
 def _was_survived(evidence: Evidence, sign: Observation) -> bool:
-    """Whether the job starts again behind a line of a log, and comes further than before, or serves."""
+    """Whether the job starts again behind a line of a log, and comes further or serves; or ends as it should."""
     if sign.kind != LINE:
         return False
+    if not any(each.shows(sign) for each in KNOWN.signs if not each.weak) and _ended_well(evidence, sign):
+        return True
     own = [each for each in evidence.of_kind(PROGRESS, START) if each.source == sign.source]
     again = min((each.place for each in own if each.kind == START and each.place > sign.place), default=None)
     reached = max((each.value or 0.0 for each in own if each.place < sign.place), default=0.0)
     return again is not None and any(
         each.kind == PROGRESS and each.place > again and (each.value is None or each.value > reached) for each in own
+    )
+
+
+def _ended_well(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the event log of the process has its end by itself: it handled the signal, whoever sent it."""
+    return any(
+        each.name.startswith("exit:normal") and each.process == sign.process and is_before(each, sign) is not True
+        for each in evidence.of_kind(END)
     )
 
 

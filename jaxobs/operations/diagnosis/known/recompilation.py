@@ -42,12 +42,36 @@ _LEAST_SECONDS, _LEAST_SHARE = 60.0, 0.2
 
 
 def _is_costly(evidence: Evidence, sign: Observation) -> bool:
-    """Whether its process spends much of its time on compilations."""
+    """Whether its process spends much of its time on compilations, without the first one of each function."""
     compiling = counters.total(evidence, sign, counters.TIME, category="trace|compile|cache_load")
     everything = counters.total(evidence, sign, counters.TIME)
-    return compiling >= max(_LEAST_SECONDS, _LEAST_SHARE * everything)
+    again = _seconds_again(evidence, sign)
+    return (compiling if again is None else again) >= max(_LEAST_SECONDS, _LEAST_SHARE * everything)
 
 
+def _is_cheap(evidence: Evidence, sign: Observation) -> bool:
+    """Whether operations outside any jitted function, as cells of a notebook have them, recompile for a short time."""
+    again = _seconds_again(evidence, sign, "<eager>")
+    everything = counters.total(evidence, sign, counters.TIME)
+    return again is not None and again < _LEAST_SECONDS and again < _LEAST_SHARE * everything
+
+
+_NAMED = "(?!<eager>|<other>).+"
+
+
+def _seconds_again(evidence: Evidence, sign: Observation, functions: str = _NAMED) -> float | None:
+    """What functions took to compile after their first time, on average; None if the source tells it of none."""
+    seconds, programs, later = (defaultdict[str, float](float) for _ in range(3))
+    for each in counters.samples(evidence, sign, _SECONDS, function=functions):
+        seconds[each.data["function"]] += each.value or 0.0
+    for each in counters.samples(evidence, sign, _COMPILED, function=functions):
+        programs[each.data["function"]] += each.value or 0.0
+        later[each.data["function"]] += (each.value or 0.0) * (each.data.get("cause") != "first_call")
+    shares = [took * later[each] / programs[each] for each, took in seconds.items() if programs[each]]
+    return sum(shares) if seconds else None
+
+
+_SECONDS = "jax_function_compile_seconds_sum"
 _COMPILED = "jax_compilations_total"
 _AGAIN = (("cause", "(?!first_call|unknown).*"), ("function", "(?!<eager>|<other>).*"))
 _CAPABILITY = "jaxobs_capability"
@@ -63,6 +87,8 @@ def _is_usual(evidence: Evidence, sign: Observation) -> bool:
     if sign.kind == METRIC and sign.name == FINDINGS and sign.data.get("finding") == "costly_recompilations":
         # The metric doesn't tell whether the process rates it as a warning or as mere information.
         return not _is_costly(evidence, sign)
+    if sign.kind == METRIC and sign.name == FINDINGS and sign.data.get("finding") == "eager_recompiles":
+        return _is_cheap(evidence, sign)
     if sign.kind != METRIC or sign.name != _COMPILED:
         return False
     if counters.is_young(evidence, sign):
@@ -102,6 +128,6 @@ KNOWN = Knowledge(
     shown_by=("event-log",),
     fix="`jaxobs explain` names the argument and the line.",
     runbook="JaxRecompilationStorm",
-    beside=(counters.STARTED, _CAPABILITY, counters.TIME),
+    beside=(counters.STARTED, _CAPABILITY, counters.TIME, _SECONDS),
     ordinary=_is_usual,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT
+from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT, READS_INPUT, STORE
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
@@ -21,9 +21,14 @@ _DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
 
 
 def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """A checkpoint that is to be deleted, and is not there, is missed by nobody."""
+    """Without what is missed by nobody, for it is to be deleted, and what the reader of the input misses."""
     return [
-        each for each in signs if "FileNotFoundError" not in each.text or not _DELETES.search(each.data.get("code", ""))
+        each
+        for each in signs
+        if not (
+            ("FileNotFoundError" in each.text and _DELETES.search(each.data.get("code", "")))
+            or (re.search(STORE, each.text) and re.search(READS_INPUT, each.data.get("frames", "")))
+        )
     ]
 
 
@@ -39,7 +44,7 @@ KNOWN = Knowledge(
         ),
         Line(r"Error no file named|does not appear to have a file named"),
         Line(
-            "Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}",
+            STORE,
             unless=r'Expected "\w+" (?:of|to be)|HTTP response code|PERMISSION_DENIED|UNAVAILABLE|DEADLINE_EXCEEDED',
         ),
         Line("No structure could be identified for the checkpoint"),

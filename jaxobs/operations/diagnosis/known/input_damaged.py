@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_DATA
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_DATA, READS_INPUT, STORE
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="A file of the input data is damaged",
@@ -30,6 +30,8 @@ KNOWN = Knowledge(
             r"zlib\.error: |BadGzipFile|tarfile\.ReadError|unexpected end of data"
         ),
         Line(DAMAGED, calls=OF_DATA),
+        Raised(frames=READS_INPUT, about=rf"{STORE}(?:does not exist|NOT_FOUND|DATA_LOSS|[Cc]orrupt|[Ii]nvalid)"),
+        Raised(frames=READS_INPUT, about=rf"(?:NOT_FOUND|DATA_LOSS): {STORE}"),
         Line(DAMAGED, weak=True),
     ),
     follows=("disk_full", "storage_unavailable"),

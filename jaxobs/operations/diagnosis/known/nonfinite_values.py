@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric, Raised
 
 _SHARE = 0.0006
 """Of the steps: loss scaling in 16 bits overflows in one of 2,000, as it is meant to. As in JaxNonFiniteValues."""
@@ -21,6 +21,13 @@ _QUANTITY = (
 """What simulations and samplers log in place of a loss."""
 _ROW = r"^[ \t]*\d{1,12}(?:[ \t]+[-+]?nan){2,30}(?:[ \t]+[-+\w.:/]+){0,3}[ \t]*$"
 """Of a table: the number of a step, its values, and perhaps what it took."""
+_NAN = r"[-+]?(?:nan|NaN)(?=\s*(?:$|[\],;})]|[=!<>]=))"
+_IN_AN_ERROR = (
+    rf"^(?:\w+\.)*AssertionError: (?:{_NAN}|.{{0,300}}(?:[=:(\[,]\s*|\b(?:is|was|got|assert)\s+){_NAN}|"
+    r".{0,300}\s[-+]?(?:nan|NaN)\.?$)|"
+    r"^(?:\w+\.)*(?:Value|Runtime|FloatingPoint|Arithmetic)Error: .{0,300}\b(?:[Aa]rray|tensor)\(\[*\s*[-+]?nan\b"
+)
+"""What a check of the program raises that shows the value; an option may be called so, too."""
 _FINITE_LOSS = re.compile(rf"(?i:loss\b[\"']?\s*[:=]?\s*[-+]?)\.?\d|{_QUANTITY}\.?\d")
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
@@ -114,6 +121,8 @@ KNOWN = Knowledge(
             r"Nan, Inf or huge value",
             passes=False,
         ),
+        Raised(about=_IN_AN_ERROR),
+        Line(r"(?:[Ff]unction|[Dd]ensity|[Ll]ikelihood|[Pp]rob\w*|[Mm]odel|[Ll]oss) returned (?:an? )?(?:NaN|nan)\b"),
     ),
     follows=("nonfinite_input", "wrong_kernel", "gpu_hardware"),
     needs=(

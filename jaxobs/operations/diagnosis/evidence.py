@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -161,13 +162,19 @@ def courses(evidence: Evidence) -> Courses:
     return found
 
 
+_RESUMES = re.compile("(?i:restor|resum)(?:e|ing|ed)")
+"""What a process says that takes up the work of an earlier one."""
+
+
 def went_on(course: Courses, sign: Observation) -> Observation | None:
     """The step that the same process made after a sign without having been started again: it survived that.
 
     A step whose number is below those before the sign is one of a new run.
     """
     before: float | None = None
-    for each in course.get((sign.source, sign.process), ()):
+    own = course.get((sign.source, sign.process), ())
+    is_first = not any(each.kind == PROGRESS and each.place <= sign.place for each in own)
+    for each in own:
         if each.kind == END:
             continue
         if each.place <= sign.place:
@@ -175,6 +182,8 @@ def went_on(course: Courses, sign: Observation) -> Observation | None:
                 before = each.value
             continue
         if each.kind == START:
+            if is_first and not sign.name and _RESUMES.search(each.text):
+                continue  # The sign is of the same start.
             return None
         if before is None or each.value is None or each.value > before:
             return each

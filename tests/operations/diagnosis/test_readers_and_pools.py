@@ -91,6 +91,12 @@ def test_a_plugin_without_its_extension(tmp_path: Path, behind: str, causes: lis
         ("FileExistsError: [Errno 17] File exists: '/a/checkpoints/300'", "checkpoint_path"),
         ("FileExistsError: [Errno 17] File exists: '/a/checkpoints/run/logs'", "program_error"),
         ("FileExistsError: [Errno 17] File exists: '/a/out'", "program_error"),
+        ("EquinoxRuntimeError: A linear solver received non-finite (NaN or inf) input", "nonfinite_values"),
+        ("pyarrow.lib.ArrowInvalid: JSON parse error: Invalid value. in row 0", "input_damaged"),
+        ("pyarrow.lib.ArrowInvalid: JSON parse error: Column() changed from object to string", "program_error"),
+        ("botocore.exceptions.ClientError: An error occurred (RequestTimeTooSkewed) when calling", "storage_denied"),
+        ("ValueError: The checkpoint a/b is missing required keys: {('decoder', 'bias')}", "checkpoint_mismatch"),
+        ("ValueError: The checkpoint at /a/b is missing", "checkpoint_damaged"),
         ("RuntimeError: operation cublasGetProperty(MAJOR_VERSION, &major) failed: The cuBLAS library was not found.",
          "cuda_library_mismatch"),
     ],
@@ -105,3 +111,23 @@ def test_device_libraries_that_are_not_found(tmp_path: Path, behind: str, causes
     """The compiler may try another way."""
     line = "E0401 02:11:10.4 318 amdgpu_backend.cc:171] bitcode module is required by this HLO module but was not found"
     assert said(tmp_path, f"{line} at ./opencl.bc\n{behind}")[1] == causes
+
+
+INCOMPLETE = "W0120 08:00:01.1 12 a.py:3] Checkpoint directory /ckpt/400.orbax-checkpoint-tmp is not finalized."
+RESTORES = "I0120 08:00:02.1 12 a.py:9] Restoring checkpoint from /ckpt/300."
+
+
+@pytest.mark.parametrize(
+    ("text", "causes"),
+    [
+        (f"{INCOMPLETE}\n{RESTORES}\nstep 301 loss 2.4\nstep 302 loss 2.3\n", []),
+        (f"{INCOMPLETE} Removing it.\n", []),
+        (f"{INCOMPLETE}\n", ["checkpoint_damaged"]),
+        (f"{INCOMPLETE}\n{RESTORES}\n", ["checkpoint_damaged"]),
+        (f"step 400 loss 2.4\n{INCOMPLETE}\n{RESTORES}\nstep 301 loss 2.4\n", ["checkpoint_damaged"]),
+        (f"{TRACEBACK}ValueError: Incomplete checkpoint.\n{RESTORES}\nstep 301 loss 2.4\n", ["checkpoint_damaged"]),
+    ],
+)
+def test_a_save_that_was_interrupted_before(tmp_path: Path, text: str, causes: list[str]) -> None:
+    """A process that takes up the work says so at its start: with that it goes on, unless it had made steps before."""
+    assert said(tmp_path, text)[1] == causes

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT, READS_INPUT, STORE
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_CHECKPOINTS = (
@@ -19,6 +19,14 @@ _OF_CHECKPOINTS_BUT_ONE = r"orbax/[^\n]*(?:\n[^\n]*/json/\w+\.py)*\Z"
 
 _DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
 
+_LEFT_OUT = re.compile(
+    r"(?i:\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b.*"
+    r"\b(?:remov|delet|clean|skip+|ignor)(?:e[sd]?|ing|ed)?\b|"
+    r"\b(?:remov|delet|clean|skip+|ignor)(?:e[sd]?|ing|ed)? .*"
+    r"\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b)"
+)
+"""A save that was interrupted, and that the next run does without."""
+
 
 def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Without what is missed by nobody, for it is to be deleted, and what the reader of the input misses."""
@@ -28,6 +36,7 @@ def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observatio
         if not (
             ("FileNotFoundError" in each.text and _DELETES.search(each.data.get("code", "")))
             or (re.search(STORE, each.text) and re.search(READS_INPUT, each.data.get("frames", "")))
+            or (each.name != RAISED and _LEFT_OUT.search(each.text))
         )
     ]
 
@@ -51,7 +60,8 @@ KNOWN = Knowledge(
         Line(
             "(?:[Cc]heckpoint|_METADATA|_CHECKPOINT_METADATA|commit_success).{0,200}(?:not found|"
             "does not exist|is missing|incomplete|corrupt|No such file)",
-            unless="(?:not found|missing|absent) (?:in|from) (?:the )?checkpoint",
+            unless=r"(?:not found|missing|absent) (?:in|from) (?:the )?checkpoint|"
+            r"missing (?:required )?(?:keys?|param\w*|weights?|tensors?|layers?)\b",
         ),
         Line("FileNotFoundError: .{0,200}(?:ckpt|checkpoint)"),
         Line("(?:ocdbt|tensorstore|checkpoint).{0,200}DATA_LOSS|DATA_LOSS.{0,200}(?:ocdbt|tensorstore|checkpoint)"),

@@ -30,7 +30,10 @@ KNOWN = Knowledge(
             "[Uu]ser-provided restore item and on-disk value metadata tree structures do not match|"
             "[Tt]ree structures? do(?:es)? not match.{0,80}(?:checkpoint|restore)?"
         ),
-        Line("Dict key mismatch; expected keys|Missing keys? in .{0,60}checkpoint"),
+        Line(
+            "Dict key mismatch; expected keys|Missing keys? in .{0,60}checkpoint|"
+            "[Cc]heckpoint .{0,120}is missing (?:required )?(?:keys?|parameters?|weights?|layers?)"
+        ),
         Line("Requested shape: .{0,80}(?:is not compatible with|does not match) the stored shape"),
         Line(
             "(?:restor|checkpoint).{0,160}(?:shape mismatch|[Ii]ncompatible shapes?|"

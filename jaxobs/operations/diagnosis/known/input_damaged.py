@@ -25,6 +25,7 @@ KNOWN = Knowledge(
             r"Invalid Riegeli"
         ),
         Line(
+            r"ArrowInvalid\b.{0,20}: JSON parse error: (?:Invalid|Missing|The document|Terminat|Unexpected)|"
             r"ArrowInvalid: .{0,120}(?:magic bytes|[Cc]orrupt|truncated|footer)|Compressed file ended before|"
             r"(?:array_?record|riegeli|tfrecord|parquet|shard).{0,160}(?:DATA_LOSS|[Cc]orrupt|[Tt]runcated|checksum)|"
             r"zlib\.error: |BadGzipFile|tarfile\.ReadError|unexpected end of data"

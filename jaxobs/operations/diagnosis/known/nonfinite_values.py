@@ -122,7 +122,7 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Raised(about=_IN_AN_ERROR),
-        Line(r"(?:[Ff]unction|[Dd]ensity|[Ll]ikelihood|[Pp]rob\w*|[Mm]odel|[Ll]oss) returned (?:an? )?(?:NaN|nan)\b"),
+        Line(r"(?:Error|Exception): .{0,200}\b(?:returned|received) (?:an? )?(?:NaN|nan|[Nn]on-?finite)\b"),
     ),
     follows=("nonfinite_input", "wrong_kernel", "gpu_hardware"),
     needs=(

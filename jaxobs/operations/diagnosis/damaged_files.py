@@ -22,3 +22,9 @@ READS_INPUT = (
     r"(?:\A|[/_\n])data(?:sets?|loaders?|_?load(?:er|ing)s?|_pipeline|_sources?)?(?:/[^\n/]+)?\.py)"
 )
 """In the files of the innermost calls."""
+
+DOES_WITHOUT = (
+    r"(?i:\b(?:remov|delet|skip+|ignor|drop+|discard|clean)(?:ed|ing)\b|"
+    r"\b(?:remove|delete|skip|ignore|drop|discard)s\b)"
+)
+"""Says that what is damaged is left out, as it was meant to be."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT, READS_INPUT, STORE
+from jaxobs.operations.diagnosis.damaged_files import DAMAGED, DOES_WITHOUT, OF_A_CHECKPOINT, READS_INPUT, STORE
 from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
@@ -19,13 +19,8 @@ _OF_CHECKPOINTS_BUT_ONE = r"orbax/[^\n]*(?:\n[^\n]*/json/\w+\.py)*\Z"
 
 _DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
 
-_LEFT_OUT = re.compile(
-    r"(?i:\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b.*"
-    r"\b(?:remov|delet|clean|skip+|ignor)(?:e[sd]?|ing|ed)?\b|"
-    r"\b(?:remov|delet|clean|skip+|ignor)(?:e[sd]?|ing|ed)? .*"
-    r"\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b)"
-)
-"""A save that was interrupted, and that the next run does without."""
+_UNFINISHED = re.compile(r"(?i:\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b)")
+"""Of a save that was interrupted: the next run may do without it."""
 
 
 def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -36,7 +31,7 @@ def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observatio
         if not (
             ("FileNotFoundError" in each.text and _DELETES.search(each.data.get("code", "")))
             or (re.search(STORE, each.text) and re.search(READS_INPUT, each.data.get("frames", "")))
-            or (each.name != RAISED and _LEFT_OUT.search(each.text))
+            or (each.name != RAISED and _UNFINISHED.search(each.text) and re.search(DOES_WITHOUT, each.text))
         )
     ]
 

@@ -14,6 +14,10 @@ _SHARE_OF_GRADIENTS = 0.01
 """The same of gradients, for a scale that is raised more often. As in the finding of the process."""
 _GRADIENTS = re.compile("grad|scale|overflow", re.IGNORECASE)
 _BEST = re.compile(r"(?:^|[^a-z])(?:best|lowest|smallest|minimum)(?:[^a-z]|$)", re.IGNORECASE)
+_BEST_SO_FAR = re.compile(
+    r"(?i:\b(?:best|lowest|smallest|minimum)[\w /.-]{0,30}?loss[\"']?\s*(?:was|is|[:=])?\s*(?:inf|infinity)\b)"
+)
+_NONFINITE = re.compile(r"(?i:\b(?:nan|inf|infinity)\b)")
 _QUANTITY = (
     r"\b(?:[Ee]nergy|(?:n|neg_?)?elbo|ELBO|nll|NLL|[Ll]og[ _-]?(?:prob|likelihood|density)\w*|[Pp]otential|"
     r"[Rr]esidual|E_(?:pot|kin|tot))\b[\"']?\s*[:=]\s*[-+]?"
@@ -51,7 +55,9 @@ def _is_ordinary(evidence: Evidence, sign: Observation) -> bool:
 
 def _is_a_best_value(sign: Observation) -> bool:
     """Whether it is one that begins at infinity, by its name."""
-    return sign.kind != LINE and _BEST.search(_name(sign)) is not None and " is nan" not in sign.text
+    if sign.kind == LINE:
+        return _BEST_SO_FAR.search(sign.text) is not None and not _NONFINITE.search(_BEST_SO_FAR.sub("", sign.text))
+    return _BEST.search(_name(sign)) is not None and " is nan" not in sign.text
 
 
 def _name(sign: Observation) -> str:

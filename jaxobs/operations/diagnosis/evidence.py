@@ -169,12 +169,15 @@ _BEGINS = re.compile("(?i:restor|resum)(?:e|ing|ed)|Starting (?:training|engine|
 def went_on(course: Courses, sign: Observation) -> Observation | None:
     """The step that the same process made after a sign without having been started again: it survived that.
 
-    A step whose number is below those before the sign is one of a new run.
+    So it did where it ends as it should after a warning. A step whose number is below those before the sign is one
+    of a new run.
     """
     before: float | None = None
     is_first = True
     for each in course.get((sign.source, sign.process), ()):
         if each.kind == END:
+            if each.place > sign.place and sign.level == "W" and not sign.name:
+                return each
             continue
         if each.place <= sign.place:
             if each.kind == PROGRESS:

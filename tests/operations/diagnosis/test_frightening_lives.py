@@ -76,3 +76,17 @@ def test_the_best_loss_so_far(tmp_path: Path, line: str, causes: list[str]) -> N
 def test_how_a_shell_says_that_a_program_crashed(tmp_path: Path, line: str, verdict: str, causes: list[str]) -> None:
     """As shells and C do on several systems."""
     assert said(tmp_path, f"{STEPS}{line}\n") == (verdict, causes)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "causes"),
+    [
+        ("2026-01-31 09:00:02,000 WARNING eval: ", "Training complete\n", []),
+        ("2026-01-31 09:00:02,000 WARNING eval: ", "", ["device_out_of_memory"]),
+        ("2026-01-31 09:00:02,000 ERROR eval: ", "Training complete\n", ["device_out_of_memory"]),
+        (f"{TRACEBACK}RuntimeError: ", "Training complete\n", ["device_out_of_memory"]),
+    ],
+)
+def test_a_warning_after_the_last_step(tmp_path: Path, start: str, end: str, causes: list[str]) -> None:
+    """The end of the training says that it was survived, as a further step would."""
+    assert said(tmp_path, f"{STEPS}{start}{NO_MEMORY}; evaluating in halves\n{end}")[1] == causes

@@ -43,8 +43,9 @@ KNOWN = Knowledge(
         Raised(
             frames=_OF_CHECKPOINTS,
             about=r"^(?:[\w.]+: )*(?:FileNotFound|NotADirectory)Error|"
-            r"^(?:[\w.]+: )*\w+Error: .{0,200}(?:does not exist|not found|"
-            r"[Nn]o (?:step path|metadata|ArrayMetadata|commit)|is missing|are missing|contains no |empty checkpoint)",
+            r"^(?:[\w.]+: )*\w+Error: (?!.{0,120}(?:not found in jax\.|exist in provided `global_mesh`)).{0,200}"
+            r"(?:does not exist|not found|[Nn]o (?:step path|metadata|ArrayMetadata|commit|snapshots)|is missing|"
+            r"are missing|contains no |empty checkpoint|not finalized|Failed to read metadata|is a temporary item)",
         ),
         Line(r"Error no file named|does not appear to have a file named"),
         Line(

@@ -20,7 +20,8 @@ KNOWN = Knowledge(
         Raised(
             frames=_OF_CHECKPOINTS,
             about=r"^(?:[\w.]+: )*\w+Error: .{0,300}(?:[Mm]ismatch|(?:does|do) not match|doesn't match|different|"
-            r"[Ii]ncompatible|has changed|not a subset)",
+            r"[Ii]ncompatible|not compatible|has changed|not a subset|an unexpected (?:shape|dtype|type)\b|"
+            r"Missing \d+ keys in structure)",
         ),
         Raised(
             frames=r"(?:flax/serialization|equinox/_serialisation)\.py\Z",

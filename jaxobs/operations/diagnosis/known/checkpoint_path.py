@@ -20,6 +20,7 @@ KNOWN = Knowledge(
             r"(?:Function not implemented|[Nn]o locks available|[Oo]peration not supported|ENOSYS|"
             r"ENOLCK|ENOTSUP|EOPNOTSUPP|errno = (?:37|38|95)\b)"
         ),
+        Line("StepAlreadyExistsError|File collision on .{0,200} during finalize|Failed to resolve step metadata of "),
         Raised(
             about=r"^(?:\w+\.)*FileExistsError: .{0,80}['\"][^'\"]*(?:orbax-checkpoint-tmp|"
             r"(?i:ckpt|checkpoint)[^/'\"]*(?:/(?:step[_-]?)?\d+)?/?['\"])"

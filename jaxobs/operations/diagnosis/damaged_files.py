@@ -28,3 +28,6 @@ DOES_WITHOUT = (
     r"\b(?:remove|delete|skip|ignore|drop|discard)s\b)"
 )
 """Says that what is damaged is left out, as it was meant to be."""
+
+OF_SO_MANY_PROCESSES = r"\bprocess_\d+-of-\d+\.json['\"]? (?:does not exist|not found)"
+"""The file of a process's input, which is named after how many processes there are: the save was of another number."""

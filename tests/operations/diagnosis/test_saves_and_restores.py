@@ -30,6 +30,8 @@ CALLS = """Traceback (most recent call last):
         ("ValueError: Process metadata folder was not finalized at /local/8.", "checkpoint_damaged"),
         ("OSError: Failed to read metadata from /ckpt/8/_METADATA", "checkpoint_damaged"),
         ("ValueError: Missing 3 keys in structure path ('params',), including: ['a']", "checkpoint_mismatch"),
+        ("ValueError: File gs://b/iter/process_9-of-16.json does not exist.", "checkpoint_mismatch"),
+        ("ValueError: File gs://b/iter/process_9.json does not exist.", "checkpoint_damaged"),
         ("ValueError: restore produced a leaf with an unexpected shape: leaf=a", "checkpoint_mismatch"),
         ("ValueError: Saved and current process metadata are not compatible with it", "checkpoint_mismatch"),
         ("orbax.checkpoint.errors.StepAlreadyExistsError: Step 8 already exists.", "checkpoint_path"),

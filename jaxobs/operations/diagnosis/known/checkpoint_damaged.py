@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED, DOES_WITHOUT, OF_A_CHECKPOINT, READS_INPUT, STORE
+from jaxobs.operations.diagnosis.damaged_files import (
+    DAMAGED,
+    DOES_WITHOUT,
+    OF_A_CHECKPOINT,
+    OF_SO_MANY_PROCESSES,
+    READS_INPUT,
+    STORE,
+)
 from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
@@ -30,6 +37,7 @@ def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observatio
         for each in signs
         if not (
             ("FileNotFoundError" in each.text and _DELETES.search(each.data.get("code", "")))
+            or re.search(OF_SO_MANY_PROCESSES, each.text)
             or (re.search(STORE, each.text) and re.search(READS_INPUT, each.data.get("frames", "")))
             or (each.name != RAISED and _UNFINISHED.search(each.text) and re.search(DOES_WITHOUT, each.text))
         )

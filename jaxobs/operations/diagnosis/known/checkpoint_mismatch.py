@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.damaged_files import OF_SO_MANY_PROCESSES
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_CHECKPOINTS = (
@@ -27,6 +28,7 @@ KNOWN = Knowledge(
             frames=r"(?:flax/serialization|equinox/_serialisation)\.py\Z",
             about=r"^(?:[\w.]+: )*(?:Value|Key|Runtime|Type|Attribute)Error",
         ),
+        Line(OF_SO_MANY_PROCESSES),
         Line(
             "[Uu]ser-provided restore item and on-disk value metadata tree structures do not match|"
             "[Tt]ree structures? do(?:es)? not match.{0,80}(?:checkpoint|restore)?"
@@ -78,7 +80,8 @@ KNOWN = Knowledge(
     ),
     fix=(
         "Restore with the configuration that wrote it (layers, vocabulary, optimizer, scan over "
-        "layers), or convert it; a partial restore must be asked for."
+        "layers), or convert it; a partial restore must be asked for. The state of the input also wants as many "
+        "processes as saved it."
     ),
     runbook="JaxCheckpointWorkAtRisk",
 )

@@ -157,27 +157,37 @@ Courses = Mapping[tuple[str, str], Sequence[Observation]]
 
 
 def courses(evidence: Evidence) -> Courses:
-    """What each process did, as far as each source shows it, in the order of the evidence."""
+    """What each process did, as far as each source shows it, in the order of the source."""
     found: dict[tuple[str, str], list[Observation]] = {}
     for each in evidence.of_kind(PROGRESS, START, END):
         found.setdefault((each.source, each.process), []).append(each)
-    return found
+    return {whose: sorted(did, key=lambda one: one.place) for whose, did in found.items()}
+
+
+_BEGINS = re.compile("(?i:restor|resum)(?:e|ing|ed)|Starting (?:training|engine|vLLM)|Initializing an? .{0,30}engine")
+"""What a process says that has started already, and now takes up its work."""
 
 
 def went_on(course: Courses, sign: Observation) -> Observation | None:
     """The step that the same process made after a sign without having been started again: it survived that.
 
-    A step whose number is below those before the sign is one of a new run.
+    So it did where it ends as it should after a warning. A step whose number is below those before the sign is one
+    of a new run.
     """
     before: float | None = None
+    is_first = True
     for each in course.get((sign.source, sign.process), ()):
         if each.kind == END:
+            if each.place > sign.place and sign.level == "W" and not sign.name:
+                return each
             continue
         if each.place <= sign.place:
             if each.kind == PROGRESS:
-                before = each.value
+                before, is_first = each.value, False
             continue
         if each.kind == START:
+            if is_first and not sign.name and _BEGINS.search(each.text):
+                continue  # The sign is of the same start.
             return None
         if before is None or each.value is None or each.value > before:
             return each

@@ -36,6 +36,8 @@ MOST_EVIDENCE = 5
 """Quotes of one hypothesis."""
 MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""
+UNKNOWN = 3
+"""How general a fault is that any exception shows."""
 ONE_MESSAGE = 3
 """Lines within which a cause may come behind its effect: several layers tell of one event, each in its time."""
 _BLAMED = re.compile(r"^ *The hosts? (?:that have bad TPUs )?are: ([\w.-]+)", re.MULTILINE)
@@ -135,6 +137,10 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> _
 
 
 _SHOWING = {LINE, EVENT, METRIC, ALERT, LAST}
+_CHAINED = re.compile(
+    r"^(?:During handling of the above exception|The above exception was the direct cause)", re.MULTILINE
+)
+"""Between two exceptions, of which the second one was raised for the first one, or while it was handled."""
 
 
 def _give_way(cases: Mapping[str, _Case]) -> None:
@@ -148,8 +154,14 @@ def _give_way(cases: Mapping[str, _Case]) -> None:
         for each in case.strong if case.known.role == CAUSE else ():
             if each.kind == LINE and each.name != RAISED:
                 said.setdefault((each.source, each.process, each.time), []).append(each)
+    level = {id(each): _level(each, said, levels) for case in cases.values() for each in case.strong}
+    handled = _handled(cases, level)
     for case in cases.values():
-        case.strong = [each for each in case.strong if _level(each, said, levels) >= case.known.general]
+        case.strong = [
+            each
+            for each in case.strong
+            if level[id(each)] >= case.known.general and not (case.known.general == UNKNOWN and id(each) in handled)
+        ]
 
 
 def _level(
@@ -163,6 +175,25 @@ def _level(
         if 0 < each.place - one.place <= MOST_OF_A_MESSAGE:
             level = min(level, levels[id(each)])
     return level
+
+
+def _handled(cases: Mapping[str, _Case], level: Mapping[int, int]) -> set[int]:
+    """Exceptions that the program caught, and then raised one of which more is known."""
+    raised: dict[tuple[str, str], dict[int, tuple[Observation, bool]]] = {}
+    for case in cases.values():
+        for each in case.strong if case.known.role == CAUSE else ():
+            if each.name == RAISED:
+                own = raised.setdefault((each.source, each.process), {})
+                is_known = case.known.general < UNKNOWN and level[id(each)] >= case.known.general
+                own[each.place] = each, is_known or (each.place in own and own[each.place][1])
+    found = set()
+    for own in raised.values():
+        is_known = False
+        for _, (each, itself) in sorted(own.items(), reverse=True):
+            is_known = itself or (is_known and _CHAINED.search(each.data.get("next", "")) is not None)
+            if is_known and not itself:
+                found.add(id(each))
+    return found
 
 
 def _rule_out(case: _Case, evidence: Evidence) -> None:

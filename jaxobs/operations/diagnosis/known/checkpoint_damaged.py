@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_A_CHECKPOINT
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
+from jaxobs.operations.diagnosis.damaged_files import (
+    DAMAGED,
+    DOES_WITHOUT,
+    OF_A_CHECKPOINT,
+    OF_SO_MANY_PROCESSES,
+    READS_INPUT,
+    STORE,
+)
+from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_CHECKPOINTS = (
@@ -19,11 +26,21 @@ _OF_CHECKPOINTS_BUT_ONE = r"orbax/[^\n]*(?:\n[^\n]*/json/\w+\.py)*\Z"
 
 _DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
 
+_UNFINISHED = re.compile(r"(?i:\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b)")
+"""Of a save that was interrupted: the next run may do without it."""
+
 
 def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """A checkpoint that is to be deleted, and is not there, is missed by nobody."""
+    """Without what is missed by nobody, for it is to be deleted, and what the reader of the input misses."""
     return [
-        each for each in signs if "FileNotFoundError" not in each.text or not _DELETES.search(each.data.get("code", ""))
+        each
+        for each in signs
+        if not (
+            ("FileNotFoundError" in each.text and _DELETES.search(each.data.get("code", "")))
+            or re.search(OF_SO_MANY_PROCESSES, each.text)
+            or (re.search(STORE, each.text) and re.search(READS_INPUT, each.data.get("frames", "")))
+            or (each.name != RAISED and _UNFINISHED.search(each.text) and re.search(DOES_WITHOUT, each.text))
+        )
     ]
 
 
@@ -34,12 +51,13 @@ KNOWN = Knowledge(
         Raised(
             frames=_OF_CHECKPOINTS,
             about=r"^(?:[\w.]+: )*(?:FileNotFound|NotADirectory)Error|"
-            r"^(?:[\w.]+: )*\w+Error: .{0,200}(?:does not exist|not found|"
-            r"[Nn]o (?:step path|metadata|ArrayMetadata|commit)|is missing|are missing|contains no |empty checkpoint)",
+            r"^(?:[\w.]+: )*\w+Error: (?!.{0,120}(?:not found in jax\.|exist in provided `global_mesh`)).{0,200}"
+            r"(?:does not exist|not found|[Nn]o (?:step path|metadata|ArrayMetadata|commit|snapshots)|is missing|"
+            r"are missing|contains no |empty checkpoint|not finalized|Failed to read metadata|is a temporary item)",
         ),
         Line(r"Error no file named|does not appear to have a file named"),
         Line(
-            "Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}",
+            STORE,
             unless=r'Expected "\w+" (?:of|to be)|HTTP response code|PERMISSION_DENIED|UNAVAILABLE|DEADLINE_EXCEEDED|'
             r"CURL error|[Cc]ould not resolve|encountered an internal error",
         ),
@@ -47,7 +65,8 @@ KNOWN = Knowledge(
         Line(
             "(?:[Cc]heckpoint|_METADATA|_CHECKPOINT_METADATA|commit_success).{0,200}(?:not found|"
             "does not exist|is missing|incomplete|corrupt|No such file)",
-            unless="(?:not found|missing|absent) (?:in|from) (?:the )?checkpoint",
+            unless=r"(?:not found|missing|absent) (?:in|from) (?:the )?checkpoint|"
+            r"missing (?:required )?(?:keys?|param\w*|weights?|tensors?|layers?)\b",
         ),
         Line("FileNotFoundError: .{0,200}(?:ckpt|checkpoint)"),
         Line("(?:ocdbt|tensorstore|checkpoint).{0,200}DATA_LOSS|DATA_LOSS.{0,200}(?:ocdbt|tensorstore|checkpoint)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.damaged_files import OF_SO_MANY_PROCESSES
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_CHECKPOINTS = (
@@ -20,17 +21,22 @@ KNOWN = Knowledge(
         Raised(
             frames=_OF_CHECKPOINTS,
             about=r"^(?:[\w.]+: )*\w+Error: .{0,300}(?:[Mm]ismatch|(?:does|do) not match|doesn't match|different|"
-            r"[Ii]ncompatible|has changed|not a subset)",
+            r"[Ii]ncompatible|not compatible|has changed|not a subset|an unexpected (?:shape|dtype|type)\b|"
+            r"Missing \d+ keys in structure)",
         ),
         Raised(
             frames=r"(?:flax/serialization|equinox/_serialisation)\.py\Z",
             about=r"^(?:[\w.]+: )*(?:Value|Key|Runtime|Type|Attribute)Error",
         ),
+        Line(OF_SO_MANY_PROCESSES),
         Line(
             "[Uu]ser-provided restore item and on-disk value metadata tree structures do not match|"
             "[Tt]ree structures? do(?:es)? not match.{0,80}(?:checkpoint|restore)?"
         ),
-        Line("Dict key mismatch; expected keys|Missing keys? in .{0,60}checkpoint"),
+        Line(
+            "Dict key mismatch; expected keys|Missing keys? in .{0,60}checkpoint|"
+            "[Cc]heckpoint .{0,120}is missing (?:required )?(?:keys?|parameters?|weights?|layers?)"
+        ),
         Line("Requested shape: .{0,80}(?:is not compatible with|does not match) the stored shape"),
         Line(
             "(?:restor|checkpoint).{0,160}(?:shape mismatch|[Ii]ncompatible shapes?|"
@@ -74,7 +80,8 @@ KNOWN = Knowledge(
     ),
     fix=(
         "Restore with the configuration that wrote it (layers, vocabulary, optimizer, scan over "
-        "layers), or convert it; a partial restore must be asked for."
+        "layers), or convert it; a partial restore must be asked for. The state of the input also wants as many "
+        "processes as saved it."
     ),
     runbook="JaxCheckpointWorkAtRisk",
 )

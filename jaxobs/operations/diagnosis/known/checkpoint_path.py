@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="The path of the checkpoint cannot be used",
@@ -20,11 +20,16 @@ KNOWN = Knowledge(
             r"(?:Function not implemented|[Nn]o locks available|[Oo]peration not supported|ENOSYS|"
             r"ENOLCK|ENOTSUP|EOPNOTSUPP|errno = (?:37|38|95)\b)"
         ),
+        Line("StepAlreadyExistsError|File collision on .{0,200} during finalize|Failed to resolve step metadata of "),
+        Raised(
+            about=r"^(?:\w+\.)*FileExistsError: .{0,80}['\"][^'\"]*(?:orbax-checkpoint-tmp|"
+            r"(?i:ckpt|checkpoint)[^/'\"]*(?:/(?:step[_-]?)?\d+)?/?['\"])"
+        ),
     ),
     fix=(
         "Give an absolute path (`os.path.abspath`) to a directory that is not there yet, or allow it to be "
-        "overwritten (`force=True`), and use the same path on every process. If the file system has no locks, write "
-        "to another one."
+        "overwritten (`force=True`); remove the temporary directory that an interrupted save left behind. Use the "
+        "same path on every process. If the file system has no locks, write to another one."
     ),
     runbook="JaxCheckpointWorkAtRisk",
 )

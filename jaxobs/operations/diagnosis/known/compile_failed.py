@@ -131,7 +131,7 @@ KNOWN = Knowledge(
         ),
     ),
     narrow=_of_a_check,
-    follows=("cuda_library_mismatch", "plugin_mismatch", "device_out_of_memory"),
+    follows=("cuda_library_mismatch", "plugin_mismatch", "device_out_of_memory", "host_out_of_memory"),
     fix=(
         "Find the operation that the text names. A shape, type or option that the compiler does not support on this "
         "device has to be changed; for a bug of it, try another release, and report it with the dump of "

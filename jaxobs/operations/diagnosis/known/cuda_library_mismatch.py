@@ -73,7 +73,8 @@ KNOWN = Knowledge(
             "ptxas does not support CC|is not supported by (?:this|the current) (?:ptxas|CUDA)"
         ),
         Line(
-            r"libdevice not found|Couldn.t (?:find|get) (?:a suitable version of )?ptxas|"
+            r"libdevice not found|bitcode module (?:is required by this HLO module but was )?not found|"
+            r"failed: The \w+ library was not found|Couldn.t (?:find|get) (?:a suitable version of )?ptxas|"
             r"No PTX compilation provider|undefined symbol: \w*(?:cu|nv)\w+"
         ),
         Line(r"nvidia-container-cli(?:\.real)?: requirement error", info=True, passes=False),

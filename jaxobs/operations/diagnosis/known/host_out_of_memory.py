@@ -65,6 +65,11 @@ KNOWN = Knowledge(
             passes=False,
         ),
         Line(
+            r"[Aa]llocator \(?\w*(?:host_bfc|cpu_allocator_for_gpu)\w*\)? ran out of memory|"
+            r"RESOURCE_EXHAUSTED:.{0,120}\ballocator \w*host_bfc",
+            unless="is not a failure",
+        ),
+        Line(
             r"TERM_MEMLIMIT|exceeded MEM usage (?:hard|soft) limit|gone over (?:\w+ )?memory limit|"
             r"ran out-of-memory and exited|"
             r"systemd-oomd.{0,40}Killed|Killed .{0,80}due to memory|exceeded .{0,20}memory limit.{0,40}kill",

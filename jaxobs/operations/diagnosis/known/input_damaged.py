@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED, OF_DATA
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+import re
+from collections.abc import Sequence
+
+from jaxobs.operations.diagnosis.damaged_files import DAMAGED, DOES_WITHOUT, OF_DATA, READS_INPUT, STORE
+from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
+from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+
+
+def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Without the records that the pipeline does without."""
+    return [each for each in signs if each.name == RAISED or not re.search(DOES_WITHOUT, each.text)]
+
 
 KNOWN = Knowledge(
     title="A file of the input data is damaged",
@@ -25,13 +35,17 @@ KNOWN = Knowledge(
             r"Invalid Riegeli"
         ),
         Line(
+            r"ArrowInvalid\b.{0,20}: JSON parse error: (?:Invalid|Missing|The document|Terminat|Unexpected)|"
             r"ArrowInvalid: .{0,120}(?:magic bytes|[Cc]orrupt|truncated|footer)|Compressed file ended before|"
             r"(?:array_?record|riegeli|tfrecord|parquet|shard).{0,160}(?:DATA_LOSS|[Cc]orrupt|[Tt]runcated|checksum)|"
             r"zlib\.error: |BadGzipFile|tarfile\.ReadError|unexpected end of data"
         ),
         Line(DAMAGED, calls=OF_DATA),
+        Raised(frames=READS_INPUT, about=rf"{STORE}(?:does not exist|NOT_FOUND|DATA_LOSS|[Cc]orrupt|[Ii]nvalid)"),
+        Raised(frames=READS_INPUT, about=rf"(?:NOT_FOUND|DATA_LOSS): {STORE}"),
         Line(DAMAGED, weak=True),
     ),
+    narrow=_wanted,
     follows=("disk_full", "storage_unavailable"),
     collect="The whole traceback: the code that read the file shows whether it is a checkpoint or part of the input.",
     fix=(

@@ -42,6 +42,8 @@ KNOWN = Knowledge(
             r"(?:JAX|jax|[Nn]um[Pp]y|main)|^(?:Attribute|Import)Error: (?:jax|jnp|numpy|np|flax|optax)[\w.]* "
             r"(?:is|was|has been) (?:deprecated|removed)"
         ),
+        # Of Orbax, whose releases say in other ways what a checkpoint holds.
+        Raised(about=r"^TypeError: '(?:Step|Root|Tree)\w*Metadata' object is not (?:subscriptable|iterable)"),
         Raised(
             frames=_CALLS_JAX,
             about=rf"^AttributeError: (?:'Config' object has no attribute 'jax_|Unrecognized config option: jax_|"

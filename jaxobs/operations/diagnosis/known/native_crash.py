@@ -26,7 +26,9 @@ KNOWN = Knowledge(
             r"free\(\): invalid|malloc\(\): |"
             r"corrupted (?:size|double-linked)|stack smashing detected|munmap_chunk\(\)|\(core dumped\)|"
             r"dumped core|Bus error|"
-            r"Floating point exception|trap invalid opcode|segfault at [0-9a-f]+|^Aborted$",
+            r"Floating point exception|trap invalid opcode|segfault at [0-9a-f]+|^Aborted$|\bAbort trap: \d|"
+            r"\bline \d+: +\d+ (?:Aborted|Trace/breakpoint trap)\b|^zsh: (?:abort|trace trap|bus error)\b|"
+            r"failed assertion `|: Assertion `.{1,200}' failed|^Assertion failed: \(",
             passes=False,
             info=True,
         ),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jaxobs.operations.diagnosis.evidence import LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric
+from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric, Raised
 
 _SHARE = 0.0006
 """Of the steps: loss scaling in 16 bits overflows in one of 2,000, as it is meant to. As in JaxNonFiniteValues."""
@@ -14,6 +14,10 @@ _SHARE_OF_GRADIENTS = 0.01
 """The same of gradients, for a scale that is raised more often. As in the finding of the process."""
 _GRADIENTS = re.compile("grad|scale|overflow", re.IGNORECASE)
 _BEST = re.compile(r"(?:^|[^a-z])(?:best|lowest|smallest|minimum)(?:[^a-z]|$)", re.IGNORECASE)
+_BEST_SO_FAR = re.compile(
+    r"(?i:\b(?:best|lowest|smallest|minimum)[\w /.-]{0,30}?loss[\"']?\s*(?:was|is|[:=])?\s*(?:inf|infinity)\b)"
+)
+_NONFINITE = re.compile(r"(?i:\b(?:nan|inf|infinity)\b)")
 _QUANTITY = (
     r"\b(?:[Ee]nergy|(?:n|neg_?)?elbo|ELBO|nll|NLL|[Ll]og[ _-]?(?:prob|likelihood|density)\w*|[Pp]otential|"
     r"[Rr]esidual|E_(?:pot|kin|tot))\b[\"']?\s*[:=]\s*[-+]?"
@@ -23,6 +27,13 @@ _ROW = r"^[ \t]*\d{1,12}(?:[ \t]+[-+]?nan){2,30}(?:[ \t]+[-+\w.:/]+){0,3}[ \t]*$
 """Of a table: the number of a step, its values, and perhaps what it took."""
 _TURN = r"^[ \t]*\d{1,12}[ \t]+[-+]?nan[ \t]+\(?\d+(?:\.\d+)? ?s(?:ec(?:ond)?s?)?\b\)?[ \t]*$"
 """The same with a single value, of which only the time tells that it is a turn of a loop and no class without data."""
+_NAN = r"[-+]?(?:nan|NaN)(?=\s*(?:$|[\],;})]|[=!<>]=))"
+_IN_AN_ERROR = (
+    rf"^(?:\w+\.)*AssertionError: (?:{_NAN}|.{{0,300}}(?:[=:(\[,]\s*|\b(?:is|was|got|assert)\s+){_NAN}|"
+    r".{0,300}\s[-+]?(?:nan|NaN)\.?$)|"
+    r"^(?:\w+\.)*(?:Value|Runtime|FloatingPoint|Arithmetic)Error: .{0,300}\b(?:[Aa]rray|tensor)\(\[*\s*[-+]?nan\b"
+)
+"""What a check of the program raises that shows the value; an option may be called so, too."""
 _FINITE_LOSS = re.compile(rf"(?i:loss\b[\"']?\s*[:=]?\s*[-+]?)\.?\d|{_QUANTITY}\.?\d")
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
@@ -46,7 +57,9 @@ def _is_ordinary(evidence: Evidence, sign: Observation) -> bool:
 
 def _is_a_best_value(sign: Observation) -> bool:
     """Whether it is one that begins at infinity, by its name."""
-    return sign.kind != LINE and _BEST.search(_name(sign)) is not None and " is nan" not in sign.text
+    if sign.kind == LINE:
+        return _BEST_SO_FAR.search(sign.text) is not None and not _NONFINITE.search(_BEST_SO_FAR.sub("", sign.text))
+    return _BEST.search(_name(sign)) is not None and " is nan" not in sign.text
 
 
 def _name(sign: Observation) -> str:
@@ -117,6 +130,8 @@ KNOWN = Knowledge(
             r"Nan, Inf or huge value",
             passes=False,
         ),
+        Raised(about=_IN_AN_ERROR),
+        Line(r"(?:Error|Exception): .{0,200}\b(?:returned|received) (?:an? )?(?:NaN|nan|[Nn]on-?finite)\b"),
     ),
     follows=("nonfinite_input", "wrong_kernel", "gpu_hardware"),
     needs=(

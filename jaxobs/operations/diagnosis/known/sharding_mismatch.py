@@ -51,6 +51,11 @@ KNOWN = Knowledge(
             r"be the same)|"
             r"Sharding of jax\.Array cannot be None|not all (?:of the )?devices .{0,40}(?:present|addressable)"
         ),
+        # A save or a restore whose arrays are not where this job has its devices.
+        Line(
+            r"[Ss]harding passed to (?:de)?seriali[sz]ation should be|Cannot seriali[sz]e host local |"
+            r"Device \S+ was not found in jax\.(?:local_)?devices\(\)|does not exist in provided `global_mesh`"
+        ),
         Line(r"cannot reshape array of size \d+ into shape", code=r"devices\(\)|[Mm]esh"),
         Line(
             r"(?:Value|Type|Assertion|NotImplemented)Error: .{0,400}(?:evenly divisible|NamedSharding|"

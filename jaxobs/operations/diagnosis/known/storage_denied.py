@@ -21,7 +21,7 @@ KNOWN = Knowledge(
         Line(
             r"\b40[13] Client Error|GatedRepoError|Access to model \S+ is restricted|NoCredentialsError|"
             r"Unable to locate credentials|"
-            r"ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|RefreshError|invalid_grant|"
+            r"ExpiredToken|RequestTimeTooSkewed|InvalidAccessKeyId|SignatureDoesNotMatch|RefreshError|invalid_grant|"
             r"Anonymous caller does not have|does not have storage\."
         ),
         Line(
@@ -34,5 +34,8 @@ KNOWN = Knowledge(
         Line("HTTP response code:? 400", followed="invalid_grant|invalid_token"),
         Line(r"Forbidden: https?://|\bAccess denied\b|(?:access(?:ing)? a|is a|Cannot access) gated repo"),
     ),
-    fix=("Give the job's account the right to read and write there; check with one small file from the same pod."),
+    fix=(
+        "Give the job's account the right to read and write there; check with one small file from the same pod. "
+        "Credentials that expire have to be fetched again during the run, and the clock of the host must be right."
+    ),
 )

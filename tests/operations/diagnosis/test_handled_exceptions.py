@@ -1,0 +1,42 @@
+"""Exceptions that were raised for another one, or while it was handled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.log_verdicts import TRACEBACK, said
+
+RAISED_FROM = "\nThe above exception was the direct cause of the following exception:\n\n"
+WHILE_HANDLED = "\nDuring handling of the above exception, another exception occurred:\n\n"
+NO_MEMORY = (
+    "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4563 bytes."
+)
+
+
+@pytest.mark.parametrize("between", [RAISED_FROM, WHILE_HANDLED])
+@pytest.mark.parametrize(
+    ("first", "second", "causes"),
+    [
+        ("OddError: 7", NO_MEMORY, ["device_out_of_memory"]),
+        (NO_MEMORY, "OddError: 7", ["device_out_of_memory"]),
+        ("OddError: 7", "OddError: 8", ["program_error"]),
+    ],
+)
+def test_an_exception_that_was_handled(
+    tmp_path: Path, between: str, first: str, second: str, causes: list[str]
+) -> None:
+    """Where nothing is known of it, the one that follows from it says what happened; else it began with it."""
+    assert said(tmp_path, f"{TRACEBACK}{first}\n{between}{TRACEBACK}{second}\n") == ("cause", causes)
+
+
+def test_the_last_of_three(tmp_path: Path) -> None:
+    """It tells of all of them."""
+    text = f"{TRACEBACK}OddError: 7\n{WHILE_HANDLED}{TRACEBACK}OddError: 8\n{RAISED_FROM}{TRACEBACK}{NO_MEMORY}\n"
+    assert said(tmp_path, text)[1] == ["device_out_of_memory"]
+
+
+def test_two_that_have_nothing_to_do_with_each_other(tmp_path: Path) -> None:
+    """Both are causes."""
+    text = f"{TRACEBACK}OddError: 7\nretries with less\n{TRACEBACK}{NO_MEMORY}\n"
+    assert said(tmp_path, text)[1] == ["program_error", "device_out_of_memory"]

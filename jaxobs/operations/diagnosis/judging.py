@@ -6,7 +6,7 @@ Nothing but the evidence enters: no clock, no file, no order of input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxobs.base.links import runbook_url
 from jaxobs.facts.events import timestamp
@@ -93,7 +93,7 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     )  # fmt: skip
     return Diagnosis(
         verdict=verdict,
-        causes=tuple(_cause(each, standing, evidence, course) for each in named),
+        causes=_causes(named, standing, evidence, course),
         hypotheses=tuple(_hypothesis(each, evidence) for each in cases.values()),
         missing=tuple(_missing(verdict, open_symptoms, cases.values(), evidence)),
     )
@@ -260,6 +260,23 @@ def _suspected(case: _Case) -> bool:
 
 
 # -------------------------------------------------------------------------------------------------------- what is said
+
+
+def _causes(
+    named: Sequence[_Case], standing: Mapping[str, _Case], evidence: Evidence, course: Courses
+) -> tuple[Cause, ...]:
+    """What is named, each with its victims: a process that failed of another cause before is none."""
+    found = [_cause(each, standing, evidence, course) for each in named]
+    own = {
+        cause.component: case.onset
+        for cause, case in reversed([*zip(found, named, strict=True)]) if case.known.impact == ENDED
+    }  # fmt: skip
+    return tuple(
+        replace(cause, victims=tuple(
+            each for each in cause.victims if each not in own or is_before(own[each], case.onset) is not True
+        ))
+        for cause, case in zip(found, named, strict=True)
+    )  # fmt: skip
 
 
 def _cause(case: _Case, standing: Mapping[str, _Case], evidence: Evidence, course: Courses) -> Cause:

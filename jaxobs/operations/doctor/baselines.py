@@ -64,8 +64,9 @@ def read(path: Path) -> dict[str, Any]:
         ) from None
     known = body.get("machine") if isinstance(body, dict) else None
     if not isinstance(known, dict) or not _is_whole(known):
+        what = "an incomplete" if isinstance(known, dict) else "no"
         raise JaxobsError(
-            f"`--baseline {path}` has no whole `machine`: it is not what `jaxobs doctor --json` prints. Make it with: "
+            f"`--baseline {path}` has {what} `machine`: it is not what `jaxobs doctor --json` prints. Make it with: "
             f"jaxobs doctor --json > {path.name}"
         )
     return known

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.doctor import baselines, shell
+from jaxobs.operations.doctor import baselines, shell, xla_dumps
 from jaxobs.operations.doctor.checks import (
     accelerator_plugins,
     compilation_cache,
@@ -255,3 +255,18 @@ def test_who_reaches_the_endpoint(address: str, said: str, tmp_path: Path, monke
     monkeypatch.setenv("JAXOBS_ADDR", address)
     [(severity, title, _)] = faults(list(ports.check(machine(tmp_path))))
     assert (severity, said in title) == ("info", True)
+
+
+def test_flags_of_two_dumps_are_compared(tmp_path: Path) -> None:
+    """Those that say where to write are no difference; the command has the names of the directories in quotes."""
+    for name, level, shape in (("a", 3, 4), ("b c", 0, 5)):
+        (tmp_path / name).mkdir()
+        module = tmp_path / name / "module_0001.jit_f"
+        Path(f"{module}.before_optimizations.txt").write_text(f"HloModule jit_f\n f32[{shape}]\n")
+        Path(f"{module}.debug_options").write_text(
+            f'xla_backend_optimization_level: {level}\nxla_dump_to: "{name}"\nxla_x: A\nxla_x: B\n'
+        )
+    program, flags = xla_dumps.compare(tmp_path / "a", tmp_path / "b c")
+    assert (flags.severity, flags.evidence) == ("info", "xla_backend_optimization_level: 3 -> 0")
+    assert subprocess.run(["sh", "-c", program.fix], capture_output=True, check=False).returncode == 1
+    assert [each.severity for each in xla_dumps.compare(tmp_path / "a", tmp_path / "a")] == ["ok"]

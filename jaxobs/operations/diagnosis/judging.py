@@ -24,6 +24,7 @@ from jaxobs.operations.diagnosis.evidence import (
     courses,
     had_ended,
     is_before,
+    unseen,
     went_on,
 )
 from jaxobs.operations.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
@@ -371,6 +372,8 @@ def _missing(verdict: str, open_symptoms: Sequence[_Case], cases: Iterable[_Case
     found += [f"{each.kind} {each.name}: {note}" for each in evidence.sources for note in each.notes]
     if not evidence.sources:
         found.append("Give at least one source.")
+    if verdict != result.CAUSE and (rest := unseen(evidence)) is not None:
+        found.append(rest)
     if verdict == result.INCONCLUSIVE:
         unnamed = [each for each in cases if each.because or _suspected(each)]
         found += [each.known.collect for each in (*open_symptoms, *unnamed) if each.known.collect]

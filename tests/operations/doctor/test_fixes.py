@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxobs.base.errors import JaxobsError
+from jaxobs.operations.compile_cache.complaints import PROBLEM, Complaint
 from jaxobs.operations.doctor import baselines, shell, xla_dumps
 from jaxobs.operations.doctor.checks import (
     accelerator_plugins,
@@ -270,3 +271,20 @@ def test_flags_of_two_dumps_are_compared(tmp_path: Path) -> None:
     assert (flags.severity, flags.evidence) == ("info", "xla_backend_optimization_level: 3 -> 0")
     assert subprocess.run(["sh", "-c", program.fix], capture_output=True, check=False).returncode == 1
     assert [each.severity for each in xla_dumps.compare(tmp_path / "a", tmp_path / "a")] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fix"),
+    [
+        ("not_writable", "chmod u+rwx {}   # unless this job only reads"), ("unreadable", "chmod u+rwx {}"),
+        ("no_namespace", "export JAX_COMPILATION_CACHE_DIR={}/jax-0.10.2"),
+    ],
+)  # fmt: skip
+def test_what_a_cache_lacks_is_a_command(kind: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rights of its owner, or a place of its own for this version."""
+    complaint = Complaint(kind=kind, severity=PROBLEM, summary="It is so.", advice="Change it.")
+    monkeypatch.setattr("jaxobs.operations.compile_cache.checkup.unusable", lambda path: complaint)
+    made = machine(tmp_path, {"jax_compilation_cache_dir": str(tmp_path)})
+    [(_, _, said)] = faults(list(compilation_cache.check(made)))
+    assert said == fix.replace("{}", str(tmp_path))
+    subprocess.run(["sh", "-c", said], check=True)

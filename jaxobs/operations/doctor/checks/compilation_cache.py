@@ -20,6 +20,11 @@ DEFAULT_SECONDS = 1.0
 LARGE_ENTRY = 2**20
 """A threshold above it leaves out programs that take seconds to compile."""
 LEAST_FREE = 2**30
+_RIGHTS = {
+    "not_writable": ("u+rwx", "   # unless this job only reads"), "unreadable": ("u+rwx", ""),
+    "unreadable_entries": ("u+r", ""),
+}  # fmt: skip
+"""What this user needs, by the kind of problem, and what to know of it."""
 MOST_REMOVED = 20
 """Names in one command."""
 _REMOTE = ("gs://", "s3://", "hdfs://", "az://", "http://", "https://")
@@ -192,6 +197,14 @@ def _fix(machine: Machine, complaint: Complaint, path: Path) -> str:
     if complaint.removable and 0 < len(complaint.files) <= MOST_REMOVED:
         names = " ".join(shell.word(str(each)) for each in complaint.files)
         return f"rm -f -- {names}   # not while a job stores entries"
+    if complaint.kind in _RIGHTS:
+        rights, rest = _RIGHTS[complaint.kind]
+        inside = "/*" if complaint.files else ""
+        if path.stat().st_uid == os.geteuid():
+            return f"chmod {rights} {shell.word(str(path))}{inside}{rest}"
+        return f"sudo chown {os.geteuid()} {shell.word(str(path))}{inside}{rest}"
+    if complaint.kind == "no_namespace":
+        return shell.export("JAX_COMPILATION_CACHE_DIR", str(path / f"jax-{machine.imported.jax}"))
     return f"{complaint.advice} (see: jaxobs cache inspect {shell.word(str(path))})"
 
 

@@ -288,3 +288,13 @@ def test_what_a_cache_lacks_is_a_command(kind: str, fix: str, tmp_path: Path, mo
     [(_, _, said)] = faults(list(compilation_cache.check(made)))
     assert said == fix.replace("{}", str(tmp_path))
     subprocess.run(["sh", "-c", said], check=True)
+
+
+@pytest.mark.parametrize(("name", "count"), [("lost+found", 0), (".snapshot", 0), ("photos", 1)])
+def test_a_new_volume_is_an_empty_cache(name: str, count: int, tmp_path: Path) -> None:
+    """What file systems put there is no sign of another directory."""
+    place = tmp_path / "jax-0.10.2"
+    (place / name).mkdir(parents=True)
+    place.chmod(0o700)
+    made = machine(tmp_path, {"jax_compilation_cache_dir": str(place)})
+    assert [title for _, title, _ in faults(list(compilation_cache.check(made)))] == count * ["Cache: not a cache"]

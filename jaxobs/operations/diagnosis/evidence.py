@@ -155,8 +155,12 @@ MOST_NAMED = 6
 
 
 def unseen(evidence: Evidence) -> str | None:
-    """The processes of a job that no source shows, where its event logs say how many there are."""
-    counts = {each.data.get("count", "") for each in evidence.of_kind(START)} - {"", "1"}
+    """The processes of a job that no source shows, where it is said how many there are."""
+    places = evidence.metric("jax_process_info")
+    if any(not each.process.startswith("process ") for each in places):
+        return None  # A Prometheus has other names for them.
+    counts = {each.data.get("count", "") for each in evidence.of_kind(START)}
+    counts = (counts | {each.data.get("process_count", "") for each in places}) - {"", "1"}
     if len(counts) != 1 or not (text := counts.pop()).isdecimal():
         return None  # They say nothing, or are those of several jobs.
     seen = {each.process for each in evidence.observations if re.fullmatch(r"process \d+", each.process)}

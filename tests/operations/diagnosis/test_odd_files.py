@@ -107,3 +107,11 @@ def test_processes_that_nobody_shows_are_named(given: tuple[int, ...], count: in
         paths[-1].write_text("".join(json.dumps(event) + "\n" for event in events))
     found = diagnose(gather(Inputs(event_logs=tuple(map(str, paths)))))
     assert (found.verdict, [said in each for each in found.missing]) == (NO_FAULT, [True] if said else [])
+
+
+def test_metrics_say_how_many_processes_there_are(tmp_path: Path) -> None:
+    """As well as event logs."""
+    path = tmp_path / "metrics.prom"
+    path.write_text('jax_process_info{process_index="1",process_count="2"} 1\njax_steps_total{loop="train"} 7\n')
+    found = diagnose(gather(Inputs(metrics_files=(str(path),))))
+    assert [each.startswith("Nothing was given of process 0:") for each in found.missing] == [True]

@@ -17,6 +17,8 @@ from jaxobs.views.terminal.text import size
 RECENT_SECONDS = 60.0
 """JAX writes entries in place: one that was touched so lately may be half written by a process that is at it."""
 
+_OF_VOLUMES = re.compile(r"lost\+found|\.snapshots?|\.Trash.*|\.gitkeep|\.gitignore|\.keep|\.\.(data|\d.*)")
+"""What a volume has when it is new."""
 _TEMPORARY = re.compile(r"(\.nfs|tmp|\.~|#).*|.*(\.tmp|\.temp|\.part|\.partial|\.swp|~)|.+-[0-9a-f]{64}.*")
 
 
@@ -56,7 +58,9 @@ def _identity(contents: Contents, setting: Setting) -> Iterator[Complaint]:
         )  # fmt: skip
     if contents.is_cache or contents.nested:
         return
-    if not contents.others and not contents.folders:
+    names = [path.name for path in (*(each.path for each in contents.others), *contents.folders)]
+    names = [each for each in names if not _OF_VOLUMES.fullmatch(each)]
+    if not names:
         yield Complaint(
             kind="empty", severity=ADVICE, summary="The directory is empty: no program has been stored in it.",
             advice="JAX stores only what took jax_persistent_cache_min_compile_time_secs (1 s) or "
@@ -64,7 +68,6 @@ def _identity(contents: Contents, setting: Setting) -> Iterator[Complaint]:
                    "store, and why.",
         )  # fmt: skip
     else:
-        names = [path.name for path in (*(each.path for each in contents.others), *contents.folders)]
         yield Complaint(
             kind="not_a_cache", severity=PROBLEM,
             summary=f"This is not a JAX persistent cache: none of {count(len(names), 'name', 'names')} in it is an "

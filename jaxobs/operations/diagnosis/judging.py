@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxobs.base.links import runbook_url
 from jaxobs.facts.events import timestamp
@@ -26,6 +26,7 @@ from jaxobs.operations.diagnosis.evidence import (
     had_ended,
     is_before,
     outlived,
+    unseen,
     went_on,
 )
 from jaxobs.operations.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
@@ -99,7 +100,7 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     )  # fmt: skip
     return Diagnosis(
         verdict=verdict,
-        causes=tuple(_cause(each, standing, evidence, course) for each in named),
+        causes=_causes(named, standing, evidence, course),
         hypotheses=tuple(_hypothesis(each, evidence) for each in cases.values()),
         missing=tuple(_missing(verdict, open_symptoms, cases.values(), evidence)),
     )
@@ -302,6 +303,23 @@ def _suspected(case: _Case) -> bool:
 # -------------------------------------------------------------------------------------------------------- what is said
 
 
+def _causes(
+    named: Sequence[_Case], standing: Mapping[str, _Case], evidence: Evidence, course: Courses
+) -> tuple[Cause, ...]:
+    """What is named, each with its victims: a process that failed of another cause before is none."""
+    found = [_cause(each, standing, evidence, course) for each in named]
+    own = {
+        cause.component: case.onset
+        for cause, case in reversed([*zip(found, named, strict=True)]) if case.known.impact == ENDED
+    }  # fmt: skip
+    return tuple(
+        replace(cause, victims=tuple(
+            each for each in cause.victims if each not in own or is_before(own[each], case.onset) is not True
+        ))
+        for cause, case in zip(found, named, strict=True)
+    )  # fmt: skip
+
+
 def _cause(case: _Case, standing: Mapping[str, _Case], evidence: Evidence, course: Courses) -> Cause:
     followers = [each for each in standing.values() if case.id in _ancestors(each, standing)]
     touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
@@ -400,6 +418,8 @@ def _missing(verdict: str, open_symptoms: Sequence[_Case], cases: Iterable[_Case
     found += [f"{each.kind} {each.name}: {note}" for each in evidence.sources for note in each.notes]
     if not evidence.sources:
         found.append("Give at least one source.")
+    if verdict != result.CAUSE and (rest := unseen(evidence)) is not None:
+        found.append(rest)
     if verdict == result.INCONCLUSIVE:
         unnamed = [each for each in cases if each.because or _suspected(each)]
         found += [each.known.collect for each in (*open_symptoms, *unnamed) if each.known.collect]

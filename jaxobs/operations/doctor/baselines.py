@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from jaxobs.base.errors import JaxobsError
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine
 
@@ -18,7 +20,9 @@ PACKAGES = (
 )
 VARIABLES = ("XLA_", "JAX_", "LIBTPU_", "NCCL_", "TPU_", "CUDA_", "MEGASCALE_", "TF_CPP_", "JAXOBS_")
 """Prefixes of the variables that are compared; none other leaves the process."""
-_SECRET = ("TOKEN", "SECRET", "PASSWORD", "KEY")
+_SECRET = ("TOKEN", "SECRET", "PASSWORD", "KEY", "HEADERS")
+_NOT_SHOWN = "<not shown>"
+_VERSION = re.compile(r"[\w.+!-]+", re.ASCII)
 MOST_BYTES = 16 * 2**20
 WEIGHTY = ("packages", "variables", "driver", "accelerators", "python")
 """A difference there is a warning: it changes what is computed, or how fast."""
@@ -32,7 +36,7 @@ def facts(machine: Machine) -> dict[str, Any]:
         "system": {"platform": platform.platform(), "cpu": platform.machine(), "cpus": machine.cpus},
         "packages": machine.versions(PACKAGES),
         "variables": {
-            name: "<not shown>" if any(each in name for each in _SECRET) else value
+            name: _NOT_SHOWN if any(each in name for each in _SECRET) else value
             for name, value in sorted(machine.environment.items())
             if name.startswith(VARIABLES)
         },
@@ -59,12 +63,19 @@ def read(path: Path) -> dict[str, Any]:
             f"`--baseline {path}` cannot be read: {error}. Make it with: jaxobs doctor --json > {path.name}"
         ) from None
     known = body.get("machine") if isinstance(body, dict) else None
-    if not isinstance(known, dict):
+    if not isinstance(known, dict) or not _is_whole(known):
+        what = "an incomplete" if isinstance(known, dict) else "no"
         raise JaxobsError(
-            f"`--baseline {path}` has no `machine`: it is not what `jaxobs doctor --json` prints. Make it with: "
+            f"`--baseline {path}` has {what} `machine`: it is not what `jaxobs doctor --json` prints. Make it with: "
             f"jaxobs doctor --json > {path.name}"
         )
     return known
+
+
+def _is_whole(known: Mapping[str, Any]) -> bool:
+    """Whether its groups have the form that `facts` gives them."""
+    groups = (known.get("packages"), known.get("variables"))
+    return all(isinstance(each, dict) and all(isinstance(one, str) for one in each.values()) for each in groups)
 
 
 def compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Finding]:
@@ -100,7 +111,12 @@ def _shown(value: Any) -> str:
 
 def _fix(group: str, name: str, old: Any, new: Any) -> str:
     if group == "packages":
-        return f"pip uninstall -y {name}" if old is None else f'pip install "{name}=={old}"'
+        if old is None:
+            return f"pip uninstall -y {shell.word(name)}"
+        # Not what a file says beside a version: pip takes addresses and options, too.
+        return f'pip install "{name}=={old}"' if _VERSION.fullmatch(str(old)) and _VERSION.fullmatch(name) else ""
     if group == "variables":
-        return f"unset {name}" if old is None else f"export {name}={_shown(old)!r}"
+        if old == _NOT_SHOWN:
+            return f"Set {name} as it is on the good machine"
+        return shell.unset(name) if old is None else shell.export(name, str(old))
     return ""

@@ -124,8 +124,9 @@ class Machine:
         """The flags in `XLA_FLAGS`, or in the file that it names."""
         text = self.environment.get("XLA_FLAGS", "").strip()
         if text and not text.startswith("-"):
-            text = self.read(text) or ""
-        return text.split()
+            text = self.read(str(self.directory / text)) or ""
+        # As XLA splits them: quotes around a value keep its spaces together.
+        return re.findall(r"""-[\w-]*=(?:'[^']*'|"(?:\\.|[^"\\])*")|\S+""", text)
 
     @property
     def platforms(self) -> list[str]:
@@ -138,6 +139,11 @@ class Machine:
         """`JAX_PLATFORMS`, or its deprecated predecessor if only that is set."""
         only_old = not self.environment.get("JAX_PLATFORMS") and self.environment.get("JAX_PLATFORM_NAME")
         return "JAX_PLATFORM_NAME" if only_old else "JAX_PLATFORMS"
+
+    @cached_property
+    def added_platforms(self) -> frozenset[str]:
+        """Platforms that installed packages add to JAX, by the entry points that it looks for."""
+        return frozenset(each.name for each in importlib.metadata.entry_points(group="jax_plugins"))
 
     @property
     def is_distributed(self) -> bool:

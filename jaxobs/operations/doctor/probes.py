@@ -13,8 +13,13 @@ from typing import Any
 
 SECONDS = 60.0
 """How long a probe may take: `import jax` from a cold network disk."""
+NO_ANSWER = f"no answer within {SECONDS:.0f} s"
 MOST_TEXT = 2000
 _MARK = "jaxobs-doctor:"
+_ALL_FLAGS = re.compile(r"^\t--xla_.*\n?", re.MULTILINE)
+"""XLA's list of its flags, behind the line that says which one is wrong."""
+_SLOW = ("PYTHONTRACEMALLOC", "PYTHONMALLOC", "PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
+"""With these a probe takes minutes; a check of its own reports them."""
 _READ_AT_IMPORT = ("JAX_", "XLA_", "TF_", "TPU_", "CUDA_", "ENABLE_PJRT_")
 
 _IMPORT = f"""
@@ -59,6 +64,8 @@ class Parsed:
     trouble: str | None = None
     unknown: tuple[str, ...] = ()
     """The flags that XLA refuses."""
+    refused: tuple[str, ...] = ()
+    """The names of flags whose values it refuses, without hyphens."""
 
 
 def import_jax(environment: Mapping[str, str], directory: Path) -> Imported:
@@ -66,7 +73,8 @@ def import_jax(environment: Mapping[str, str], directory: Path) -> Imported:
     answer, trouble = _run(_IMPORT, environment, directory)
     if answer is not None:
         return Imported(**answer)
-    return Imported(trouble=trouble, variables=_to_blame(environment, directory))
+    # Each trial would take as long again, and no answer is no error.
+    return Imported(trouble=trouble, variables=() if trouble == NO_ANSWER else _to_blame(environment, directory))
 
 
 def _to_blame(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]:
@@ -94,13 +102,16 @@ def parse_flags(environment: Mapping[str, str], directory: Path) -> Parsed:
     if answer is not None:
         return Parsed()
     unknown = re.search(r"Unknown flags? in XLA_FLAGS: (.*)", trouble or "")
-    return Parsed(trouble=trouble, unknown=tuple(unknown[1].split()) if unknown else ())
+    refused = re.findall(r"Couldn't interpret value .* for flag (\w+)", trouble or "")
+    return Parsed(
+        trouble=trouble, unknown=tuple(unknown[1].split()) if unknown else (), refused=tuple(dict.fromkeys(refused))
+    )  # fmt: skip
 
 
 def _run(program: str, environment: Mapping[str, str], directory: Path) -> tuple[dict[str, Any] | None, str | None]:
     """What a program prints behind the mark; or why it printed nothing."""
     # Without jaxobs in the process: a variable of ours may be what is wrong.
-    variables = {**environment, "JAXOBS_DISABLED": "1"}
+    variables = {name: value for name, value in environment.items() if name not in _SLOW} | {"JAXOBS_DISABLED": "1"}
     command: Sequence[str] = (sys.executable, "-c", program)
     try:
         done = subprocess.run(
@@ -108,7 +119,7 @@ def _run(program: str, environment: Mapping[str, str], directory: Path) -> tuple
             check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return None, f"no answer within {SECONDS:.0f} s"
+        return None, NO_ANSWER
     except OSError as error:
         return None, str(error)
     for line in done.stdout.splitlines():
@@ -118,4 +129,4 @@ def _run(program: str, environment: Mapping[str, str], directory: Path) -> tuple
             except ValueError:
                 continue
             return (answer, None) if isinstance(answer, dict) else (None, "no answer")
-    return None, (done.stderr.strip()[-MOST_TEXT:] or f"exit code {done.returncode}")
+    return None, (_ALL_FLAGS.sub("", done.stderr).strip()[-MOST_TEXT:] or f"exit code {done.returncode}")

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import listed
 
@@ -21,6 +22,7 @@ _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 """Blocks of the text that say where in the source a computation comes from."""
 MOST_BYTES = 64 * 2**20
 MOST_LISTED = 20
+DEFAULT = "its default"
 
 
 def compare(before: Path, after: Path) -> Iterator[Finding]:
@@ -55,15 +57,46 @@ def compare(before: Path, after: Path) -> Iterator[Finding]:
                 entity=name[0], evidence=line,
                 why="Another computation: shapes, constants, shardings or options differ."
                 if stage == STAGES[0] else "The same computation, compiled differently: flags, version or autotuning.",
-                fix=f"diff {a[name][stage]} {b[name][stage]}",
+                fix=f"diff {shell.word(str(a[name][stage]))} {shell.word(str(b[name][stage]))}",
             )  # fmt: skip
     if differing > MOST_LISTED:
         yield Finding(
             id="xla-dump", severity="info", title=f"{differing - MOST_LISTED} more programs differ", entity=str(after),
             evidence=f"{differing} of {len(a)}",
         )  # fmt: skip
+    yield from _flags(before, after)
     if not differing and not any(only.values()):
         yield ok(f"All {len(a)} programs are the same", f"{before}, {after}").of("xla-dump")
+
+
+def _flags(before: Path, after: Path) -> Iterator[Finding]:
+    """What XLA was told, besides the programs: it writes its flags next to each."""
+    a, b = _told(before), _told(after)
+    names = [each for each in sorted({*a, *b}) if a.get(each) != b.get(each)] if a and b else []
+    if names:
+        yield Finding(
+            id="xla-dump", severity="info",
+            title="One flag of XLA differs" if len(names) == 1 else f"{len(names)} flags of XLA differ",
+            entity="XLA_FLAGS",
+            evidence=listed([f"{name}: {a.get(name, DEFAULT)} -> {b.get(name, DEFAULT)}"[:160] for name in names], 10),
+            why="Processes of one job need equal flags, and each set of flags has its own entries in the persistent "
+            "cache.",
+            fix="Give both the same XLA_FLAGS, and the same version of jaxlib",
+        )  # fmt: skip
+
+
+def _told(folder: Path) -> dict[str, str]:
+    """The flags of the first program, by name; none where they were not written."""
+    path = min(folder.glob("module_*.debug_options"), default=None)
+    if path is None:
+        return {}
+    found: dict[str, str] = {}
+    for line in _lines(path):
+        name, _, value = line.partition(":")
+        if name.startswith("xla_") and not name.startswith("xla_dump"):
+            # A list has a line for each of its values.
+            found[name] = f"{found[name]}, {value.strip()}" if name in found else value.strip()
+    return found
 
 
 def _programs(folder: Path) -> dict[tuple[str, int], dict[str, Path]]:

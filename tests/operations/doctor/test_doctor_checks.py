@@ -19,6 +19,7 @@ from jaxobs.operations.doctor import probes
 from jaxobs.operations.doctor.findings import SEVERITIES, Finding
 from jaxobs.operations.doctor.machine import Holder, Machine, Package, release
 from jaxobs.operations.doctor.probes import Imported, Parsed
+from tools.ports import free_port
 
 GIB = 2**30
 FINE = Imported("0.10.2", "0.10.2", "/site/jax/__init__.py", "0.10.2", {
@@ -297,6 +298,7 @@ def test_what_a_check_says(case: Case, tmp_path: Path, monkeypatch: pytest.Monke
     """Faults with evidence, a reason and a way to mend them, and nothing else."""
     monkeypatch.setattr("jaxobs.operations.doctor.checks.clock.is_synchronised", lambda: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setenv("JAXOBS_PORT", str(free_port()))
     found = [each for each in said(case.check, machine(case, tmp_path)) if each.severity != "ok"]
     assert [(each.severity, part in each.title) for each, (_, part) in zip(found, case.says, strict=False)] == [
         (severity, True) for severity, _ in case.says

@@ -68,6 +68,8 @@ def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observatio
         found, source = event_logs.read(file.path, file.name)
     elif file.kind == METRICS_FILE:
         found, source = metrics.read(file.path, file.name)
+    elif event_logs.is_one(file.path):
+        found, source = event_logs.read(file.path, file.name)
     else:
         found, source = logs.read(file.path, file.name, signs, file.year, modified=file.modified, now=now)
     return found, replace(source, notes=(*source.notes, *file.notes))

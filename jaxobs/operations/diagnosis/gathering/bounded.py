@@ -20,6 +20,11 @@ _PIECE = 2**20
 _MOST_LINE = 2**16
 
 
+_CONTROLS = bytes({*range(1, 32), 127} - {7, 8, 9, 10, 12, 13, 27})
+"""What no program writes into a log, save for NUL, which file systems and rotated logs leave behind."""
+_PRINTED = bytes({9, 10, 13, *range(32, 127)})
+_SHARE_OF_CONTROLS = 0.05
+_PROBE = 4096
 _Stream = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
 
 
@@ -64,7 +69,7 @@ def ends(path: str) -> Ends:
             unpack = next((each for magic, each in _PACKED.items() if start.startswith(magic)), None)
             if unpack is not None:
                 return _in_utf8(_of_stream(unpack(path)))
-            if (what := _no_text(start)) is not None:
+            if (what := _no_text(start, size <= len(start))) is not None:
                 raise UnreadableError(what)
             if size <= MOST_BYTES:
                 return _in_utf8(Ends(start + file.read(MOST_BYTES - len(start)), None, size))
@@ -82,13 +87,30 @@ _PACKED: dict[bytes, Callable[[str], _Stream]] = {
 _OTHERS = {b"\x28\xb5\x2f\xfd": "zstd: unpack it first with `zstd -d`", b"PK\3\4": "zip: unpack it first"}
 
 
-def _no_text(start: bytes) -> str | None:
+def _no_text(start: bytes, is_all: bool) -> str | None:
     """What a file is, if it is no text. A log of a machine that lost its power may have some NULs."""
     for magic, what in _OTHERS.items():
         if start.startswith(magic):
             return f"it is compressed with {what}"
-    is_utf16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return "it is not a text file" if not is_utf16 and 4 * start.count(0) > len(start) else None
+    if _utf16(start) is not None:
+        return None
+    written = start.replace(b"\0", b"")
+    if not written and start:
+        return "it is not a text file" if is_all else None
+    controls = len(written) - len(written.translate(None, _CONTROLS))
+    return "it is not a text file" if controls > _SHARE_OF_CONTROLS * len(written) else None
+
+
+def _utf16(start: bytes) -> str | None:
+    """How a text of two bytes a letter is written; None if it is another text. Not every tool writes a mark first."""
+    marked = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(start[:2])
+    if marked is not None:
+        return marked
+    piece = start[:_PROBE]
+    for codec, letters, zeros in (("utf-16-le", piece[::2], piece[1::2]), ("utf-16-be", piece[1::2], piece[::2])):
+        if zeros and 10 * zeros.count(0) > 9 * len(zeros) and 10 * letters.count(0) < len(letters):
+            return codec if not letters.translate(None, _PRINTED) else None
+    return None
 
 
 def _of_stream(stream: _Stream) -> Ends:
@@ -112,7 +134,7 @@ def _of_stream(stream: _Stream) -> Ends:
         if not data:
             raise UnreadableError(f"it cannot be unpacked: {error}") from None
         notes = (f"it is damaged: only its first {size:,} bytes could be unpacked",)
-    if (what := _no_text(bytes(data[:_PIECE]))) is not None:
+    if (what := _no_text(bytes(data[:_PIECE]), size <= _PIECE)) is not None:
         raise UnreadableError(what)
     if not tail:
         return Ends(bytes(data), None, size, notes)
@@ -122,14 +144,15 @@ def _of_stream(stream: _Stream) -> Ends:
 
 def _in_utf8(found: Ends) -> Ends:
     """Windows' shells write UTF-16."""
-    codec = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(found.head[:2])
+    codec = _utf16(found.head)
     if codec is None:
         return found
 
     def text(data: bytes) -> bytes:
         return data.decode(codec, "replace").encode("utf-8", "replace")
 
-    head, tail = text(found.head[2:]), None if found.tail is None else text(found.tail)
+    mark = 2 if found.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else 0
+    head, tail = text(found.head[mark:]), None if found.tail is None else text(found.tail)
     left = 0 if tail is None else (found.size - len(found.head) - len(found.tail or b"")) // 2
     return Ends(head, tail, len(head) + left + len(tail or b""), found.notes)
 
@@ -180,5 +203,8 @@ def _numbered(data: bytes, number: int) -> Iterator[tuple[int, str]]:
         end = len(data) if end < 0 else end
         # A progress bar writes its states over each other; the last one stays.
         line = data[start : min(end, start + _MOST_LINE)].rstrip(b"\r")
+        if line.startswith(b"\0"):
+            # A log that was emptied while its program wrote on begins with a hole.
+            line = data[start:end].lstrip(b"\0")[:_MOST_LINE].rstrip(b"\r")
         yield number, line.rpartition(b"\r")[2].decode("utf-8", "replace")
         start, number = end + 1, number + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TypeGuard
@@ -36,6 +37,7 @@ from jaxobs.views import story
 from jaxobs.views.story.log import events
 
 KINDS: tuple[type[Event], ...] = (Manifest, Finding, OutOfMemory, NonFinite, Error, Exit, Step, Compilation)
+_MOST_FIRST = 2**16
 _MOST_STEPS = 500
 _MOST_EVENTS = 200_000
 _KEPT = 200
@@ -45,6 +47,17 @@ _UNSAVED = ("error", "disabled")
 _MOST_UNSAVED = 20
 _MOST_IDLE = 1e7
 """Seconds that a process is believed to be stuck."""
+
+
+def is_one(path: str) -> bool:
+    """Whether a file that was given as a job's log is an event log of jaxobs."""
+    try:
+        regular_size(path)
+        with open(path, "rb") as file:
+            body = json.loads(file.readline(_MOST_FIRST))
+    except (UnreadableError, OSError, ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and {"time", "event", "process_index", "pid"} <= body.keys()
 
 
 def read(path: str, name: str) -> tuple[list[Observation], Source]:

@@ -162,7 +162,7 @@ def read(
         numbered = entries(list(lines), year)
         names = column([text for _, text in numbered], year)
         for number, text, is_quoted in _with_fences(numbered):
-            count += 1
+            count += bool(text.strip())
             if not text.strip() or is_quoted:
                 continue
             for line in _parsed(text, names, year):

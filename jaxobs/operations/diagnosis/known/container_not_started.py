@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis.evidence import PROGRESS, Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+
+
+def _was_tried_again(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the program makes steps behind it: volumes and registries often answer the next time."""
+    return any(
+        (each.source, each.process) == (sign.source, sign.process) and each.place > sign.place
+        for each in evidence.of_kind(PROGRESS)
+    )  # fmt: skip
+
 
 KNOWN = Knowledge(
     title="The container could not be started: its image, its configuration or its volumes",
@@ -38,6 +48,7 @@ KNOWN = Knowledge(
     ),
     refuted_by=(Line(r"Started container|Successfully pulled image", info=True),),
     follows=("disk_full", "storage_denied"),
+    ordinary=_was_tried_again,
     fix=(
         "Read the event that is named (`kubectl describe pod`): the name and tag of the image and the right to pull "
         "it, the secrets and config maps, the volumes, the command."

@@ -64,6 +64,14 @@ def _generations(found: dict[str, str]) -> Iterator[Finding]:
 
 def _libtpus(machine: Machine) -> Iterator[Finding]:
     found = machine.versions(r"libtpu(-nightly)?")
+    copies = {each.place: f"{each.version} in {each.place}" for each in machine.packages if each.name in found}
+    if len(found) == 1 < len(copies):
+        yield Finding(
+            severity="critical", title=f"{next(iter(found))} is installed {len(copies)} times", entity="libtpu",
+            evidence=", ".join(copies.values()),
+            why="The order of sys.path decides which libtpu.so is loaded: PJRT may refuse it.",
+            fix=f"pip uninstall -y {next(iter(found))}, until none is left; then pip install -U \"jax[tpu]\"",
+        )  # fmt: skip
     if len(found) > 1:
         yield Finding(
             severity="critical", title="Two packages bring libtpu.so", entity="libtpu",

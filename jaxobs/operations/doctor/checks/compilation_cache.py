@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jaxobs.operations.compile_cache import checkup, directory
 from jaxobs.operations.compile_cache.complaints import PROBLEM, Complaint, Setting
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine
 from jaxobs.views.terminal.text import size
@@ -16,7 +17,16 @@ from jaxobs.views.terminal.text import size
 ABOUT = "Whether the persistent compilation cache is set, usable, private and shared, and stores what it should."
 
 DEFAULT_SECONDS = 1.0
+LARGE_ENTRY = 2**20
+"""A threshold above it leaves out programs that take seconds to compile."""
 LEAST_FREE = 2**30
+_RIGHTS = {
+    "not_writable": ("u+rwx", "   # unless this job only reads"), "unreadable": ("u+rwx", ""),
+    "unreadable_entries": ("u+r", ""),
+}  # fmt: skip
+"""What this user needs, by the kind of problem, and what to know of it."""
+MOST_REMOVED = 20
+"""Names in one command."""
 _REMOTE = ("gs://", "s3://", "hdfs://", "az://", "http://", "https://")
 _CLIENTS = {"gs": "gcsfs", "s3": "s3fs", "az": "adlfs"}
 """The package with which fsspec reaches a bucket, by scheme."""
@@ -42,7 +52,7 @@ def check(machine: Machine) -> Iterator[Finding]:
             evidence=f"jax_compilation_cache_dir={place!r}, "
             f"jax_enable_compilation_cache={machine.setting('jax_enable_compilation_cache')}",
             why="Every start compiles every program from scratch.",
-            fix=f"export JAX_COMPILATION_CACHE_DIR=$HOME/.cache/jax/{imported.jax}",
+            fix="unset JAX_ENABLE_COMPILATION_CACHE" if place else _elsewhere(machine),
         )  # fmt: skip
         return
     place = str(place)
@@ -50,7 +60,18 @@ def check(machine: Machine) -> Iterator[Finding]:
     if place.startswith(_REMOTE):
         yield from _bucket(place)
         return
-    yield from _directory(machine, Path(place))
+    yield from _directory(machine, Path(_local(place)))
+
+
+def _elsewhere(machine: Machine) -> str:
+    """Names a directory that works."""
+    return f"export JAX_COMPILATION_CACHE_DIR=$HOME/.cache/jax/{machine.imported.jax}"
+
+
+def _local(place: str) -> str:
+    """The path of an address of a local file, as JAX reads it where `etils` is installed."""
+    has_addresses = importlib.util.find_spec("etils") is not None
+    return place.removeprefix("file://") if has_addresses and place.startswith("file:///") else place
 
 
 def _thresholds(machine: Machine) -> Iterator[Finding]:
@@ -62,6 +83,15 @@ def _thresholds(machine: Machine) -> Iterator[Finding]:
             evidence=f"jax_persistent_cache_min_compile_time_secs={least:g}",
             why="Every start compiles them from scratch, and those near the limit now and then.",
             fix="export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0",
+        )  # fmt: skip
+    smallest = machine.setting("jax_persistent_cache_min_entry_size_bytes")
+    if isinstance(smallest, int) and smallest > LARGE_ENTRY:
+        yield Finding(
+            severity="info", title=f"Programs of less than {size(smallest)} are not stored",
+            entity="JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES",
+            evidence=f"jax_persistent_cache_min_entry_size_bytes={smallest}",
+            why="Every start compiles them from scratch, however long that takes.",
+            fix="export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=0",
         )  # fmt: skip
     limit = machine.setting("jax_compilation_cache_max_size")
     if isinstance(limit, int) and limit != -1 and importlib.util.find_spec("filelock") is None:
@@ -108,7 +138,7 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
         yield Finding(
             severity="warning", title="The cache's directory is a relative path", entity=str(path),
             evidence=f"jax_compilation_cache_dir={str(path)!r}", why="Each working directory has a cache of its own.",
-            fix=f"export JAX_COMPILATION_CACHE_DIR={machine.directory / path}",
+            fix=_absolute(machine, path),
         )  # fmt: skip
     path = machine.directory / path
     if machine.is_distributed and _is_local(machine, path):
@@ -124,18 +154,20 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
             yield Finding(
                 severity="critical", title="The cache's directory cannot be made", entity=str(path),
                 evidence=f"As uid {os.geteuid()}: {trouble}", why="JAX warns once and runs without a cache.",
-                fix=f"mkdir -p {path} && chown {os.geteuid()} {path}, or name another directory",
+                fix=_elsewhere(machine),
             )  # fmt: skip
         else:
             yield ok("The cache begins empty", f"{path} does not exist yet, and can be made", str(path))
         return
     fault = checkup.unusable(path)
     complaints = [fault] if fault is not None else _complaints(machine, path)
+    # `_thresholds` has said so.
+    complaints = [each for each in complaints if each.kind != "filelock_missing"]
     for each in complaints:
         yield Finding(
             severity="warning" if each.severity == PROBLEM else "info", title=f"Cache: {each.kind.replace('_', ' ')}",
             entity=str(path), evidence=each.summary, why=_WHY.get(each.kind, _RECOMPILED)
-            if each.severity == PROBLEM else "", fix=f"{each.advice} (see: jaxobs cache inspect {path})",
+            if each.severity == PROBLEM else "", fix=_fix(machine, each, path),
         )  # fmt: skip
     free = machine.free_bytes(path)
     if free is not None and free[0] < LEAST_FREE:
@@ -143,10 +175,37 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
             severity="warning", title="The cache's disk is nearly full", entity=str(path),
             evidence=f"{size(free[0])} of {size(free[1])} are free",
             why="A half-written entry is never replaced: its program is compiled at every start.",
-            fix=f"jaxobs cache inspect {path}   # what to delete",
+            fix=f"jaxobs cache inspect {shell.word(str(path))}   # what to delete",
         )  # fmt: skip
     if not any(each.severity == PROBLEM for each in complaints):
         yield ok("The cache can be read and written", str(path), str(path))
+
+
+def _absolute(machine: Machine, path: Path) -> str:
+    """The command that names the same directory from everywhere; the one that was meant, where it begins with `~`."""
+    if path.parts[:1] == ("~",):
+        return f'export JAX_COMPILATION_CACHE_DIR="$HOME"/{shell.word(str(Path(*path.parts[1:])))}'
+    return shell.export("JAX_COMPILATION_CACHE_DIR", str(machine.directory / path))
+
+
+def _fix(machine: Machine, complaint: Complaint, path: Path) -> str:
+    """The command, where there is one; otherwise what to do, and what shows the rest."""
+    if complaint.kind == "not_a_directory":
+        return _elsewhere(machine)
+    if complaint.kind == "writable_by_others":
+        return f"chmod go-w {shell.word(str(path))}{'/*' if complaint.files else ''}"
+    if complaint.removable and 0 < len(complaint.files) <= MOST_REMOVED:
+        names = " ".join(shell.word(str(each)) for each in complaint.files)
+        return f"rm -f -- {names}   # not while a job stores entries"
+    if complaint.kind in _RIGHTS:
+        rights, rest = _RIGHTS[complaint.kind]
+        inside = "/*" if complaint.files else ""
+        if path.stat().st_uid == os.geteuid():
+            return f"chmod {rights} {shell.word(str(path))}{inside}{rest}"
+        return f"sudo chown {os.geteuid()} {shell.word(str(path))}{inside}{rest}"
+    if complaint.kind == "no_namespace":
+        return shell.export("JAX_COMPILATION_CACHE_DIR", str(path / f"jax-{machine.imported.jax}"))
+    return f"{complaint.advice} (see: jaxobs cache inspect {shell.word(str(path))})"
 
 
 def _cannot_make(path: Path) -> str | None:

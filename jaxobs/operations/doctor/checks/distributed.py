@@ -6,12 +6,18 @@ import ipaddress
 import socket
 from collections.abc import Iterator
 
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine
 
 ABOUT = "Whether the settings of a job of several processes are complete and agree, and its coordinator has an address."
 
 COORDINATOR, COUNT, INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+WHAT = {COUNT: "how many processes there are", INDEX: "number of this one, from 0"}
+CLUSTERS = ("SLURM_JOB_ID", "OMPI_MCA_orte_hnp_uri", "OMPI_COMM_WORLD_SIZE", "KUBERNETES_SERVICE_HOST", "TPU_WORKER_ID")
+"""Set by schedulers of which JAX itself takes what is missing."""
+LAUNCHERS = (("SLURM_NTASKS", "SLURM_PROCID"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"))
+"""How many processes there are and which one this is, as launchers say."""
 MEGASCALE = ("MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID")
 
 
@@ -47,10 +53,18 @@ def _problems(machine: Machine, given: dict[str, str]) -> Iterator[Finding]:
             except ValueError:
                 yield Finding(
                     severity="critical", title=f"{name} is not a number", entity=name, evidence=f"{name}={given[name]}",
-                    why="jax.distributed.initialize() fails.", fix=f"export {name}=0",
+                    why="jax.distributed.initialize() fails.",
+                    fix=f"export {name}=<{WHAT[name]}>",
                 )  # fmt: skip
                 return
     count, index = numbers.get(COUNT), numbers.get(INDEX)
+    if count is not None and count < 1:
+        yield Finding(
+            severity="critical", title=f"A job cannot have {count} processes", entity=COUNT,
+            evidence=f"{COUNT}={count}", why="jax.distributed.initialize() fails.",
+            fix=f"export {COUNT}=<how many processes there are>, or unset {COUNT}",
+        )  # fmt: skip
+        return
     if count is not None and index is not None and not 0 <= index < count:
         yield Finding(
             severity="critical", title=f"There is no process {index} in a job of {count}", entity=INDEX,
@@ -64,17 +78,65 @@ def _problems(machine: Machine, given: dict[str, str]) -> Iterator[Finding]:
             why="Unless the program or the cluster names it, jax.distributed.initialize() fails.",
             fix=f"export {COORDINATOR}=<host of process 0>:1234",
         )  # fmt: skip
+    yield from _disagreeing(machine, numbers)
     if COORDINATOR in given:
-        yield from _coordinator(machine, given[COORDINATOR], count, index)
+        found = list(_coordinator(machine, given[COORDINATOR], count, index))
+        yield from found or _incomplete(machine, given, count)
+    elif INDEX in given and count is None:
+        yield from _incomplete(machine, given, count)
+
+
+def _incomplete(machine: Machine, given: dict[str, str], count: int | None) -> Iterator[Finding]:
+    """What the program reads from the environment, if it reads the others there."""
+    if count == 1 or not given or any(machine.environment.get(name) for name in CLUSTERS):
+        return
+    missing = [name for name in (COUNT, INDEX) if name not in given]
+    if not missing:
+        return
+    yield Finding(
+        # With an address alone, programs bring the numbers themselves.
+        severity="warning" if len(missing) == 1 else "info", title=f"{' and '.join(missing)} " + (
+            "is not set" if len(missing) == 1 else "are not set"
+        ), entity=missing[0], evidence=", ".join(f"{name}={value}" for name, value in given.items()),
+        why="Unless the program names it, jax.distributed.initialize() fails: no scheduler that JAX knows is here.",
+        fix="; ".join(f"export {name}=<{WHAT[name]}>" for name in missing),
+    )  # fmt: skip
+
+
+def _disagreeing(machine: Machine, numbers: dict[str, int]) -> Iterator[Finding]:
+    """What a launcher says of the same process."""
+    for count, index in LAUNCHERS:
+        launched = {COUNT: machine.environment.get(count, ""), INDEX: machine.environment.get(index, "")}
+        if not all(each.isdecimal() for each in launched.values()) or launched[COUNT] == "1":
+            continue
+        for ours, theirs in ((COUNT, count), (INDEX, index)):
+            if ours in numbers and numbers[ours] != int(launched[ours]):
+                yield Finding(
+                    severity="warning", title=f"{ours} and {theirs} disagree", entity=ours,
+                    evidence=f"{ours}={numbers[ours]}, {theirs}={launched[ours]}",
+                    why="Processes with one number, or a wrong count of them, wait for each other in vain.",
+                    fix=f"export {ours}=${theirs}",
+                )  # fmt: skip
 
 
 def _coordinator(machine: Machine, address: str, count: int | None, index: int | None) -> Iterator[Finding]:
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if "://" in address or "/" in address:
+        bare = address.partition("://")[2] or address
         yield Finding(
-            severity="critical", title="The coordinator's address has no port", entity=COORDINATOR,
+            severity="critical", title="The coordinator's address is not `host:port`", entity=COORDINATOR,
             evidence=f"{COORDINATOR}={address}", why="jax.distributed.initialize() fails.",
-            fix=f"export {COORDINATOR}={address.rstrip(':')}:1234",
+            fix=shell.export(COORDINATOR, bare.partition("/")[0]),
+        )  # fmt: skip
+        return
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        lacks = not host or not port.isdecimal()
+        bare = (address if lacks else host).rstrip(":")
+        yield Finding(
+            severity="critical", entity=COORDINATOR,
+            title="The coordinator's address has no port" if lacks else f"There is no port {port}",
+            evidence=f"{COORDINATOR}={address}", why="jax.distributed.initialize() fails.",
+            fix=shell.export(COORDINATOR, f"{bare}:1234"),
         )  # fmt: skip
         return
     try:
@@ -83,7 +145,7 @@ def _coordinator(machine: Machine, address: str, count: int | None, index: int |
         yield Finding(
             severity="critical", title=f"The coordinator `{host}` has no address", entity=COORDINATOR,
             evidence=f"{COORDINATOR}={address}: {error}", why="All processes wait for it, and give up after 5 minutes.",
-            fix=f"getent hosts {host}",
+            fix=f"getent hosts {shell.word(host)}",
         )  # fmt: skip
         return
     loopback = all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in addresses)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine
+from jaxobs.operations.doctor.probes import NO_ANSWER
 
 ABOUT = "Whether jax and jaxlib fit each other, and are the ones that a program imports."
 
@@ -24,6 +26,22 @@ def check(machine: Machine) -> Iterator[Finding]:
         return
     yield from _duplicates(machine)
     imported = machine.imported
+    if imported.trouble == NO_ANSWER:
+        yield Finding(
+            severity="warning", title="`import jax` takes very long", entity="jax", evidence=NO_ANSWER,
+            why="Every start waits for it: a slow or hanging file system, most of the time.",
+            fix="python -X importtime -c 'import jax'",
+        )  # fmt: skip
+        return
+    if imported.trouble is not None and (hiding := _hides(machine)) is not None:
+        yield Finding(
+            severity="critical", title="`import jax` finds a file of this directory", entity=hiding,
+            evidence=f"{hiding}; {imported.trouble.splitlines()[-1] if imported.trouble else 'it fails'}",
+            why="It hides the installed package: no JAX program can start here.",
+            fix=f"mv {shell.word(hiding)} {shell.word(hiding.removesuffix('.py') + '_renamed')}"
+            f"{'.py' if hiding.endswith('.py') else ''}",
+        )  # fmt: skip
+        return
     if imported.trouble is not None:
         last = imported.trouble.splitlines()[-1] if imported.trouble else ""
         culprits = imported.variables
@@ -67,3 +85,12 @@ def _duplicates(machine: Machine) -> Iterator[Finding]:
 
 def _is_package(file: str, machine: Machine) -> bool:
     return Path(file).resolve().parent.parent != machine.directory.resolve()
+
+
+def _hides(machine: Machine) -> str | None:
+    """What is called like JAX in the working directory, where a program that is started there finds it first."""
+    for name in ("jax.py", "jaxlib.py", "jax", "jaxlib"):
+        path = machine.directory / name
+        if path.is_file() or (path / "__init__.py").is_file():
+            return str(path)
+    return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxobs.base import config
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine
 
@@ -25,6 +26,11 @@ READ_ELSEWHERE = frozenset({
     "JAX_NUM_PROCESSES", "JAX_LOCAL_PROCESS_ID", "JAX_LOCAL_DEVICE_IDS", "JAX_NUM_GENERATED_CASES", "JAX_PORT",
 })  # fmt: skip
 """By JAX without a setting of that name, or by what starts it."""
+OF_XLA = frozenset({
+    "XLA_FLAGS", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR",
+    "XLA_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "LIBTPU_INIT_ARGS",
+})  # fmt: skip
+"""What JAX and XLA read of their own names: an exact list of theirs is longer, so only what is close to one counts."""
 CLOSE = 0.85
 
 
@@ -35,7 +41,7 @@ def check(machine: Machine) -> Iterator[Finding]:
         if name not in environment:
             continue
         found, instead = True, INSTEAD.get(name)
-        fix = f"unset {name}" + ("" if instead is None else f"; export {instead}={environment[name]}")
+        fix = f"unset {name}" + ("" if instead is None else f"; {shell.export(instead, environment[name])}")
         if instead is not None and instead in environment:
             fix = f"unset {name}"
         yield Finding(
@@ -43,7 +49,15 @@ def check(machine: Machine) -> Iterator[Finding]:
             evidence=f"{name}={environment[name]}",
         )  # fmt: skip
     library = environment.get("TPU_LIBRARY_PATH")
-    if library and not machine.path(library).exists():
+    if library and machine.path(library).is_file() and not machine.tpu_devices:
+        found = True
+        yield Finding(
+            severity="warning", title="TPU_LIBRARY_PATH is set, and no TPU is here", entity="TPU_LIBRARY_PATH",
+            evidence=f"TPU_LIBRARY_PATH={library}; no device file of a TPU in /dev",
+            why="JAX loads this libtpu wherever it looks for a TPU, also in place of the one that is installed.",
+            fix="unset TPU_LIBRARY_PATH",
+        )  # fmt: skip
+    elif library and not machine.path(library).is_file():
         found = True
         yield Finding(
             severity="warning", title="TPU_LIBRARY_PATH names a file that does not exist", entity="TPU_LIBRARY_PATH",
@@ -53,9 +67,10 @@ def check(machine: Machine) -> Iterator[Finding]:
     for name, meant in _misspelt(machine):
         found = True
         yield Finding(
-            severity="warning", title=f"No setting of JAX is called {name}", entity=name,
-            evidence=f"{name}={environment[name]}", why="It has no effect.", fix=f"export {meant}={environment[name]}"
-            f"; unset {name}",
+            severity="warning", entity=name,
+            title=f"No setting of {'JAX' if name.startswith('JAX_') else 'XLA'} is called {name}",
+            evidence=f"{name}={environment[name]}", why="It has no effect.",
+            fix=f"{shell.export(meant, environment[name])}; unset {name}",
         )  # fmt: skip
     for sentence in config.unknown_variables(environment):
         found = True
@@ -63,12 +78,14 @@ def check(machine: Machine) -> Iterator[Finding]:
             severity="warning", title="A variable of jaxobs is unknown", entity="jaxobs", evidence=sentence,
             why="It has no effect.", fix="`jaxobs run --help` lists the settings",
         )  # fmt: skip
-    home = environment.get("XDG_CACHE_HOME") or environment.get("HOME")
+    name = "XDG_CACHE_HOME" if environment.get("XDG_CACHE_HOME") else "HOME"
+    home = environment.get(name)
     if home and not Path(home).is_absolute():
         found = True
         yield Finding(
-            severity="info", title="HOME is a relative path", entity="HOME", evidence=f"HOME={home}",
-            why="Caches land in a different place for each working directory.", fix="export HOME=/path/of/it",
+            severity="info", title=f"{name} is a relative path", entity=name, evidence=f"{name}={home}",
+            why="Caches land in a different place for each working directory.",
+            fix=shell.export(name, str(machine.directory / home)),
         )  # fmt: skip
     if not found:
         yield ok("Variables of JAX, XLA and jaxobs are known", f"{len(_of_jax(machine))} begin with JAX_")
@@ -78,11 +95,16 @@ def _of_jax(machine: Machine) -> list[str]:
     return sorted(name for name in machine.environment if name.startswith("JAX_"))
 
 
+def _of_xla(machine: Machine) -> list[str]:
+    return sorted(name for name in machine.environment if name.startswith(("XLA_", "LIBTPU_")))
+
+
 def _misspelt(machine: Machine) -> Iterator[tuple[str, str]]:
     """Variables that JAX does not read and that are close to one that it does: others may be the program's own."""
     settings = {name.upper() for name in machine.imported.settings}
-    for name in _of_jax(machine) if settings else ():
-        if name not in settings and name not in READ_ELSEWHERE and name not in DEAD:
-            close = difflib.get_close_matches(name, settings | READ_ELSEWHERE, n=1, cutoff=CLOSE)
-            if close:
+    of_jax = settings | READ_ELSEWHERE if settings else set()
+    for names, known in ((_of_jax(machine), of_jax), (_of_xla(machine), OF_XLA)):
+        for name in names:
+            close = difflib.get_close_matches(name, known, n=1, cutoff=CLOSE)
+            if close and close[0] != name and name not in DEAD:
                 yield name, close[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
 
@@ -32,10 +33,26 @@ def check(machine: Machine) -> Iterator[Finding]:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((settings.addr, settings.port))
     except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            yield Finding(
+                severity="info", title=f"The endpoint cannot listen on {settings.addr}", entity=where,
+                evidence=f"{where}: {error}", why="The program runs without an endpoint.",
+                fix="export JAXOBS_ADDR=127.0.0.1",
+            )  # fmt: skip
+            return
         yield Finding(
             severity="info", title=f"Port {settings.port} is taken", entity=where, evidence=f"{where}: {error}",
             why="`jaxobs.start` warns and takes the next free port, which a fixed scrape target does not find.",
             fix=f"ss -ltnp 'sport = :{settings.port}'; or export JAXOBS_PORT={settings.port + 1}",
         )  # fmt: skip
         return
-    yield ok(f"Port {settings.port} is free", where)
+    exposed = settings.addr in ("0.0.0.0", "::") and not settings.read_token
+    if exposed:
+        yield Finding(
+            severity="info", title="Everybody who reaches this host can read the endpoint", entity=where,
+            evidence=f"{where}, and JAXOBS_READ_TOKEN is not set",
+            why="It shows names of functions, shapes and figures of the job.",
+            fix="export JAXOBS_ADDR=127.0.0.1, or JAXOBS_READ_TOKEN=<a secret>",
+        )  # fmt: skip
+    else:
+        yield ok(f"Port {settings.port} is free", where)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine, listed
 
 ABOUT = "Whether JAX would fall back to the CPU although an accelerator is here, or was asked for."
 
 _NO_BACKEND = "JAX skips the platform without a message when JAX_PLATFORMS is set, and runs on the CPU."
+KNOWN = ("cpu", "cuda", "gpu", "rocm", "tpu")
+"""Platforms that JAX brings along, as it spells them: it takes names as they are, with their spaces."""
+_ELSEWHERE = ("metal", "proxy")
+"""Platforms of well-known packages that register them in their own way."""
 _GIVE = {
     "cuda": "`docker run --gpus all`, or the resource `nvidia.com/gpu`",
     "rocm": "`docker run --device /dev/kfd --device /dev/dri`, or the resource `amd.com/gpu`",
@@ -55,6 +60,10 @@ def check(machine: Machine) -> Iterator[Finding]:
                 entity=variable, evidence=f"{value}; {listed(devices)}",
                 why="The job does not use the accelerator.", fix=f"unset {variable}",
             )  # fmt: skip
+    plugins = {"cuda": has_cuda, "rocm": has_rocm, "tpu": has_libtpu}
+    for finding in (*_unknown(machine), *_nothing_for(machine, plugins)):
+        before = False
+        yield finding
     hidden = machine.environment.get("CUDA_VISIBLE_DEVICES")
     if gpus and hidden is not None and hidden.strip() in ("", "-1", "NoDevFiles"):
         before = False
@@ -66,3 +75,37 @@ def check(machine: Machine) -> Iterator[Finding]:
     if before:
         here = f"{listed([*gpus, *amd, *tpus])} and its plugin" if gpus or amd or tpus else "no accelerator in /dev"
         yield ok("JAX finds what is here", here)
+
+
+def _unknown(machine: Machine) -> Iterator[Finding]:
+    """Names that no platform has."""
+    variable = machine.platform_variable
+    given = machine.environment.get(variable, "")
+    known = {*KNOWN, *_ELSEWHERE, *machine.added_platforms}
+    wrong = [each for each in given.split(",") if each and each not in known and each.lower() not in _ELSEWHERE]
+    if not wrong or not given.strip():
+        return
+    meant = [each.strip().lower() for each in given.split(",")]
+    meant = [each for each in meant if each in known]
+    yield Finding(
+        severity="critical", title=f"JAX knows no platform {wrong[0]!r}", entity=variable,
+        evidence=f"{variable}={given!r}; known: {', '.join(sorted(known))}",
+        why="The program fails when it first uses a device: names are compared letter by letter.",
+        fix=shell.export(variable, ",".join(meant)) if meant else shell.unset(variable),
+    )  # fmt: skip
+
+
+def _nothing_for(machine: Machine, plugins: Mapping[str, bool]) -> Iterator[Finding]:
+    """A plugin whose device is not here, and nothing says that the CPU is meant."""
+    here = machine.nvidia_devices or machine.amd_devices or machine.tpu_devices
+    installed = [name for name, is_there in plugins.items() if is_there]
+    if here or machine.platforms or not installed:
+        return
+    if installed == ["tpu"] and not machine.versions(r"libtpu(-nightly)?"):
+        return  # A variable alone: `launcher_variables` reports it.
+    yield Finding(
+        severity="warning", title=f"JAX has a plugin for `{installed[0]}`, but no accelerator is here",
+        entity=installed[0], evidence=f"plugin for {' and '.join(installed)} installed; no device file in /dev",
+        why="The job runs on the CPU, many times slower.",
+        fix=f"Give the container the devices ({_GIVE[installed[0]]}); if the CPU is meant: export JAX_PLATFORMS=cpu",
+    )  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from jaxobs.operations.doctor import shell
 from jaxobs.operations.doctor.findings import Finding, ok
 from jaxobs.operations.doctor.machine import Machine
 
@@ -23,22 +25,41 @@ SLOW = {
 def check(machine: Machine) -> Iterator[Finding]:
     """Has XLA read them, on the CPU and in a process of its own."""
     flags = machine.flags
+    named = machine.environment.get("XLA_FLAGS", "").strip()
+    if named and not named.startswith("-") and machine.read(str(machine.directory / named)) is None:
+        meant = [each if each.startswith("-") else f"--{each}" for each in named.split()]
+        yield Finding(
+            severity="critical", title="XLA_FLAGS names a file that cannot be read", entity="XLA_FLAGS",
+            evidence=f"XLA_FLAGS={named}", why="XLA takes what does not begin with `--` for the name of a file with "
+            "flags, and aborts the process at its first use of a device.",
+            fix=f"export XLA_FLAGS={shell.words(' '.join(meant))}" if all(each.startswith("--xla") for each in meant)
+            else "unset XLA_FLAGS",
+        )  # fmt: skip
+        return
     if not flags:
         yield ok("XLA_FLAGS is empty", "XLA's defaults hold")
         return
     if machine.parsed.unknown:
-        known = [each for each in flags if each not in machine.parsed.unknown]
+        known = _without(flags, machine.parsed.unknown)
         for flag in machine.parsed.unknown:
             for_tpu = flag.startswith("--xla_tpu_")
-            moved = f' LIBTPU_INIT_ARGS="{flag}"' if for_tpu and machine.tpu_devices else ""
+            moved = f" LIBTPU_INIT_ARGS={shell.words(flag)}" if for_tpu and machine.tpu_devices else ""
             yield Finding(
                 severity="critical", title=f"XLA does not know {flag.partition('=')[0]}", entity="XLA_FLAGS",
                 evidence=f"Unknown flag in XLA_FLAGS: {flag}",
                 why="The process aborts at its first use of a device: "
                 + ("flags of the TPU compiler belong into LIBTPU_INIT_ARGS." if for_tpu
                    else "the flag was removed, or is for another build."),
-                fix=f'export XLA_FLAGS="{" ".join(known)}"{moved}',
+                fix=f"export XLA_FLAGS={shell.words(' '.join(known))}{moved}",
             )  # fmt: skip
+    elif machine.parsed.refused:
+        refused = [each for each in flags if each.lstrip("-").partition("=")[0] in machine.parsed.refused]
+        yield Finding(
+            severity="critical", title=f"XLA refuses the value of {refused[0].partition('=')[0] if refused else '?'}",
+            entity="XLA_FLAGS", evidence=" ".join(refused) or machine.parsed.trouble or "",
+            why="The process aborts at its first use of a device.",
+            fix=f"export XLA_FLAGS={shell.words(' '.join(_without(flags, refused)))}",
+        )  # fmt: skip
     elif machine.parsed.trouble is not None and machine.imported.trouble is None:
         yield Finding(
             severity="warning", title="A CPU client with these flags cannot be made", entity="XLA_FLAGS",
@@ -53,7 +74,7 @@ def check(machine: Machine) -> Iterator[Finding]:
             yield Finding(
                 severity="warning", title=f"{name} is given {count} times", entity="XLA_FLAGS", evidence=values,
                 why="The last one holds, and each spelling has its own entries in the persistent cache.",
-                fix=f"Keep one {name}",
+                fix=f"export XLA_FLAGS={shell.words(' '.join(_last_of(name, flags)))}",
             )  # fmt: skip
     for each in flags:
         slow = next((why for flag, why in SLOW.items() if each.lower().startswith(flag)), None)
@@ -71,3 +92,14 @@ def check(machine: Machine) -> Iterator[Finding]:
             )  # fmt: skip
     if machine.parsed.trouble is None and not found:
         yield ok("XLA takes its flags", " ".join(flags))
+
+
+def _without(flags: Sequence[str], others: Collection[str]) -> list[str]:
+    # XLA reports a flag without the quotes around its value.
+    return [each for each in flags if each not in others and re.sub("[\"']", "", each) not in others]
+
+
+def _last_of(name: str, flags: Sequence[str]) -> list[str]:
+    """With one of those of a name: the one that holds."""
+    last = max(place for place, each in enumerate(flags) if each.partition("=")[0] == name)
+    return [each for place, each in enumerate(flags) if place == last or each.partition("=")[0] != name]

@@ -1,0 +1,146 @@
+"""What is said of the faults: which is named, of which process, since when, and what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from jaxobs.base.links import runbook_url
+from jaxobs.facts.events import timestamp
+from jaxobs.operations.diagnosis import result
+from jaxobs.operations.diagnosis.cases import ONE_MESSAGE, Case, ancestors
+from jaxobs.operations.diagnosis.evidence import LINE, Courses, Evidence, Observation, is_before, unseen
+from jaxobs.operations.diagnosis.knowledge import ENDED, IMPACTS
+from jaxobs.operations.diagnosis.onsets import began
+from jaxobs.operations.diagnosis.result import Cause, Hypothesis, Quote
+
+MOST_EVIDENCE = 5
+"""Quotes of one hypothesis."""
+_BLAMED = re.compile(r"^ *The hosts? (?:that have bad TPUs )?are: ([\w.-]+)", re.MULTILINE)
+"""The host that Megascale's digest of a hang takes for ill; another one has written it."""
+
+
+def causes(
+    named: Sequence[Case], standing: Mapping[str, Case], evidence: Evidence, course: Courses
+) -> tuple[Cause, ...]:
+    """What is named, each with its victims: a process that failed of another cause before is none."""
+    found = [_cause(each, standing, evidence, course) for each in named]
+    own = {
+        cause.component: case.onset
+        for cause, case in reversed([*zip(found, named, strict=True)]) if case.known.impact == ENDED
+    }  # fmt: skip
+    return tuple(
+        replace(cause, victims=tuple(
+            each for each in cause.victims if each not in own or is_before(own[each], case.onset) is not True
+        ))
+        for cause, case in zip(found, named, strict=True)
+    )  # fmt: skip
+
+
+def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course: Courses) -> Cause:
+    followers = [each for each in standing.values() if case.id in ancestors(each, standing)]
+    touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
+    shown = next((each for each in followers if each.id in case.known.located_by and each.onset.process), case)
+    located = case if _process(case) else shown
+    component = _blamed(case) or _process(located) or _host(case) or case.onset.source
+    since = began(case.known, case.strong, case.weak, evidence, course)
+    since = located.onset.time if since is None else since
+    fix = case.known.fix
+    advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
+    return Cause(
+        id=case.id,
+        title=case.known.title,
+        component=component,
+        evidence=_quotes((*case.strong, *case.weak)),
+        fix=f"{fix} {advice}" if advice and advice not in fix else fix,
+        runbook=runbook_url(case.known.runbook),
+        onset=None if since is None else timestamp(since),
+        impact=IMPACTS[case.impact],
+        victims=tuple(sorted({each for each in touched if each and each != component}, key=_by_number)),
+        consequences=tuple(each.id for each in followers),
+    )
+
+
+def _process(case: Case) -> str:
+    """The process in which it began; the one that a launcher names in the lines behind, if the first one names none."""
+    onset = case.onset
+    behind = (each for each in case.strong if each.source == onset.source and each.kind == onset.kind == LINE)
+    near = (each.process for each in behind if each.process and each.place - onset.place <= ONE_MESSAGE)
+    return onset.process or next(near, "")
+
+
+def _blamed(case: Case) -> str:
+    """The host that a digest of the states of all hosts names."""
+    digests = (each.data.get("next", "") for each in case.strong if "Megascale detects a hang" in each.text)
+    return next((found.group(1) for each in digests if (found := _BLAMED.search(each))), "")
+
+
+def _host(case: Case) -> str:
+    """The host that its signs say failed."""
+    return next((each.data["host"] for each in case.strong if each.data.get("host")), "")
+
+
+def _whose(one: Observation, onset: Observation) -> str:
+    """The process that it is about; where that has no name, the log, if that is another one."""
+    return one.process or (one.source if one.kind == LINE and one.source != onset.source else "")
+
+
+def _by_number(process: str) -> tuple[str, int, str]:
+    name, _, number = process.rpartition(" ")
+    return (name, int(number), "") if number.isdecimal() else (process, 0, number)
+
+
+def hypothesis(case: Case, evidence: Evidence) -> Hypothesis:
+    """What speaks for it, or against it, or why neither is known."""
+    if case.against:
+        return Hypothesis(
+            id=case.id, status=result.REFUTED, evidence=_quotes(case.against), because="this rules it out"
+        )
+    if case.strong:
+        because = f"it follows from {', '.join(case.explained_by)}" if case.explained_by else case.because
+        return Hypothesis(
+            id=case.id, status=result.SUPPORTED, evidence=_quotes((*case.strong, *case.weak)), because=because
+        )
+    if case.weak:
+        because = "other faults show the same"
+        return Hypothesis(id=case.id, status=result.SUPPORTED, evidence=_quotes(case.weak), because=because)
+    if case.passed:
+        because = "the process continued after this"
+        return Hypothesis(id=case.id, status=result.REFUTED, evidence=_quotes(case.passed), because=because)
+    whole = [each for each in evidence.sources if each.kind in case.known.shown_by]
+    if whole and all(each.is_whole for each in whole):
+        said = ", ".join(each.name for each in whole[:MOST_EVIDENCE])
+        return Hypothesis(id=case.id, status=result.REFUTED, because=f"it would show in {said}, and does not")
+    return Hypothesis(id=case.id, status=result.NO_DATA)
+
+
+def _quotes(observations: Iterable[Observation]) -> tuple[Quote, ...]:
+    """The first of each that say the same."""
+    different: dict[tuple[str, str, str], Observation] = {}
+    for each in observations:
+        different.setdefault((each.source, each.process, each.quoted), each)
+    return tuple(
+        Quote(
+            source=each.source,
+            place=each.place,
+            time=None if each.time is None else timestamp(each.time),
+            process=each.process or None,
+            text=each.quoted,
+        )
+        for each in [*different.values()][:MOST_EVIDENCE]
+    )
+
+
+def missing(verdict: str, open_symptoms: Sequence[Case], cases: Iterable[Case], evidence: Evidence) -> Iterable[str]:
+    """What could not be read, and what to collect."""
+    found = [f"{each.kind} {each.name}: {each.problem}" for each in evidence.sources if each.problem is not None]
+    found += [f"{each.kind} {each.name}: {note}" for each in evidence.sources for note in each.notes]
+    if not evidence.sources:
+        found.append("Give at least one source.")
+    if verdict != result.CAUSE and (rest := unseen(evidence)) is not None:
+        found.append(rest)
+    if verdict == result.INCONCLUSIVE:
+        unnamed = [each for each in cases if each.because or each.suspected]
+        found += [each.known.collect for each in (*open_symptoms, *unnamed) if each.known.collect]
+    return dict.fromkeys(found)

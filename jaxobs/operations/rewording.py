@@ -54,7 +54,8 @@ _COUNTS = _stems(
 )
 _COMMON = _stems(
     "about after again alert alerts also because been before being between both cause caused causes could does each "
-    "ends every evidence from have here incident into just later like made make makes more most must need needs next "
+    "ends every evidence from have here incident into just later like made make makes more most must need needs next"
+) | _stems(
     "nothing only other over report reports same says should show shows since some still such than that their them "
     "then there these they this those through time under until very want what when where which while whose will with "
     "within without would your"

@@ -17,6 +17,8 @@ LINE, EVENT, METRIC, ALERT, PROGRESS, START, END, LAST = (
 )  # fmt: skip
 """Kinds of observations: a line of a job's log; an event of jaxobs; a sample of a metric; a firing alert; a step that
 was made; a process that starts; one that ends as it should; the last that is heard of one."""
+NO_EXIT = "the log of the process ends without an exit"
+"""The text of the last that an event log says of a process that did not say that it ends."""
 RAISED, FATAL = "raised", "fatal"
 """Names of lines: the one that ends a traceback, and the message with which a library in C++ ends the process."""
 

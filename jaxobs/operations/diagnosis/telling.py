@@ -10,13 +10,17 @@ from jaxobs.base.links import runbook_url
 from jaxobs.facts.events import timestamp
 from jaxobs.operations.diagnosis import result
 from jaxobs.operations.diagnosis.cases import ONE_MESSAGE, Case, ancestors
-from jaxobs.operations.diagnosis.evidence import LINE, Courses, Evidence, Observation, is_before, unseen
+from jaxobs.operations.diagnosis.evidence import LAST, LINE, NO_EXIT, Courses, Evidence, Observation, is_before, unseen
 from jaxobs.operations.diagnosis.knowledge import ENDED, IMPACTS
 from jaxobs.operations.diagnosis.onsets import began
 from jaxobs.operations.diagnosis.result import Cause, Hypothesis, Quote
 
 MOST_EVIDENCE = 5
 """Quotes of one hypothesis."""
+_OPEN_ENDED = (
+    "it ends without an exit: the process was still running, or it was killed. If it no longer runs, give its log, and "
+    "what the kernel or the scheduler says of it."
+)
 _BLAMED = re.compile(r"^ *The hosts? (?:that have bad TPUs )?are: ([\w.-]+)", re.MULTILINE)
 """The host that Megascale's digest of a hang takes for ill; another one has written it."""
 
@@ -140,6 +144,10 @@ def missing(verdict: str, open_symptoms: Sequence[Case], cases: Iterable[Case], 
         found.append("Give at least one source.")
     if verdict != result.CAUSE and (rest := unseen(evidence)) is not None:
         found.append(rest)
+    if verdict == result.NO_FAULT:
+        open_ended = {each.source for each in evidence.of_kind(LAST) if each.text == NO_EXIT}
+        logs = [each for each in evidence.sources if each.kind == "event-log" and each.name in open_ended]
+        found += [f"{each.kind} {each.name}: {_OPEN_ENDED}" for each in logs]
     if verdict == result.INCONCLUSIVE:
         unnamed = [each for each in cases if each.because or each.suspected]
         found += [each.known.collect for each in (*open_symptoms, *unnamed) if each.known.collect]

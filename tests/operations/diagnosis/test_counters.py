@@ -246,7 +246,8 @@ def test_events_without_fields_that_are_nobodys_contract(
     """What they have is read; what a process would have found in its compilations is found."""
     found = diagnose(gather(Inputs(event_logs=(logged(tmp_path, events),))))
     assert told(found) == expected
-    assert found.missing == () or expected[0] == "inconclusive"
+    has_end = events[-1]["event"] == "exit" or expected[0] == "cause"
+    assert found.missing == () if has_end else "ends without an exit" in found.missing[0]
 
 
 def test_a_finding_that_is_over_stays_over(tmp_path: Path) -> None:
@@ -264,6 +265,17 @@ def test_a_finding_that_is_over_stays_over(tmp_path: Path) -> None:
     with open(path, "a", encoding="utf-8") as file:
         file.write("".join(f"\n{json.dumps(each)}" for each in over))
     assert told(diagnose(gather(Inputs(event_logs=(path,))))) == ("no_fault", [])
+
+
+def test_a_log_without_an_exit(tmp_path: Path) -> None:
+    """It shows no fault and no end either, and the diagnosis says so."""
+    steps = [{"event": "step", "loop": "train", "last": number} for number in range(20)]
+    found = diagnose(gather(Inputs(event_logs=(logged(tmp_path, steps),))))
+    assert told(found) == ("no_fault", [])
+    [missing] = found.missing
+    assert missing.startswith("event-log events-0.jsonl: it ends without an exit")
+    ended = logged(tmp_path, [*steps, {"event": "exit", "reason": "normal"}])
+    assert diagnose(gather(Inputs(event_logs=(ended,)))).missing == ()
 
 
 def test_a_log_that_stops_while_another_goes_on(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from jaxobs.operations.diagnosis.evidence import (
     LAST,
     METRIC,
     MOST_TEXT,
+    NO_EXIT,
     PROGRESS,
     START,
     Observation,
@@ -136,7 +137,7 @@ def of_process(numbered: Iterable[tuple[int, Event]], source: str, index: int) -
     elif numbered:
         yield Observation(
             kind=LAST, source=source, place=numbered[-1][0], time=ended, process=process,
-            text="the log of the process ends without an exit", data=pace.told(ended, None, None),
+            text=NO_EXIT, data=pace.told(ended, None, None),
         )  # fmt: skip
 
 

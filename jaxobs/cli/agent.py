@@ -10,7 +10,6 @@ import math
 import os
 import sys
 import time
-import urllib.parse
 from pathlib import Path
 
 from jaxobs.base.errors import SettingError
@@ -168,7 +167,8 @@ def _serve(args: argparse.Namespace) -> int:
     host, port = _listen(args.listen)
     args.notify = args.notify or os.environ.get(NOTIFY, "").strip()
     for option in ("prometheus", "notify", "grafana"):
-        _check_url(f"--{option}", getattr(args, option))
+        if getattr(args, option):
+            client.check_url(f"--{option}", getattr(args, option))
     targets = tuple(client.endpoint_url(each) for each in args.target)
     if not 60 <= args.window <= 7 * 86_400:
         raise SettingError("--window is a number of seconds from 60 to 604800.")
@@ -193,7 +193,7 @@ def _serve(args: argparse.Namespace) -> int:
         desk = extras.desk(Path(args.reports), chosen, args.prometheus, targets)
     model = None
     if args.llm:
-        _check_url("--llm", args.llm)
+        client.check_url("--llm", args.llm)
         if not args.llm_model:
             raise SettingError("Give --llm-model NAME: the model to ask at --llm.")
         model = rewording.Endpoint(args.llm, args.llm_model, os.environ.get(LLM_KEY, ""))
@@ -227,16 +227,6 @@ def _listen(text: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) >= 65_536:
         raise SettingError(f"--listen {text!r} is not an address. Give ADDR:PORT, such as 127.0.0.1:9465.")
     return host.strip("[]"), int(port)
-
-
-def _check_url(option: str, text: str) -> None:
-    try:
-        parts = urllib.parse.urlsplit(text)
-        fits = not text or (parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0)
-    except ValueError:
-        fits = False
-    if not fits:
-        raise SettingError(f"{option} {text!r} is not an address. Give a URL such as http://localhost:9090.")
 
 
 def _token(path: str | None) -> str:

@@ -10,6 +10,7 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.base.version import __version__
 from jaxobs.operations import bundles, diagnosis
 from jaxobs.operations.diagnosis.result import NO_FAULT, REFUTED, SUPPORTED, Diagnosis, Hypothesis, Quote
+from jaxobs.views import client
 from jaxobs.views.terminal.text import safe
 
 HELP = "find the cause of an incident: event logs, metrics, processes, Prometheus and job logs together"
@@ -91,7 +92,15 @@ def add_sources(parser: argparse.ArgumentParser, *, window: bool = True) -> None
 
 
 def given_inputs(args: argparse.Namespace) -> diagnosis.Inputs:
-    """The sources among the arguments."""
+    """The sources among the arguments.
+
+    Raises:
+      JaxobsError: an address is none.
+    """
+    for each in args.prometheus:
+        client.check_url("--prometheus", each)
+    for each in args.target:
+        client.endpoint_url(each)
     return diagnosis.Inputs(
         logs=tuple(args.log), event_logs=tuple(args.event_log), metrics_files=tuple(args.metrics_file),
         targets=tuple(args.target), prometheus=tuple(args.prometheus),

@@ -76,6 +76,24 @@ class EventPage:
     """Events after `since` that the process no longer holds."""
 
 
+def check_url(option: str, text: str) -> None:
+    """Refuses what is no URL of a server.
+
+    Args:
+      option: the one that it was given for.
+
+    Raises:
+      SettingError: it is none.
+    """
+    try:
+        parts = urllib.parse.urlsplit(text)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits:
+        raise SettingError(f"{option} {text!r} is not an address. Give a URL such as http://localhost:9090.")
+
+
 def endpoint_url(text: str) -> str:
     """The base URL that a person meant by `9464`, `localhost:9464`, or `http://host:9464/metrics`.
 

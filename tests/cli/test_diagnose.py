@@ -50,8 +50,20 @@ def test_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "dmesg" in said
 
 
-@pytest.mark.parametrize("arguments", [[], ["--json"], ["--window=0", "--log=x"], ["--window=nan", "--log=x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--json"],
+        ["--window=0", "--log=x"],
+        ["--window=nan", "--log=x"],
+        ["--prometheus=file:///etc/passwd"],
+        ["--prometheus=prometheus:9090"],
+        ["--target="],
+        ["--target=a:b:c"],
+    ],
+)
 def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """2 where there is nothing to look at."""
+    """2 where there is nothing to look at, or what is given is no address."""
     assert cli.main(["diagnose", *arguments]) == 2
     assert "jaxobs:" in capsys.readouterr().err

@@ -58,7 +58,8 @@ def collect(
                 url, names, now=moment, window=window, timeout=timeout, budget=budget, answers=asked, scope=scope
             )
         )
-    return Evidence.of(adopted(_joined(_numbered(_dated(found))), sources), sources)
+    named = targets.told_apart(_joined(_numbered(_dated(found))), sources)
+    return Evidence.of(adopted(named, sources), sources)
 
 
 def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observation], Source]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import Event
 from jaxobs.facts.process import Manifest
-from jaxobs.operations.diagnosis.evidence import LAST, Observation, Source
+from jaxobs.operations.diagnosis.counters import STARTED
+from jaxobs.operations.diagnosis.evidence import LAST, METRIC, Observation, Source
 from jaxobs.operations.diagnosis.gathering import event_logs, metrics
 from jaxobs.operations.diagnosis.gathering.answers import Answers, shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
@@ -36,3 +40,35 @@ def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation],
     except NoAnswerError as error:
         notes.append(f"/metrics: {error}")
     return found, Source(kind="target", name=name, notes=tuple(notes))
+
+
+EQUAL_SECONDS = 0.01
+"""Two processes that started within that are one: the time is printed in full."""
+
+
+def told_apart(found: Sequence[Observation], sources: Sequence[Source]) -> list[Observation]:
+    """Each process has the same name from its endpoint and in a Prometheus, and processes of several jobs have several.
+
+    A number is a process's only in its job. Where a Prometheus calls it by its address, for it knows several jobs, the
+    endpoint does so too; where two endpoints have the same number, they are called by their own addresses.
+    """
+    targets = {each.name for each in sources if each.kind == "target"}
+    started = [each for each in found if each.kind == METRIC and each.name == STARTED and each.value is not None]
+    own = {each.source: each for each in started if each.source in targets}
+    names: dict[str, str] = {}
+    for source, start in own.items():
+        others = {each.process for each in started if each.source not in targets and _is_same(each, start)}
+        rivals = [each for each in own.values() if each.process == start.process and not _is_same(each, start)]
+        if len(others) == 1 and "" not in others:
+            names[source] = others.pop()
+        elif rivals:
+            names[source] = source
+    return [
+        replace(each, process=names[each.source])
+        if each.source in names and each.process == own[each.source].process else each
+        for each in found
+    ]  # fmt: skip
+
+
+def _is_same(one: Observation, other: Observation) -> bool:
+    return abs((one.value or 0.0) - (other.value or 0.0)) < EQUAL_SECONDS

@@ -1,4 +1,4 @@
-"""A process that is slower than its peers, by the step times of all: without the finding and without an alert."""
+"""What slows a process or a device, by figures alone: without the finding and without an alert."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLACES = itertools.count()
 def series(name: str, at: Callable[[int], float], index: int, **labels: str) -> Observation:
     """A series of an hour, a sample a minute, of one process of a job."""
     points = [(END - 60 * (MINUTES - minute), at(minute)) for minute in range(MINUTES + 1)]
-    value = points[-1][1] - (0.0 if name.endswith("_info") else points[0][1])
+    value = points[-1][1] - (points[0][1] if name.endswith(("_sum", "_count")) else 0.0)
     known = {"job": "train", "instance": f"host-{index}:9464", **labels}
     sample = metrics.of_sample(name, known, value, "http://p", next(_PLACES), END)
     return dataclasses.replace(sample, history=tuple(points))
@@ -117,3 +117,24 @@ def test_a_loop_whose_steps_are_only_counted(tmp_path: Path) -> None:
     [cause] = diagnose(gather(files(""))).causes
     assert (cause.id, cause.component) == ("straggler", "process 2")
     assert diagnose(gather(files('jax_steps_total{loop="g"} 10\n'))).verdict == "no_fault"
+
+
+def throttled(at: Callable[[int], float], busy: float = 0.9, reason: str = "hw_thermal_slowdown") -> Diagnosis:
+    """What a diagnosis says of a device that is throttled, or not, in each minute."""
+    return judged([
+        series("accelerator_throttled", at, 0, device="GPU-3", reason=reason),
+        series("accelerator_utilization_ratio", lambda _: busy, 0, device="GPU-3"),
+    ])  # fmt: skip
+
+
+def test_a_throttled_device() -> None:
+    """It is throttled if it often was in the last quarter of an hour, also where it isn't at the last sample."""
+    for at in (lambda minute: float(minute >= 30), lambda minute: float(minute >= 30 and minute % 2 == 1)):
+        [cause] = throttled(at).causes
+        assert (cause.id, cause.component) == ("device_throttled", "host-0:9464")
+        assert cause.onset is not None
+        assert cause.onset.startswith("2026-01-31T08:3")
+    assert throttled(lambda minute: float(minute == MINUTES)).verdict == "no_fault"
+    assert throttled(lambda minute: float(minute < 30)).verdict == "no_fault"
+    assert throttled(lambda _: 1.0, busy=0.0).verdict == "no_fault"
+    assert throttled(lambda _: 1.0, reason="sw_power_cap").verdict == "no_fault"

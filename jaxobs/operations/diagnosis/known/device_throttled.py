@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from jaxobs.operations.diagnosis import counters
+from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Knowledge, Line, Metric
+
+THROTTLED, SLOWDOWN, BUSY = "accelerator_throttled", "accelerator_slowdown_ratio", "accelerator_utilization_ratio"
+WINDOW = 900.0
+"""Seconds up to now, as in the alert."""
+LEAST_SHARE = {THROTTLED: 0.25, SLOWDOWN: 0.05}
+"""Of the window: short spells come with bursts of load."""
+LEAST_BUSY = 0.1
+"""An idle device slows nobody down."""
+
+
+def _mean(sign: Observation) -> float:
+    """Over the window, where there is a history; else its value."""
+    latest = [value for at, value in sign.history if at > sign.history[-1][0] - WINDOW]
+    return sum(latest) / len(latest) if latest else sign.value or 0.0
+
+
+def _is_short(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a device is not slowed down, only for a small part of the time, or idle."""
+    if sign.name not in LEAST_SHARE:
+        return False
+    device = sign.data.get("device")
+    busy = [_mean(each) for each in counters.samples(evidence, sign, BUSY) if each.data.get("device") == device]
+    return _mean(sign) < LEAST_SHARE[sign.name] or max(busy, default=1) < LEAST_BUSY
+
+
+def _since(evidence: Evidence, sign: Observation) -> float | None:
+    """Since when spells have followed each other within the window."""
+    began = sign.history[-1][0] if sign.history else sign.time
+    for at, value in reversed(sign.history):
+        if began is not None and began - at > WINDOW:
+            break
+        began = at if value else began
+    return began
+
 
 KNOWN = Knowledge(
     title="A device is throttled",
     impact=SLOW,
     signs=(
+        # At the last sample it may be 0.
         Metric(
-            "accelerator_throttled",
+            THROTTLED,
+            over=-1,
             labels=(
                 (
                     "reason",
@@ -18,7 +56,7 @@ KNOWN = Knowledge(
                 ),
             ),
         ),
-        Metric("accelerator_slowdown_ratio", over=0.05),
+        Metric(SLOWDOWN, over=-1),
         Line(
             r"(?:HW|SW) (?:Thermal |Power Brake )?[Ss]lowdown(?:: Active|\s+: Active| is active)|"
             "clocks? throttled.{0,60}thermal|[Tt]hermal throttling",
@@ -33,4 +71,7 @@ KNOWN = Knowledge(
     located_by=("straggler",),
     fix=("Check cooling and power of that host: airflow, fans, power caps (`nvidia-smi -q -d PERFORMANCE,POWER`)."),
     runbook="JaxDeviceThrottled",
+    beside=(BUSY,),
+    ordinary=_is_short,
+    since=_since,
 )

@@ -40,3 +40,23 @@ def test_two_that_have_nothing_to_do_with_each_other(tmp_path: Path) -> None:
     """Both are causes."""
     text = f"{TRACEBACK}OddError: 7\nretries with less\n{TRACEBACK}{NO_MEMORY}\n"
     assert said(tmp_path, text)[1] == ["program_error", "device_out_of_memory"]
+
+
+ANSWER = 'INFO:     10.0.0.5:4113 - "{} HTTP/1.1" {}\n'
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "expected"),
+    [
+        ("POST /predict", "200 OK", ("no_fault", [])),
+        ("POST /predict", "500 Internal Server Error", ("no_fault", [])),
+        ("POST /predict", "503 Service Unavailable", ("cause", ["program_error"])),
+        ("GET /metrics", "200 OK", ("cause", ["program_error"])),
+    ],
+)
+def test_a_server_that_answers_the_next_request(
+    tmp_path: Path, request_line: str, status: str, expected: tuple[str, list[str]]
+) -> None:
+    """It goes on. A front end whose engine is gone still answers those who look at it."""
+    text = f"{TRACEBACK}OddError: 7\n{ANSWER.format(request_line, status)}"
+    assert said(tmp_path, text) == expected

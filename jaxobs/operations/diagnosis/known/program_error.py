@@ -17,8 +17,8 @@ _AFTERMATH = re.compile(
     r"sys\.meta_path is None|InvalidStateError|[Ll]oop .{0,40}already (?:closed|stopped)"
 )
 """What callbacks and threads raise when the work that they belong to has failed or ended."""
-_ANSWERED = re.compile(r"HTTP/[12]\.[01]\S{0,8}\" 500\b")
-"""A server told its client of it, and goes on."""
+_ANSWERED = re.compile(r"HTTP/[12]\.[01]\S{0,8}\" 500\b|\"POST \S{1,200} HTTP/[12]\.[01]\S{0,8}\" 2\d\d\b")
+"""A server told its client of it, or answers the next request: it goes on."""
 
 
 def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

@@ -1,4 +1,4 @@
-"""Two installed packages are of releases that do not fit."""
+"""Installed packages, or libraries of the system, are of releases that do not fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_TRACING = (
 """Of JAX's own records, which change from release to release. What a device has depends on its backend."""
 
 KNOWN = Knowledge(
-    title="Installed packages do not fit: one uses what the installed release of another does not have",
+    title="Installed releases do not fit: something uses what the installed release of another package does not have",
     impact=ENDED,
     general=2,
     signs=(

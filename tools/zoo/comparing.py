@@ -17,10 +17,11 @@ from tools.zoo.stopwatch import GROUPS
 BY_COST = frozenset({"costly_recompilations", "host_sync", "no_persistent_cache"})
 """Reported from so many seconds or such a share on, by the machine: whether they come is no difference."""
 TOLERANCE = 0.05
-"""Of the process's time: so far a category may be from the stopwatch, ..."""
+"""Of the process's time: so far a category may be from the stopwatch."""
+LOOPS = ("step", "eval")
 STALLED_SECONDS = 0.4
-"""... and further by so much where it is no compilation: a turn of a loop that stalls, as on a machine that others use
-too, is `idle` for jaxobs, and the stopwatch sees no turns."""
+"""A turn of a loop that stalls, as on a machine that others use too, is `idle` for jaxobs, and the stopwatch sees no
+turns: so much of what jaxobs calls idle, and no more, may be missing from a loop."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Said:
     """Names, and steps where all were seen: of very many short ones in a second some are not."""
     seconds: Mapping[str, float]
     """By the stopwatch's categories."""
+    idle: float
+    """Seconds among the other ones in which the process rested."""
     nonfinite: bool
 
 
@@ -119,7 +122,7 @@ def _said(outcomes: tuple[Outcome, ...]) -> Said:
     )
     return Said(
         causes=causes, eager=eager, findings=tuple(sorted(findings, key=str)), loops=tuple(loops),
-        seconds=seconds | {"other": sum(charged.values()) - sum(seconds.values())},
+        seconds=seconds | {"other": sum(charged.values()) - sum(seconds.values())}, idle=charged.get("idle", 0.0),
         nonfinite=any(True for _ in _of_kind(outcomes, "nonfinite")),
     )  # fmt: skip
 
@@ -217,8 +220,10 @@ def _times(entry: Entry, watched: tuple[Outcome, ...], said: Said) -> Iterator[t
         if entry.sources is not None and category != "compile":
             continue
         measured = stopwatch.get(category, 0.0)
-        bound = TOLERANCE * total + (0.0 if category == "compile" else STALLED_SECONDS)
-        if abs(told - measured) > bound:
+        stalled = min(said.idle, STALLED_SECONDS)
+        less, more = (stalled if category in LOOPS else 0.0), (stalled if category == "other" else 0.0)
+        bound = TOLERANCE * total
+        if not -(bound + less) <= told - measured <= bound + more:
             yield f"time {category}", f"{measured:.2f} s by the stopwatch, {told:.2f} s by jaxobs, of {total:.2f} s"
 
 

@@ -27,6 +27,8 @@ class Deadline:
         self._connections: list[HTTPConnection] = []
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
+        # Of all handlers, whoever made them: urllib has no other place where a connection is seen, and typeshed no
+        # `handlers`.
         for each in opener.handlers:  # type: ignore[attr-defined]
             if isinstance(each, urllib.request.AbstractHTTPHandler):
                 each.do_open = functools.partial(self._open, each.do_open)  # type: ignore[method-assign]

@@ -76,6 +76,15 @@ class EventPage:
     """Events after `since` that the process no longer holds."""
 
 
+def is_url(text: str) -> bool:
+    """Whether a text is the URL of a server."""
+    try:
+        parts = urllib.parse.urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def check_url(option: str, text: str) -> None:
     """Refuses what is no URL of a server.
 
@@ -85,12 +94,7 @@ def check_url(option: str, text: str) -> None:
     Raises:
       SettingError: it is none.
     """
-    try:
-        parts = urllib.parse.urlsplit(text)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    if not fits:
+    if not is_url(text):
         raise SettingError(f"{option} {text!r} is not an address. Give a URL such as http://localhost:9090.")
 
 

@@ -101,6 +101,7 @@ async def _body(request: Request) -> bytes:
 class _Protocol(H11Protocol):
     """Ends a connection whose request does not begin in time: uvicorn would keep it, and it counts among the most."""
 
+    # The type is uvicorn's own, which narrows that of asyncio.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.loop.call_later(MOST_SECONDS, self._look, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -153,27 +152,6 @@ def is_before(one: Observation, other: Observation) -> bool | None:
 def first(observations: Iterable[Observation]) -> Observation | None:
     """The earliest."""
     return min(observations, key=lambda each: each.order, default=None)
-
-
-MOST_NAMED = 6
-
-
-def unseen(evidence: Evidence) -> str | None:
-    """The processes of a job that no source shows, where it is said how many there are."""
-    places = evidence.metric("jax_process_info")
-    if any(not each.process.startswith("process ") for each in places):
-        return None  # A Prometheus has other names for them.
-    counts = {each.data.get("count", "") for each in evidence.of_kind(START)}
-    counts = (counts | {each.data.get("process_count", "") for each in places}) - {"", "1"}
-    if len(counts) != 1 or not (text := counts.pop()).isdecimal():
-        return None  # They say nothing, or are those of several jobs.
-    seen = {each.process for each in evidence.observations if re.fullmatch(r"process \d+", each.process)}
-    left, names = int(text) - len(seen), (f"process {each}" for each in range(int(text)))
-    if left <= 0:
-        return None
-    shown = ", ".join(itertools.islice((each for each in names if each not in seen), MOST_NAMED))
-    more = f" and {left - MOST_NAMED} more" if left > MOST_NAMED else ""
-    return f"Nothing was given of {shown}{more}: the job has {text} processes, and process 0 compares them."
 
 
 Courses = Mapping[tuple[str, str], Sequence[Observation]]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jaxobs.base.links import runbook_url
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.diagnosis import result
+from jaxobs.operations.diagnosis import counters, result
 from jaxobs.operations.diagnosis.cases import ONE_MESSAGE, Case, ancestors
-from jaxobs.operations.diagnosis.evidence import LAST, LINE, NO_EXIT, Courses, Evidence, Observation, is_before, unseen
+from jaxobs.operations.diagnosis.evidence import LAST, LINE, NO_EXIT, START, Courses, Evidence, Observation, is_before
 from jaxobs.operations.diagnosis.knowledge import ENDED, IMPACTS
 from jaxobs.operations.diagnosis.onsets import began
 from jaxobs.operations.diagnosis.result import Cause, Hypothesis, Quote
 
 MOST_EVIDENCE = 5
 """Quotes of one hypothesis."""
+_MOST_NAMED = 6
+"""Processes that nothing was given of."""
 _OPEN_ENDED = (
     "it ends without an exit: the process was still running, or it was killed. If it no longer runs, give its log, and "
     "what the kernel or the scheduler says of it."
@@ -142,7 +145,7 @@ def missing(verdict: str, open_symptoms: Sequence[Case], cases: Iterable[Case], 
     found += [f"{each.kind} {each.name}: {note}" for each in evidence.sources for note in each.notes]
     if not evidence.sources:
         found.append("Give at least one source.")
-    if verdict != result.CAUSE and (rest := unseen(evidence)) is not None:
+    if verdict != result.CAUSE and (rest := _unseen(evidence)) is not None:
         found.append(rest)
     if verdict == result.NO_FAULT:
         open_ended = {each.source for each in evidence.of_kind(LAST) if each.text == NO_EXIT}
@@ -152,3 +155,21 @@ def missing(verdict: str, open_symptoms: Sequence[Case], cases: Iterable[Case], 
         unnamed = [each for each in cases if each.because or each.suspected]
         found += [each.known.collect for each in (*open_symptoms, *unnamed) if each.known.collect]
     return dict.fromkeys(found)
+
+
+def _unseen(evidence: Evidence) -> str | None:
+    """The processes of a job that no source shows, where it is said how many there are."""
+    places = evidence.metric(counters.PROCESS)
+    if any(not each.process.startswith("process ") for each in places):
+        return None  # A Prometheus has other names for them.
+    counts = {each.data.get("count", "") for each in evidence.of_kind(START)}
+    counts = (counts | {each.data.get("process_count", "") for each in places}) - {"", "1"}
+    if len(counts) != 1 or not (text := counts.pop()).isdecimal():
+        return None  # They say nothing, or are those of several jobs.
+    seen = {each.process for each in evidence.observations if re.fullmatch(r"process \d+", each.process)}
+    left, names = int(text) - len(seen), (f"process {each}" for each in range(int(text)))
+    if left <= 0:
+        return None
+    shown = ", ".join(itertools.islice((each for each in names if each not in seen), _MOST_NAMED))
+    more = f" and {left - _MOST_NAMED} more" if left > _MOST_NAMED else ""
+    return f"Nothing was given of {shown}{more}: the job has {text} processes, and process 0 compares them."

@@ -21,6 +21,7 @@ from jaxobs.operations.diagnosis.gathering import metrics
 from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
 from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
 from jaxobs.operations.diagnosis.knowledge import FINDINGS, UP
+from jaxobs.views.client import is_url
 
 MOST_SERIES = 500
 """Of one metric."""
@@ -48,7 +49,7 @@ def read(
       budget: seconds for all answers.
     """
     source = shown(url)
-    if not _is_address(url):
+    if not is_url(url):
         return [], Source(kind="prometheus", name=source, problem="give a URL such as http://prometheus:9090")
     base = url.rstrip("/")
     until = time.monotonic() + budget
@@ -84,14 +85,6 @@ def read(
 def _fits(labels: Mapping[str, str], scope: Mapping[str, str]) -> bool:
     """Whether no label says that it is about something else: not every server heeds matchers."""
     return all(labels.get(name, value) == value for name, value in scope.items())
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urllib.parse.urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def selector(scope: Mapping[str, str]) -> str:

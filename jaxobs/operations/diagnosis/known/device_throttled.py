@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxobs.monitoring.rules.device_throttled import ALERT
 from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Knowledge, Line, Metric
@@ -9,7 +10,7 @@ from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Knowledge, Line, 
 THROTTLED, SLOWDOWN, BUSY = "accelerator_throttled", "accelerator_slowdown_ratio", "accelerator_utilization_ratio"
 WINDOW = 900.0
 """Seconds up to now, as in the alert."""
-LEAST_SHARE = {THROTTLED: 0.25, SLOWDOWN: 0.05}
+LEAST_SHARE = {THROTTLED: ALERT.thresholds["share"].value, SLOWDOWN: 0.05}
 """Of the window: short spells come with bursts of load."""
 LEAST_BUSY = 0.1
 """An idle device slows nobody down."""
@@ -25,9 +26,11 @@ def _is_short(evidence: Evidence, sign: Observation) -> bool:
     """Whether a device is not slowed down, only for a small part of the time, or idle."""
     if sign.name not in LEAST_SHARE:
         return False
+    if _mean(sign) < LEAST_SHARE[sign.name]:
+        return True
     device = sign.data.get("device")
     busy = [_mean(each) for each in counters.samples(evidence, sign, BUSY) if each.data.get("device") == device]
-    return _mean(sign) < LEAST_SHARE[sign.name] or max(busy, default=1) < LEAST_BUSY
+    return max(busy, default=1) < LEAST_BUSY
 
 
 def _since(evidence: Evidence, sign: Observation) -> float | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from jaxobs.findings.input_findings.input_bound import LEAST_SECONDS
 from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 
-_SECONDS = 30.0
-"""As in the finding `input_bound`."""
 _SECONDS_OF_DECLARED = 300.0
 """The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
 _SHARE = 0.5
@@ -26,7 +25,7 @@ def _is_small(evidence: Evidence, sign: Observation) -> bool:
         return True
     declared = counters.total(evidence, sign, counters.BATCHES) > 0
     everything = counters.total(evidence, sign, counters.TIME)
-    return waiting <= (_SECONDS_OF_DECLARED if declared else _SECONDS) or waiting < _SHARE_OF_ALL * everything
+    return waiting <= (_SECONDS_OF_DECLARED if declared else LEAST_SECONDS) or waiting < _SHARE_OF_ALL * everything
 
 
 KNOWN = Knowledge(
@@ -35,7 +34,7 @@ KNOWN = Knowledge(
     signs=(
         Event("finding:input_bound"),
         Alert("JaxInputBound", weak=False),
-        Metric(counters.TIME, over=_SECONDS, labels=(("category", "input_wait"),)),
+        Metric(counters.TIME, over=LEAST_SECONDS, labels=(("category", "input_wait"),)),
     ),
     needs=("event-log", "metrics-file", "target", "prometheus"),
     fix=("Give the input pipeline more workers, prefetch to the device, or store the data prepared."),

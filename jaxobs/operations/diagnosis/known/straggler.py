@@ -7,6 +7,7 @@ import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
+from jaxobs.findings.fleet.straggler import LEAST_SECONDS, SLOWER
 from jaxobs.operations.diagnosis import counters
 from jaxobs.operations.diagnosis.evidence import Evidence, Observation
 from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Metric
@@ -15,9 +16,6 @@ STEPS, STEP_SECONDS = "jax_step_seconds_count", "jax_step_seconds_sum"
 ALL_STEPS = "jax_steps_total"
 SECONDS = (STEP_SECONDS, counters.TIME)
 RUN = "jax_run_info"
-SLOWER = 1.25
-LEAST_SECONDS = 0.010
-"""As in the finding."""
 LEAST_PEERS = 2
 """Of two processes, either may be the unusual one."""
 LEAST_STEPS = 50

@@ -31,7 +31,7 @@ test-all: setup ## All of `make test` and of the test-* below: what CI runs
 PARTS := versions alerts linters docs browser ray slow zoo
 .PHONY: $(PARTS:%=test-%)
 test-versions: ## Counts and causes under every supported JAX: after a change in jaxobs/internals or jaxobs/reasons
-test-alerts: ## Every alert against programs, Prometheus and Alertmanager: after a change in jaxobs/monitoring
+test-alerts: ## Every alert against programs, Prometheus and Alertmanager: after a change in jaxobs/ops/monitoring
 test-linters: ## Rules, dashboards and prose under their linters, built with Go: after the same, or in a text for users
 test-docs: ## The docs as a site, with warnings as errors: after a change in a page
 test-browser: ## The live page and the report in Chromium: after a change in jaxobs/exporters or jaxobs/views

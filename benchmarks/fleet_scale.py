@@ -29,8 +29,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.__main__ import machine
 from benchmarks.made_up_process import MadeUpProcess
 from jaxobs.exporters.forms.exposition import OPENMETRICS, Renderer
-from jaxobs.monitoring import alerting, boards, yaml_text
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, boards, yaml_text
+from jaxobs.ops.monitoring.site import Site
 from tools import panel_data
 from tools.ports import free_port
 

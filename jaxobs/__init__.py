@@ -18,6 +18,7 @@ from jaxobs.base.version import __version__
 
 if TYPE_CHECKING:
     from jaxobs.actions.capturing import Capture, capture
+    from jaxobs.compile_cache.warming import Signature, warmup
     from jaxobs.exporters.forms.exposition import SnapshotCollector
     from jaxobs.facts.snapshot import Snapshot
     from jaxobs.instruments.asgi_middleware import asgi
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from jaxobs.instruments.timed import phase
     from jaxobs.instruments.wrapper import instrument, jit
     from jaxobs.instruments.wsgi_middleware import wsgi
-    from jaxobs.operations.compile_cache.warming import Signature, warmup
     from jaxobs.session.lifecycle import install, serve, snapshot, start, uninstall
     from jaxobs.session.server import Handle
 
@@ -92,7 +92,7 @@ _HOMES = {
     "engine": "instruments.engines",
     "asgi": "instruments.asgi_middleware",
     "wsgi": "instruments.wsgi_middleware",
-    **dict.fromkeys(("Signature", "warmup"), "operations.compile_cache.warming"),
+    **dict.fromkeys(("Signature", "warmup"), "compile_cache.warming"),
     # For `%load_ext jaxobs`, which looks for these names; not for anybody else.
     **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "session.notebook"),
 }

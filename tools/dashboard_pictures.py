@@ -24,8 +24,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from jaxobs.monitoring import alerting, boards
-from jaxobs.monitoring.panel_types import Board
+from jaxobs.ops.monitoring import alerting, boards
+from jaxobs.ops.monitoring.panel_types import Board
 from tools import panel_data
 from tools.panel_data import Answer, Span
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jaxobs.monitoring import alerting, boards, drawing, yaml_text
-from jaxobs.monitoring.panel_types import Board, Panel
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, boards, drawing, yaml_text
+from jaxobs.ops.monitoring.panel_types import Board, Panel
+from jaxobs.ops.monitoring.site import Site
 from tools import faster, made_up_devices
 from tools.ports import free_port
 

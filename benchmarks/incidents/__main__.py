@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.incidents.evaluation import Outcome, replay_all, summary, table
 from benchmarks.incidents.metrics import rows
-from jaxobs.operations.diagnosis.knowledge import SYMPTOM
-from jaxobs.operations.diagnosis.known import known
+from jaxobs.ops.diagnosis.knowledge import SYMPTOM
+from jaxobs.ops.diagnosis.known import known
 
 PAGE = Path(__file__).parents[2] / "docs" / "diagnose.md"
 _WRITTEN = "written by `python -m benchmarks.incidents --write`"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from jaxobs.operations.diagnosis.evidence import ALERT, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import CAUSE, Alert, AnySign, Knowledge, Metric
-from jaxobs.operations.diagnosis.known import known
+from jaxobs.ops.diagnosis.evidence import ALERT, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import CAUSE, Alert, AnySign, Knowledge, Metric
+from jaxobs.ops.diagnosis.known import known
 
 
 def _meant(observation: Observation) -> str | None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from benchmarks.incidents.baselines import BASELINES
 from benchmarks.incidents.scenarios import EPOCH, Scenario, laid_out, moment, scenarios
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.diagnosis import diagnose, gather
-from jaxobs.operations.diagnosis.evidence import Evidence
-from jaxobs.operations.diagnosis.result import Diagnosis
+from jaxobs.ops.diagnosis import diagnose, gather
+from jaxobs.ops.diagnosis.evidence import Evidence
+from jaxobs.ops.diagnosis.result import Diagnosis
 
 MOST_ONSET_ERROR = 60.0
 """Seconds by which the onset that is said may differ from the true one."""

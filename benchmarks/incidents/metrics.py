@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.incidents.evaluation import MOST_ONSET_ERROR, Outcome, families
-from jaxobs.operations.diagnosis.result import INCONCLUSIVE, NO_FAULT
+from jaxobs.ops.diagnosis.result import INCONCLUSIVE, NO_FAULT
 
 _BY_FAMILY = {
     "detected": "faults detected",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxobs.base.errors import SettingError
 from jaxobs.base.files.claim import Claim
-from jaxobs.operations import rewording
+from jaxobs.ops import rewording
 from jaxobs.views import client
 from jaxobs.views.terminal.text import safe
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.incident is not None and args.view not in (POSTMORTEM, APPROVE, DENY):
         raise SettingError(f"`jaxobs agent {args.view}` takes no incident.")
     if args.view == SCHEMA:
-        from jaxobs.operations.agent import report
+        from jaxobs.ops.agent import report
 
         print(json.dumps(report.schema(), indent=2))
         return FINE
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _control(args: argparse.Namespace) -> int:
     """What a person decides about safe actions."""
-    from jaxobs.operations.acting import controls
+    from jaxobs.ops.agent.acting import controls
 
     folder = Path(args.reports)
     if not folder.is_dir():
@@ -142,8 +142,8 @@ def _user() -> str:
 
 def _print(args: argparse.Namespace) -> int:
     """A summary, or the draft of a postmortem."""
-    from jaxobs.operations.agent import summaries
-    from jaxobs.operations.agent.store import Store
+    from jaxobs.ops.agent import summaries
+    from jaxobs.ops.agent.store import Store
 
     if not os.path.isdir(args.reports):
         raise SettingError(f"--reports {args.reports!r} is not a folder.")
@@ -177,14 +177,14 @@ def _serve(args: argparse.Namespace) -> int:
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
     token = _token(args.token_file)
-    from jaxobs.operations.acting import policy
-    from jaxobs.operations.acting.known import known
-    from jaxobs.operations.agent import extras, serving
-    from jaxobs.operations.agent.investigating import Where
-    from jaxobs.operations.agent.sending import Destinations
-    from jaxobs.operations.agent.store import Store
-    from jaxobs.operations.agent.working import Agent
-    from jaxobs.operations.diagnosis.gathering import http
+    from jaxobs.ops.agent import extras, serving
+    from jaxobs.ops.agent.acting import policy
+    from jaxobs.ops.agent.acting.known import known
+    from jaxobs.ops.agent.investigating import Where
+    from jaxobs.ops.agent.sending import Destinations
+    from jaxobs.ops.agent.store import Store
+    from jaxobs.ops.agent.working import Agent
+    from jaxobs.ops.diagnosis.gathering import http
 
     http.request(args.prometheus)  # a variable that cannot be used is an error now, not at the first alert
     desk = None

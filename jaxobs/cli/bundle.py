@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from jaxobs.base.errors import JaxobsError
 from jaxobs.cli import diagnose
 from jaxobs.facts.events import plain
-from jaxobs.operations import bundles, diagnosis
+from jaxobs.ops.diagnosis import bundles, diagnosis
 from jaxobs.views.terminal.text import safe
 
 HELP = "collect the evidence of an incident into one file, which gives the same diagnosis anywhere"

@@ -1,6 +1,6 @@
 """`jaxobs cache`: looks at a persistent compilation cache, tries it, fills it.
 
-Each module in `jaxobs.operations.compile_cache.commands` is a subcommand, found by its name, with the `HELP`,
+Each module in `jaxobs.compile_cache.commands` is a subcommand, found by its name, with the `HELP`,
 `configure` and `run` that a command has.
 """
 
@@ -13,7 +13,7 @@ from types import ModuleType
 
 from jaxobs.base import discovery
 from jaxobs.cli import Parser
-from jaxobs.operations.compile_cache import commands as cache_commands
+from jaxobs.compile_cache import commands as cache_commands
 
 SUBCOMMANDS = cache_commands.__name__
 HELP = "inspect, verify or warm a persistent cache"

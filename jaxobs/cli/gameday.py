@@ -17,9 +17,9 @@ from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.demo.interruption import Interruption
 from jaxobs.facts.events import plain
-from jaxobs.operations import gameday
-from jaxobs.operations.gameday import telling
-from jaxobs.operations.gameday.running import Ended, rehearsal
+from jaxobs.ops import gameday
+from jaxobs.ops.gameday import telling
+from jaxobs.ops.gameday.running import Ended, rehearsal
 
 HELP = "rehearse an incident: the demo with a fault that you find by alert, runbook and diagnosis"
 

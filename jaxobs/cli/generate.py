@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxobs.base.errors import SettingError
-from jaxobs.monitoring import alerting, generate, openslo, site
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, generate, openslo, site
+from jaxobs.ops.monitoring.site import Site
 
 HELP = "write dashboards, alerts, runbooks, manifests and reference pages, or check them"
 

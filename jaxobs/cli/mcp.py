@@ -9,9 +9,9 @@ from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
 from jaxobs.cli import diagnose
-from jaxobs.operations.acting import policy
-from jaxobs.operations.acting.desk import Desk
-from jaxobs.operations.acting.known import known
+from jaxobs.ops.agent.acting import policy
+from jaxobs.ops.agent.acting.desk import Desk
+from jaxobs.ops.agent.acting.known import known
 from jaxobs.views import client
 
 HELP = "serve tools for assistants, by the Model Context Protocol; they only read"
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       JaxobsError: an argument does not fit, or a package is missing.
     """
-    from jaxobs.operations.assistants import serving
-    from jaxobs.operations.assistants.sources import Sources
+    from jaxobs.ops.assistants import serving
+    from jaxobs.ops.assistants.sources import Sources
 
     for url in args.target:
         client.endpoint_url(url)

@@ -13,7 +13,7 @@ from typing import Any
 from jaxobs.base import private_files
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.facts.events import plain
-from jaxobs.operations.acting import processes
+from jaxobs.ops.agent.acting import processes
 from jaxobs.profiles import comparison, reading
 from jaxobs.profiles.comparison import Change, ProfileComparison
 from jaxobs.profiles.reading import Reading, TraceError

@@ -8,10 +8,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxobs.operations.compile_cache import sharing
-from jaxobs.operations.compile_cache.complaints import ADVICE, PROBLEM, Check, Complaint, Setting, count, examples, user
-from jaxobs.operations.compile_cache.directory import Contents, Leftover
-from jaxobs.operations.compile_cache.entries import BROKEN, UNCHECKED, UNREADABLE
+from jaxobs.compile_cache import sharing
+from jaxobs.compile_cache.complaints import ADVICE, PROBLEM, Check, Complaint, Setting, count, examples, user
+from jaxobs.compile_cache.directory import Contents, Leftover
+from jaxobs.compile_cache.entries import BROKEN, UNCHECKED, UNREADABLE
 from jaxobs.views.terminal.text import size
 
 RECENT_SECONDS = 60.0

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxobs.compile_cache import verdicts
+from jaxobs.compile_cache.events import Observation
+from jaxobs.compile_cache.trial import Run
+from jaxobs.compile_cache.verdicts import Verdict
 from jaxobs.facts.compilations import EAGER
-from jaxobs.operations.compile_cache import verdicts
-from jaxobs.operations.compile_cache.events import Observation
-from jaxobs.operations.compile_cache.trial import Run
-from jaxobs.operations.compile_cache.verdicts import Verdict
 from jaxobs.views.terminal.text import duration, middle, safe, short
 
 COLD, WARM = "cold", "warm"

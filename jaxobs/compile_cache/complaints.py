@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxobs.operations.compile_cache.directory import Contents
+from jaxobs.compile_cache.directory import Contents
 
 PROBLEM, ADVICE = "problem", "advice"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.compile_cache.entries import Reading, function_name, read
+from jaxobs.compile_cache.entries import Reading, function_name, read
 from jaxobs.reasons.cache_records import FILE as SIDECAR
 
 ENTRY, ATIME, LOCK = "-cache", "-atime", ".lockfile"

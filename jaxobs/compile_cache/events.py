@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxobs.base import json_lines
 from jaxobs.base.json_lines import Damage
-from jaxobs.operations.compile_cache.observer import DIRECTORY, MINIMUM
+from jaxobs.compile_cache.observer import DIRECTORY, MINIMUM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

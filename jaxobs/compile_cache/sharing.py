@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxobs.operations.compile_cache.complaints import ADVICE, PROBLEM, Check, Complaint, Setting, count, examples, user
-from jaxobs.operations.compile_cache.directory import Contents
+from jaxobs.compile_cache.complaints import ADVICE, PROBLEM, Check, Complaint, Setting, count, examples, user
+from jaxobs.compile_cache.directory import Contents
 from jaxobs.views.terminal.text import size
 
 MAX_SIZE = "JAX_COMPILATION_CACHE_MAX_SIZE"

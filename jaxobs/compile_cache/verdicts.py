@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxobs.compile_cache.events import Observation, Program
 from jaxobs.facts.cache import KEY_PARTS, UNSAVED
 from jaxobs.facts.compilations import EAGER
-from jaxobs.operations.compile_cache.events import Observation, Program
 
 KEY_DIFFERS, GONE, NOT_IN_COLD_RUN = "key_differs", "gone", "not_in_cold_run"
 REASONS = (*UNSAVED, KEY_DIFFERS, GONE, NOT_IN_COLD_RUN)

@@ -5,7 +5,7 @@
      "shardings": [{"mesh": {...}, "spec": ["data", null]}], "args": [3, 1], "kwargs": {}}
 
 Nodes refer to others by number; equal ones are one, so that parameters and the two moments of an optimizer are written
-once. `jaxobs.operations.compile_cache.warming` reads it back.
+once. `jaxobs.compile_cache.warming` reads it back.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from jaxobs.base.in_time import Deadline
-from jaxobs.operations.diagnosis.gathering import http as bounded_http
+from jaxobs.ops.diagnosis.gathering import http as bounded_http
 
 
 @contextlib.contextmanager

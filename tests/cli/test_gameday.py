@@ -11,7 +11,7 @@ import pytest
 from helpers.run_programs import environment
 
 from jaxobs import cli
-from jaxobs.operations.gameday import faults
+from jaxobs.ops.gameday import faults
 from tools.ports import free_port
 
 

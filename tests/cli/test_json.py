@@ -16,9 +16,9 @@ from helpers.top_snapshots import CannedEndpoint, compilations, finding, serving
 
 from jaxobs import cli
 from jaxobs.base import discovery
+from jaxobs.compile_cache import commands as cache_commands
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
-from jaxobs.operations.compile_cache import commands as cache_commands
 
 WITHOUT = {"agent", "cache", "completion", "demo", "generate", "mcp", "run"}
 """They print a script, start a program, serve, or write files; `cache` has subcommands, which have it."""

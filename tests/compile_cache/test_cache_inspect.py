@@ -19,7 +19,7 @@ import pytest
 from helpers.paths import ROOT
 
 from jaxobs import cli
-from jaxobs.operations.compile_cache import entries
+from jaxobs.compile_cache import entries
 from jaxobs.reasons import cache_records
 
 PROGRAM = """

@@ -13,10 +13,10 @@ import pytest
 from helpers.waiting import HANG_SECONDS, until
 
 from jaxobs import cli
+from jaxobs.compile_cache import events, trial, verdicts
+from jaxobs.compile_cache.comparison import COLD, WARM, Comparison
+from jaxobs.compile_cache.events import Observation, Program
 from jaxobs.facts.compilations import EAGER
-from jaxobs.operations.compile_cache import events, trial, verdicts
-from jaxobs.operations.compile_cache.comparison import COLD, WARM, Comparison
-from jaxobs.operations.compile_cache.events import Observation, Program
 
 LIARS = """
 import glob, os, sys, time

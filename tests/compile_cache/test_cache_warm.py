@@ -16,7 +16,7 @@ import pytest
 from helpers.run_programs import environment, events
 
 from jaxobs.base.errors import JaxobsError, SettingError
-from jaxobs.operations.compile_cache.warming import finding, plan
+from jaxobs.compile_cache.warming import finding, plan
 
 DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
 STORED = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}

@@ -22,11 +22,11 @@ from jaxobs.base.files import rotated
 from jaxobs.base.files.appended import AppendedFile
 from jaxobs.base.json_lines import Damage, objects
 from jaxobs.cli import main
+from jaxobs.compile_cache.warming import records
 from jaxobs.exporters import event_log
 from jaxobs.exporters.event_log import EventLog
 from jaxobs.facts.process import Manifest
-from jaxobs.operations.compile_cache.warming import records
-from jaxobs.operations.diagnosis import gathering
+from jaxobs.ops.diagnosis import gathering
 from jaxobs.state.store import Store
 from jaxobs.views import story
 

@@ -16,9 +16,9 @@ import pytest
 from helpers.requirements import program
 
 from benchmarks.fleet_scale import Processes
-from jaxobs.monitoring import alerting, yaml_text
-from jaxobs.monitoring.deploying import prometheus
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, yaml_text
+from jaxobs.ops.monitoring.deploying import prometheus
+from jaxobs.ops.monitoring.site import Site
 from tools.ports import free_port
 
 WITHIN = 60.0

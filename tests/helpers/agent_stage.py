@@ -17,9 +17,9 @@ from helpers.paths import PROGRAMS, ROOT
 from helpers.quick_xla import quick
 from helpers.requirements import program
 from helpers.waiting import until
-from jaxobs.monitoring import alerting
-from jaxobs.monitoring.deploying import prometheus as deploying
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting
+from jaxobs.ops.monitoring.deploying import prometheus as deploying
+from jaxobs.ops.monitoring.site import Site
 from tools import faster
 from tools.ports import free_port
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from helpers import label_flow
 from jaxobs.metrics.catalogue import METRICS
-from jaxobs.monitoring import promql
+from jaxobs.ops.monitoring import promql
 
 DEVICES = 1024
 PROCESSES = 128

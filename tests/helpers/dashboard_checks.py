@@ -13,8 +13,8 @@ from typing import Any
 
 from helpers import label_flow
 from jaxobs.metrics.catalogue import METRICS
-from jaxobs.monitoring import promql
-from jaxobs.monitoring.drawing import sdk
+from jaxobs.ops.monitoring import promql
+from jaxobs.ops.monitoring.drawing import sdk
 
 NO_UNITS = frozenset({
     "acres", "candela", "currencyBGN", "currencyILS", "currencyMYR", "currencyPYG", "currencyTRY", "currencyUYU",

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Metric
-from jaxobs.monitoring import promql
+from jaxobs.ops.monitoring import promql
 
 TARGET = frozenset({*promql.GROUPING, "instance"})
 """What Prometheus adds to each series that it scrapes."""

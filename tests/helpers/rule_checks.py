@@ -16,9 +16,9 @@ import promql_parser
 
 from helpers import label_flow
 from jaxobs.metrics.catalogue import METRICS
-from jaxobs.monitoring import alerting, boards, burn_rates, promql, recordings
-from jaxobs.monitoring.rule_types import Alert, Group, Recording
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, boards, burn_rates, promql, recordings
+from jaxobs.ops.monitoring.rule_types import Alert, Group, Recording
+from jaxobs.ops.monitoring.site import Site
 
 SITE = Site()
 BOARDS = ("executive", "oncall", "debug", "devices", "serving", "fleet")

@@ -25,7 +25,7 @@ from jaxobs.base.config import Settings
 from jaxobs.exporters.forms.http_types import Route
 from jaxobs.facts import kinds
 from jaxobs.findings import all_kinds
-from jaxobs.monitoring.generate import reference
+from jaxobs.ops.monitoring.generate import reference
 from jaxobs.sources.support import programs
 from jaxobs.state.store import Store
 

@@ -18,9 +18,9 @@ from helpers.paths import ROOT
 from helpers.run_programs import environment
 
 from jaxobs.base.links import page_url
-from jaxobs.monitoring import openslo, promql, site
-from jaxobs.operations.acting import policy
-from jaxobs.operations.acting.known import known
+from jaxobs.ops.agent.acting import policy
+from jaxobs.ops.agent.acting.known import known
+from jaxobs.ops.monitoring import openslo, promql, site
 
 PYTHON_PAGES = sorted({each.page for each in examples.blocks("python")})
 UNDER_PYTEST = {"docs/testing.md": {"failed": 1, "passed": 3}}

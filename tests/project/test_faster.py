@@ -9,9 +9,9 @@ import subprocess
 import pytest
 from helpers.requirements import program
 
-from jaxobs.monitoring import alerting
-from jaxobs.monitoring.deploying import prometheus
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting
+from jaxobs.ops.monitoring.deploying import prometheus
+from jaxobs.ops.monitoring.site import Site
 from tools import faster
 
 START = "jax_process_start_timestamp_seconds"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jaxobs.base.errors import JaxobsError, SettingError
+from jaxobs.compile_cache import entries, events
 from jaxobs.findings.fleet.support.digest import Digest, decode, decode_listed
-from jaxobs.monitoring import openslo, promql, site
-from jaxobs.operations.compile_cache import entries, events
+from jaxobs.ops.monitoring import openslo, promql, site
 from jaxobs.reasons import cache_records
 from jaxobs.reasons.cache_records import KeyRecord
 from jaxobs.state import runs

@@ -123,7 +123,7 @@ def test_messages_name_no_file_that_pip_leaves_out() -> None:
     for file in (ROOT / "jaxobs").rglob("*.py"):
         path = str(file.relative_to(ROOT))
         # These write such files, or turn their names into addresses: see test_what_is_generated_leads_somewhere.
-        if path.startswith("jaxobs/monitoring/") or path in ("jaxobs/base/links.py", "jaxobs/base/symptoms.py"):
+        if path.startswith("jaxobs/ops/monitoring/") or path in ("jaxobs/base/links.py", "jaxobs/base/symptoms.py"):
             continue
         wrong += [f"{path}: {found[0]}" for text in messages(file) for found in folders.finditer(text)]
     assert wrong == []

@@ -22,9 +22,9 @@ from jax.sharding import NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxobs import internals
+from jaxobs.compile_cache.warming.rebuilding import OpaqueError, UnbuildableError, rebuild
 from jaxobs.facts.events import plain
 from jaxobs.internals import Call, Held
-from jaxobs.operations.compile_cache.warming.rebuilding import OpaqueError, UnbuildableError, rebuild
 from jaxobs.reasons import literals, recorded, signature
 from jaxobs.session import lifecycle
 from jaxobs.state import store

@@ -24,8 +24,8 @@ from jaxobs.base.errors import SettingError
 from jaxobs.cli import main
 from jaxobs.exporters.targets import _group
 from jaxobs.findings.fleet.support.addresses import Address, Addresses
-from jaxobs.operations.diagnosis.gathering import targets
-from jaxobs.operations.diagnosis.gathering.answers import Asked
+from jaxobs.ops.diagnosis.gathering import targets
+from jaxobs.ops.diagnosis.gathering.answers import Asked
 from jaxobs.session import endpoints, protection, server
 from jaxobs.session.server import Handle
 from jaxobs.state.store import Store

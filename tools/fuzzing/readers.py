@@ -17,14 +17,14 @@ from jaxobs import cli
 from jaxobs.actions.capturing import routes
 from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError
+from jaxobs.compile_cache import entries, events, writers
+from jaxobs.compile_cache.warming import plan
 from jaxobs.exporters.forms.http_types import BadRequest, Post
 from jaxobs.findings.fleet import Fleet
 from jaxobs.findings.fleet.support.digest import Digest, Programs, decode, decode_listed
 from jaxobs.findings.fleet.support.view import View
-from jaxobs.monitoring import openslo, site
-from jaxobs.monitoring.objectives import objectives
-from jaxobs.operations.compile_cache import entries, events, writers
-from jaxobs.operations.compile_cache.warming import plan
+from jaxobs.ops.monitoring import openslo, site
+from jaxobs.ops.monitoring.objectives import objectives
 from jaxobs.reasons import cache_differences, cache_records
 from jaxobs.state import runs
 from jaxobs.testing import baseline_file, costs

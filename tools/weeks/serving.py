@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 
-from jaxobs.monitoring.lives.support.scenes import Part, Process, init, serves
+from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, init, serves
 from tools.weeks.gaps import DAY, without
 
 REPLICAS = 40

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxobs.base.json_lines import Damage
+from jaxobs.compile_cache import checkup, directory, writers
+from jaxobs.compile_cache.complaints import PROBLEM, Complaint, Setting
+from jaxobs.compile_cache.directory import Contents, Entry, Leftover
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.compile_cache import checkup, directory, writers
-from jaxobs.operations.compile_cache.complaints import PROBLEM, Complaint, Setting
-from jaxobs.operations.compile_cache.directory import Contents, Entry, Leftover
 from jaxobs.views.terminal.text import ago, duration, middle, safe, size
 
 HELP = "show what a cache directory contains, and what is wrong with it"

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.compile_cache import events, trial, verdicts
-from jaxobs.operations.compile_cache.comparison import COLD, WARM, Comparison
-from jaxobs.operations.compile_cache.events import Observation
-from jaxobs.operations.compile_cache.trial import Run
+from jaxobs.compile_cache import events, trial, verdicts
+from jaxobs.compile_cache.comparison import COLD, WARM, Comparison
+from jaxobs.compile_cache.events import Observation
+from jaxobs.compile_cache.trial import Run
 from jaxobs.session.termination import ended_by_signals
 
 HELP = "run a command twice with a new cache, and report whether the second start hits"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from jaxobs.base.errors import SettingError
-from jaxobs.operations.compile_cache.warming import plan
-from jaxobs.operations.compile_cache.warming.plan import Item, Plan
+from jaxobs.compile_cache.warming import plan
+from jaxobs.compile_cache.warming.plan import Item, Plan
 from jaxobs.views.terminal.text import duration, safe
 
 HELP = "compile into a cache what a run recorded in its event log"

@@ -44,7 +44,7 @@ def _observe() -> None:
         return
     try:
         _make_importable()
-        from jaxobs.operations.compile_cache import observer
+        from jaxobs.compile_cache import observer
 
         observer.start(folder)
     except Exception as error:

@@ -4,6 +4,6 @@
 `compiling` lowers on the caller's thread and compiles in parallel.
 """
 
-from jaxobs.operations.compile_cache.warming.compiling import Signature as Signature
-from jaxobs.operations.compile_cache.warming.compiling import Warmed as Warmed
-from jaxobs.operations.compile_cache.warming.compiling import warmup as warmup
+from jaxobs.compile_cache.warming.compiling import Signature as Signature
+from jaxobs.compile_cache.warming.compiling import Warmed as Warmed
+from jaxobs.compile_cache.warming.compiling import warmup as warmup

@@ -16,10 +16,10 @@ from typing import Any
 
 from jaxobs import internals
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.compile_cache.warming import records
-from jaxobs.operations.compile_cache.warming.rebuilding import Arguments, rebuild
-from jaxobs.operations.compile_cache.warming.specs import arrays, describe
-from jaxobs.operations.compile_cache.warming.watching import Watch
+from jaxobs.compile_cache.warming import records
+from jaxobs.compile_cache.warming.rebuilding import Arguments, rebuild
+from jaxobs.compile_cache.warming.specs import arrays, describe
+from jaxobs.compile_cache.warming.watching import Watch
 from jaxobs.reasons.known_values import Program
 from jaxobs.reasons.naming import function_name
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxobs.operations.compile_cache.warming.specs import MOST_TEXT, MOST_TOLD
+from jaxobs.compile_cache.warming.specs import MOST_TEXT, MOST_TOLD
 from jaxobs.reasons.recorded import MOST_DEPTH, MOST_LEAVES, VERSION
 
 _MOST_SIZE = 2**63

@@ -13,11 +13,11 @@ from typing import Any
 
 from jaxobs.base.errors import SettingError
 from jaxobs.base.json_lines import Damage
-from jaxobs.operations.compile_cache.warming import finding, outline, records
-from jaxobs.operations.compile_cache.warming.compiling import Signature, Task, Warmed, compile_ahead, recorded_task
-from jaxobs.operations.compile_cache.warming.finding import Finder, NotFoundError
-from jaxobs.operations.compile_cache.warming.rebuilding import OpaqueError
-from jaxobs.operations.compile_cache.warming.records import Recorded
+from jaxobs.compile_cache.warming import finding, outline, records
+from jaxobs.compile_cache.warming.compiling import Signature, Task, Warmed, compile_ahead, recorded_task
+from jaxobs.compile_cache.warming.finding import Finder, NotFoundError
+from jaxobs.compile_cache.warming.rebuilding import OpaqueError
+from jaxobs.compile_cache.warming.records import Recorded
 
 MOST_HINTS = 3
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxobs import internals
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.compile_cache.warming import outline
+from jaxobs.compile_cache.warming import outline
 from jaxobs.reasons import known_values
 from jaxobs.reasons.known_values import OpaqueValueError, Program
 from jaxobs.reasons.recorded import MOST_DEVICES

@@ -3,7 +3,7 @@
     agent = Agent(Store("reports"), Where(prometheus="http://localhost:9090"))
     serve(agent, listening("127.0.0.1", 9465))
 
-It is deterministic: `jaxobs.operations.diagnosis` judges, no model of language does. It only reads.
+It is deterministic: `jaxobs.ops.diagnosis` judges, no model of language does. It only reads.
 Needs `jaxobs[agent]`.
 """
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations import rewording
-from jaxobs.operations.acting.declarations import Request
-from jaxobs.operations.acting.desk import Desk
-from jaxobs.operations.acting.policy import Policy
-from jaxobs.operations.agent import queries
-from jaxobs.operations.agent.report import ActionTaken, Report, Rewording
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
-from jaxobs.operations.rewording import Endpoint
+from jaxobs.ops import rewording
+from jaxobs.ops.agent import queries
+from jaxobs.ops.agent.acting.declarations import Request
+from jaxobs.ops.agent.acting.desk import Desk
+from jaxobs.ops.agent.acting.policy import Policy
+from jaxobs.ops.agent.report import ActionTaken, Report, Rewording
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.rewording import Endpoint
 from jaxobs.views import client
 
 _LOGGER = logging.getLogger("jaxobs.agent")

@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from jaxobs.operations.agent.notifications import FIRING, RESOLVED, Alert
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent.notifications import FIRING, RESOLVED, Alert
+from jaxobs.ops.agent.subjects import Subject
 
 MOST_ALERTS = 100
 """Of one incident."""

@@ -1,4 +1,4 @@
-"""An incident in, its report out: looks, diagnoses with `jaxobs.operations.diagnosis`, and says what follows."""
+"""An incident in, its report out: looks, diagnoses with `jaxobs.ops.diagnosis`, and says what follows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from jaxobs.base.version import __version__
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.agent import deadlines, looking, rendering, runbooks, scoping, steps, surroundings
-from jaxobs.operations.agent.incidents import Incident, Kept, rank
-from jaxobs.operations.agent.looking import Bounds, Seen
-from jaxobs.operations.agent.queries import Answer, Window
-from jaxobs.operations.agent.report import (
+from jaxobs.ops.agent import deadlines, looking, rendering, runbooks, scoping, steps, surroundings
+from jaxobs.ops.agent.incidents import Incident, Kept, rank
+from jaxobs.ops.agent.looking import Bounds, Seen
+from jaxobs.ops.agent.queries import Answer, Window
+from jaxobs.ops.agent.report import (
     ERROR,
     NO_DATA,
     AlertSeen,
@@ -27,12 +27,12 @@ from jaxobs.operations.agent.report import (
     Verdict,
     Verification,
 )
-from jaxobs.operations.diagnosis import diagnose, result
-from jaxobs.operations.diagnosis.evidence import ALERT, METRIC, clean
-from jaxobs.operations.diagnosis.evidence import Evidence as EvidenceRead
-from jaxobs.operations.diagnosis.knowledge import IMPACTS, UP
-from jaxobs.operations.diagnosis.known import known
-from jaxobs.operations.diagnosis.result import Diagnosis, Quote
+from jaxobs.ops.diagnosis import diagnose, result
+from jaxobs.ops.diagnosis.evidence import ALERT, METRIC, clean
+from jaxobs.ops.diagnosis.evidence import Evidence as EvidenceRead
+from jaxobs.ops.diagnosis.knowledge import IMPACTS, UP
+from jaxobs.ops.diagnosis.known import known
+from jaxobs.ops.diagnosis.result import Diagnosis, Quote
 
 WINDOW = 3600.0
 """Seconds before the webhook that are looked at, at least."""

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.agent import deadlines, queries
-from jaxobs.operations.agent.queries import Target, Window
-from jaxobs.operations.agent.subjects import Subject
-from jaxobs.operations.diagnosis import Inputs, gather
-from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
-from jaxobs.operations.diagnosis.gathering.answers import shown
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.agent import deadlines, queries
+from jaxobs.ops.agent.queries import Target, Window
+from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.diagnosis import Inputs, gather
+from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
+from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
 from jaxobs.views import client
 
 MOST_PROCESSES = 8

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.base import json_lines
-from jaxobs.operations.agent.subjects import Subject
-from jaxobs.operations.diagnosis.evidence import clean
+from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.diagnosis.evidence import clean
 
 MOST_ALERTS = 200
 """Of one notification."""

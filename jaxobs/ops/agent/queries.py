@@ -9,8 +9,8 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
-from jaxobs.operations.diagnosis.gathering.prometheus import ask, dicts, labels_of, points_of
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.prometheus import ask, dicts, labels_of, points_of
 
 MOST_SERIES = 500
 POINTS = 60

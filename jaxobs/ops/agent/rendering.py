@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxobs.operations.agent.report import AlertSeen, BlastRadius, Cause, Report, Step
-from jaxobs.operations.agent.texts import code, escaped, fenced
+from jaxobs.ops.agent.report import AlertSeen, BlastRadius, Cause, Report, Step
+from jaxobs.ops.agent.texts import code, escaped, fenced
 
 _NONE = "Nothing.\n"
 _MOST_ROWS = 5

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxobs.base.links import UNKNOWN_ALERT, runbook_url
-from jaxobs.monitoring import alerting, promql
-from jaxobs.monitoring.generate.runbooks import human
-from jaxobs.monitoring.rule_types import Alert
-from jaxobs.monitoring.site import Site
-from jaxobs.operations.diagnosis.knowledge import ENDED, SLOW, STUCK, WRONG
-from jaxobs.operations.diagnosis.known import known
-from jaxobs.operations.diagnosis.result import Cause
+from jaxobs.ops.diagnosis.knowledge import ENDED, SLOW, STUCK, WRONG
+from jaxobs.ops.diagnosis.known import known
+from jaxobs.ops.diagnosis.result import Cause
+from jaxobs.ops.monitoring import alerting, promql
+from jaxobs.ops.monitoring.generate.runbooks import human
+from jaxobs.ops.monitoring.rule_types import Alert
+from jaxobs.ops.monitoring.site import Site
 
 _GAP = re.compile(r"`?<([a-z][a-z_0-9]*)>`?")
 

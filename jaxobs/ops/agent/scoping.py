@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxobs.monitoring.promql import GROUPING, quoted
-from jaxobs.operations.agent import queries
-from jaxobs.operations.agent.queries import Window
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent import queries
+from jaxobs.ops.agent.queries import Window
+from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.monitoring.promql import GROUPING, quoted
 
 DAYS = 3
 """For which an ended job is still one that was seen."""

@@ -17,9 +17,9 @@ from typing import Any
 
 from jaxobs.base.in_time import Deadline
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.agent.report import Delivery, Report
-from jaxobs.operations.agent.texts import slack
-from jaxobs.operations.diagnosis.evidence import clean
+from jaxobs.ops.agent.report import Delivery, Report
+from jaxobs.ops.agent.texts import slack
+from jaxobs.ops.diagnosis.evidence import clean
 
 TIMEOUT = 5.0
 ATTEMPTS = 3

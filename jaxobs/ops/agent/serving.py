@@ -22,9 +22,9 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from jaxobs.base.errors import SettingError
-from jaxobs.operations.agent import notifications
-from jaxobs.operations.agent.notifications import RefusedError
-from jaxobs.operations.agent.working import Agent
+from jaxobs.ops.agent import notifications
+from jaxobs.ops.agent.notifications import RefusedError
+from jaxobs.ops.agent.working import Agent
 
 _LOGGER = logging.getLogger("jaxobs.agent")
 

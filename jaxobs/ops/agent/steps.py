@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.events import timestamp
-from jaxobs.monitoring.promql import quoted
-from jaxobs.operations.agent import deadlines, peers, queries, runbooks
-from jaxobs.operations.agent.queries import Answer, Window
-from jaxobs.operations.agent.report import ABNORMAL, ERROR, NO_DATA, OK, Outcome, Series, Step
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent import deadlines, peers, queries, runbooks
+from jaxobs.ops.agent.queries import Answer, Window
+from jaxobs.ops.agent.report import ABNORMAL, ERROR, NO_DATA, OK, Outcome, Series, Step
+from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.monitoring.promql import quoted
 
 MOST_ANSWER = 20
 """Series of an answer in a report."""

@@ -17,9 +17,9 @@ import pydantic
 
 from jaxobs.base import private_files
 from jaxobs.base.errors import SettingError
-from jaxobs.operations.agent import rendering
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.report import Report
+from jaxobs.ops.agent import rendering
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.report import Report
 
 _LOGGER = logging.getLogger("jaxobs.agent")
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z0-9-]{1,60}")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxobs.monitoring.promql import GROUPING
+from jaxobs.ops.monitoring.promql import GROUPING
 
 MOST_SLUG = 40
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")

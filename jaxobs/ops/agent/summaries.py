@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.agent.report import Context, Report
-from jaxobs.operations.agent.texts import code, escaped
+from jaxobs.ops.agent.report import Context, Report
+from jaxobs.ops.agent.texts import code, escaped
 
 MOST_LISTED = 50
 _DAY = 86_400.0

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Sequence
 
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.agent import steps
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.queries import Answer, Window
-from jaxobs.operations.agent.report import BlastRadius, Cause, Context, Moment, Step, SuggestedAction
+from jaxobs.ops.agent import steps
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.queries import Answer, Window
+from jaxobs.ops.agent.report import BlastRadius, Cause, Context, Moment, Step, SuggestedAction
 
 Answers = Sequence[tuple[Step, Answer]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxobs.operations.diagnosis.evidence import clean
+from jaxobs.ops.diagnosis.evidence import clean
 
 _MARKUP = re.compile(r"([\\`*_\[\]|~$])")
 _BLOCK = re.compile(r"^(?:[#+=-]|\d+[.)])")

@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.agent import extras as following
-from jaxobs.operations.agent import investigating, sending
-from jaxobs.operations.agent.extras import Extras
-from jaxobs.operations.agent.incidents import MOST_CHECKS, REPORTED, RESOLVING, WAITING, Incident, give_way
-from jaxobs.operations.agent.investigating import Where
-from jaxobs.operations.agent.notifications import FIRING, Alert, Notification, RefusedError
-from jaxobs.operations.agent.own_metrics import OwnMetrics
-from jaxobs.operations.agent.report import Report
-from jaxobs.operations.agent.sending import Destinations
-from jaxobs.operations.agent.store import Store
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent import extras as following
+from jaxobs.ops.agent import investigating, sending
+from jaxobs.ops.agent.extras import Extras
+from jaxobs.ops.agent.incidents import MOST_CHECKS, REPORTED, RESOLVING, WAITING, Incident, give_way
+from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.notifications import FIRING, Alert, Notification, RefusedError
+from jaxobs.ops.agent.own_metrics import OwnMetrics
+from jaxobs.ops.agent.report import Report
+from jaxobs.ops.agent.sending import Destinations
+from jaxobs.ops.agent.store import Store
+from jaxobs.ops.agent.subjects import Subject
 
 _LOGGER = logging.getLogger("jaxobs.agent")
 

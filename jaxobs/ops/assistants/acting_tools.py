@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxobs.base.errors import MissingExtraError
-from jaxobs.operations.acting.declarations import CLASSES, Declaration, Request
-from jaxobs.operations.acting.desk import Desk
-from jaxobs.operations.assistants.answers import Answer, Name, ok
-from jaxobs.operations.assistants.sources import RUNNING, Sources
+from jaxobs.ops.agent.acting.declarations import CLASSES, Declaration, Request
+from jaxobs.ops.agent.acting.desk import Desk
+from jaxobs.ops.assistants.answers import Answer, Name, ok
+from jaxobs.ops.assistants.sources import RUNNING, Sources
 
 try:
     from mcp.server.mcpserver.resolve import Elicit, Resolve

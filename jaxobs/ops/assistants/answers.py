@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from jaxobs.base.errors import JaxobsError, MissingExtraError
-from jaxobs.operations.assistants.quoting import NOTICE, fitted, paged
+from jaxobs.ops.assistants.quoting import NOTICE, fitted, paged
 
 try:
     from pydantic import BaseModel

@@ -10,8 +10,8 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.operations.assistants.answers import NotGivenError, RefusedError
-from jaxobs.operations.assistants.sources import RUNNING, Sources
+from jaxobs.ops.assistants.answers import NotGivenError, RefusedError
+from jaxobs.ops.assistants.sources import RUNNING, Sources
 from jaxobs.views import client, report, story
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.assistants.answers import NotGivenError
-from jaxobs.operations.assistants.sources import Sources
-from jaxobs.operations.diagnosis.evidence import clean
-from jaxobs.operations.diagnosis.gathering.answers import shown
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError, fetch
+from jaxobs.ops.assistants.answers import NotGivenError
+from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.diagnosis.evidence import clean
+from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError, fetch
 
 MOST_SERIES = 200
 _TIMEOUT = 5.0

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxobs.operations.diagnosis.evidence import clean
+from jaxobs.ops.diagnosis.evidence import clean
 
 UNTRUSTED = "untrusted"
 """The key of a text that somebody else wrote."""

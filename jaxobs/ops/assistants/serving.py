@@ -10,11 +10,11 @@ from typing import Any
 
 from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.base.version import __version__
-from jaxobs.operations.assistants import acting_tools
-from jaxobs.operations.assistants.answers import Answer, NotGivenError, RefusedError, no_data, silent
-from jaxobs.operations.assistants.quoting import NOTICE
-from jaxobs.operations.assistants.sources import Sources
-from jaxobs.operations.assistants.tools import tools
+from jaxobs.ops.assistants import acting_tools
+from jaxobs.ops.assistants.answers import Answer, NotGivenError, RefusedError, no_data, silent
+from jaxobs.ops.assistants.quoting import NOTICE
+from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.tools import tools
 
 try:
     from mcp.server import MCPServer

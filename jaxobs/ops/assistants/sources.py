@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from jaxobs.operations.acting.desk import Desk
-from jaxobs.operations.diagnosis import Inputs
-from jaxobs.operations.diagnosis.gathering.answers import shown
-from jaxobs.operations.diagnosis.gathering.places import files
+from jaxobs.ops.agent.acting.desk import Desk
+from jaxobs.ops.diagnosis import Inputs
+from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.places import files
 from jaxobs.views import client
 
 RUNNING, EVENT_LOG = "running_process", "event_log"

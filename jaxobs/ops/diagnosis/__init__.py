@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jaxobs.operations.diagnosis import gathering, judging
-from jaxobs.operations.diagnosis.evidence import Evidence
-from jaxobs.operations.diagnosis.gathering import BUDGET
-from jaxobs.operations.diagnosis.gathering import TIMEOUT as TIMEOUT
-from jaxobs.operations.diagnosis.gathering import WINDOW as WINDOW
-from jaxobs.operations.diagnosis.gathering import Inputs as Inputs
-from jaxobs.operations.diagnosis.gathering.answers import Answers
-from jaxobs.operations.diagnosis.gathering.metrics import PROCESS
-from jaxobs.operations.diagnosis.gathering.places import File
-from jaxobs.operations.diagnosis.gathering.prometheus import metric_names
-from jaxobs.operations.diagnosis.knowledge import FINDINGS, Line, Metric
-from jaxobs.operations.diagnosis.known import known
-from jaxobs.operations.diagnosis.result import Diagnosis
+from jaxobs.ops.diagnosis import gathering, judging
+from jaxobs.ops.diagnosis.evidence import Evidence
+from jaxobs.ops.diagnosis.gathering import BUDGET
+from jaxobs.ops.diagnosis.gathering import TIMEOUT as TIMEOUT
+from jaxobs.ops.diagnosis.gathering import WINDOW as WINDOW
+from jaxobs.ops.diagnosis.gathering import Inputs as Inputs
+from jaxobs.ops.diagnosis.gathering.answers import Answers
+from jaxobs.ops.diagnosis.gathering.metrics import PROCESS
+from jaxobs.ops.diagnosis.gathering.places import File
+from jaxobs.ops.diagnosis.gathering.prometheus import metric_names
+from jaxobs.ops.diagnosis.knowledge import FINDINGS, Line, Metric
+from jaxobs.ops.diagnosis.known import known
+from jaxobs.ops.diagnosis.result import Diagnosis
 
 
 def gather(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxobs.operations.diagnosis.evidence import RAISED, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, IMPACTS, Knowledge
+from jaxobs.ops.diagnosis.evidence import RAISED, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, IMPACTS, Knowledge
 
 ONE_MESSAGE = 3
 """Lines within which a cause may come behind its effect: several layers tell of one event, each in its time."""

@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from jaxobs.operations.diagnosis.evidence import METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import METRIC, Evidence, Observation
 
 STARTED = "jax_process_start_timestamp_seconds"
 PROCESS = "jax_process_info"

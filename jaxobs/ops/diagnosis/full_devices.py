@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import LINE, PROGRESS, Evidence, Observation
 
 ROW = r"^\|.*\d+MiB */ *\d+MiB *\|.*%"
 """The row of a device."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from jaxobs.operations.diagnosis import result, telling
-from jaxobs.operations.diagnosis.cases import ONE_MESSAGE, Case, ancestors
-from jaxobs.operations.diagnosis.evidence import (
+from jaxobs.ops.diagnosis import result, telling
+from jaxobs.ops.diagnosis.cases import ONE_MESSAGE, Case, ancestors
+from jaxobs.ops.diagnosis.evidence import (
     ALERT,
     EVENT,
     LAST,
@@ -26,8 +26,8 @@ from jaxobs.operations.diagnosis.evidence import (
     outlived,
     went_on,
 )
-from jaxobs.operations.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
-from jaxobs.operations.diagnosis.result import Diagnosis
+from jaxobs.ops.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
+from jaxobs.ops.diagnosis.result import Diagnosis
 
 MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""

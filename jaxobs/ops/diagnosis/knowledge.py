@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, FATAL, LAST, LINE, METRIC, RAISED, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, FATAL, LAST, LINE, METRIC, RAISED, Evidence, Observation
 
 ENDED, STUCK, WRONG, SLOW = "ended", "stuck", "wrong", "slow"
 IMPACTS = (ENDED, STUCK, WRONG, SLOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import (
+from jaxobs.ops.diagnosis.evidence import (
     ALERT,
     LAST,
     LINE,
@@ -15,7 +15,7 @@ from jaxobs.operations.diagnosis.evidence import (
     Evidence,
     Observation,
 )
-from jaxobs.operations.diagnosis.knowledge import ENDED, STUCK, Knowledge
+from jaxobs.ops.diagnosis.knowledge import ENDED, STUCK, Knowledge
 
 _WAITED = re.compile(
     r"(?:[Tt]imeout (?:is|of)(?: currently)?(?: set to)?:? ?|[Tt]imed out (?:after|waiting for) |"

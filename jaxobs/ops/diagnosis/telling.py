@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from jaxobs.base.links import runbook_url
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.diagnosis import counters, result
-from jaxobs.operations.diagnosis.cases import ONE_MESSAGE, Case, ancestors
-from jaxobs.operations.diagnosis.evidence import LAST, LINE, NO_EXIT, START, Courses, Evidence, Observation, is_before
-from jaxobs.operations.diagnosis.knowledge import ENDED, IMPACTS
-from jaxobs.operations.diagnosis.onsets import began
-from jaxobs.operations.diagnosis.result import Cause, Hypothesis, Quote
+from jaxobs.ops.diagnosis import counters, result
+from jaxobs.ops.diagnosis.cases import ONE_MESSAGE, Case, ancestors
+from jaxobs.ops.diagnosis.evidence import LAST, LINE, NO_EXIT, START, Courses, Evidence, Observation, is_before
+from jaxobs.ops.diagnosis.knowledge import ENDED, IMPACTS
+from jaxobs.ops.diagnosis.onsets import began
+from jaxobs.ops.diagnosis.result import Cause, Hypothesis, Quote
 
 MOST_EVIDENCE = 5
 """Quotes of one hypothesis."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 
 from jaxobs.base import discovery
-from jaxobs.operations.doctor import checks
-from jaxobs.operations.doctor.findings import SEVERITIES, Finding
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor import checks
+from jaxobs.ops.doctor.findings import SEVERITIES, Finding
+from jaxobs.ops.doctor.machine import Machine
 
 
 @functools.cache

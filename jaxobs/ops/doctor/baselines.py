@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.doctor import shell
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor import shell
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 
 PACKAGES = (
     r"(jax|jaxlib|jaxobs|libtpu(-nightly)?|numpy|ml-dtypes|flax|optax|orbax.*|equinox|grain.*|tensorflow|torch|keras)"

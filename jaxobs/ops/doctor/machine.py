@@ -21,8 +21,8 @@ from typing import Any
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.drivers import nvml
 from jaxobs.facts.accelerators import AcceleratorState
-from jaxobs.operations.doctor import probes
-from jaxobs.operations.doctor.probes import Imported, Parsed
+from jaxobs.ops.doctor import probes
+from jaxobs.ops.doctor.probes import Imported, Parsed
 
 
 @dataclass(frozen=True, slots=True)

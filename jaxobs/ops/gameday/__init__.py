@@ -6,5 +6,5 @@ starts that in a process of its own and judges what `jaxobs diagnose` says of it
 
 from __future__ import annotations
 
-from jaxobs.operations.gameday.fault_types import Fault as Fault
-from jaxobs.operations.gameday.faults import faults as faults
+from jaxobs.ops.gameday.fault_types import Fault as Fault
+from jaxobs.ops.gameday.faults import faults as faults

@@ -1,6 +1,6 @@
 """The program of a game day: the demo's training run with one fault in it. Run by `jaxobs run`, as a user's program.
 
-python -m jaxobs.operations.gameday.rehearsal FAULT SEED ONSET PAUSE FOLDER
+python -m jaxobs.ops.gameday.rehearsal FAULT SEED ONSET PAUSE FOLDER
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from jaxobs.demo import training
 from jaxobs.instruments.inputs import data
 from jaxobs.instruments.nonfinite import watch
 from jaxobs.instruments.stepping import step
-from jaxobs.operations.gameday.fault_types import Fault, Scene
-from jaxobs.operations.gameday.faults import faults
+from jaxobs.ops.gameday.fault_types import Fault, Scene
+from jaxobs.ops.gameday.faults import faults
 
 LOG = logging.getLogger("train")
 EVERY = 20

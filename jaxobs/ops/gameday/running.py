@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations import diagnosis
-from jaxobs.operations.diagnosis import Inputs
-from jaxobs.operations.diagnosis.result import Diagnosis
-from jaxobs.operations.gameday.fault_types import Fault
+from jaxobs.ops import diagnosis
+from jaxobs.ops.diagnosis import Inputs
+from jaxobs.ops.diagnosis.result import Diagnosis
+from jaxobs.ops.gameday.fault_types import Fault
 
 PAUSE = 0.1
 """Seconds that the training rests after each step, so that it costs little."""
@@ -77,7 +77,7 @@ class Rehearsal:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         command = [
             sys.executable, "-m", "jaxobs", "run", "--port", str(port), "--addr", addr,
-            "--event-log", str(self.event_log), "-m", "jaxobs.operations.gameday.rehearsal",
+            "--event-log", str(self.event_log), "-m", "jaxobs.ops.gameday.rehearsal",
             name, str(seed), f"{self.onset:g}", f"{QUICK_PAUSE if quick else PAUSE:g}", str(folder),
         ]  # fmt: skip
         with self.log.open("ab") as log:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from jaxobs.base.links import runbook_url
-from jaxobs.monitoring import rules
-from jaxobs.monitoring.rule_types import Alert
-from jaxobs.operations.gameday.fault_types import Fault
-from jaxobs.operations.gameday.running import Ended
+from jaxobs.ops.gameday.fault_types import Fault
+from jaxobs.ops.gameday.running import Ended
+from jaxobs.ops.monitoring import rules
+from jaxobs.ops.monitoring.rule_types import Alert
 from jaxobs.views.terminal.text import safe
 
 _UNITS = {"s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
 
-from jaxobs.monitoring import promql
-from jaxobs.monitoring.objective_types import Example, Guide, Objective
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Group, Recording, Runbook, Step, Threshold
+from jaxobs.ops.monitoring import promql
+from jaxobs.ops.monitoring.objective_types import Example, Guide, Objective
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Group, Recording, Runbook, Step, Threshold
 
 TOTAL = "job_instance_slo:jax_slo_total:increase5m"
 BAD = "job_instance_slo:jax_slo_bad:increase5m"

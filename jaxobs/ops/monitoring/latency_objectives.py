@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from jaxobs.metrics.buckets import REQUEST_BOUNDS
-from jaxobs.monitoring.objective_types import Guide, Objective
-from jaxobs.monitoring.promql import increase, number, quoted
-from jaxobs.monitoring.rule_types import Step
+from jaxobs.ops.monitoring.objective_types import Guide, Objective
+from jaxobs.ops.monitoring.promql import increase, number, quoted
+from jaxobs.ops.monitoring.rule_types import Step
 
 
 def objective(route: str, seconds: float) -> Objective:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from jaxobs.monitoring.rule_types import Step
+from jaxobs.ops.monitoring.rule_types import Step
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PERIODS = ("7d", "14d", "28d", "30d")

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from jaxobs.base.errors import MissingExtraError, SettingError
-from jaxobs.monitoring import promql, yaml_text
-from jaxobs.monitoring.objective_types import Objective
+from jaxobs.ops.monitoring import promql, yaml_text
+from jaxobs.ops.monitoring.objective_types import Objective
 
 UNIT, LEAST = "jaxobs/unit", "jaxobs/least"
 OWN_LABELS = ("severity", "slo", "short", "long", "exhaustion", "job", "instance", "alertname", "phase")

@@ -1,6 +1,6 @@
 """What a dashboard is: rows of panels, as plain data, from which Grafana's JSON is generated.
 
-Queries are PromQL with the gaps of `jaxobs.monitoring.rule_types`; a panel fills them with the dashboard's variables.
+Queries are PromQL with the gaps of `jaxobs.ops.monitoring.rule_types`; the dashboard's variables fill them.
 """
 
 from __future__ import annotations

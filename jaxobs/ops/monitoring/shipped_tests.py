@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxobs.monitoring import alerting, promql
-from jaxobs.monitoring.rule_types import Alert, Case, Fired
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, promql
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired
+from jaxobs.ops.monitoring.site import Site
 
 SHORT = 30
 """Minutes that a case takes at most for all of an alert's to be shipped."""

@@ -26,9 +26,9 @@ from typing import Any, ClassVar, Literal, get_type_hints
 from jaxobs.base.errors import MissingExtraError, SettingError
 from jaxobs.base.links import page_url
 from jaxobs.base.suggestions import did_you_mean
-from jaxobs.monitoring import latency_objectives, openslo, promql, yaml_text
-from jaxobs.monitoring.objective_types import Objective
-from jaxobs.monitoring.promql import quoted
+from jaxobs.ops.monitoring import latency_objectives, openslo, promql, yaml_text
+from jaxobs.ops.monitoring.objective_types import Objective
+from jaxobs.ops.monitoring.promql import quoted
 
 RUNBOOKS = page_url("runbooks")
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jaxobs.monitoring import alerting
-from jaxobs.monitoring.deaths import Death
-from jaxobs.monitoring.deploying import prometheus
-from jaxobs.monitoring.lives import Life
-from jaxobs.monitoring.lives.support import scenes
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting
+from jaxobs.ops.monitoring.deaths import Death
+from jaxobs.ops.monitoring.deploying import prometheus
+from jaxobs.ops.monitoring.lives import Life
+from jaxobs.ops.monitoring.lives.support import scenes
+from jaxobs.ops.monitoring.site import Site
 
 SPAN = 240
 """Minutes by which scenes are put together into tests: each test evaluates all rules for as long as its longest."""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations import bundles
-from jaxobs.operations.acting import desk
-from jaxobs.operations.acting.declarations import Request
-from jaxobs.operations.acting.known import collect_bundle
-from jaxobs.operations.acting.policy import Policy
+from jaxobs.ops.agent.acting import desk
+from jaxobs.ops.agent.acting.declarations import Request
+from jaxobs.ops.agent.acting.known import collect_bundle
+from jaxobs.ops.agent.acting.policy import Policy
+from jaxobs.ops.diagnosis import bundles
 
 ALLOWED = Policy(allow=("A1",), dry_run=False, cooldown_seconds={"collect_bundle": 1.0}, per_job_an_hour=100)
 

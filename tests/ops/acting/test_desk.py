@@ -19,10 +19,10 @@ import pytest
 from jaxobs.base.errors import ParameterError
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.operations.acting import audit, controls, desk, processes
-from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, Request
-from jaxobs.operations.acting.known import known
-from jaxobs.operations.acting.policy import Maintenance, Policy, WarmCache
+from jaxobs.ops.agent.acting import audit, controls, desk, processes
+from jaxobs.ops.agent.acting.declarations import Declaration, Outcome, Plan, Request
+from jaxobs.ops.agent.acting.known import known
+from jaxobs.ops.agent.acting.policy import Maintenance, Policy, WarmCache
 
 URL = "http://10.0.0.1:9464"
 ALL = Policy(allow=("A1", "A2"), dry_run=False)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations.acting import desk, processes
-from jaxobs.operations.acting.declarations import Outcome, Request
-from jaxobs.operations.acting.known import known
-from jaxobs.operations.acting.policy import Policy
+from jaxobs.ops.agent.acting import desk, processes
+from jaxobs.ops.agent.acting.declarations import Outcome, Request
+from jaxobs.ops.agent.acting.known import known
+from jaxobs.ops.agent.acting.policy import Policy
 
 URL = "http://127.0.0.1:9"
 ALL = Policy(allow=("A1",), dry_run=False)

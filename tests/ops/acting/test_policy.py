@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jaxobs.base.errors import SettingError
-from jaxobs.operations.acting import policy
-from jaxobs.operations.acting.known import known
+from jaxobs.ops.agent.acting import policy
+from jaxobs.ops.agent.acting.known import known
 
 
 def read(folder: Path, text: str) -> policy.Policy:

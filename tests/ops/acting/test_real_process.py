@@ -15,9 +15,9 @@ import pytest
 from helpers.run_programs import environment
 from helpers.waiting import until
 
-from jaxobs.operations.acting import desk, processes
-from jaxobs.operations.acting.declarations import RefusedError, Request
-from jaxobs.operations.acting.policy import Policy, WarmCache
+from jaxobs.ops.agent.acting import desk, processes
+from jaxobs.ops.agent.acting.declarations import RefusedError, Request
+from jaxobs.ops.agent.acting.policy import Policy, WarmCache
 from tools.ports import free_port
 
 TOKEN = "of the test"
@@ -108,7 +108,7 @@ def test_warm_cache_runs_what_the_policy_names(process: tuple[str, Path], tmp_pa
     made = desk.Desk(tmp_path / "d", policy, lambda job: [])
     request = Request(action="warm_cache", actor="human:mia", job="train")
     first = made.request(request)
-    from jaxobs.operations.acting import controls
+    from jaxobs.ops.agent.acting import controls
 
     controls.decide(tmp_path / "d", first.plan, True, "mia", 30)
     told = made.request(request)

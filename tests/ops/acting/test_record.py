@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jaxobs import cli
-from jaxobs.operations.acting import controls, desk
-from jaxobs.operations.acting.audit import Audit
+from jaxobs.ops.agent.acting import controls, desk
+from jaxobs.ops.agent.acting.audit import Audit
 
 
 def test_a_line_that_broke_off_costs_no_other_one(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from helpers.run_programs import environment
 
-from jaxobs.operations.acting.declarations import Plan, Request
-from jaxobs.operations.acting.known import warm_cache
-from jaxobs.operations.acting.policy import Policy
+from jaxobs.ops.agent.acting.declarations import Plan, Request
+from jaxobs.ops.agent.acting.known import warm_cache
+from jaxobs.ops.agent.acting.policy import Policy
 
 PROGRAM = """\
 import jax, jax.numpy as jnp

@@ -15,18 +15,18 @@ import uvicorn
 from helpers.stub_prometheus import Stub, serving
 from helpers.waiting import until
 
-from jaxobs.operations.agent import extras as following
-from jaxobs.operations.agent import sending, working
-from jaxobs.operations.agent import serving as http_side
-from jaxobs.operations.agent.extras import Extras
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.investigating import Where
-from jaxobs.operations.agent.notifications import Notification, RefusedError, parse
-from jaxobs.operations.agent.report import Delivery, Report, Rewording
-from jaxobs.operations.agent.sending import Destinations
-from jaxobs.operations.agent.store import Store
-from jaxobs.operations.agent.working import Agent
-from jaxobs.operations.rewording import Endpoint
+from jaxobs.ops.agent import extras as following
+from jaxobs.ops.agent import sending, working
+from jaxobs.ops.agent import serving as http_side
+from jaxobs.ops.agent.extras import Extras
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.notifications import Notification, RefusedError, parse
+from jaxobs.ops.agent.report import Delivery, Report, Rewording
+from jaxobs.ops.agent.sending import Destinations
+from jaxobs.ops.agent.store import Store
+from jaxobs.ops.agent.working import Agent
+from jaxobs.ops.rewording import Endpoint
 
 OWN = {"job": "train", "instance": "a:9464"}
 LABELS = {**OWN, "alertname": "JaxNonFiniteValues", "severity": "critical"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from jaxobs.operations.agent import incidents, notifications
-from jaxobs.operations.agent.incidents import REPORTED, RESOLVING, WAITING, Incident
+from jaxobs.ops.agent import incidents, notifications
+from jaxobs.ops.agent.incidents import REPORTED, RESOLVING, WAITING, Incident
 
 NOW = 1_769_850_000.0
 

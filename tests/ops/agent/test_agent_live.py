@@ -1,6 +1,6 @@
 """Real faults, the real rules, Prometheus and Alertmanager: what the agent writes about each of them.
 
-`python -m pytest -m alerts tests/operations/agent -s` prints the table of docs/agent.md.
+`python -m pytest -m alerts tests/ops/agent -s` prints the table of docs/agent.md.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ import time
 import pytest
 from helpers import backfilled
 
-from jaxobs.monitoring.lives import lives
-from jaxobs.operations.agent import investigating, notifications
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.investigating import Where
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent import investigating, notifications
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.monitoring.lives import lives
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

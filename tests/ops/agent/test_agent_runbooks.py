@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from helpers.paths import ROOT
 
-from jaxobs.operations.agent import runbooks, steps
-from jaxobs.operations.agent.subjects import Subject
-from jaxobs.operations.diagnosis.knowledge import Alert
-from jaxobs.operations.diagnosis.known import known
-from jaxobs.operations.diagnosis.result import Cause
+from jaxobs.ops.agent import runbooks, steps
+from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.diagnosis.knowledge import Alert
+from jaxobs.ops.diagnosis.known import known
+from jaxobs.ops.diagnosis.result import Cause
 
 
 def cause(name: str) -> Cause:
@@ -21,7 +21,7 @@ def cause(name: str) -> Cause:
 
 
 def test_every_alert_has_a_row() -> None:
-    """A new alert: add it to `TABLE` in jaxobs/operations/agent/runbooks.py, with what can explain it."""
+    """A new alert: add it to `TABLE` in jaxobs/ops/agent/runbooks.py, with what can explain it."""
     assert runbooks.TABLE.keys() == runbooks.declared().keys()
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 from helpers.waiting import until
 
-from jaxobs.operations.agent import deadlines
+from jaxobs.ops.agent import deadlines
 
 
 def test_what_hangs_is_left_behind() -> None:

@@ -10,10 +10,10 @@ import pytest
 from helpers.page_fixtures import serving
 from helpers.top_snapshots import process, snapshot
 
-from jaxobs.operations.agent import looking
-from jaxobs.operations.agent.looking import Bounds, Seen
-from jaxobs.operations.agent.queries import Window
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent import looking
+from jaxobs.ops.agent.looking import Bounds, Seen
+from jaxobs.ops.agent.queries import Window
+from jaxobs.ops.agent.subjects import Subject
 from tools.ports import free_port
 
 WINDOW = Window(end=1_769_850_200.0, seconds=3600.0)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jaxobs.operations.agent import notifications
-from jaxobs.operations.agent.notifications import RefusedError, parse
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent import notifications
+from jaxobs.ops.agent.notifications import RefusedError, parse
+from jaxobs.ops.agent.subjects import Subject
 
 ALERT: dict[str, Any] = {
     "status": "firing",

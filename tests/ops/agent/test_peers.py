@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.agent import peers
+from jaxobs.ops.agent import peers
 
 
 def windows(*values: float) -> list[tuple[float, float]]:

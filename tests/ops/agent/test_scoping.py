@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 from helpers.stub_prometheus import Stub, serving
 
-from jaxobs.operations.agent import investigating, notifications, scoping
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.investigating import Where
-from jaxobs.operations.agent.queries import Window
-from jaxobs.operations.agent.report import Report
-from jaxobs.operations.agent.subjects import Subject
+from jaxobs.ops.agent import investigating, notifications, scoping
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.queries import Window
+from jaxobs.ops.agent.report import Report
+from jaxobs.ops.agent.subjects import Subject
 
 OWN = {"job": "train", "instance": "a:9464"}
 ALERT = {**OWN, "alertname": "JaxNonFiniteValues", "severity": "critical"}

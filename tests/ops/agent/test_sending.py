@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from jaxobs.operations.agent import investigating, notifications, sending
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.investigating import Where
-from jaxobs.operations.agent.looking import Bounds
-from jaxobs.operations.agent.report import Report
-from jaxobs.operations.agent.sending import Destinations
+from jaxobs.ops.agent import investigating, notifications, sending
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.looking import Bounds
+from jaxobs.ops.agent.report import Report
+from jaxobs.ops.agent.sending import Destinations
 
 EVIL = "train <!channel> <http://evil|click> *now* @here"
 

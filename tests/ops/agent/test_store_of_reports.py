@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jaxobs import cli
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.store import Store
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.store import Store
 
 
 def incident(days: float) -> Incident:

@@ -12,10 +12,10 @@ import pytest
 
 from jaxobs import cli
 from jaxobs.facts.events import timestamp
-from jaxobs.operations.agent import report as reports
-from jaxobs.operations.agent import summaries
-from jaxobs.operations.agent.report import Report
-from jaxobs.operations.agent.store import Store
+from jaxobs.ops.agent import report as reports
+from jaxobs.ops.agent import summaries
+from jaxobs.ops.agent.report import Report
+from jaxobs.ops.agent.store import Store
 
 NOW = 1_769_850_000.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxobs.operations.agent.texts import code, escaped, fenced, slack
+from jaxobs.ops.agent.texts import code, escaped, fenced, slack
 
 EVIL = (
     "# heading", "- list", "1. list", "`code` ``more``", "[a](javascript:alert(1))", "![x](http://evil/x.png)",

@@ -13,13 +13,13 @@ from helpers.stub_prometheus import Stub, serving
 from helpers.waiting import until
 
 from jaxobs.base.errors import SettingError
-from jaxobs.operations.agent import investigating, notifications, working
-from jaxobs.operations.agent.incidents import Incident
-from jaxobs.operations.agent.investigating import Where
-from jaxobs.operations.agent.notifications import RefusedError
-from jaxobs.operations.agent.serving import listening
-from jaxobs.operations.agent.store import Store
-from jaxobs.operations.agent.working import Agent
+from jaxobs.ops.agent import investigating, notifications, working
+from jaxobs.ops.agent.incidents import Incident
+from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.notifications import RefusedError
+from jaxobs.ops.agent.serving import listening
+from jaxobs.ops.agent.store import Store
+from jaxobs.ops.agent.working import Agent
 
 NOW = 1_769_850_000.0
 LABELS = {"alertname": "JaxNonFiniteValues", "job": "train", "instance": "a:9464", "severity": "warning"}

@@ -12,14 +12,14 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitRequestParams, ElicitResult
 
-from jaxobs.operations.acting import audit, controls, processes
-from jaxobs.operations.acting.declarations import Outcome, Plan, Request
-from jaxobs.operations.acting.desk import Desk
-from jaxobs.operations.acting.known import known
-from jaxobs.operations.acting.policy import Policy, WarmCache
-from jaxobs.operations.assistants import serving
-from jaxobs.operations.assistants.sources import Sources
-from jaxobs.operations.diagnosis import Inputs
+from jaxobs.ops.agent.acting import audit, controls, processes
+from jaxobs.ops.agent.acting.declarations import Outcome, Plan, Request
+from jaxobs.ops.agent.acting.desk import Desk
+from jaxobs.ops.agent.acting.known import known
+from jaxobs.ops.agent.acting.policy import Policy, WarmCache
+from jaxobs.ops.assistants import serving
+from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.diagnosis import Inputs
 
 URL = "http://127.0.0.1:9"
 ALL = Policy(allow=("A1", "A2"), dry_run=False, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c"))

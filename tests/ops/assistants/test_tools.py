@@ -21,10 +21,10 @@ from mcp import Client
 from jaxobs.facts.compilations import Change
 from jaxobs.facts.events import as_event
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
-from jaxobs.operations.assistants import incidents, prometheus, quoting
-from jaxobs.operations.assistants.serving import server
-from jaxobs.operations.assistants.sources import Sources
-from jaxobs.operations.diagnosis import Inputs
+from jaxobs.ops.assistants import incidents, prometheus, quoting
+from jaxobs.ops.assistants.serving import server
+from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.diagnosis import Inputs
 
 TOOLS = {
     "compare_runs", "diagnose", "explain_compilations", "get_incident", "get_runbook", "job_state", "list_alerts",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.log_verdicts import TRACEBACK, said
 
-from jaxobs.operations.diagnosis.result import CAUSE
+from jaxobs.ops.diagnosis.result import CAUSE
 
 INSTALLED = "/v/lib/python3.12/site-packages/jax"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.log_verdicts import STEPS, TRACEBACK, said
 
-from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
+from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
 
 _AUTOTUNER = "2026-01-31 09:00:00.000000: {}external/xla/xla/service/gpu/autotuning/gemm_fusion_autotuner.cc:1021] "
 _FUSION = "Failure occurred when compiling fusion gemm_fusion_dot.4 with config '{block_m:16}'\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
 
 
 @pytest.mark.parametrize(

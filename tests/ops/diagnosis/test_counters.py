@@ -15,9 +15,9 @@ from helpers.stub_prometheus import serving
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import as_event
 from jaxobs.findings.patterns import Patterns
-from jaxobs.operations.diagnosis import Diagnosis, Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.evidence import Evidence, Source
-from jaxobs.operations.diagnosis.gathering import metrics
+from jaxobs.ops.diagnosis import Diagnosis, Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.evidence import Evidence, Source
+from jaxobs.ops.diagnosis.gathering import metrics
 from jaxobs.views import client
 
 END = 1_769_850_000.0

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.incidents.scenarios import scenarios
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, Evidence
-from jaxobs.operations.diagnosis.gathering import bounded, literals
-from jaxobs.operations.diagnosis.gathering import http as bounded_http
-from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse
-from jaxobs.operations.diagnosis.gathering.whose import process_of
-from jaxobs.operations.diagnosis.knowledge import Line
-from jaxobs.operations.diagnosis.known import known
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.evidence import LINE, PROGRESS, Evidence
+from jaxobs.ops.diagnosis.gathering import bounded, literals
+from jaxobs.ops.diagnosis.gathering import http as bounded_http
+from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse
+from jaxobs.ops.diagnosis.gathering.whose import process_of
+from jaxobs.ops.diagnosis.knowledge import Line
+from jaxobs.ops.diagnosis.known import known
 
 DISK_FULL = "OSError: [Errno 28] No space left on device"
 MOMENT = 1769850000.0  # 2026-01-31T09:00:00Z

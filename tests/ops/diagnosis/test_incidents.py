@@ -13,10 +13,10 @@ from benchmarks.incidents import __main__ as command
 from benchmarks.incidents.evaluation import Outcome, families, replay, replay_all
 from benchmarks.incidents.metrics import metrics, rows
 from benchmarks.incidents.scenarios import scenarios
-from jaxobs.operations.diagnosis import diagnose
-from jaxobs.operations.diagnosis.evidence import Evidence
-from jaxobs.operations.diagnosis.knowledge import CAUSE
-from jaxobs.operations.diagnosis.known import known
+from jaxobs.ops.diagnosis import diagnose
+from jaxobs.ops.diagnosis.evidence import Evidence
+from jaxobs.ops.diagnosis.knowledge import CAUSE
+from jaxobs.ops.diagnosis.known import known
 
 LEAST_RIGHT, LEAST_OF_A_FAMILY = 0.95, 0.70
 SCENARIOS = {f"{each.family}/{each.name}": each for each in scenarios()}

@@ -7,8 +7,8 @@ import re
 import pytest
 from helpers.paths import ROOT
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, IMPACTS, SYMPTOM, Alert, Knowledge, Line, Metric
-from jaxobs.operations.diagnosis.known import known
+from jaxobs.ops.diagnosis.knowledge import ANY_END, IMPACTS, SYMPTOM, Alert, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis.known import known
 
 ALERTS = {path.stem for path in (ROOT / "runbooks").glob("Jax*.md")}
 SUBJECTS = (ROOT / "jaxobs/metrics/subjects").glob("*.py")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.log_verdicts import STEPS, TRACEBACK, said
 
-from jaxobs.operations.diagnosis.result import CAUSE, NO_FAULT
+from jaxobs.ops.diagnosis.result import CAUSE, NO_FAULT
 
 
 @pytest.mark.parametrize(

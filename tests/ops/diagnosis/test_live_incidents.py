@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.paths import ROOT
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
 from tools.ports import free_port
 
 JOB = ROOT / "benchmarks" / "incidents" / "programs" / "job.py"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from helpers.log_verdicts import said
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
 
 MANIFEST: dict[str, Any] = {
     "event": "manifest", "versions": {"jax": "0.10.2"}, "program": "train.py", "process_count": 1, "hostname": "host-0",

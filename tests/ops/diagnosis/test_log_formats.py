@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.gathering import bounded
-from jaxobs.operations.diagnosis.gathering.instances import processes
-from jaxobs.operations.diagnosis.result import Diagnosis
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.gathering import bounded
+from jaxobs.ops.diagnosis.gathering.instances import processes
+from jaxobs.ops.diagnosis.result import Diagnosis
 
 START = datetime.datetime(2026, 11, 20, 10, 0, 0, tzinfo=datetime.timezone.utc)
 PROCESSES = range(4)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from helpers.log_verdicts import STEPS, TRACEBACK, said
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
 
 
 def test_an_exception_is_what_its_later_lines_say(tmp_path: Path) -> None:

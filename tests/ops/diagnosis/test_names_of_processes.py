@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jaxobs.operations.diagnosis.counters import STARTED
-from jaxobs.operations.diagnosis.evidence import EVENT, METRIC, Observation, Source
-from jaxobs.operations.diagnosis.gathering import targets
+from jaxobs.ops.diagnosis.counters import STARTED
+from jaxobs.ops.diagnosis.evidence import EVENT, METRIC, Observation, Source
+from jaxobs.ops.diagnosis.gathering import targets
 
 STORE = Source(kind="prometheus", name="http://p")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT, Diagnosis
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT, Diagnosis
 
 STEPS = "".join(f"2026-01-31T11:00:{each:02d}Z step {each} loss 2.1\n" for each in range(20))
 FAILED = (

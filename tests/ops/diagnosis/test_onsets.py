@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather, onsets
-from jaxobs.operations.diagnosis.result import Cause
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather, onsets
+from jaxobs.ops.diagnosis.result import Cause
 
 WRITTEN = datetime.datetime(2026, 1, 3, 12, 0, 0, tzinfo=datetime.timezone.utc).timestamp()
 """When the files were written last: soon after New Year."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.log_verdicts import said
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
 
 STEP = "2026-01-31 09:00:0{0},000 INFO train: step {0} loss 1.0\n"
 BEFORE = "".join(STEP.format(number) for number in range(4))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.gathering.paces import BUSY, OTHER, PROMPT, STEP, Pace
-from jaxobs.operations.diagnosis.result import INCONCLUSIVE, NO_FAULT
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.gathering.paces import BUSY, OTHER, PROMPT, STEP, Pace
+from jaxobs.ops.diagnosis.result import INCONCLUSIVE, NO_FAULT
 
 LAST = 1_769_850_010.0
 """31 January 2026, 09:00:10."""

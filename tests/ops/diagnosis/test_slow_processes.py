@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.operations.diagnosis import Inputs, diagnose, gather
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation, Source
-from jaxobs.operations.diagnosis.gathering import metrics
-from jaxobs.operations.diagnosis.result import Diagnosis
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation, Source
+from jaxobs.ops.diagnosis.gathering import metrics
+from jaxobs.ops.diagnosis.result import Diagnosis
 
 END = 1_769_850_000.0
 MINUTES = 60

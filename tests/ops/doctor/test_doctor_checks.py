@@ -14,11 +14,11 @@ import pytest
 from helpers.paths import ROOT
 
 from jaxobs.facts.accelerators import AcceleratorState
-from jaxobs.operations import doctor
-from jaxobs.operations.doctor import probes
-from jaxobs.operations.doctor.findings import SEVERITIES, Finding
-from jaxobs.operations.doctor.machine import Holder, Machine, Package, release
-from jaxobs.operations.doctor.probes import Imported, Parsed
+from jaxobs.ops import doctor
+from jaxobs.ops.doctor import probes
+from jaxobs.ops.doctor.findings import SEVERITIES, Finding
+from jaxobs.ops.doctor.machine import Holder, Machine, Package, release
+from jaxobs.ops.doctor.probes import Imported, Parsed
 from tools.ports import free_port
 
 GIB = 2**30
@@ -296,7 +296,7 @@ def said(check: str, of: Machine) -> list[Finding]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}-{case.says[0][1] if case.says else 'fine'}")
 def test_what_a_check_says(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Faults with evidence, a reason and a way to mend them, and nothing else."""
-    monkeypatch.setattr("jaxobs.operations.doctor.checks.clock.is_synchronised", lambda: True)
+    monkeypatch.setattr("jaxobs.ops.doctor.checks.clock.is_synchronised", lambda: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setenv("JAXOBS_PORT", str(free_port()))
     found = [each for each in said(case.check, machine(case, tmp_path)) if each.severity != "ok"]
@@ -337,7 +337,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_check_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That it could not look is no sign of health, and stops no other check."""
     made = machine(Case("clock"), tmp_path)
-    monkeypatch.setattr("jaxobs.operations.doctor.checks.hugepages.FILE", None)
+    monkeypatch.setattr("jaxobs.ops.doctor.checks.hugepages.FILE", None)
     found = list(doctor.examine(made))
     [failed] = [each for each in found if "failed" in each.title]
     assert (failed.id, failed.severity) == ("hugepages", "info")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.compile_cache.complaints import PROBLEM, Complaint
-from jaxobs.operations.doctor import baselines, shell, xla_dumps
-from jaxobs.operations.doctor.checks import (
+from jaxobs.compile_cache.complaints import PROBLEM, Complaint
+from jaxobs.ops.doctor import baselines, shell, xla_dumps
+from jaxobs.ops.doctor.checks import (
     accelerator_plugins,
     compilation_cache,
     debug_options,
@@ -22,9 +22,9 @@ from jaxobs.operations.doctor.checks import (
     silent_cpu,
     xla_flags,
 )
-from jaxobs.operations.doctor.findings import Finding
-from jaxobs.operations.doctor.machine import Machine, Package
-from jaxobs.operations.doctor.probes import NO_ANSWER, Imported, Parsed
+from jaxobs.ops.doctor.findings import Finding
+from jaxobs.ops.doctor.machine import Machine, Package
+from jaxobs.ops.doctor.probes import NO_ANSWER, Imported, Parsed
 
 HOSTILE = """it's "a b" $(touch {}) `touch {}`; touch {}"""
 
@@ -283,7 +283,7 @@ def test_flags_of_two_dumps_are_compared(tmp_path: Path) -> None:
 def test_what_a_cache_lacks_is_a_command(kind: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rights of its owner, or a place of its own for this version."""
     complaint = Complaint(kind=kind, severity=PROBLEM, summary="It is so.", advice="Change it.")
-    monkeypatch.setattr("jaxobs.operations.compile_cache.checkup.unusable", lambda path: complaint)
+    monkeypatch.setattr("jaxobs.compile_cache.checkup.unusable", lambda path: complaint)
     made = machine(tmp_path, {"jax_compilation_cache_dir": str(tmp_path)})
     [(_, _, said)] = faults(list(compilation_cache.check(made)))
     assert said == fix.replace("{}", str(tmp_path))

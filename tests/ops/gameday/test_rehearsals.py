@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jaxobs.monitoring import rules
-from jaxobs.operations.diagnosis.knowledge import CAUSE
-from jaxobs.operations.diagnosis.known import known
-from jaxobs.operations.diagnosis.result import Diagnosis
-from jaxobs.operations.gameday import Fault, faults, telling
-from jaxobs.operations.gameday.fault_types import Scene
-from jaxobs.operations.gameday.running import Ended, RehearsalError, rehearsal
+from jaxobs.ops.diagnosis.knowledge import CAUSE
+from jaxobs.ops.diagnosis.known import known
+from jaxobs.ops.diagnosis.result import Diagnosis
+from jaxobs.ops.gameday import Fault, faults, telling
+from jaxobs.ops.gameday.fault_types import Scene
+from jaxobs.ops.gameday.running import Ended, RehearsalError, rehearsal
+from jaxobs.ops.monitoring import rules
 from tools.ports import free_port
 
 FAULTS = faults()

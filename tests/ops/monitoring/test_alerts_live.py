@@ -29,9 +29,9 @@ from helpers.paths import PROGRAMS, ROOT
 from helpers.quick_xla import quick
 from helpers.requirements import program
 
-from jaxobs.monitoring import alerting, boards
-from jaxobs.monitoring.deploying import prometheus as deploying
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, boards
+from jaxobs.ops.monitoring.deploying import prometheus as deploying
+from jaxobs.ops.monitoring.site import Site
 from tools import faster, made_up_devices
 from tools.ports import free_port
 

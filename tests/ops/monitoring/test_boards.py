@@ -15,12 +15,12 @@ from helpers.dashboard_checks import CHECKS, Seen
 from helpers.label_flow import LabelError, Labels, labels_of
 from helpers.paths import ROOT
 
-from jaxobs.monitoring import alerting, boards, drawing, panel_types, promql, recordings, rules
-from jaxobs.monitoring.drawing import layout
-from jaxobs.monitoring.generate import dashboards
-from jaxobs.monitoring.panel_types import Board, Panel, Row, Target
-from jaxobs.monitoring.rule_types import Threshold
-from jaxobs.monitoring.site import AlertChoice, Prices, Site
+from jaxobs.ops.monitoring import alerting, boards, drawing, panel_types, promql, recordings, rules
+from jaxobs.ops.monitoring.drawing import layout
+from jaxobs.ops.monitoring.generate import dashboards
+from jaxobs.ops.monitoring.panel_types import Board, Panel, Row, Target
+from jaxobs.ops.monitoring.rule_types import Threshold
+from jaxobs.ops.monitoring.site import AlertChoice, Prices, Site
 
 SITE = Site()
 KEYS = {
@@ -234,7 +234,7 @@ def test_committed_is_fresh() -> None:
     wanted = dashboards.files(SITE)
     assert {path: (ROOT / path).read_text(encoding="utf-8") for path in wanted} == wanted
     code = (
-        "from jaxobs.monitoring.generate import dashboards; from jaxobs.monitoring.site import Site; "
+        "from jaxobs.ops.monitoring.generate import dashboards; from jaxobs.ops.monitoring.site import Site; "
         "print(hash('x'), sorted(dashboards.files(Site()).items()))"
     )
     done = subprocess.run(

@@ -10,8 +10,8 @@ from helpers import grafana_panels
 from helpers.grafana_panels import Drawn, Given
 from helpers.requirements import program
 
-from jaxobs.monitoring import alerting, boards, promql
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, boards, promql
+from jaxobs.ops.monitoring.site import Site
 from tools import panel_data
 
 pytestmark = pytest.mark.slow

@@ -13,10 +13,10 @@ import yaml
 from helpers.requirements import program
 
 from jaxobs.base.errors import SettingError
-from jaxobs.monitoring import alerting, burn_rates, promql
-from jaxobs.monitoring.objective_types import Objective
-from jaxobs.monitoring.objectives import objectives
-from jaxobs.monitoring.site import AlertChoice, ObjectiveChoice, Site
+from jaxobs.ops.monitoring import alerting, burn_rates, promql
+from jaxobs.ops.monitoring.objective_types import Objective
+from jaxobs.ops.monitoring.objectives import objectives
+from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Site
 
 SITE = Site()
 # https://sre.google/workbook/alerting-on-slos/, table 5-8; fourth pair and waiting times: kubernetes-mixin.

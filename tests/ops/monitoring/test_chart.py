@@ -15,8 +15,8 @@ from helpers import crd_checks
 from helpers.paths import ROOT
 from helpers.requirements import built
 
-from jaxobs.monitoring.generate import kubernetes as generator
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.generate import kubernetes as generator
+from jaxobs.ops.monitoring.site import Site
 
 pytestmark = pytest.mark.linters
 

@@ -17,11 +17,11 @@ from helpers.paths import ROOT
 from helpers.requirements import program
 
 from jaxobs.base import config
-from jaxobs.monitoring import alerting, generate
-from jaxobs.monitoring.deploying import gke, kubernetes, prometheus
-from jaxobs.monitoring.generate import kubernetes as generator
-from jaxobs.monitoring.promql import parse
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, generate
+from jaxobs.ops.monitoring.deploying import gke, kubernetes, prometheus
+from jaxobs.ops.monitoring.generate import kubernetes as generator
+from jaxobs.ops.monitoring.promql import parse
+from jaxobs.ops.monitoring.site import Site
 
 SITE = Site()
 

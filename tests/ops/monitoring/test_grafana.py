@@ -14,8 +14,8 @@ import pytest
 from helpers import grafana_panels, grafana_types
 from helpers.grafana_panels import Given
 
-from jaxobs.monitoring import boards, drawing
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import boards, drawing
+from jaxobs.ops.monitoring.site import Site
 
 pytestmark = pytest.mark.linters
 

@@ -14,8 +14,8 @@ import yaml
 from helpers.paths import ROOT
 from helpers.requirements import built
 
-from jaxobs.monitoring import alerting, boards, burn_rates, drawing, objectives, yaml_text
-from jaxobs.monitoring.site import AlertChoice, ObjectiveChoice, Site
+from jaxobs.ops.monitoring import alerting, boards, burn_rates, drawing, objectives, yaml_text
+from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Site
 
 pytestmark = pytest.mark.linters
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from helpers.requirements import program
 
-from jaxobs.monitoring import alerting, suites
-from jaxobs.monitoring.deaths import deaths
-from jaxobs.monitoring.lives import lives
-from jaxobs.monitoring.lives.support.scenes import Process, series, trains, unseen
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, suites
+from jaxobs.ops.monitoring.deaths import deaths
+from jaxobs.ops.monitoring.lives import lives
+from jaxobs.ops.monitoring.lives.support.scenes import Process, series, trains, unseen
+from jaxobs.ops.monitoring.site import Site
 
 SITE = Site()
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

@@ -13,9 +13,9 @@ import yaml
 from helpers.requirements import program
 
 from jaxobs.base.errors import SettingError
-from jaxobs.monitoring import alerting, generate, openslo, site
-from jaxobs.monitoring.objectives import objectives
-from jaxobs.monitoring.site import ObjectiveChoice, Site
+from jaxobs.ops.monitoring import alerting, generate, openslo, site
+from jaxobs.ops.monitoring.objectives import objectives
+from jaxobs.ops.monitoring.site import ObjectiveChoice, Site
 
 OWN = """
 apiVersion: openslo/v1

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from helpers import rule_checks
 
-from jaxobs.monitoring import alerting, generate, shipped_tests
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, generate, shipped_tests
+from jaxobs.ops.monitoring.site import Site
 
 ALERTS = {rule_checks.key(alert): alert for alert in alerting.declared(Site())}
 

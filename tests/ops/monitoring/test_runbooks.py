@@ -9,9 +9,9 @@ from helpers import rule_checks
 from helpers.paths import ROOT
 
 from jaxobs.base.links import page_url
-from jaxobs.monitoring import alerting, boards, promql
-from jaxobs.monitoring.generate import runbooks
-from jaxobs.monitoring.site import AlertChoice, Site
+from jaxobs.ops.monitoring import alerting, boards, promql
+from jaxobs.ops.monitoring.generate import runbooks
+from jaxobs.ops.monitoring.site import AlertChoice, Site
 
 PAGES = runbooks.files(Site())
 RULES = {rule["alert"]: rule for group in alerting.alert_groups(Site()) for rule in group["rules"]}

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from jaxobs.base.errors import MissingExtraError, SettingError
-from jaxobs.monitoring import alerting, generate, promql, site
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, generate, promql, site
+from jaxobs.ops.monitoring.site import Site
 
 WHOLE = """
 job = "train-.*"

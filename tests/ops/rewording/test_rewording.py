@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jaxobs.operations import rewording
-from jaxobs.operations.rewording import Endpoint, RejectedError, check, facts, reword
+from jaxobs.ops import rewording
+from jaxobs.ops.rewording import Endpoint, RejectedError, check, facts, reword
 
 REPORT: dict[str, Any] = {
     "id": "20261123-train", "verdict": "cause", "severity": "critical", "headline": "The host ran out of memory.",

@@ -10,9 +10,9 @@ from typing import Any
 
 from jaxobs.base import private_files
 from jaxobs.base.errors import ParameterError
-from jaxobs.operations.acting import approvals, limits
-from jaxobs.operations.acting.audit import Audit
-from jaxobs.operations.acting.desk import STOP_FILE, stopped
+from jaxobs.ops.agent.acting import approvals, limits
+from jaxobs.ops.agent.acting.audit import Audit
+from jaxobs.ops.agent.acting.desk import STOP_FILE, stopped
 
 MINUTES = 24 * 60.0
 """How long a question is shown. Whether an answer still holds is the policy's word (`approval_minutes`)."""

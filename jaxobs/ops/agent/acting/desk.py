@@ -27,9 +27,9 @@ from typing import Any, Literal
 
 from jaxobs.base import private_files
 from jaxobs.base.files.claim import Claim
-from jaxobs.operations.acting import approvals, limits, processes
-from jaxobs.operations.acting.audit import Audit
-from jaxobs.operations.acting.declarations import (
+from jaxobs.ops.agent.acting import approvals, limits, processes
+from jaxobs.ops.agent.acting.audit import Audit
+from jaxobs.ops.agent.acting.declarations import (
     Declaration,
     Outcome,
     Plan,
@@ -38,8 +38,8 @@ from jaxobs.operations.acting.declarations import (
     Surroundings,
     as_dict,
 )
-from jaxobs.operations.acting.known import known
-from jaxobs.operations.acting.policy import Policy
+from jaxobs.ops.agent.acting.known import known
+from jaxobs.ops.agent.acting.policy import Policy
 
 STOP_FILE = "actions.stop"
 STOP_VARIABLE = "JAXOBS_AGENT_STOP"

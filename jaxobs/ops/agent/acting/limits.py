@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxobs.operations.acting.declarations import Declaration, Request
-from jaxobs.operations.acting.policy import Policy
+from jaxobs.ops.agent.acting.declarations import Declaration, Request
+from jaxobs.ops.agent.acting.policy import Policy
 
 Lines = Sequence[Mapping[str, Any]]
 

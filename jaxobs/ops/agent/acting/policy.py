@@ -29,7 +29,7 @@ from typing import Any, ClassVar, get_type_hints
 
 from jaxobs.base.errors import MissingExtraError, SettingError
 from jaxobs.base.suggestions import did_you_mean
-from jaxobs.operations.acting.declarations import Class
+from jaxobs.ops.agent.acting.declarations import Class
 
 _STRICT: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
 _MOST_BYTES = 2**20

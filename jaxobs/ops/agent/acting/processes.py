@@ -16,7 +16,7 @@ from jaxobs.base import json_lines
 from jaxobs.facts.actions import Action
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.operations.acting.declarations import Outcome, RefusedError
+from jaxobs.ops.agent.acting.declarations import Outcome, RefusedError
 from jaxobs.views import access, client
 
 ANSWER_SECONDS = 75.0

@@ -1,6 +1,6 @@
 """The tools: each module is one, by its name. `make(sources)` returns the function; assistants read its docstring.
 
-None of them can change anything: `jaxobs.operations.assistants.serving` registers all as read-only, and a test runs
+None of them can change anything: `jaxobs.ops.assistants.serving` registers all as read-only, and a test runs
 each of them and watches what it opens.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxobs.base import discovery
-from jaxobs.operations.assistants.answers import Answer
-from jaxobs.operations.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer
+from jaxobs.ops.assistants.sources import Sources
 
 EACH_HAS = ("make",)
 

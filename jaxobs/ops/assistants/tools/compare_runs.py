@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.facts.events import plain
-from jaxobs.operations.assistants.answers import Answer, Name, RefusedError, no_data, ok, silent
-from jaxobs.operations.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Name, RefusedError, no_data, ok, silent
+from jaxobs.ops.assistants.sources import Sources
 from jaxobs.views import comparing
 
 

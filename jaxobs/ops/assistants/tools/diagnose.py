@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from jaxobs.operations import diagnosis
-from jaxobs.operations.assistants.answers import Answer, Field, no_data, ok
-from jaxobs.operations.assistants.sources import Sources
-from jaxobs.operations.diagnosis import Inputs
-from jaxobs.operations.diagnosis.result import REFUTED, SUPPORTED
+from jaxobs.ops import diagnosis
+from jaxobs.ops.assistants.answers import Answer, Field, no_data, ok
+from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.diagnosis import Inputs
+from jaxobs.ops.diagnosis.result import REFUTED, SUPPORTED
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -8,12 +8,12 @@ from typing import Any
 
 from jaxobs.base.links import runbook_url
 from jaxobs.base.suggestions import did_you_mean
-from jaxobs.monitoring import alerting
-from jaxobs.monitoring.generate.runbooks import human
-from jaxobs.monitoring.rule_types import Alert
-from jaxobs.monitoring.site import Site
-from jaxobs.operations.assistants.answers import Answer, Name, no_data
-from jaxobs.operations.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Name, no_data
+from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.monitoring import alerting
+from jaxobs.ops.monitoring.generate.runbooks import human
+from jaxobs.ops.monitoring.rule_types import Alert
+from jaxobs.ops.monitoring.site import Site
 
 _GAP = re.compile(r"<([a-z][a-z_0-9]*)>")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jaxobs.operations.assistants import prometheus
-from jaxobs.operations.assistants.answers import Answer, Start, count, no_data, page, silent
-from jaxobs.operations.assistants.sources import Sources
+from jaxobs.ops.assistants import prometheus
+from jaxobs.ops.assistants.answers import Answer, Start, count, no_data, page, silent
+from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxobs.facts.events import plain
-from jaxobs.operations.assistants import processes
-from jaxobs.operations.assistants.answers import Answer, Name, no_data, ok, silent
-from jaxobs.operations.assistants.sources import Sources
+from jaxobs.ops.assistants import processes
+from jaxobs.ops.assistants.answers import Answer, Name, no_data, ok, silent
+from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Annotated
 
-from jaxobs.operations.assistants import prometheus
-from jaxobs.operations.assistants.answers import Answer, Field, Start, no_data, page, silent
-from jaxobs.operations.assistants.sources import Sources
+from jaxobs.ops.assistants import prometheus
+from jaxobs.ops.assistants.answers import Answer, Field, Start, no_data, page, silent
+from jaxobs.ops.assistants.sources import Sources
 
 POINTS = 30
 TIMEOUT = 5.0

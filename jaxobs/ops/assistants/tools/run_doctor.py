@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxobs.facts.events import plain
-from jaxobs.operations import doctor
-from jaxobs.operations.assistants.answers import Answer, Start, no_data, page
-from jaxobs.operations.assistants.sources import Sources
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops import doctor
+from jaxobs.ops.assistants.answers import Answer, Start, no_data, page
+from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.doctor.machine import Machine
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -21,15 +21,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxobs.operations import diagnosis
-from jaxobs.operations.bundles import archives, manifests, staging
-from jaxobs.operations.bundles.archives import BundleError as BundleError
-from jaxobs.operations.bundles.archives import Entry
-from jaxobs.operations.bundles.manifests import DIAGNOSIS, MANIFEST, Clock, Manifest
-from jaxobs.operations.bundles.recording import Recorded, Recorder
-from jaxobs.operations.diagnosis import Inputs
-from jaxobs.operations.diagnosis.gathering.answers import shown
-from jaxobs.operations.diagnosis.result import Diagnosis
+from jaxobs.ops import diagnosis
+from jaxobs.ops.diagnosis import Inputs
+from jaxobs.ops.diagnosis.bundles import archives, manifests, staging
+from jaxobs.ops.diagnosis.bundles.archives import BundleError as BundleError
+from jaxobs.ops.diagnosis.bundles.archives import Entry
+from jaxobs.ops.diagnosis.bundles.manifests import DIAGNOSIS, MANIFEST, Clock, Manifest
+from jaxobs.ops.diagnosis.bundles.recording import Recorded, Recorder
+from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.result import Diagnosis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 
 from jaxobs.base import private_files
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.diagnosis.evidence import clean
+from jaxobs.ops.diagnosis.evidence import clean
 
 MOST_ENTRIES = 5000
 MOST_BYTES = 2**30

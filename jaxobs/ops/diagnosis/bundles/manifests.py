@@ -14,8 +14,8 @@ from typing import Any
 from jaxobs.base import json_lines
 from jaxobs.base.version import __version__
 from jaxobs.facts.events import plain, timestamp
-from jaxobs.operations.bundles.archives import BundleError, Entry
-from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, LOG, METRICS_FILE
+from jaxobs.ops.diagnosis.bundles.archives import BundleError, Entry
+from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG, LOG, METRICS_FILE
 from jaxobs.views import client
 
 MANIFEST, DIAGNOSIS = "manifest.json", "diagnosis.json"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.bundles.manifests import Answer
-from jaxobs.operations.bundles.staging import FullError, Store
-from jaxobs.operations.diagnosis.gathering.answers import Asked, TooLateError, shown
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.bundles.manifests import Answer
+from jaxobs.ops.diagnosis.bundles.staging import FullError, Store
+from jaxobs.ops.diagnosis.gathering.answers import Asked, TooLateError, shown
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
 
 MOST_OF_AN_ANSWER = 32 * 2**20
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from jaxobs.base.files import rotated
-from jaxobs.operations.bundles.archives import MOST_BYTES, MOST_ENTRIES, BundleError, Entry
-from jaxobs.operations.bundles.manifests import CopiedFile
-from jaxobs.operations.bundles.masking import masked
-from jaxobs.operations.diagnosis.gathering.bounded import Ends, UnreadableError, ends, regular_size
-from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, File, Inputs, files
+from jaxobs.ops.diagnosis.bundles.archives import MOST_BYTES, MOST_ENTRIES, BundleError, Entry
+from jaxobs.ops.diagnosis.bundles.manifests import CopiedFile
+from jaxobs.ops.diagnosis.bundles.masking import masked
+from jaxobs.ops.diagnosis.gathering.bounded import Ends, UnreadableError, ends, regular_size
+from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG, File, Inputs, files
 
 MOST_EVENT_LOG = 256 * 2**20
 """Bytes of one event log: as many as one has by default."""

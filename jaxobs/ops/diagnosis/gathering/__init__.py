@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jaxobs.operations.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
-from jaxobs.operations.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
-from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked
-from jaxobs.operations.diagnosis.gathering.instances import processes
-from jaxobs.operations.diagnosis.gathering.log_times import nearest
-from jaxobs.operations.diagnosis.gathering.places import EVENT_LOG, METRICS_FILE, File, files
-from jaxobs.operations.diagnosis.gathering.places import Inputs as Inputs
-from jaxobs.operations.diagnosis.gathering.whose import OF_LOGS, adopted
+from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
+from jaxobs.ops.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
+from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked
+from jaxobs.ops.diagnosis.gathering.instances import processes
+from jaxobs.ops.diagnosis.gathering.log_times import nearest
+from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG, METRICS_FILE, File, files
+from jaxobs.ops.diagnosis.gathering.places import Inputs as Inputs
+from jaxobs.ops.diagnosis.gathering.whose import OF_LOGS, adopted
 
 WINDOW = 3600.0
 """Seconds of history that a Prometheus is asked for."""

@@ -7,7 +7,7 @@ import time
 import urllib.parse
 from typing import Protocol
 
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError, fetch
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError, fetch
 from jaxobs.views import client
 
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxobs.base import json_lines
-from jaxobs.operations.diagnosis.gathering.log_lines import parse
-from jaxobs.operations.diagnosis.gathering.records import MESSAGES
+from jaxobs.ops.diagnosis.gathering.log_lines import parse
+from jaxobs.ops.diagnosis.gathering.records import MESSAGES
 
 Numbered = tuple[int, str]
 """The number of a line, and its text."""

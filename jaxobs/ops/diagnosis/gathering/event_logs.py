@@ -19,8 +19,8 @@ from jaxobs.facts.steps import Step
 from jaxobs.facts.verdicts import VerdictFinding
 from jaxobs.findings import verdict
 from jaxobs.findings.patterns import Patterns
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import (
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import (
     END,
     EVENT,
     LAST,
@@ -32,8 +32,8 @@ from jaxobs.operations.diagnosis.evidence import (
     Observation,
     Source,
 )
-from jaxobs.operations.diagnosis.gathering.bounded import UnreadableError, regular_size, too_damaged
-from jaxobs.operations.diagnosis.gathering.paces import Pace
+from jaxobs.ops.diagnosis.gathering.bounded import UnreadableError, regular_size, too_damaged
+from jaxobs.ops.diagnosis.gathering.paces import Pace
 from jaxobs.views import story
 from jaxobs.views.story.log import events
 

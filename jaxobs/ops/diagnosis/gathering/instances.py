@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxobs.operations.diagnosis.gathering.log_lines import parse, without_time
+from jaxobs.ops.diagnosis.gathering.log_lines import parse, without_time
 
 _SAMPLE = 1000
 """Lines from which the column of names is found."""

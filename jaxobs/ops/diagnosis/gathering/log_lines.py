@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from jaxobs.operations.diagnosis.gathering.log_times import TIMES, moment, of_stamp
-from jaxobs.operations.diagnosis.gathering.records import Record, record
+from jaxobs.ops.diagnosis.gathering.log_times import TIMES, moment, of_stamp
+from jaxobs.ops.diagnosis.gathering.records import Record, record
 
 MOST_LINE = 4096
 """Characters of a line that are looked at: what a failure says of itself comes first."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxobs.operations.diagnosis.evidence import (
+from jaxobs.ops.diagnosis.evidence import (
     END,
     FATAL,
     LAST,
@@ -18,14 +18,14 @@ from jaxobs.operations.diagnosis.evidence import (
     Observation,
     Source,
 )
-from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError
-from jaxobs.operations.diagnosis.gathering.collected import entries
-from jaxobs.operations.diagnosis.gathering.instances import Column, column
-from jaxobs.operations.diagnosis.gathering.literals import gate
-from jaxobs.operations.diagnosis.gathering.log_lines import LogLine, parse_all
-from jaxobs.operations.diagnosis.gathering.log_times import of_the_past
-from jaxobs.operations.diagnosis.gathering.paces import Pace
-from jaxobs.operations.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
+from jaxobs.ops.diagnosis.gathering.bounded import Lines, UnreadableError
+from jaxobs.ops.diagnosis.gathering.collected import entries
+from jaxobs.ops.diagnosis.gathering.instances import Column, column
+from jaxobs.ops.diagnosis.gathering.literals import gate
+from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
+from jaxobs.ops.diagnosis.gathering.log_times import of_the_past
+from jaxobs.ops.diagnosis.gathering.paces import Pace
+from jaxobs.ops.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
 
 MOST_OF_ONE = 20
 """Lines that are kept of one sign and process: the first ones, for these tell when it began.

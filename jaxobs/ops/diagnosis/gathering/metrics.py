@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from jaxobs.operations.diagnosis.counters import PROCESS as PROCESS
-from jaxobs.operations.diagnosis.evidence import METRIC, Observation, Source
-from jaxobs.operations.diagnosis.gathering.bounded import Lines, UnreadableError, too_damaged
+from jaxobs.ops.diagnosis.counters import PROCESS as PROCESS
+from jaxobs.ops.diagnosis.evidence import METRIC, Observation, Source
+from jaxobs.ops.diagnosis.gathering.bounded import Lines, UnreadableError, too_damaged
 
 MOST_SAMPLES = 20_000
 _WANTED = ("jax_", "jaxobs_", "accelerator_", "process_", "up", "node_", "container_", "kube_", "DCGM_")

@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from jaxobs.base import json_lines
-from jaxobs.monitoring import promql
-from jaxobs.operations.diagnosis.counters import since
-from jaxobs.operations.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
-from jaxobs.operations.diagnosis.gathering import metrics
-from jaxobs.operations.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
-from jaxobs.operations.diagnosis.knowledge import FINDINGS, UP
+from jaxobs.ops.diagnosis.counters import since
+from jaxobs.ops.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
+from jaxobs.ops.diagnosis.gathering import metrics
+from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.knowledge import FINDINGS, UP
+from jaxobs.ops.monitoring import promql
 from jaxobs.views.client import is_url
 
 MOST_SERIES = 500

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.base import json_lines
-from jaxobs.operations.diagnosis.gathering.log_times import of_stamp
+from jaxobs.ops.diagnosis.gathering.log_times import of_stamp
 
 MESSAGES = ("message", "msg", "textPayload", "log", "event", "MESSAGE", "body", "line")
 _EXCEPTIONS = ("exception", "exc_info", "stack_trace", "stacktrace", "traceback")

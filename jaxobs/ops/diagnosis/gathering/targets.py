@@ -8,12 +8,12 @@ from dataclasses import replace
 from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import Event
 from jaxobs.facts.process import Manifest
-from jaxobs.operations.diagnosis.counters import STARTED
-from jaxobs.operations.diagnosis.evidence import LAST, METRIC, Observation, Source
-from jaxobs.operations.diagnosis.gathering import event_logs, metrics
-from jaxobs.operations.diagnosis.gathering.answers import Answers, shown
-from jaxobs.operations.diagnosis.gathering.http import NoAnswerError
-from jaxobs.operations.diagnosis.knowledge import FINDINGS
+from jaxobs.ops.diagnosis.counters import STARTED
+from jaxobs.ops.diagnosis.evidence import LAST, METRIC, Observation, Source
+from jaxobs.ops.diagnosis.gathering import event_logs, metrics
+from jaxobs.ops.diagnosis.gathering.answers import Answers, shown
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.knowledge import FINDINGS
 from jaxobs.views import client
 
 

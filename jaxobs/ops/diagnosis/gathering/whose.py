@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, PROGRESS, START, Observation, Source
-from jaxobs.operations.diagnosis.gathering.instances import is_of_a_pod
-from jaxobs.operations.diagnosis.gathering.log_times import nearest
+from jaxobs.ops.diagnosis.evidence import END, LAST, LINE, PROGRESS, START, Observation, Source
+from jaxobs.ops.diagnosis.gathering.instances import is_of_a_pod
+from jaxobs.ops.diagnosis.gathering.log_times import nearest
 
 _INDEX = re.compile(
     r"(?:^|[^a-z0-9])(?:rank|process|proc|worker|host|task|node|pod|slice|p|w|r)[-_.]?(\d{1,5})(?=\D|$)|"

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping
 
 from jaxobs.base import discovery
-from jaxobs.operations.diagnosis.knowledge import Knowledge
+from jaxobs.ops.diagnosis.knowledge import Knowledge
 
 EACH_HAS = ("KNOWN",)
 

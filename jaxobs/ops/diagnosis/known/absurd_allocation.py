@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 _WANTED = re.compile(
     r"(?:(?:failed|trying|Attempting|[Uu]nable) to allocate|[Oo]ut of memory allocating|Requires) "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.evidence import LINE, PROGRESS, START, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.evidence import LINE, PROGRESS, START, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line
 
 
 def _is_of_a_child(evidence: Evidence, sign: Observation) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
-from jaxobs.operations.diagnosis.full_devices import ROW, full_before, is_row
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+from jaxobs.ops.diagnosis.evidence import LINE, Evidence, Observation
+from jaxobs.ops.diagnosis.full_devices import ROW, full_before, is_row
+from jaxobs.ops.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 _SHORT = re.compile(
     r"[Oo]ut of memory|OUT_OF_MEMORY|RESOURCE_EXHAUSTED|ALLOC_FAILED|resource allocation failed|"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, SYMPTOM, AnyAlert, Knowledge
+from jaxobs.ops.diagnosis.knowledge import SLOW, SYMPTOM, AnyAlert, Knowledge
 
 KNOWN = Knowledge(
     title="An alert fires, and nothing that was read shows why",

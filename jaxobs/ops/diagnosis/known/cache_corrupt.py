@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, Event, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import SLOW, Event, Knowledge, Line
 
 KNOWN = Knowledge(
     title="Entries of the persistent cache are damaged, and are never repaired",

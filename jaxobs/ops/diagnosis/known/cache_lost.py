@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge
+from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge
 
 KNOWN = Knowledge(
     title="The persistent cache misses programs that an earlier run had compiled",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import SLOW, Knowledge, Line
 
 KNOWN = Knowledge(
     title="The persistent cache holds programs that were compiled for another CPU",

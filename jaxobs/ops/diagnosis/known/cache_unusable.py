@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Line, Metric
 
 KNOWN = Knowledge(
     title="The persistent cache cannot be read or written",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.damaged_files import (
+from jaxobs.ops.diagnosis.damaged_files import (
     DAMAGED,
     DOES_WITHOUT,
     OF_A_CHECKPOINT,
@@ -13,8 +13,8 @@ from jaxobs.operations.diagnosis.damaged_files import (
     READS_INPUT,
     STORE,
 )
-from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.evidence import RAISED, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_CHECKPOINTS = (
     r"(?:orbax/|flax/training/checkpoints|array_serialization/|etils/epath/|levanter/checkpoint|t5x/checkpoint|"

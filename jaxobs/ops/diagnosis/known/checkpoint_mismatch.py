@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.damaged_files import OF_SO_MANY_PROCESSES
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.damaged_files import OF_SO_MANY_PROCESSES
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_CHECKPOINTS = (
     r"(?:orbax/|flax/training/checkpoints|array_serialization/|etils/epath/|levanter/checkpoint|t5x/checkpoint|"

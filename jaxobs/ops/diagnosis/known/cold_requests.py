@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 
 _REQUESTS = "jax_requests_total"
 _LEAST = 100

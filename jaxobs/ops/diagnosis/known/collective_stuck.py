@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Alert, Event, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Alert, Event, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="Processes waited for each other in a collective",

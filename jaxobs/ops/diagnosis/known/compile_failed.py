@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.evidence import LINE, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_KERNELS = (
     r"pallas/(?:mosaic|triton)\w*/|mosaic/|tpu_custom_call|jax/_src/tpu/|jax_triton|"

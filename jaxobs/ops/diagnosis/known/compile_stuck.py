@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import STUCK, Alert, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import STUCK, Alert, Knowledge, Line, Metric
 
 _OLDEST = "jax_compilation_oldest_start_timestamp_seconds"
 _SECONDS = 3600.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import PROGRESS, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.evidence import PROGRESS, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line, Raised
 
 _TOO_LATE = re.compile(r"must be called before any JAX|should only be called once")
 _REFUSED = ("failed to connect to all addresses", "Connection refused", "Failed to connect to remote host")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
-from jaxobs.operations.diagnosis.full_devices import full_before
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.evidence import LINE, Evidence, Observation
+from jaxobs.ops.diagnosis.full_devices import full_before
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line
 
 _NOT_MADE = re.compile(
     r"_STATUS_(?:NOT_INITIALIZED|INTERNAL_ERROR)|INVALID_PTX|[Cc]reate|not initialized|not been initialized"

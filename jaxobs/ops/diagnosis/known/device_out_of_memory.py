@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import ALERT, METRIC, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis.evidence import ALERT, METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Alert, Event, Knowledge, Line, Metric
 
 
 def _of_a_device(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

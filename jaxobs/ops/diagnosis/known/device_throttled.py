@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rules.device_throttled import ALERT
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Knowledge, Line, Metric
+from jaxobs.ops.monitoring.rules.device_throttled import ALERT
 
 THROTTLED, SLOWDOWN, BUSY = "accelerator_throttled", "accelerator_slowdown_ratio", "accelerator_utilization_ratio"
 WINDOW = 900.0

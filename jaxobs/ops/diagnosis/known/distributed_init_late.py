@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line
 
 KNOWN = Knowledge(
     title="jax.distributed.initialize was called after JAX had used a device",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 KNOWN = Knowledge(
     title="The program used an array after it was donated or deleted",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Event, Knowledge
+from jaxobs.ops.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Event, Knowledge
 
 KNOWN = Knowledge(
     title="A process ended with an exit code other than 0, and not by an exception",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LINE, METRIC, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ANY_END, WRONG, Alert, Event, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis.evidence import LINE, METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ANY_END, WRONG, Alert, Event, Knowledge, Line, Metric
 
 LEAST = 5
 SHARE = 0.01

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Alert, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis.knowledge import ENDED, Alert, Knowledge, Line, Metric
 
 _XIDS = (
     "48|54|61|62|63|64|69|74|79|92|94|95|109|110|119|120|121|122|123|124|125|126|136|137|140|142|143|14[4-9]|150|151|"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line
 
 KNOWN = Knowledge(
     title="A process asks for a GPU that is not among those it is shown",

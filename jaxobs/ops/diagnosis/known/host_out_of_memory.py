@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, NOT_YET_KILLED, Alert, Event, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, NOT_YET_KILLED, Alert, Event, Knowledge, Line, Metric
 
 _TERMINATED = "kube_pod_container_status_last_terminated_reason"
 """Of kube-state-metrics."""

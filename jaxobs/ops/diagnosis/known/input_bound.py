@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jaxobs.findings.input_findings.input_bound import LEAST_SECONDS
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 
 _SECONDS_OF_DECLARED = 300.0
 """The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED, DOES_WITHOUT, OF_DATA, READS_INPUT, STORE
-from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.damaged_files import DAMAGED, DOES_WITHOUT, OF_DATA, READS_INPUT, STORE
+from jaxobs.ops.diagnosis.evidence import RAISED, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 
 def _wanted(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

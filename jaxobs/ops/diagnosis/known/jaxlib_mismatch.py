@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="The versions of jax and jaxlib do not fit",

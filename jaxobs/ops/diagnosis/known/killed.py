@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, NOT_YET_KILLED, SYMPTOM, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ANY_END, ENDED, NOT_YET_KILLED, SYMPTOM, Knowledge, Line
 
 KNOWN = Knowledge(
     title="A process was killed with SIGKILL",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.api_changes import MISSING
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.api_changes import MISSING
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _OF_LIBRARY = (
     r"(?:site|dist)-packages/(?![^\n]*jax/_src/deprecations)[^\n]*"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 
 _BYTES = "jax_live_array_bytes"
 _PARTS = 6

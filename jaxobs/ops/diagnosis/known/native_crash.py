@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Fatal, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ANY_END, ENDED, SYMPTOM, Fatal, Knowledge, Line
 
 KNOWN = Knowledge(
     title="A process crashed in native code",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ANY_END, ENDED, Knowledge, Line
 
 KNOWN = Knowledge(
     title="NCCL could not set up communication between the GPUs",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.evidence import LINE, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 _LISTED = "cannot access '/dev/"
 _MISSED = ("initialize backend", "TPU topology", "TPU initialization failed")

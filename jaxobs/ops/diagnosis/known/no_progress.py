@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import END, LAST, PROGRESS, Evidence, Observation, is_before
-from jaxobs.operations.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Knowledge, Line, Metric, Silence
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import END, LAST, PROGRESS, Evidence, Observation, is_before
+from jaxobs.ops.diagnosis.knowledge import ANY_END, STUCK, SYMPTOM, Knowledge, Line, Metric, Silence
 
 _WAITS = re.compile(
     r"backend initialization is taking more than|Connecting to JAX distributed service|"

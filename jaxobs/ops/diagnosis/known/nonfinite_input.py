@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation, is_before
-from jaxobs.operations.diagnosis.knowledge import WRONG, Event, Knowledge, Line, Metric
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation, is_before
+from jaxobs.ops.diagnosis.knowledge import WRONG, Event, Knowledge, Line, Metric
 
 
 def _comes_first(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

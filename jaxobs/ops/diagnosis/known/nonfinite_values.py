@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric, Raised
+from jaxobs.ops.diagnosis.evidence import LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import WRONG, Alert, Event, Knowledge, Line, Metric, Raised
 
 _SHARE = 0.0006
 """Of the steps: loss scaling in 16 bits overflows in one of 2,000, as it is meant to. As in JaxNonFiniteValues."""

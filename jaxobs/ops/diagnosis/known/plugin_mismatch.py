@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import LINE, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.evidence import LINE, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line
 
 _NO_EXTENSION = r"\b(?:cuda|rocm)_plugin_extension (?:is )?not found"
 _MISSED = re.compile(r"initialize backend|[Uu]nknown backend|No FFI handler registered|custom call target")

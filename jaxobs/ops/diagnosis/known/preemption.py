@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.evidence import END, LINE, PROGRESS, START, Evidence, Observation, is_before
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+from jaxobs.ops.diagnosis.evidence import END, LINE, PROGRESS, START, Evidence, Observation, is_before
+from jaxobs.ops.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 _ONLY_MENTIONED = (
     r"[Ee]ither\b|(?:may|might|could) (?:be|have)|e\.g\.|such as|preempted(?:/|,? or\b)|"

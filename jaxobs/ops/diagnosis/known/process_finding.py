@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Event, Knowledge, Metric
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import FINDINGS, SLOW, Event, Knowledge, Metric
 
 
 def _by_itself(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.counters import PROCESS
-from jaxobs.operations.diagnosis.evidence import END, LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, SYMPTOM, UP, Down, Knowledge, Silence
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.counters import PROCESS
+from jaxobs.ops.diagnosis.evidence import END, LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, SYMPTOM, UP, Down, Knowledge, Silence
 
 LEAST_SECONDS = 60.0
 TIMES = 5.0

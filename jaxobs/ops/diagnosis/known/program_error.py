@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.damaged_files import DAMAGED
-from jaxobs.operations.diagnosis.evidence import EVENT, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Raised
+from jaxobs.ops.diagnosis.damaged_files import DAMAGED
+from jaxobs.ops.diagnosis.evidence import EVENT, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import ENDED, Event, Knowledge, Raised
 
 _FIRST = ("jax._src.source_info_util.JaxStackTraceBeforeTransformation", "jax.errors.SimplifiedTraceback")
 """What JAX tells before the exception itself."""

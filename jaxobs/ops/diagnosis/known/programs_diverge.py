@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import STUCK, Alert, Event, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import STUCK, Alert, Event, Knowledge, Line
 
 KNOWN = Knowledge(
     title="The processes of the job run different programs",

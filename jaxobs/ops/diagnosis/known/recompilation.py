@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric, Raised
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric, Raised
 
 LEAST, LEAST_EXPLAINED = 6, 12
 """Compilations of one function after the first step: evaluation and a smaller last batch need a few."""

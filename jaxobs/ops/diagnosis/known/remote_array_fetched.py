@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ENDED, Event, Knowledge, Line
 
 KNOWN = Knowledge(
     title="The program fetched an array of which other processes hold parts",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import SLOW, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import SLOW, Knowledge, Line
 
 KNOWN = Knowledge(
     title="The job runs on the CPU: JAX found the accelerator but not the software for it",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="Storage failed: it does not answer, or refuses so many requests",

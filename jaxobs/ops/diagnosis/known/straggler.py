@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxobs.findings.fleet.straggler import LEAST_SECONDS, SLOWER
-from jaxobs.operations.diagnosis import counters
-from jaxobs.operations.diagnosis.evidence import Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Metric
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Metric
 
 STEPS, STEP_SECONDS = "jax_step_seconds_count", "jax_step_seconds_sum"
 ALL_STEPS = "jax_steps_total"

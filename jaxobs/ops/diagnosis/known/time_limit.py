@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line
 
 KNOWN = Knowledge(
     title="The scheduler ended the job at its time limit",

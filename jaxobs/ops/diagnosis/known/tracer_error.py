@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Event, Knowledge, Line, Raised
+from jaxobs.ops.diagnosis.knowledge import ENDED, Event, Knowledge, Line, Raised
 
 KNOWN = Knowledge(
     title="The program uses a traced value as if it were known, or keeps one",

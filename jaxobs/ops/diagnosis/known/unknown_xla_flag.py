@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.diagnosis.knowledge import ENDED, Knowledge, Line
+from jaxobs.ops.diagnosis.knowledge import ENDED, Knowledge, Line
 
 KNOWN = Knowledge(
     title="XLA_FLAGS names a flag that this build of XLA does not know",

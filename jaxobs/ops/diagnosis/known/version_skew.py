@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import ALERT, START, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import WRONG, Alert, Event, Knowledge
+from jaxobs.ops.diagnosis.evidence import ALERT, START, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import WRONG, Alert, Event, Knowledge
 
 _COMPARED = ("version:jax", "version:jaxlib", "version:libtpu", "flag:XLA_FLAGS", "flag:LIBTPU_INIT_ARGS")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.operations.diagnosis.evidence import RAISED, Evidence, Observation
-from jaxobs.operations.diagnosis.knowledge import WRONG, Knowledge, Line
+from jaxobs.ops.diagnosis.evidence import RAISED, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import WRONG, Knowledge, Line
 
 _NONFINITE = re.compile(r"\b(?:nan|inf)\b", re.IGNORECASE)
 

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterator
 
 from jaxobs import internals
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 
 ABOUT = "Whether jaxobs finds what it reads in this version of JAX (`jaxobs_capability`)."
 

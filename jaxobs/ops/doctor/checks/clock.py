@@ -7,8 +7,8 @@ import ctypes.util
 import time
 from collections.abc import Iterator
 
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 
 ABOUT = "Whether the clock is set and synchronised: logs of several hosts, TLS and tokens rely on it."
 

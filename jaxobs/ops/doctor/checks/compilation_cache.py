@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxobs.operations.compile_cache import checkup, directory
-from jaxobs.operations.compile_cache.complaints import PROBLEM, Complaint, Setting
-from jaxobs.operations.doctor import shell
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.compile_cache import checkup, directory
+from jaxobs.compile_cache.complaints import PROBLEM, Complaint, Setting
+from jaxobs.ops.doctor import shell
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 from jaxobs.views.terminal.text import size
 
 ABOUT = "Whether the persistent compilation cache is set, usable, private and shared, and stores what it should."

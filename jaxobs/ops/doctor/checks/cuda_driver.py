@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine, listed, release
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine, listed, release
 
 ABOUT = (
     "Whether NVIDIA's driver is new enough for the CUDA plugin, and whether other CUDA libraries come before its own."

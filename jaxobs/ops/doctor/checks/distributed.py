@@ -6,9 +6,9 @@ import ipaddress
 import socket
 from collections.abc import Iterator
 
-from jaxobs.operations.doctor import shell
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor import shell
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 
 ABOUT = "Whether the settings of a job of several processes are complete and agree, and its coordinator has an address."
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine, listed
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine, listed
 from jaxobs.views.terminal.text import size
 
 ABOUT = "Whether host memory and CPUs suffice: a container's limits, free memory, swap, and NUMA nodes."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxobs.operations.doctor import shell
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
-from jaxobs.operations.doctor.probes import NO_ANSWER
+from jaxobs.ops.doctor import shell
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.probes import NO_ANSWER
 
 ABOUT = "Whether jax and jaxlib fit each other, and are the ones that a program imports."
 

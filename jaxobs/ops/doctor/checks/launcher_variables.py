@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxobs.base import config
-from jaxobs.operations.doctor import shell
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor import shell
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 
 ABOUT = (
     "Whether variables of JAX, XLA and jaxobs are ones that are read: removed, outdated and misspelt ones are named."

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 
 ABOUT = "Whether the port of the metrics endpoint is free, and who can reach it."
 

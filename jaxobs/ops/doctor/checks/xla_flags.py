@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from jaxobs.operations.doctor import shell
-from jaxobs.operations.doctor.findings import Finding, ok
-from jaxobs.operations.doctor.machine import Machine
+from jaxobs.ops.doctor import shell
+from jaxobs.ops.doctor.findings import Finding, ok
+from jaxobs.ops.doctor.machine import Machine
 
 ABOUT = "Whether XLA knows the flags in XLA_FLAGS; flags that slow a job down; and flags given twice."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxobs.base import discovery
-from jaxobs.operations.gameday.fault_types import Fault
+from jaxobs.ops.gameday.fault_types import Fault
 
 EACH_HAS = ("FAULT",)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-from jaxobs.operations.gameday.fault_types import Fault, Scene
+from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 
 def inject(scene: Scene) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.gameday.fault_types import Fault
+from jaxobs.ops.gameday.fault_types import Fault
 
 FAULT = Fault(
     title="The persistent cache's directory cannot be written, so nothing is stored, and nothing ever hits.",

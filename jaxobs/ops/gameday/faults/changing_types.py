@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxobs.operations.gameday.fault_types import Fault, Scene
+from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 TYPES = (int, float, np.float32, np.int32, np.float16, np.int8, np.uint8, np.int16, np.uint16, np.uint32, bool)
 """Python's own are weak types for JAX, NumPy's are not: each is a program of its own."""

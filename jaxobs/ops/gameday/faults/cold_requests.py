@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxobs.instruments.requests import request
-from jaxobs.operations.gameday.fault_types import Fault, Scene
+from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 SIZES = (1, 3, 8, 20, 55)
 """Far enough apart that the sizes themselves are no fault: nobody compiled for them before the traffic came."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from jaxobs.operations.gameday.fault_types import Fault, Scene
+from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 
 def inject(scene: Scene) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.operations.gameday.fault_types import Fault, Scene
+from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 
 def inject(scene: Scene) -> None:

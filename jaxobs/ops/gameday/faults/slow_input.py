@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from jaxobs.operations.gameday.fault_types import Fault, Scene
+from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 SECONDS = 0.5
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxobs.base import discovery
-from jaxobs.monitoring.panel_types import Board, Panel
+from jaxobs.ops.monitoring.panel_types import Board, Panel
 
 EACH_HAS = ("BOARD",)
 

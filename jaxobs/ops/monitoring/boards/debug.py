@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.boards.debug_rows import calls, compilations, profiles, programs, steps
-from jaxobs.monitoring.panel_types import Annotation, Board, Variable
+from jaxobs.ops.monitoring.boards.debug_rows import calls, compilations, profiles, programs, steps
+from jaxobs.ops.monitoring.panel_types import Annotation, Board, Variable
 
 BOARD = Board(
     name="debug",

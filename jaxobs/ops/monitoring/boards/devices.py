@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.boards.devices_rows import hardware, memory
-from jaxobs.monitoring.panel_types import Annotation, Board, Variable
+from jaxobs.ops.monitoring.boards.devices_rows import hardware, memory
+from jaxobs.ops.monitoring.panel_types import Annotation, Board, Variable
 
 BOARD = Board(
     name="devices",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.burn_rates import ERRORS, REMAINING, TARGET
-from jaxobs.monitoring.panel_queries import share, steps
-from jaxobs.monitoring.panel_types import Annotation, Board, Column, Panel, Row, Target, Variable
+from jaxobs.ops.monitoring.burn_rates import ERRORS, REMAINING, TARGET
+from jaxobs.ops.monitoring.panel_queries import share, steps
+from jaxobs.ops.monitoring.panel_types import Annotation, Board, Column, Panel, Row, Target, Variable
 
 _STEPPING = "and on (job) group by (job) (rate(jax_steps_total{@}[$__rate_interval]))"
 _GOODPUT = share('jax_time_seconds_total{@, category="step"}', "jax_time_seconds_total{@}", "job")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.panel_queries import highest, lowest, or_zero
-from jaxobs.monitoring.panel_types import Annotation, Board, Column, Panel, Row, Target, Variable
+from jaxobs.ops.monitoring.panel_queries import highest, lowest, or_zero
+from jaxobs.ops.monitoring.panel_types import Annotation, Board, Column, Panel, Row, Target, Variable
 
 _JAX = "and on (job) group by (job) (present_over_time(jax_build_info{@}[1h]))"
 _STEP_TIME = 'mean_of(jax_step_seconds{@, loop=~"$loop"}, job, instance, loop)'

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.panel_queries import highest, lowest, or_zero, share
-from jaxobs.monitoring.panel_types import Annotation, Board, Column, Panel, Row, Target
+from jaxobs.ops.monitoring.panel_queries import highest, lowest, or_zero, share
+from jaxobs.ops.monitoring.panel_types import Annotation, Board, Column, Panel, Row, Target
 
 _JAX = "and on (job) group by (job) (present_over_time(jax_build_info{@}[1h]))"
 """Only jobs of which some process has run jaxobs within the hour: a Prometheus has others as well."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.panel_queries import highest, share
-from jaxobs.monitoring.panel_types import Annotation, Board, Panel, Row, Target, Variable
+from jaxobs.ops.monitoring.panel_queries import highest, share
+from jaxobs.ops.monitoring.panel_types import Annotation, Board, Panel, Row, Target, Variable
 
 _ROUTE = 'route=~"$route"'
 _BY = "job, route"

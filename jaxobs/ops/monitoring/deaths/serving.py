@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.deaths import Death
-from jaxobs.monitoring.lives.support.scenes import Part, Process, init, serves
+from jaxobs.ops.monitoring.deaths import Death
+from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, init, serves
 
 _BEGIN = [init(1), serves(99)]
 

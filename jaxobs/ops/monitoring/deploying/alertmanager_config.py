@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from jaxobs.monitoring.deploying import prometheus
-from jaxobs.monitoring.deploying.kubernetes import LABELS, Object
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.deploying import prometheus
+from jaxobs.ops.monitoring.deploying.kubernetes import LABELS, Object
+from jaxobs.ops.monitoring.site import Site
 
 _MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)(".*")')
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 
 from jaxobs.base.version import __version__
-from jaxobs.monitoring import yaml_text
-from jaxobs.monitoring.deploying import chart_objects, chart_values
-from jaxobs.monitoring.deploying.chart_objects import Template
-from jaxobs.monitoring.deploying.chart_values import MARK, Given, Value
-from jaxobs.monitoring.deploying.kubernetes import Object
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import yaml_text
+from jaxobs.ops.monitoring.deploying import chart_objects, chart_values
+from jaxobs.ops.monitoring.deploying.chart_objects import Template
+from jaxobs.ops.monitoring.deploying.chart_values import MARK, Given, Value
+from jaxobs.ops.monitoring.deploying.kubernetes import Object
+from jaxobs.ops.monitoring.site import Site
 
 _HEAD = f"{{{{- /* {MARK}. Do not edit. */ -}}}}\n"
 _HELD = re.compile(r"^(?P<indent> *(?:- )?)(?P<key>[\w./-]+): '?@@(?P<number>\d+)@@'?$", re.MULTILINE)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from jaxobs.monitoring.deploying import alertmanager_config, gke, kubernetes
-from jaxobs.monitoring.deploying.chart_values import Value
-from jaxobs.monitoring.deploying.kubernetes import NAME_LABEL, Object
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.deploying import alertmanager_config, gke, kubernetes
+from jaxobs.ops.monitoring.deploying.chart_values import Value
+from jaxobs.ops.monitoring.deploying.kubernetes import NAME_LABEL, Object
+from jaxobs.ops.monitoring.site import Site
 
 OPERATOR, MANAGED = "prometheus-operator", "gke"
 RULES, MANAGED_RULES = "files/jaxobs.rules.yaml", "files/gke.rules.yaml"

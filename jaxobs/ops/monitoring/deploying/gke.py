@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxobs.monitoring.deploying.kubernetes import (
+from jaxobs.ops.monitoring.deploying.kubernetes import (
     LABELS,
     MOST_LABELS,
     MOST_SAMPLES,
@@ -19,7 +19,7 @@ from jaxobs.monitoring.deploying.kubernetes import (
     SCRAPED,
     Object,
 )
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.site import Site
 
 API = "monitoring.googleapis.com/v1"
 EXAMPLES = ("serve", "train")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.site import Site
 
 Object = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxobs.monitoring.deploying.kubernetes import Object
+from jaxobs.ops.monitoring.deploying.kubernetes import Object
 
 
 def base(resources: Iterable[str]) -> Object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.site import Site
 
 Config = dict[str, Any]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.drawing import classic, manifest
-from jaxobs.monitoring.drawing.content import Content
-from jaxobs.monitoring.drawing.sdk import JSONEncoder
-from jaxobs.monitoring.panel_types import Board
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.drawing import classic, manifest
+from jaxobs.ops.monitoring.drawing.content import Content
+from jaxobs.ops.monitoring.drawing.sdk import JSONEncoder
+from jaxobs.ops.monitoring.panel_types import Board
+from jaxobs.ops.monitoring.site import Site
 
 
 def draw(board: Board, site: Site) -> str:

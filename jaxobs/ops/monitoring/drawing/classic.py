@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.monitoring.drawing import layout
-from jaxobs.monitoring.drawing.content import TAG, Content
-from jaxobs.monitoring.drawing.panels import drawn, source
-from jaxobs.monitoring.drawing.sdk import dashboard
-from jaxobs.monitoring.panel_types import Annotation, Row, Variable
+from jaxobs.ops.monitoring.drawing import layout
+from jaxobs.ops.monitoring.drawing.content import TAG, Content
+from jaxobs.ops.monitoring.drawing.panels import drawn, source
+from jaxobs.ops.monitoring.drawing.sdk import dashboard
+from jaxobs.ops.monitoring.panel_types import Annotation, Row, Variable
 
 REFRESH = "1m"
 REFRESHES = ["30s", "1m", "5m", "15m", "30m", "1h"]

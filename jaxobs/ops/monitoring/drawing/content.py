@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from jaxobs.monitoring import alerting, promql
-from jaxobs.monitoring.panel_types import Board, Column, Panel, Target
-from jaxobs.monitoring.promql import quoted
-from jaxobs.monitoring.rule_types import SEVERITIES, Alert
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, promql
+from jaxobs.ops.monitoring.panel_types import Board, Column, Panel, Target
+from jaxobs.ops.monitoring.promql import quoted
+from jaxobs.ops.monitoring.rule_types import SEVERITIES, Alert
+from jaxobs.ops.monitoring.site import Site
 
 TAG = "jaxobs"
 ALL = ".+"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.monitoring.panel_types import Panel
+from jaxobs.ops.monitoring.panel_types import Panel
 
 COLUMNS = 24
 ROW_HEIGHT = 1

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from jaxobs.monitoring.drawing import classic, layout
-from jaxobs.monitoring.drawing.content import TAG, Content
-from jaxobs.monitoring.drawing.panels import DATASOURCE, drawn
-from jaxobs.monitoring.drawing.sdk import JSONEncoder, dashboardv2, resource
-from jaxobs.monitoring.panel_types import Annotation, Panel, Row
+from jaxobs.ops.monitoring.drawing import classic, layout
+from jaxobs.ops.monitoring.drawing.content import TAG, Content
+from jaxobs.ops.monitoring.drawing.panels import DATASOURCE, drawn
+from jaxobs.ops.monitoring.drawing.sdk import JSONEncoder, dashboardv2, resource
+from jaxobs.ops.monitoring.panel_types import Annotation, Panel, Row
 
 API_VERSION = "dashboard.grafana.app/v2"
 PANEL_VERSION = "13.0.0"

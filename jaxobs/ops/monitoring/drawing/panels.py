@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any, cast
 
-from jaxobs.monitoring.drawing import sdk
-from jaxobs.monitoring.drawing.content import Content
-from jaxobs.monitoring.drawing.sdk import common, dashboard
-from jaxobs.monitoring.panel_types import Column, Panel
+from jaxobs.ops.monitoring.drawing import sdk
+from jaxobs.ops.monitoring.drawing.content import Content
+from jaxobs.ops.monitoring.drawing.sdk import common, dashboard
+from jaxobs.ops.monitoring.panel_types import Column, Panel
 
 DATASOURCE = "$datasource"
 GOOD, NEUTRAL = "green", "text"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jaxobs.base import discovery
 from jaxobs.base.errors import SettingError
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring.site import Site
 
 EACH_HAS = ("files",)
 

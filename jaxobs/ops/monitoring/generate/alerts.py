@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring import alerting, openslo, shipped_tests, yaml_text
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, openslo, shipped_tests, yaml_text
+from jaxobs.ops.monitoring.site import Site
 
 
 def files(site: Site) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring import boards
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import boards
+from jaxobs.ops.monitoring.site import Site
 
 
 def files(site: Site) -> dict[str, str]:
@@ -12,6 +12,6 @@ def files(site: Site) -> dict[str, str]:
     Raises:
       MissingExtraError: Grafana's models are not installed.
     """
-    from jaxobs.monitoring import drawing
+    from jaxobs.ops.monitoring import drawing
 
     return {f"dashboards/jaxobs-{board.name}.json": drawing.draw(board, site) for board in boards.boards()}

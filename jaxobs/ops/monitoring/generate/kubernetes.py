@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from jaxobs.monitoring import alerting, yaml_text
-from jaxobs.monitoring.deploying import alertmanager_config, chart, gke, kubernetes, kustomize, prometheus
-from jaxobs.monitoring.generate import dashboards
-from jaxobs.monitoring.site import Site
+from jaxobs.ops.monitoring import alerting, yaml_text
+from jaxobs.ops.monitoring.deploying import alertmanager_config, chart, gke, kubernetes, kustomize, prometheus
+from jaxobs.ops.monitoring.generate import dashboards
+from jaxobs.ops.monitoring.site import Site
 
 
 def files(site: Site) -> dict[str, str]:

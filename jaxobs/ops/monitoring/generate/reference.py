@@ -27,9 +27,9 @@ from jaxobs.findings import all_kinds
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import EAGER_HELP, SUBJECTS
 from jaxobs.metrics.metric import Metric
-from jaxobs.monitoring import deaths, lives
-from jaxobs.monitoring import site as sites
-from jaxobs.monitoring.site import AlertChoice, ObjectiveChoice, Prices, Site
+from jaxobs.ops.monitoring import deaths, lives
+from jaxobs.ops.monitoring import site as sites
+from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Prices, Site
 from jaxobs.sources.support import programs
 
 _FOLDER = "docs/reference"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from jaxobs.base import discovery
-from jaxobs.monitoring.lives.support.scenes import Process
+from jaxobs.ops.monitoring.lives.support.scenes import Process
 
 EACH_HAS = ("LIVES",)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxobs.base import discovery
-from jaxobs.monitoring.objective_types import Objective
+from jaxobs.ops.monitoring.objective_types import Objective
 
 EACH_HAS = ("OBJECTIVE",)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from jaxobs.monitoring.objective_types import Example, Guide, Objective
-from jaxobs.monitoring.promql import TRAINING
-from jaxobs.monitoring.rule_types import Step
+from jaxobs.ops.monitoring.objective_types import Example, Guide, Objective
+from jaxobs.ops.monitoring.promql import TRAINING
+from jaxobs.ops.monitoring.rule_types import Step
 
 _TIME = "sum by (job, instance) (increase(jax_time_seconds_total{@%s}[5m]))"
 _PROCESSES = f"(count by (job) ({TRAINING}{{@}}) > 0)"

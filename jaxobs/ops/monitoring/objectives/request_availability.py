@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from jaxobs.monitoring.objective_types import Example, Guide, Objective
-from jaxobs.monitoring.promql import PROBES, increase
-from jaxobs.monitoring.rule_types import Step
+from jaxobs.ops.monitoring.objective_types import Example, Guide, Objective
+from jaxobs.ops.monitoring.promql import PROBES, increase
+from jaxobs.ops.monitoring.rule_types import Step
 
 _FAILED = f'jax_requests_total{{@, outcome="error", route!~"{PROBES}"}}'
 _ANSWERED = f'jax_requests_total{{@, outcome!="cancelled", route!~"{PROBES}"}}'

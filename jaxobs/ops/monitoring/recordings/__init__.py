@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxobs.base import discovery
-from jaxobs.monitoring.rule_types import Group
+from jaxobs.ops.monitoring.rule_types import Group
 
 EACH_HAS = ("GROUP",)
 

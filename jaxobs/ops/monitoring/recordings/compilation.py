@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _SELECTOR = 'jax_compilations_total{@fn, cache!="hit"}'
 _START = "jax_process_start_timestamp_seconds{@}"

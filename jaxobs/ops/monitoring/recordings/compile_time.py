@@ -5,7 +5,7 @@ By job and function alone: whatever else a target is called by, as the name of i
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _MEAN = "job_function:jax_function_compile_seconds:mean"
 

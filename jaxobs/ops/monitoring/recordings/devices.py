@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _BUSY = "job_instance_device:accelerator_utilization_ratio:avg15m"
 

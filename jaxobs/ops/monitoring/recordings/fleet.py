@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.promql import PROBES
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.promql import PROBES
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _START = "jax_process_start_timestamp_seconds"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _FLOOR = "job_instance_device:jax_device_memory_in_use_bytes:min15m"
 _LIMIT = "jax_device_memory_limit_bytes{@}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _UNSAVED = "jax_persistent_cache_unsaved_total{@}"
 _START = "jax_process_start_timestamp_seconds{@}"

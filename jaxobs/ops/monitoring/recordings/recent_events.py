@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _START = "jax_process_start_timestamp_seconds{@}"
 _WHY = "`increase` takes the first sample of a series as its start, and the first event of its kind creates the series."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _QUEUE = "job_instance_route:jax_request_queue_seconds:mean15m"
 _ALL = "job_instance_route:jax_request_seconds:mean15m"

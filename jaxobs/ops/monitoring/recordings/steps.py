@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.promql import MADE_STEPS, RUN
-from jaxobs.monitoring.rule_types import Group, Recording
+from jaxobs.ops.monitoring.promql import MADE_STEPS, RUN
+from jaxobs.ops.monitoring.rule_types import Group, Recording
 
 _MEAN = "job_instance_loop:jax_step_seconds:mean5m"
 _OWN = "job_instance_loop:jax_step_seconds:median30m"

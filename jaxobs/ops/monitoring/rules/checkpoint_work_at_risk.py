@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _SERIES = 'jax_run_lost_seconds{job="train", instance="a:9464", cause="at_risk"}'
 _LABELS = {"job": "train"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _WHOSE = 'jax_requests_total{job="serve", instance="a:9464", route="/predict", outcome="ok", cold='
 _COLD, _WARM = f'{_WHOSE}"true"}}', f'{_WHOSE}"false"}}'

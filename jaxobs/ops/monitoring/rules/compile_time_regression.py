@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _NOW = "job_function:jax_function_compile_seconds:mean{@fn}"
 _USUAL = "job_function:jax_function_compile_seconds:median13d_mean{@fn}"

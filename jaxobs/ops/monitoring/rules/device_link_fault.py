@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _TPU = 'accelerator_link_fault_level{job="train", instance="a:9464", device="0", link="tray1.chip3.ici0"}'
 _NVLINKS = 'accelerator_nvlink_links{job="train", instance="a:9464", device="GPU-1"}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _FLOOR = "job_instance_device:jax_device_memory_in_use_bytes:min15m{@}"
 _LIMIT = "jax_device_memory_limit_bytes{@}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _WHOSE = 'job="train", instance="a:9464", device="GPU-1"'
 _THROTTLED = f'accelerator_throttled{{{_WHOSE}, reason="hw_thermal_slowdown"}}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
 
 _SERIES = 'jax_findings{job="train", instance="a:9464", finding="host_memory_leak"}'
 _LABELS = {"job": "train", "instance": "a:9464", "finding": "host_memory_leak"}

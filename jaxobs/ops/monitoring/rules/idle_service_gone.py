@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
 
 _WHOSE = 'job="serve", instance="a:9464"'
 _START = f"jax_process_start_timestamp_seconds{{{_WHOSE}}}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
 
 _SERIES = 'jaxobs_capability{job="train", instance="a:9464", name="compile_events"}'
 _LABELS = {"job": "train", "name": "compile_events"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _SERIES = 'jaxobs_collect_seconds{job="train", instance="a:9464"}'
 _LABELS = {"job": "train", "instance": "a:9464"}

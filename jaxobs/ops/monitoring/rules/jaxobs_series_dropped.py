@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _SERIES = 'jaxobs_dropped_series_total{job="train", instance="a:9464", reason="max_functions"}'
 _START = 'jax_process_start_timestamp_seconds{job="train", instance="a:9464"}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
 
 _SERIES = 'jax_out_of_memory_total{job="train", instance="a:9464", function="f", device="gpu:0"}'
 _START = 'jax_process_start_timestamp_seconds{job="train", instance="a:9464"}'

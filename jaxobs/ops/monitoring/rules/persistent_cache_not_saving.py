@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _UNSAVED = 'jax_persistent_cache_unsaved_total{job="train", instance="a:9464", reason="error"}'
 _START = 'jax_process_start_timestamp_seconds{job="train", instance="a:9464"}'

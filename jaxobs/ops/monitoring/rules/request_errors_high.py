@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.promql import PROBES
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.promql import PROBES
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _WHOSE = 'job="serve", instance="a:9464", route="predict", cold="false"'
 _OK, _ERROR = (f'jax_requests_total{{{_WHOSE}, outcome="{outcome}"}}' for outcome in ("ok", "error"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.burn_rates import TOTAL
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.burn_rates import TOTAL
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _REQUESTS = 'jax_requests_total{job="serve", instance="a:9464", route="predict", cold="false", outcome="ok"}'
 _START = 'jax_process_start_timestamp_seconds{job="serve", instance="a:9464"}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step
 
 _UP = 'up{job="train", instance="a:9464"}'
 _OTHER = 'jax_process_start_timestamp_seconds{job="train", instance="b:9464"}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
 
 _FINDING = 'jax_findings{job="train", instance="a:9464", finding="unbounded_shapes"}'
 _COMPILED = 'jax_compilations_total{job="train", instance="a:9464", function="f", cause="shape", cache="miss"}'

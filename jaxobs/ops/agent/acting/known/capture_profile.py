@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jaxobs.operations.acting import processes
-from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, Request, Surroundings
-from jaxobs.operations.acting.policy import Policy
+from jaxobs.ops.agent.acting import processes
+from jaxobs.ops.agent.acting.declarations import Declaration, Outcome, Plan, Request, Surroundings
+from jaxobs.ops.agent.acting.policy import Policy
 
 DECLARATION = Declaration(
     name="capture_profile",

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jaxobs.base import private_files
-from jaxobs.operations import bundles
-from jaxobs.operations.acting.declarations import (
+from jaxobs.ops.agent.acting.declarations import (
     Declaration,
     Outcome,
     Plan,
@@ -16,9 +15,9 @@ from jaxobs.operations.acting.declarations import (
     Request,
     Surroundings,
 )  # fmt: skip
-from jaxobs.operations.acting.policy import Policy
-from jaxobs.operations.diagnosis import Inputs
-from jaxobs.operations.diagnosis.gathering.answers import shown
+from jaxobs.ops.agent.acting.policy import Policy
+from jaxobs.ops.diagnosis import Inputs, bundles
+from jaxobs.ops.diagnosis.gathering.answers import shown
 
 DECLARATION = Declaration(
     name="collect_bundle",

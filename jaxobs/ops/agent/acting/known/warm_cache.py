@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import IO
 
 from jaxobs.base import json_lines
-from jaxobs.operations.acting.declarations import Declaration, Outcome, Plan, RefusedError, Request, Surroundings
-from jaxobs.operations.acting.policy import Policy
+from jaxobs.ops.agent.acting.declarations import Declaration, Outcome, Plan, RefusedError, Request, Surroundings
+from jaxobs.ops.agent.acting.policy import Policy
 
 DECLARATION = Declaration(
     name="warm_cache",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.panel_queries import highest
-from jaxobs.monitoring.panel_types import Column, Panel, Row, Target
+from jaxobs.ops.monitoring.panel_queries import highest
+from jaxobs.ops.monitoring.panel_types import Column, Panel, Row, Target
 
 CAUSE_COLORS = {"first_call": "green", "shape": "orange", "new_function": "red", "static_argument": "purple"}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.panel_queries import highest
-from jaxobs.monitoring.panel_types import Panel, Row, Target
+from jaxobs.ops.monitoring.panel_queries import highest
+from jaxobs.ops.monitoring.panel_types import Panel, Row, Target
 
 ROW = Row(
     title="Profiles",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.boards.executive import CATEGORY_COLORS
-from jaxobs.monitoring.panel_queries import highest
-from jaxobs.monitoring.panel_types import Panel, Row, Target
+from jaxobs.ops.monitoring.boards.executive import CATEGORY_COLORS
+from jaxobs.ops.monitoring.panel_queries import highest
+from jaxobs.ops.monitoring.panel_types import Panel, Row, Target
 
 ROW = Row(
     title="Steps, input, host",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.monitoring.panel_queries import highest, lowest
-from jaxobs.monitoring.panel_types import Column, Panel, Row, Target
+from jaxobs.ops.monitoring.panel_queries import highest, lowest
+from jaxobs.ops.monitoring.panel_types import Column, Panel, Row, Target
 
 _CHOSEN = '{@, device=~"$device"}'
 _LEGEND = "{{instance}} device {{device}}"

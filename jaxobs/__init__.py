@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jaxobs.instruments.wrapper import instrument, jit
     from jaxobs.instruments.wsgi_middleware import wsgi
     from jaxobs.session.lifecycle import install, serve, snapshot, start, uninstall
-    from jaxobs.session.server import Handle
+    from jaxobs.web.server import Handle
 
 __all__ = [
     "Capture",
@@ -80,7 +80,7 @@ def collector() -> SnapshotCollector:
 
 _HOMES = {
     **dict.fromkeys(("Capture", "capture"), "actions.capturing"),
-    "Handle": "session.server",
+    "Handle": "web.server",
     "Snapshot": "facts.snapshot",
     **dict.fromkeys(("install", "serve", "snapshot", "start", "uninstall"), "session.lifecycle"),
     **dict.fromkeys(("instrument", "jit"), "instruments.wrapper"),

@@ -19,8 +19,8 @@ from typing import Any
 from jaxobs.base.config import Settings
 from jaxobs.facts.compilations import CAUSES, Change, Compilation
 from jaxobs.facts.memory import DeviceMemory, DeviceState
-from jaxobs.session import server
 from jaxobs.state.store import Store
+from jaxobs.web import server
 from tools.picture import browser
 
 A_SECOND = 5

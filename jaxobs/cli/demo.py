@@ -16,9 +16,9 @@ from jaxobs.cli import add_settings, given_settings
 from jaxobs.demo import local_prometheus
 from jaxobs.demo.interruption import Interruption
 from jaxobs.session import lifecycle
-from jaxobs.session.server import Handle
 from jaxobs.state import store
 from jaxobs.views.client import DEFAULT_URL
+from jaxobs.web.server import Handle
 
 if TYPE_CHECKING:
     from jaxobs.demo.story import Story

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.facts.events import plain
-from jaxobs.session import endpoints
 from jaxobs.session.termination import ended_by_signals
 from jaxobs.views import client, terminal
 from jaxobs.views.top import Browser, Feed, Keys, Page, Process
+from jaxobs.web import endpoints
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,12 +21,12 @@ from jaxobs.base.guard import guard, guarded
 from jaxobs.exporters.otel import providers
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.verdict import judged
-from jaxobs.session import endpoints
 from jaxobs.session.observation import Session, warn
 from jaxobs.state import store
+from jaxobs.web import endpoints
 
 if TYPE_CHECKING:
-    from jaxobs.session.server import Handle
+    from jaxobs.web.server import Handle
 
 
 _session: Session | None = None
@@ -165,7 +165,7 @@ def serve(port: int | None = None, addr: str | None = None, **settings: Any) -> 
     if config.disabled():
         return None
     with _lock:
-        from jaxobs.session import server  # an HTTP server is dear to import, and not everybody serves
+        from jaxobs.web import server  # an HTTP server is dear to import, and not everybody serves
 
         foreign = sorted(set(settings) - set(config.PROTECTION))
         if foreign:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 
-from jaxobs.session.protection import Protection
+from jaxobs.web.protection import Protection
 
 MOST_BODY = 4096
 """Bytes of a request's body that are read."""

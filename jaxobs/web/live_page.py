@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxobs.exporters import page
 from jaxobs.exporters.forms.http_types import BadRequest, Request, Response, Route, json_response
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.kinds import event_types
 from jaxobs.findings.verdict import judged
 from jaxobs.state.store import Store
+from jaxobs.web import page
 
 
 def routes(store: Store) -> Mapping[str, Route]:

@@ -22,9 +22,10 @@ from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.base.guard import internal_error, logger
 from jaxobs.exporters.forms.http_types import BadRequest, Post, Request, Response, Route, accepted, problem
 from jaxobs.findings.fleet.support.addresses import Addresses
-from jaxobs.session.connections import MOST_BODY, Server, ServerV6
-from jaxobs.session.protection import Protection
 from jaxobs.state.store import Store
+from jaxobs.web import live_page
+from jaxobs.web.connections import MOST_BODY, Server, ServerV6
+from jaxobs.web.protection import Protection
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
@@ -47,6 +48,7 @@ def application(store: Store, protection: Protection | None = None) -> Applicati
     """
     hosts = None if protection is None else protection.hosts
     routes: dict[str, Route] = {_HEALTH: lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
+    routes.update(live_page.routes(store))
     for module in discovery.modules("jaxobs.exporters", internal_error):
         if hasattr(module, "routes"):
             routes.update(module.routes(store))
@@ -184,7 +186,7 @@ def serve(store: Store, port: int, addr: str, settings: Settings | None = None) 
     """Serves the store's endpoint in daemon threads; port 0 takes a free one.
 
     Args:
-      settings: those of `jaxobs.session.protection`; the defaults without.
+      settings: those of `jaxobs.web.protection`; the defaults without.
 
     Raises:
       PortTakenError: somebody listens on the port already.

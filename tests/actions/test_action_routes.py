@@ -20,9 +20,9 @@ import jaxobs
 from jaxobs.actions.capturing import runner
 from jaxobs.base.config import Settings
 from jaxobs.facts.events import plain
-from jaxobs.session import server
-from jaxobs.session.server import Handle
 from jaxobs.state import store
+from jaxobs.web import server
+from jaxobs.web.server import Handle
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

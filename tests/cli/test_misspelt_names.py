@@ -16,7 +16,7 @@ from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import as_event
 from jaxobs.facts.steps import Step
-from jaxobs.session import endpoints
+from jaxobs.web import endpoints
 from tools.ports import free_port
 
 

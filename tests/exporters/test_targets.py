@@ -21,8 +21,8 @@ from jaxobs import internals
 from jaxobs.exporters import targets
 from jaxobs.exporters.forms.http_types import Request, Response
 from jaxobs.findings.fleet.support.addresses import ELSEWHERE, Address, Addresses, interface, loopback
-from jaxobs.session import server
 from jaxobs.state.store import Store
+from jaxobs.web import server
 from tools.ports import free_port
 
 CONFIG = """

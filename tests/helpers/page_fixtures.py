@@ -17,10 +17,10 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from jaxobs.exporters.page import CONTENT_SECURITY_POLICY, render
 from jaxobs.facts.events import Event, as_event, plain
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.verdict import judged
+from jaxobs.web.page import CONTENT_SECURITY_POLICY, render
 
 CHROMIUM = "/usr/bin/chromium"
 Opener = Callable[..., Page]

@@ -30,11 +30,11 @@ from jaxobs.facts.compilations import Change
 from jaxobs.facts.functions import FunctionState, ProgramState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.verdicts import Cost, Verdict, VerdictFinding
-from jaxobs.session import endpoints
 from jaxobs.views.terminal import Overview, Surface
 from jaxobs.views.terminal.lines import Line, as_text, cells
 from jaxobs.views.terminal.text import ASCII
 from jaxobs.views.top import Browser, Process
+from jaxobs.web import endpoints
 
 PROCESSES = (Process("http://127.0.0.1:9464/", 4711, "train.py"), Process("http://127.0.0.1:9465/", 4712, "serve.py"))
 KEYS = [

@@ -15,7 +15,7 @@ import pytest
 
 import jaxobs
 from jaxobs.cli import main
-from jaxobs.session import endpoints
+from jaxobs.web import endpoints
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

@@ -19,9 +19,9 @@ from helpers.made_by_hand import compilation, full_store
 from helpers.waiting import until
 
 from jaxobs.base.config import Settings
-from jaxobs.session import server
-from jaxobs.session.server import Handle
 from jaxobs.state.store import Store
+from jaxobs.web import server
+from jaxobs.web.server import Handle
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

@@ -29,10 +29,10 @@ from helpers.page_request_facts import PREDICT
 from playwright.sync_api import Page, expect
 
 from jaxobs.base.symptoms import SECTIONS, symptom_url
-from jaxobs.exporters.page import render
 from jaxobs.facts.compilations import CAUSES, EAGER, PHASES, Change, OpenCompilation
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.process import ObserverState
+from jaxobs.web.page import render
 
 __all__ = ["chrome", "opened"]  # fixtures that the tests take by name
 

@@ -26,13 +26,12 @@ from helpers.waiting import until
 from jaxobs.base import guard
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
-from jaxobs.exporters import page
 from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT
 from jaxobs.facts.kinds import event_types
-from jaxobs.session import connections, lifecycle, server
-from jaxobs.session.server import Handle
 from jaxobs.state import store
 from jaxobs.state.store import Store
+from jaxobs.web import connections, lifecycle, page, server
+from jaxobs.web.server import Handle
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

@@ -26,10 +26,10 @@ from jaxobs.exporters.targets import _group
 from jaxobs.findings.fleet.support.addresses import Address, Addresses
 from jaxobs.ops.diagnosis.gathering import targets
 from jaxobs.ops.diagnosis.gathering.answers import Asked
-from jaxobs.session import endpoints, protection, server
-from jaxobs.session.server import Handle
 from jaxobs.state.store import Store
 from jaxobs.views import access, client
+from jaxobs.web import endpoints, protection, server
+from jaxobs.web.server import Handle
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

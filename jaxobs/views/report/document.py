@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from jaxobs.base.version import __version__
-from jaxobs.exporters import page
 from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import as_event, plain
@@ -14,6 +13,7 @@ from jaxobs.facts.memory import DeviceMemory
 from jaxobs.views.report.kept import encode
 from jaxobs.views.report.reading import Report
 from jaxobs.views.report.recording import MARKS, MOST_GROUP_SAMPLES, MOST_SAMPLES, Recording, defaults
+from jaxobs.web import page
 
 MOST_SAMPLES_TOGETHER = 24_000
 MOST_GROUP_SAMPLES_TOGETHER = 480

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxobs.operations.diagnosis import Inputs
+from jaxobs.ops.diagnosis import Inputs
 
 FOLDER = Path(__file__).parent / "scenarios"
 KINDS = ("single", "double", "remote", "distractor", "gap", "control")

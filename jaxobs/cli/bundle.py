@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from jaxobs.base.errors import JaxobsError
 from jaxobs.cli import diagnose
 from jaxobs.facts.events import plain
-from jaxobs.ops.diagnosis import bundles, diagnosis
+from jaxobs.ops import diagnosis
+from jaxobs.ops.diagnosis import bundles
 from jaxobs.views.terminal.text import safe
 
 HELP = "collect the evidence of an incident into one file, which gives the same diagnosis anywhere"

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from jaxobs.base.errors import JaxobsError
 from jaxobs.base.version import __version__
-from jaxobs.ops.diagnosis import bundles, diagnosis
+from jaxobs.ops import diagnosis
+from jaxobs.ops.diagnosis import bundles
 from jaxobs.ops.diagnosis.result import NO_FAULT, REFUTED, SUPPORTED, Diagnosis, Hypothesis, Quote
 from jaxobs.views import client
 from jaxobs.views.terminal.text import safe

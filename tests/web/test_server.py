@@ -28,9 +28,10 @@ from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT
 from jaxobs.facts.kinds import event_types
+from jaxobs.session import lifecycle
 from jaxobs.state import store
 from jaxobs.state.store import Store
-from jaxobs.web import connections, lifecycle, page, server
+from jaxobs.web import connections, page, server
 from jaxobs.web.server import Handle
 
 pytestmark = pytest.mark.usefixtures("fresh")

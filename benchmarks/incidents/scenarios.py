@@ -1,4 +1,4 @@
-"""The scenarios: files found by their folder, read and laid out as the inputs of a diagnosis."""
+"""The scenarios: read from the files of their families, and laid out as the inputs of a diagnosis."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ a healthy job."""
 EPOCH = 1_769_850_000.0
 """When the recorded sources end, 31 January 2026: also the files' own time, for times without a year."""
 
+_NAME = re.compile(r"^\+\+\+ (\w+)\n", re.MULTILINE)
 _SECTION = re.compile(r"^=== (log|event-log|metrics-file|prometheus|target) (\S+)\n", re.MULTILINE)
 
 
@@ -65,28 +66,43 @@ class Scenario:
 
 
 def scenarios() -> list[Scenario]:
-    """All of them, by family and name."""
-    return [_read(path) for path in sorted(FOLDER.glob("*/*.txt"))]
+    """Returns the scenarios of every family, by family and name."""
+    return [scenario for path in sorted(FOLDER.glob("*.txt")) for scenario in family(path)]
 
 
-def _read(path: Path) -> Scenario:
-    _, head, body = path.read_text(encoding="utf-8").split("+++\n", 2)
+def family(path: Path) -> list[Scenario]:
+    """Returns the scenarios of one file, by name; their texts are byte for byte what the file has.
+
+    Raises:
+      ValueError: a scenario has no name, shares its name with another, or its head is not as it has to be.
+    """
+    before, *parts = _NAME.split(path.read_bytes().decode("utf-8"))
+    if before:
+        raise ValueError(f"{path}: a scenario begins with a line `+++ its_name`, not with {before[:40]!r}")
+    found = [_read(path, name, text) for name, text in zip(parts[::2], parts[1::2], strict=True)]
+    if len({scenario.name for scenario in found}) < len(found):
+        raise ValueError(f"{path}: two scenarios have one name")
+    return sorted(found, key=lambda scenario: scenario.name)
+
+
+def _read(path: Path, name: str, text: str) -> Scenario:
+    head, end, body = text.partition("+++\n")
     told: dict[str, Any] = tomllib.loads(head)
     parts = _SECTION.split(body)[1:]
     sections = tuple((kind, name, text) for kind, name, text in zip(*[iter(parts)] * 3, strict=True))
     causes = told.pop("causes", [])
     onset = told.pop("onset", None)
     found = Scenario(
-        family=path.parent.name, name=path.stem, kind=told.pop("kind"), expect=told.pop("expect"),
+        family=path.stem, name=name, kind=told.pop("kind"), expect=told.pop("expect"),
         causes=tuple(causes), component=told.pop("component", None),
         onset=None if onset is None else moment(onset), victims=tuple(told.pop("victims", ())),
         after=told.pop("after", None), truth=told.pop("truth"), held_out="first_try" in told,
         round=told.pop("round", None), first_try=told.pop("first_try", None), sections=sections,
     )  # fmt: skip
     if found.held_out != (found.round is not None):
-        raise ValueError(f"{path}: `round` and `first_try` belong together")
-    if told or found.kind not in KINDS or (found.expect == "cause") != bool(causes):
-        raise ValueError(f"{path}: its head is not as it has to be: {sorted(told)}")
+        raise ValueError(f"{path}: {name}: `round` and `first_try` belong together")
+    if told or not end or found.kind not in KINDS or (found.expect == "cause") != bool(causes):
+        raise ValueError(f"{path}: {name}: its head is not as it has to be: {sorted(told)}")
     return found
 
 

@@ -8,7 +8,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
-.PHONY: help demo test test-all lint bench gpu docs generate environments linters setup setup-demo clean
+.PHONY: help demo test test-all lint bench gpu docs generate chart environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -56,6 +56,9 @@ docs: setup ## Builds the docs as a site, build/site/index.html, searchable offl
 generate: setup ## Writes all generated files
 	@$(BIN)/jaxobs generate all
 	@$(BIN)/python -m tools.architecture
+
+chart: setup ## Builds the Helm chart, the Kustomize bases and Prometheus' files: build/deploy
+	@$(BIN)/jaxobs generate kubernetes --out build
 
 environments: setup ## Makes an environment for each JAX version of the tests' matrix
 	@$(BIN)/python -m tools.environments

@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxobs.base.errors import SettingError
 from jaxobs.ops.monitoring import alerting, generate, openslo, site
+from jaxobs.ops.monitoring.generate import kubernetes
 from jaxobs.ops.monitoring.site import Site
 
 HELP = "write dashboards, alerts, runbooks, manifests and reference pages, or check them"
@@ -38,6 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when `--check` found a stale file."""
     wanted = generate.files(args.kind, _site(args))
+    if args.kind == "all":
+        wanted = kubernetes.kept(wanted, args.out)
     if not args.check:
         changed = generate.write(wanted, args.out)
         print(f"{len(wanted)} files, {len(changed)} changed" + "".join(f"\n  {path}" for path in changed))

@@ -25,6 +25,8 @@ from jaxobs import actions, cli
 from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.kinds import event_types
+from jaxobs.ops.monitoring.generate import kubernetes
+from jaxobs.ops.monitoring.site import Site
 
 OTHERS = {
     "amtool", "apt-get", "cat", "cd", "cut", "dmesg", "docker", "git", "go", "head", "helm",
@@ -131,9 +133,16 @@ def _mistakes_of_one(words: list[str]) -> Iterator[str]:
             yield from (f"no report is called {each}" for each in files if not each.startswith(REPORTS))
         case _ if name not in OTHERS:
             yield f"{name}: a program that no example used so far; is it spelt right?"
-    if name == "kubectl":
+    if name in ("kubectl", "helm"):
         named = [file for flag, file in itertools.pairwise(arguments) if flag == "-f"]
         yield from (f"{each}: no such file" for each in named if not (ROOT / each).exists())
+        built = [each for each in arguments if "deploy/" in each and each not in named]
+        yield from (f"{each}: nothing generates it" for each in built if not _is_built(each))
+
+
+def _is_built(folder: str) -> bool:
+    """Returns whether `jaxobs generate kubernetes --out DIR` fills a folder below DIR."""
+    return any(path.startswith(f"deploy/{folder.partition('/deploy/')[2]}/") for path in kubernetes.files(Site()))
 
 
 def _refused(arguments: list[str]) -> Iterator[str]:

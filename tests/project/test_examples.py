@@ -99,6 +99,8 @@ def test_commands_hold(block: Block) -> None:
         """$ grep '"event":\\s*"cache_lookups"' EVENTLOG""",
         "$ for x in",
         "$ kubectl apply -f deploy/kubernetes/none.yaml",
+        "$ kubectl apply -k deploy/kubernetes",
+        "$ helm install jaxobs build/deploy/helm/jaxob",
         "$ JAXOBS_EVENTLOG=x python train.py",
     ],
 )

@@ -1,4 +1,4 @@
-"""Applies the objects in `deploy/` to a real API server, and lets the real operator and Prometheus use them.
+"""Builds the chart and the bases, applies them to a real API server, and runs the real operator and Prometheus on them.
 
 python -m tools.cluster                    builds the servers with Go the first time: a quarter of an hour
 python -m tools.cluster --crds FOLDER      with further CRDs, as those of GKE's managed Prometheus
@@ -25,7 +25,7 @@ import yaml
 from tools.cluster import scraping
 from tools.cluster.api import BUILT, ROOT, Cluster, Object, RefusedError, wait
 
-DEPLOY = ROOT / "deploy"
+DEPLOY = ROOT / "build" / "deploy"
 NAMESPACES = (scraping.OPERATED, "research", "products", "by-kubectl")
 VALUES = {
     "scaledObject": {"enabled": True},
@@ -44,7 +44,7 @@ WRONG: tuple[tuple[str, tuple[str | int, ...], Any], ...] = (
     ("alertmanagerconfig", ("spec", "route", "group_by"), ["job"]),
     ("autoscaler", ("spec", "maxReplicas"), 0),
 )
-"""What the server must not take: file, place, value."""
+"""Mistakes that the server must refuse: file, place, value."""
 
 
 class Loader(yaml.CSafeLoader):
@@ -61,6 +61,8 @@ def main() -> int:
     more = parser.parse_args().crds
     names = ("crds", "etcd", "kube-apiserver", "prometheus-operator", "prometheus", "helm")
     subprocess.run([str(ROOT / "tools" / "linters"), *names], check=True)
+    build = [sys.executable, "-m", "jaxobs", "generate", "kubernetes", "--out", str(ROOT / "build")]
+    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)).running() as cluster:
         print(f"a Kubernetes {cluster.get('/version')['gitVersion']} API server runs")
         _install_crds(cluster, more)
@@ -92,7 +94,7 @@ def _environment(cluster: Cluster) -> dict[str, str]:
 
 
 def _install_crds(cluster: Cluster, more: list[Path]) -> None:
-    """Those of all that prometheus-operator watches, KEDA's, and further ones."""
+    """Installs the CRDs of all that prometheus-operator watches, KEDA's, and further ones."""
     told = subprocess.run(
         ["go", "-C", str(ROOT / "tools/go/crds"), "mod", "download", "-json",
          "github.com/prometheus-operator/prometheus-operator"],
@@ -124,7 +126,7 @@ def _established(cluster: Cluster, crd: Object) -> bool:
 
 
 def _generated() -> dict[str, Object]:
-    """The committed objects by path."""
+    """Returns the built objects by path."""
     found = {}
     for folder in ("kubernetes", "gke"):
         for path in sorted((DEPLOY / folder).rglob("*.yaml")):
@@ -208,7 +210,7 @@ def _helm(cluster: Cluster, command: str) -> None:
 
 
 def _scrape(cluster: Cluster) -> None:
-    """What the operator makes of the chart's objects, and what a Prometheus finds with it."""
+    """Checks which pods a Prometheus finds with the configuration that the operator makes of the chart's objects."""
     with scraping.operator(cluster), scraping.pods(cluster):
         text = scraping.secret(cluster, "prometheus-main", "prometheus.yaml.gz", f"{scraping.OPERATED}/jaxobs/0")
         config = scraping.configuration(cluster, text, cluster.folder / "prometheus")

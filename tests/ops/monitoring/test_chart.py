@@ -1,10 +1,11 @@
-"""The Helm chart and the Kustomize bases are the generated objects; and the operators' CRDs take these."""
+"""The built Helm chart and Kustomize bases are the generated objects, and the operators' CRDs take these."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,15 @@ from helpers import crd_checks
 from helpers.paths import ROOT
 from helpers.requirements import built
 
+from jaxobs import cli
+from jaxobs.ops.monitoring import generate
 from jaxobs.ops.monitoring.generate import kubernetes as generator
 from jaxobs.ops.monitoring.site import Site
 
 pytestmark = pytest.mark.linters
 
-CHART = ROOT / "deploy" / "helm" / "jaxobs"
+DEPLOY = ROOT / "build" / "deploy"
+CHART = DEPLOY / "helm" / "jaxobs"
 FILLED = {"alertmanagerConfig": {"enabled": True, "receivers": [
     {"name": "pager", "pagerdutyConfigs": [{"routingKey": {"name": "pagerduty", "key": "routing-key"}}]},
     {"name": "tickets", "webhookConfigs": [{"url": "https://tickets.example.org/"}]},
@@ -28,6 +32,12 @@ FILLED = {"alertmanagerConfig": {"enabled": True, "receivers": [
 ]}}  # fmt: skip
 """Receivers as a site has them."""
 Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def chart_is_built() -> None:
+    """`make chart`."""
+    assert cli.main(["generate", "kubernetes", "--out", str(ROOT / "build")]) == 0
 
 
 def keyed(text: str) -> Objects:
@@ -40,7 +50,7 @@ def keyed(text: str) -> Objects:
 
 @functools.cache
 def generated() -> dict[str, Any]:
-    """What is generated for a cluster, by path; the chart's files as text."""
+    """Returns the generated documents for a cluster by path; the chart's files as text."""
     return {
         path.removeprefix("deploy/"): text if "/helm/" in path else yaml.load(text, Loader=crd_checks.Loader)
         for path, text in generator.files(Site()).items()
@@ -58,7 +68,7 @@ def objects(folder: str) -> Objects:
 
 
 def kustomize(folder: Path) -> Objects:
-    """What Kustomize makes of a base."""
+    """Returns the objects that Kustomize makes of a base."""
     done = subprocess.run([built("kustomize"), "build", str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return keyed(done.stdout)
@@ -83,27 +93,27 @@ def drawn(values: dict[str, Any], folder: Path, chart: Path = CHART) -> Objects:
 
 
 def test_base_is_what_is_generated() -> None:
-    """`kubectl apply -k deploy/kubernetes`: the PodMonitor, the rules, and each dashboard."""
-    base = kustomize(ROOT / "deploy" / "kubernetes")
+    """`kubectl apply -k` takes the PodMonitor, the rules, and each dashboard from the base."""
+    base = kustomize(DEPLOY / "kubernetes")
     files = ("kubernetes/podmonitor", "kubernetes/prometheusrule", "kubernetes/dashboards/")
     assert base == {name: each for prefix in files for name, each in objects(prefix).items()}
     assert len(base) == 8
 
 
 def test_base_for_gke_is_what_is_generated() -> None:
-    """The same with Google Cloud's objects in the place of prometheus-operator's."""
-    assert kustomize(ROOT / "deploy" / "gke") == {**objects("gke/"), **objects("kubernetes/dashboards/")}
+    """Google Cloud's objects stand in the place of prometheus-operator's."""
+    assert kustomize(DEPLOY / "gke") == {**objects("gke/"), **objects("kubernetes/dashboards/")}
 
 
 def test_chart_is_the_base(tmp_path: Path) -> None:
     """Without values, Helm and Kustomize say the same."""
-    assert drawn({}, tmp_path) == kustomize(ROOT / "deploy" / "kubernetes")
+    assert drawn({}, tmp_path) == kustomize(DEPLOY / "kubernetes")
 
 
 def test_chart_for_gke_is_its_base(tmp_path: Path) -> None:
     """As soon as the workloads of the base are named."""
     values = {"monitoring": "gke", "gke": {"workloads": ["serve", "train"]}}
-    assert drawn(values, tmp_path) == kustomize(ROOT / "deploy" / "gke")
+    assert drawn(values, tmp_path) == kustomize(DEPLOY / "gke")
 
 
 def test_what_is_optional_in_the_chart_is_what_is_generated(tmp_path: Path) -> None:
@@ -143,7 +153,7 @@ CHOICES: list[tuple[dict[str, Any], tuple[str, str], tuple[str | int, ...], Any]
 def test_a_value_changes_its_place(
     values: dict[str, Any], name: tuple[str, str], path: tuple[str | int, ...], wanted: Any, tmp_path: Path
 ) -> None:
-    """And nothing else."""
+    """A value changes the place that it is for, and nothing else."""
     found, usual = drawn(values, tmp_path), drawn({}, tmp_path)
     place: Any = found[name]["spec"]
     for key in path:
@@ -164,7 +174,7 @@ SWITCHES = {"podMonitor": {"PodMonitor"}, "prometheusRule": {"PrometheusRule"}, 
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_a_part_can_be_left_out(switch: str, tmp_path: Path) -> None:
-    """And all the others are there."""
+    """Each part has a switch, and without one part all the others are there."""
     left = {kind for kind, _ in drawn({}, tmp_path)} - SWITCHES[switch]
     assert {kind for kind, _ in drawn({switch: {"enabled": False}}, tmp_path)} == left
 
@@ -186,14 +196,19 @@ def test_a_value_that_cannot_be_meant_is_refused(values: dict[str, Any], why: st
     assert code and why in said, said
 
 
+def test_chart_that_is_not_built_is_refused(tmp_path: Path) -> None:
+    """The chart as the repository has it, without the copies of rules and dashboards, says how to build it."""
+    shutil.copytree(CHART, tmp_path / "jaxobs", ignore=shutil.ignore_patterns("files"))
+    for values in ({}, {"prometheusRule": {"enabled": False}}, {"monitoring": "gke", "gke": {"workloads": ["a"]}}):
+        code, said = helm(values, tmp_path, tmp_path / "jaxobs")
+        assert code and "jaxobs generate kubernetes --out DIR" in said, said
+
+
 def test_chart_of_a_site(tmp_path: Path) -> None:
     """A chart generated for a site has the site's rules and interval, without any value."""
     site = Site(scrape_interval="15s", runbook_url="https://wiki.example.org/jax", matchers={"cluster": "a%b"})
     files = generator.files(site)
-    for path, text in files.items():
-        if path.startswith("deploy/helm/"):
-            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / path).write_text(text)
+    generate.write(files, tmp_path)
     found = drawn({"scaledObject": {"enabled": True}}, tmp_path, tmp_path / "deploy" / "helm" / "jaxobs")
     assert found["PodMonitor", "jaxobs"]["spec"]["podMetricsEndpoints"][0]["interval"] == "15s"
     assert "https://wiki.example.org/jax/" in json.dumps(found["PrometheusRule", "jaxobs"])

@@ -1,7 +1,8 @@
-"""What goes into a cluster: checked by promtool and amtool where they can, else against the generated rules."""
+"""Manifests and configurations: checked by promtool and amtool where these can, else against the generated rules."""
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import json
 import re
@@ -31,13 +32,13 @@ quickly = functools.partial(yaml.load, Loader=yaml.CSafeLoader)
 
 @functools.cache
 def files() -> dict[str, str]:
-    """What is generated, by its path."""
+    """Returns the generated texts by path."""
     return generator.files(SITE)
 
 
 @functools.cache
 def objects() -> dict[str, Any]:
-    """The objects of Kubernetes among them."""
+    """Returns the generated objects of Kubernetes by path."""
     return loaded("deploy/kubernetes/")
 
 
@@ -103,9 +104,8 @@ def test_kubernetes_objects_are_whole() -> None:
     assert {file: text for each in maps for file, text in each["data"].items()} == {
         path.rpartition("/")[2]: text for path, text in drawn.items()
     }
-    for each in maps:
-        assert each["metadata"]["labels"]["grafana_dashboard"] == "1"
-        assert len(json.dumps(each)) < 2**20, "a ConfigMap takes 1 MiB"
+    assert {each["metadata"]["labels"]["grafana_dashboard"] for each in maps} == {"1"}
+    assert max(len(json.dumps(each)) for each in maps) < 2**20, "a ConfigMap takes 1 MiB"
 
 
 def test_alertmanager_config_is_alertmanagers() -> None:
@@ -152,10 +152,10 @@ def test_gke_scrapes_each_workload_as_a_job() -> None:
     monitor = objects()["deploy/kubernetes/podmonitor.yaml"]["spec"]
     found = [each for each in loaded("deploy/gke/").values() if each["kind"] == "ClusterPodMonitoring"]
     assert [each["metadata"]["name"] for each in found] == list(gke.EXAMPLES)
-    for each in found:
-        spec = each["spec"]
+    for workload in found:
+        spec = workload["spec"]
         assert spec["selector"]["matchLabels"] == {
-            **monitor["selector"]["matchLabels"], monitor["jobLabel"]: each["metadata"]["name"],
+            **monitor["selector"]["matchLabels"], monitor["jobLabel"]: workload["metadata"]["name"],
         }  # fmt: skip
         (endpoint,) = spec["endpoints"]
         (theirs,) = monitor["podMetricsEndpoints"]
@@ -166,7 +166,7 @@ def test_gke_scrapes_each_workload_as_a_job() -> None:
 
 
 def test_each_object_is_in_a_kustomization() -> None:
-    """Or is one of those that are applied by their own name, because they need what not every cluster has."""
+    """An object that is in none is applied by its own name, because it needs what not every cluster has."""
     listed: set[str] = set()
     for path in files():
         folder = path.rpartition("/")[0]
@@ -183,7 +183,7 @@ def examples_of(page: str) -> list[Any]:
 
 
 def test_the_pod_of_the_docs_is_scraped() -> None:
-    """It has the label, the port and the name that the PodMonitor looks for."""
+    """The pod has the label, the port and the name that the PodMonitor looks for."""
     (deployment,) = (each for each in examples_of("docs/kubernetes.md") if each.get("kind") == "Deployment")
     monitor = objects()["deploy/kubernetes/podmonitor.yaml"]["spec"]
     template = deployment["spec"]["template"]
@@ -198,7 +198,7 @@ def test_the_pod_of_the_docs_is_scraped() -> None:
 
 
 def test_the_values_of_the_docs_are_values_of_the_chart() -> None:
-    """Its schema takes them; one that is misspelt it refuses."""
+    """The chart's schema takes each value of the page, and refuses a misspelt one."""
     schema = json.loads(files()["deploy/helm/jaxobs/values.schema.json"])
     given = [each for each in examples_of("docs/kubernetes.md") if "kind" not in each]
     assert len(given) >= 2
@@ -218,7 +218,7 @@ def test_the_values_of_the_docs_are_values_of_the_chart() -> None:
 
 
 def test_autoscalers_ask_for_a_metric_that_there_is() -> None:
-    """The same threshold for both; the queries are PromQL over a metric of the catalogue."""
+    """Both autoscalers have the same threshold, and their queries are PromQL over a metric of the catalogue."""
     hpa, keda = objects()["deploy/kubernetes/autoscaler.yaml"], objects()["deploy/kubernetes/keda.yaml"]
     metric = hpa["spec"]["metrics"][0]["pods"]
     trigger = keda["spec"]["triggers"][0]["metadata"]
@@ -250,3 +250,22 @@ def test_long_term_stores_get_everything(store: str) -> None:
     config = prometheus.prometheus(SITE, store)
     assert config["remote_write"][0]["url"] == prometheus.STORES[store]
     assert config["global"]["external_labels"]
+
+
+def test_a_repository_may_leave_the_copies_out(tmp_path: Path) -> None:
+    """`generate all` writes everything into an empty folder; where the chart is without its copies, it stays so."""
+    copies = {path for path in files() if any(fnmatch.fnmatch(path, pattern) for pattern in generator.COPIES)}
+    own = {path: text for path, text in files().items() if path not in copies}
+    assert sum(text.count("\n") for text in own.values()) < 1500, "a copy is committed"
+    assert generator.kept(files(), tmp_path) == files()
+    generate.write(own, tmp_path)
+    assert generator.kept({**files(), "alerts/a.yaml": ""}, tmp_path) == {**own, "alerts/a.yaml": ""}
+    assert set(generate.stale(files(), tmp_path)) == copies
+    generate.write({path: files()[path] for path in list(copies)[:1]}, tmp_path)
+    assert generator.kept(files(), tmp_path) == files()
+
+
+def test_git_ignores_the_copies() -> None:
+    """`jaxobs generate kubernetes` in a clone builds them in place."""
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {f"/{pattern}" for pattern in generator.COPIES} <= set(ignored)

@@ -16,6 +16,8 @@ from jaxobs.ops.monitoring.site import Site
 OPERATOR, MANAGED = "prometheus-operator", "gke"
 RULES, MANAGED_RULES = "files/jaxobs.rules.yaml", "files/gke.rules.yaml"
 DASHBOARDS = "files/dashboards"
+_NOT_BUILT = "this chart lacks its rules and dashboards: build it with `jaxobs generate kubernetes --out DIR`"
+"""The error of the chart as it stands in our repository, where the copies of rules and dashboards are left out."""
 
 MONITORING = Value(
     name="monitoring",
@@ -72,14 +74,14 @@ def templates(site: Site, dashboard: Object) -> list[Template]:
             document=kubernetes.prometheus_rule([]),
             around=_when(f'and .Values.prometheusRule.enabled (eq .Values.monitoring "{OPERATOR}")'),
             values=_PROMETHEUS_RULE,
-            fixed=((("spec",), f'\n{{{{ .Files.Get "{RULES}" | indent INDENT }}}}'),),
+            fixed=((("spec",), _file(RULES)),),
         ),
         Template(
             name="clusterrules",
             document=gke.rules([]),
             around=_when(f'and .Values.prometheusRule.enabled (eq .Values.monitoring "{MANAGED}")'),
             values=(),
-            fixed=((("spec",), f'\n{{{{ .Files.Get "{MANAGED_RULES}" | indent INDENT }}}}'),),
+            fixed=((("spec",), _file(MANAGED_RULES)),),
         ),
         Template(
             name="dashboards",
@@ -109,6 +111,10 @@ def templates(site: Site, dashboard: Object) -> list[Template]:
 
 def _when(condition: str, before: str = "") -> str:
     return f"{{{{- if {condition} }}}}\n{before}OBJECT{{{{- end }}}}\n"
+
+
+def _file(path: str) -> str:
+    return f'\n{{{{ required "{_NOT_BUILT}" (.Files.Get "{path}") | indent INDENT }}}}'
 
 
 _ENABLED = Value(name="podMonitor.enabled", default=True, help="Whether pods are scraped.")
@@ -197,6 +203,9 @@ OBJECT{{{{- end }}}}
 """
 _EACH_DASHBOARD = f"""\
 {{{{- if .Values.dashboards.enabled }}}}
+{{{{- if not (.Files.Glob "{DASHBOARDS}/*.json") }}}}
+{{{{- fail "{_NOT_BUILT}" }}}}
+{{{{- end }}}}
 {{{{- range $path, $_ := .Files.Glob "{DASHBOARDS}/*.json" }}}}
 ---
 OBJECT{{{{- end }}}}

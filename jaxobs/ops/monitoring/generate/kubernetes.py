@@ -1,17 +1,28 @@
-"""What brings rules and dashboards into a cluster, or to a Prometheus and an Alertmanager without one."""
+"""Manifests that bring rules and dashboards into a cluster, and configurations for those who run without one."""
 
 from __future__ import annotations
 
+import fnmatch
 import json
+from collections.abc import Mapping
+from pathlib import Path
 
 from jaxobs.ops.monitoring import alerting, yaml_text
 from jaxobs.ops.monitoring.deploying import alertmanager_config, chart, gke, kubernetes, kustomize, prometheus
 from jaxobs.ops.monitoring.generate import dashboards
 from jaxobs.ops.monitoring.site import Site
 
+COPIES = (
+    "deploy/helm/jaxobs/files/*",
+    "deploy/kubernetes/prometheusrule.yaml",
+    "deploy/kubernetes/dashboards/*-dashboard.yaml",
+    "deploy/gke/rules.yaml",
+)
+"""Files that repeat the rules and dashboards: a repository may leave them out, and `.gitignore` of ours does."""
+
 
 def files(site: Site) -> dict[str, str]:
-    """Contents by path."""
+    """Returns the contents by path."""
     groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
     drawn = dashboards.files(site)
     maps = {f"{each['metadata']['name']}.yaml": each for each in kubernetes.dashboards(drawn)}
@@ -40,6 +51,19 @@ def files(site: Site) -> dict[str, str]:
     for path, text in chart.files(site, *rules, drawn, next(iter(maps.values()))).items():
         texts[f"helm/jaxobs/{path}"] = text
     return {f"deploy/{path}": text for path, text in texts.items()}
+
+
+def kept(wanted: Mapping[str, str], out: Path) -> dict[str, str]:
+    """Returns the wanted files that belong into `out`: all of them, unless `out` leaves the copies out.
+
+    A repository that has the chart and the bases without a single copy of the rules and dashboards builds these when it
+    needs them, with `jaxobs generate kubernetes`.
+    """
+    copies = {path for path in wanted if any(fnmatch.fnmatch(path, pattern) for pattern in COPIES)}
+    own = {path for path in wanted if path.startswith("deploy/")} - copies
+    present = {path for path in copies | own if (out / path).exists()}
+    left_out = copies if present & own and not present & copies else set()
+    return {path: content for path, content in wanted.items() if path not in left_out}
 
 
 def _yaml(document: object) -> str:

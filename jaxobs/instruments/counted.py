@@ -23,13 +23,13 @@ from jaxobs import internals
 from jaxobs.base import config
 from jaxobs.base.guard import guard, guarded
 from jaxobs.instruments import special
+from jaxobs.instruments.device_times import DeviceTimes, Returned
 from jaxobs.instruments.tracebacks import leave, traceback_of
 from jaxobs.internals.fastpath import this_thread
 from jaxobs.reasons import naming
 from jaxobs.recorder import flight_recorder, user_errors
 from jaxobs.state import fastpath, store
 from jaxobs.state.call_stats import CallStats
-from jaxobs.state.device_times import DeviceTimes, Returned
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -20,12 +20,12 @@ from time import perf_counter
 from typing import Any
 
 from jaxobs.facts.loops import LoopState
-from jaxobs.state.host_waits import HostWaits
-from jaxobs.state.loops import MOST_SHOWN, rates
-from jaxobs.state.seen import Seen
-from jaxobs.state.seen_calls import CHARGED as CHARGED
-from jaxobs.state.seen_calls import FEWEST_CALLS as FEWEST_CALLS
-from jaxobs.state.turns import SLOW, SLOW_SECONDS
+from jaxobs.loops.host_waits import HostWaits
+from jaxobs.loops.seen import Seen
+from jaxobs.loops.seen_calls import CHARGED as CHARGED
+from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
+from jaxobs.loops.turns import SLOW, SLOW_SECONDS
+from jaxobs.state.loops import MOST_SHOWN, NoLoops, rates
 
 MOST_FOUND = 5
 LEAST_SECONDS = 0.4
@@ -90,7 +90,7 @@ class Total:
     whole: bool
 
 
-class FoundLoops:
+class FoundLoops(NoLoops):
     """The functions that are called in a loop, as far as the counts of their calls tell, or single calls were seen."""
 
     def __init__(self) -> None:

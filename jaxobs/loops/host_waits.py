@@ -13,8 +13,8 @@ from collections import Counter
 from jaxobs.facts.loops import HostWait
 from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, is_plumbing, shown
-from jaxobs.state.call_places import Line, Place
-from jaxobs.state.positions import line_of
+from jaxobs.loops.call_places import Line, Place
+from jaxobs.loops.positions import line_of
 
 USUAL = 1.5
 """A step goes on as usual for so many times the median."""

@@ -14,7 +14,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -27,7 +27,7 @@ from jaxobs.base.lazy import LazyModule
 from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.internals.source_files import user_line
 from jaxobs.reasons import signature
-from jaxobs.state.watched import Watched
+from jaxobs.state.watched import NoOutputs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,8 +100,8 @@ class _Output:
     leaves: Sequence[tuple[int, Any]]
 
 
-class LoopOutputs:
-    """What the functions of found loops return; see `Store.part`."""
+class LoopOutputs(NoOutputs):
+    """Values that the functions of found loops return; see `Store.part`."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -195,12 +195,6 @@ class LoopOutputs:
                 for scalar in list(function.scalars.values())
                 if scalar.known
             )  # fmt: skip
-
-
-def watched_states(part: Callable[[Any], Any]) -> tuple[WatchedState, ...]:
-    """Of the values that the program watches; if there are none, of what its loops return."""
-    known: tuple[WatchedState, ...] = part(Watched).frozen() or part(LoopOutputs).frozen()
-    return known
 
 
 def _is_scalar(leaf: Any) -> bool:

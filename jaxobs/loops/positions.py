@@ -9,7 +9,7 @@ import dis
 import functools
 from types import CodeType
 
-from jaxobs.state.call_places import MOST_FRAMES, Line, Place, instruction, same_line
+from jaxobs.loops.call_places import MOST_FRAMES, Line, Place, instruction, same_line
 
 IN_CALL = "call"
 IN_INPUT = "input"

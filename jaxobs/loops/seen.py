@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from time import perf_counter
 
-from jaxobs.state import call_places
-from jaxobs.state.turns import SLOW
+from jaxobs.loops import call_places
+from jaxobs.loops.turns import SLOW
 
 MOST_RECENT = 513
 

@@ -21,16 +21,16 @@ from typing import Any
 from jaxobs import internals
 from jaxobs.base.guard import guarded
 from jaxobs.internals import Miss, post_hook
+from jaxobs.loops import call_places
+from jaxobs.loops.host_waits import HostWaits
+from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.pauses import PAUSE_SECONDS, Pauses
+from jaxobs.loops.seen import Mark, Seen
+from jaxobs.loops.thread_looks import LOOK_SECONDS, ThreadLooks
+from jaxobs.loops.turns import SLOW, SLOW_SECONDS, Call, Turns
 from jaxobs.reasons import naming
-from jaxobs.state import call_places
 from jaxobs.state.call_stats import CallStats, label
-from jaxobs.state.host_waits import HostWaits
-from jaxobs.state.loop_outputs import LoopOutputs
-from jaxobs.state.pauses import PAUSE_SECONDS, Pauses
 from jaxobs.state.routes import open_request
-from jaxobs.state.seen import Mark, Seen
-from jaxobs.state.thread_looks import LOOK_SECONDS, ThreadLooks
-from jaxobs.state.turns import SLOW, SLOW_SECONDS, Call, Turns
 from jaxobs.state.wall import Wall
 
 CALLS_A_SECOND = 2000.0

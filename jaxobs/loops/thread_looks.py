@@ -18,13 +18,13 @@ from time import perf_counter
 
 from jaxobs import internals
 from jaxobs.base.guard import guarded
-from jaxobs.state import call_places, positions
-from jaxobs.state.call_places import Line, Place
-from jaxobs.state.host_waits import USUAL as USUAL_STEP
-from jaxobs.state.host_waits import HostWaits
-from jaxobs.state.loop_outputs import LoopOutputs
-from jaxobs.state.positions import IN_INPUT
-from jaxobs.state.turns import Turns
+from jaxobs.loops import call_places, positions
+from jaxobs.loops.call_places import Line, Place
+from jaxobs.loops.host_waits import USUAL as USUAL_STEP
+from jaxobs.loops.host_waits import HostWaits
+from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.positions import IN_INPUT
+from jaxobs.loops.turns import Turns
 from jaxobs.state.wall import Wall
 
 LOOK_SECONDS = 0.1

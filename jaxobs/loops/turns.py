@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
-from jaxobs.state.call_places import Place
+from jaxobs.loops.call_places import Place
 from jaxobs.state.wall import Wall
 
 CHARGED_SECONDS = 0.05

@@ -10,12 +10,12 @@ from time import perf_counter
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
+from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total, longest
+from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.seen import Seen
+from jaxobs.loops.seen_calls import SeenCalls
 from jaxobs.state.call_stats import label
-from jaxobs.state.found_loops import CHARGED, FoundLoops, Going, Total, longest
-from jaxobs.state.loop_outputs import LoopOutputs
 from jaxobs.state.loops import Loops
-from jaxobs.state.seen import Seen
-from jaxobs.state.seen_calls import SeenCalls
 from jaxobs.state.store import Store
 from jaxobs.state.utilization import ProgramFlops
 from jaxobs.state.wall import Wall

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from jaxobs import internals
 from jaxobs.base import private_files
 from jaxobs.base.files.patience import Patience
+from jaxobs.base.process_age import started
 from jaxobs.facts.events import Event
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit
+from jaxobs.recorder import predecessors
+from jaxobs.recorder.predecessors import Life
 from jaxobs.recorder.report_files import folder_of
-from jaxobs.state import ends
-from jaxobs.state.ends import Ends, Life
-from jaxobs.state.process_age import started
+from jaxobs.state.runs import Runs
 from jaxobs.state.store import Store
 
 DISK_SECONDS = 2.0
@@ -65,17 +66,18 @@ class LastEnd:
                 self._given_up = True
                 return
             private_files.make_folders(folder)
-            path = os.path.join(folder, ends.file_name(self._store.program, internals.process_index_and_count()[0]))
-            last = ends.read(path)
+            index, _ = internals.process_index_and_count()
+            path = os.path.join(folder, predecessors.end_file_name(self._store.program, index))
+            last = predecessors.read_life(path)
             if last is not None and last.pid != os.getpid():
                 if last.is_alive():
                     self._given_up = True  # two at once: neither is the one before the other
                     return
-                self._store.part(Ends).last_exit = last.ended(ends.this_life(started()))
+                self._store.part(Runs).last_exit = last.ended(predecessors.this_life(started()))
             self._path = path
-        life = ends.this_life(started())
+        life = predecessors.this_life(started())
         if life != self._kept:
-            ends.write(self._path, life)
+            predecessors.write_life(self._path, life)
             self._kept = life
 
     def _record(self, event: Event) -> None:
@@ -83,9 +85,9 @@ class LastEnd:
             self._out_of_memory = time.monotonic()
         if not isinstance(event, Exit) or self._path is None:
             return
-        path, life = self._path, ends.this_life(started(), self._end(event))
+        path, life = self._path, predecessors.this_life(started(), self._end(event))
         try:
-            self._disk.do(lambda: ends.write(path, life))
+            self._disk.do(lambda: predecessors.write_life(path, life))
         except OSError:
             self._given_up = True
 

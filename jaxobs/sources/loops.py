@@ -10,7 +10,7 @@ from time import perf_counter
 
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.steps import Step
-from jaxobs.state.found_loops import FoundLoops
+from jaxobs.loops.found_loops import FoundLoops
 from jaxobs.state.loops import Loop, Loops, SlowStep
 from jaxobs.state.store import Store
 

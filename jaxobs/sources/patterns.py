@@ -10,7 +10,7 @@ from jaxobs.base.guard import guard
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.findings.patterns import Patterns
-from jaxobs.state.found_loops import FoundLoops
+from jaxobs.loops.found_loops import FoundLoops
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
 

@@ -9,9 +9,9 @@ from jaxobs import internals
 from jaxobs.base import private_files
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.guard import logger
+from jaxobs.recorder import predecessors
 from jaxobs.recorder.report_files import folder_of
 from jaxobs.sources.support.source import Source
-from jaxobs.state import runs
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.runs import Earlier, Runs
 from jaxobs.state.store import Store
@@ -60,7 +60,7 @@ class Run(Source):
             self._begin(run_id, found)
         if found.path is not None:
             wall, checkpoints = self._store.part(Wall), self._store.part(Checkpoints)
-            runs.write(found.path, run_id, runs.this_attempt(wall, checkpoints, found))
+            predecessors.write_attempt(found.path, run_id, predecessors.this_attempt(wall, checkpoints, found))
 
     def _begin(self, run_id: str, found: Runs) -> None:
         found.earlier, found.path = Earlier(), None
@@ -69,13 +69,13 @@ class Run(Source):
             self._say(NOWHERE)
         else:
             private_files.make_folders(folder)
-            path = os.path.join(folder, runs.file_name(run_id, internals.process_index_and_count()[0]))
+            path = os.path.join(folder, predecessors.run_file_name(run_id, internals.process_index_and_count()[0]))
             found.path = self._continued(run_id, found, path)
         found.id = run_id
 
     def _continued(self, run_id: str, found: Runs, path: str) -> str | None:
         try:
-            last = runs.read(path)
+            last = predecessors.read_attempt(path)
         except ValueError as error:
             self._say(f"The file {path} does not belong to a run ({error}): it is left alone, and the attempts of the "
                       f"run {run_id!r} are not added up. Delete it or choose another `run_id`.")  # fmt: skip

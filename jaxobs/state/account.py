@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from threading import get_ident
 
+from jaxobs.base.process_age import process_age
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state import scopes
 from jaxobs.state.other_threads import OtherThreads
-from jaxobs.state.process_age import process_age
 from jaxobs.state.scopes import Scope
 
 WORK = frozenset(("step", "input_wait", "eval"))

@@ -16,7 +16,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -282,8 +282,20 @@ def number_of(items: Any) -> float | None:
     return None
 
 
+class NoLoops:
+    """The loops that were found in a program that declares none: the room `loops` derives its own class from this."""
+
+    def frozen(self) -> Sequence[LoopState]:
+        """Returns the loops, those with most work first."""
+        return ()
+
+    def threads(self, name: str) -> int:
+        """Returns the number of threads that made the recent steps of a loop."""
+        return 1
+
+
 class Loops:
-    """The loops of this process."""
+    """The loops that the program declares."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -1,33 +1,15 @@
-"""A run over several processes: what its earlier attempts took, kept in a small file from one to the next.
-
-The file, `jaxobs-run-<id>.json`, stands beside the event log; on processes after the first of a job their index is
-part of its name. It is rewritten on the slow tick and at the end, so that of an attempt that was killed all but its
-last seconds are known; these count as time in which none ran.
-"""
+"""Where the time of this process went, and of the run that the process is an attempt of."""
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-import socket
 import time
-import urllib.parse
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from jaxobs.base import json_lines, private_files
+from jaxobs.base.process_age import started
 from jaxobs.facts.wall import TIME_CATEGORIES, RunState, TimeState
 from jaxobs.state.checkpoints import Checkpoints, Mark
-from jaxobs.state.process_age import process_age, started
 from jaxobs.state.wall import Wall
-
-VERSION = 1
-MOST_NAME = 120
-MOST_BYTES = 2**20
-MOST_FIGURE = 1e15
-_SAME_START = 2.0
-"""Seconds within which two tellings of a process's start are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,128 +25,16 @@ class Earlier:
     checkpoints: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One process of a run, as its file has it."""
-
-    earlier: Earlier
-    pid: int
-    hostname: str
-    started: float
-    """When the process was started."""
-    updated: float
-    """When this was known."""
-    seconds: Mapping[str, float]
-    unsaved_seconds: float
-    unsaved_steps: int
-    checkpoints: int
-
-    def then(self, started: float) -> Earlier:
-        """What the next attempt, started then, has before it."""
-        before = self.earlier
-        return Earlier(
-            attempts=before.attempts + 1,
-            since=self.started if before.since is None else before.since,
-            seconds={name: before.seconds.get(name, 0.0) + self.seconds.get(name, 0.0) for name in TIME_CATEGORIES},
-            down_seconds=before.down_seconds + max(0.0, started - self.updated),
-            redone_seconds=before.redone_seconds + self.unsaved_seconds,
-            redone_steps=before.redone_steps + self.unsaved_steps,
-            checkpoints=before.checkpoints + self.checkpoints,
-        )
-
-    def is_alive(self) -> bool:
-        """Whether its process runs on this machine."""
-        if self.hostname != socket.gethostname():
-            return False
-        age = process_age(self.pid)
-        return age is not None and abs(time.time() - age - self.started) < _SAME_START
-
-
 class Runs:
-    """Which run this process is an attempt of, if of any."""
+    """The processes before this one, as far as their files are known: see `jaxobs.recorder.predecessors`."""
 
     def __init__(self) -> None:
         self.id: str | None = None
+        """The run that this process is an attempt of, if any."""
         self.earlier = Earlier()
         self.path: str | None = None
-
-
-def file_name(run_id: str, process_index: int) -> str:
-    """The file of a run: `jaxobs-run-<id>.json`, the id such that it can be part of a name."""
-    shown = urllib.parse.quote(run_id, safe=" ")[:MOST_NAME]
-    return f"jaxobs-run-{shown}{f'-{process_index}' if process_index else ''}.json"
-
-
-def read(path: str) -> Attempt | None:
-    """The latest attempt that a file tells of; None where there is none.
-
-    Raises:
-      ValueError: it holds something else.
-      OSError: it cannot be read.
-    """
-    try:
-        with open(path, "rb") as file:
-            body = json_lines.loads(file.read(MOST_BYTES))
-    except FileNotFoundError:
-        return None
-    try:
-        if body["version"] != VERSION:
-            raise ValueError(f"its version is {body['version']!r}, not {VERSION}")
-        return _checked(Attempt(**{**body["attempt"], "earlier": Earlier(**body["attempt"]["earlier"])}))
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
-
-
-def _checked(attempt: Attempt) -> Attempt:
-    """The attempt, if its figures are some: a file may be damaged, or made to do harm."""
-    earlier = attempt.earlier
-    seconds = [*attempt.seconds.values(), *earlier.seconds.values(), attempt.started, attempt.updated,
-               attempt.unsaved_seconds, earlier.down_seconds, earlier.redone_seconds, earlier.since or 0.0]  # fmt: skip
-    counts = (attempt.pid, attempt.unsaved_steps, attempt.checkpoints, earlier.attempts, earlier.redone_steps,
-              earlier.checkpoints)  # fmt: skip
-    texts: tuple[object, ...] = (attempt.hostname,)
-    if (
-        not all(isinstance(each, str) for each in texts)
-        or not all(type(each) in (int, float) and 0 <= each < MOST_FIGURE for each in seconds)
-        or not all(type(each) is int and 0 <= each < MOST_FIGURE for each in counts)
-    ):
-        raise ValueError("a figure is not valid")
-    return attempt
-
-
-def write(path: str, run_id: str, attempt: Attempt) -> None:
-    """Puts an attempt in the place of what a file told before, atomically.
-
-    Raises:
-      OSError: it cannot be written.
-    """
-    draft = f"{path}.{os.getpid()}-{secrets.token_hex(4)}"
-    body = {"version": VERSION, "run_id": run_id, "attempt": asdict(attempt)}
-    try:
-        with open(draft, "x", encoding="utf-8") as file:
-            private_files.replace_mode(file.fileno(), path)
-            json.dump(body, file, indent=1)
-            file.write("\n")
-        os.replace(draft, path)
-    finally:
-        if os.path.exists(draft):
-            os.remove(draft)
-
-
-def this_attempt(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> Attempt:
-    """This process as the file shall have it."""
-    seconds, now, unsaved = wall.seconds(), time.time(), unsaved_work(wall, checkpoints)
-    return Attempt(
-        earlier=runs.earlier,
-        pid=os.getpid(),
-        hostname=socket.gethostname(),
-        started=now - sum(seconds.values()),
-        updated=now,
-        seconds=seconds,
-        unsaved_seconds=unsaved.step_seconds,
-        unsaved_steps=unsaved.steps,
-        checkpoints=checkpoints.complete,
-    )
+        self.last_exit = ""
+        """How the process before this one ended: one of `LAST_EXITS`, or empty where that is unknown."""
 
 
 def unsaved_work(wall: Wall, checkpoints: Checkpoints) -> Mark:

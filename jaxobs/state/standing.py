@@ -11,12 +11,12 @@ from jaxobs.facts.memory import DeviceState
 from jaxobs.facts.standing import Standing
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.input_waits import Inputs
-from jaxobs.state.loop_outputs import watched_states
 from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Runs, time_state
 from jaxobs.state.transfers import Transfers
 from jaxobs.state.utilization import loop_states
 from jaxobs.state.wall import Wall
+from jaxobs.state.watched import watched_states
 
 
 def standing(

@@ -30,13 +30,11 @@ from jaxobs.facts.standing import Standing
 from jaxobs.state.cache_totals import CacheTotals
 from jaxobs.state.call_stats import CallStats
 from jaxobs.state.checkpoints import Checkpoints
-from jaxobs.state.ends import Ends
 from jaxobs.state.event_rings import EventRings
 from jaxobs.state.function_rows import FunctionRows
 from jaxobs.state.holdings import Holdings
 from jaxobs.state.input_waits import Inputs
 from jaxobs.state.kept_findings import KeptFindings
-from jaxobs.state.loop_outputs import watched_states
 from jaxobs.state.open_phases import OpenPhases
 from jaxobs.state.process_facts import ProcessFacts
 from jaxobs.state.profile_samples import ProfileSamples
@@ -46,6 +44,7 @@ from jaxobs.state.standing import standing
 from jaxobs.state.transfers import Transfers
 from jaxobs.state.utilization import ProgramFlops, loop_states
 from jaxobs.state.wall import Wall
+from jaxobs.state.watched import watched_states
 
 E = TypeVar("E", bound=Event)
 T = TypeVar("T")
@@ -108,11 +107,18 @@ class Store:
             self._functions.configure(settings)
 
     def part(self, kind: type[T]) -> T:
-        """What keeps one kind of state of this process, made when first asked for and forgotten with the rest."""
+        """Returns the object that keeps one kind of state of this process; it is made at the first call.
+
+        An object of a class that a room above derives from one of this room stands for that one too: the snapshot asks
+        for `NoLoops` and gets the loops that the room `loops` has found.
+        """
         found: T | None = self._parts.get(kind)
         if found is None:
             with self._lock:
-                found = self._parts.setdefault(kind, kind())
+                found = self._parts.get(kind)
+                if found is None:
+                    found = kind()
+                    self._parts.update(dict.fromkeys(kind.__mro__[:-1], found))
         return found
 
     # ------------------------------------------------------------------------------------------ coming in
@@ -329,7 +335,7 @@ class Store:
                 self.freshen()
         cache = internals.persistent_cache()
         self._place()
-        platform, run = internals.default_platform(), (self.settings.run_id, self.part(Ends).last_exit)
+        platform, run = internals.default_platform(), (self.settings.run_id, self.part(Runs).last_exit)
         routes, in_flight = self.part(Routes).frozen(), self.part(Routes).in_flight()
         wall = time_state(self.part(Wall), self.part(Checkpoints), self.part(Runs))
         inputs, watched, moved = self.part(Inputs).frozen(), watched_states(self.part), self.part(Transfers).frozen()

@@ -23,8 +23,7 @@ from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import DeviceState
 from jaxobs.state.call_stats import label
-from jaxobs.state.found_loops import FoundLoops
-from jaxobs.state.loops import REST_SECONDS, Loops
+from jaxobs.state.loops import REST_SECONDS, Loops, NoLoops
 
 MOST_FUNCTIONS = 1000
 MOST_PROGRAMS = 16
@@ -160,7 +159,8 @@ def loop_states(
       setting: `peak_flops`, where it is given.
     """
     told = [(each.frozen(), each.threads()) for each in part(Loops).all()]
-    loops = told or [(each, part(FoundLoops).threads(each.name)) for each in part(FoundLoops).frozen()]
+    found: NoLoops = part(NoLoops)
+    loops = told or [(each, found.threads(each.name)) for each in found.frozen()]
     if not loops:
         return ()
     by_name, flops, devices = {each.name: each for each in functions}, part(ProgramFlops), list(devices)

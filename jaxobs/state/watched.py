@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -311,3 +311,21 @@ def _path(tree: Any, number: int) -> str:
     if tree is None:
         return ""
     return str(internals.tree_util().keystr(tuple(signature.keys_at(tree, [number])[number])))
+
+
+class NoOutputs:
+    """Values that found loops return: the room `loops` derives its own class from this."""
+
+    def frozen(self) -> tuple[WatchedState, ...]:
+        """Returns the values that were looked at."""
+        return ()
+
+
+def watched_states(part: Callable[[Any], Any]) -> tuple[WatchedState, ...]:
+    """Returns the values that the program watches; if it watches none, those that its loops return.
+
+    Args:
+      part: `Store.part`.
+    """
+    known: tuple[WatchedState, ...] = part(Watched).frozen() or part(NoOutputs).frozen()
+    return known

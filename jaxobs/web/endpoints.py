@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxobs.state.process_age import start_tick
+from jaxobs.base.process_age import start_tick
 
 MOST_BYTES = 4096
 MOST_FILES = 256

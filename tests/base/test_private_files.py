@@ -17,9 +17,10 @@ from jaxobs.base.config import Settings
 from jaxobs.exporters.event_log import EventLog
 from jaxobs.exporters.metrics_file import MetricsFile
 from jaxobs.reasons.cache_records import KeyRecord, Sidecar
+from jaxobs.recorder import predecessors
+from jaxobs.recorder.predecessors import Attempt
 from jaxobs.recorder.report_files import ReportFiles
-from jaxobs.state import runs
-from jaxobs.state.runs import Attempt, Earlier
+from jaxobs.state.runs import Earlier
 from jaxobs.state.store import Store
 
 
@@ -58,7 +59,7 @@ def test_every_file_is_private(tmp_path: pathlib.Path, capsys: pytest.CaptureFix
         MetricsFile(store, settings, str(folder / "metrics" / name)).close()
     written = ReportFiles(store, "last-minutes").write(1.0, 0, "text")
     assert written is not None
-    runs.write(str(folder / "run.json"), "r", attempt())
+    predecessors.write_attempt(str(folder / "run.json"), "r", attempt())
     sidecar = Sidecar(str(folder), most_bytes=1)
     sidecar.add(KeyRecord(function="f", key="k", time=1.0, process="p"))
     captures = Folder(Settings(capture_directory=str(folder / "captures")))
@@ -88,7 +89,7 @@ def test_what_is_there_keeps_its_mode(tmp_path: pathlib.Path, capsys: pytest.Cap
     store.record(compilation())
     writer.close()
     MetricsFile(store, settings, str(prom)).close()
-    runs.write(str(run), "r", attempt())
+    predecessors.write_attempt(str(run), "r", attempt())
     assert cli.main(["report", str(log), "--out", str(report)]) == 0
     capsys.readouterr()
     assert set(modes(tmp_path).values()) == {"0o640"}

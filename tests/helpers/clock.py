@@ -11,7 +11,7 @@ import pytest
 from jaxobs.state import store
 from jaxobs.state.wall import Wall
 
-_LAZY = ("jaxobs.instruments.inputs", "jaxobs.instruments.stepping", "jaxobs.state.found_loops")
+_LAZY = ("jaxobs.instruments.inputs", "jaxobs.instruments.stepping", "jaxobs.loops.found_loops")
 """Modules that read the clock and may not have been imported yet."""
 
 

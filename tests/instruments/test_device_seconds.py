@@ -22,9 +22,10 @@ from helpers.waiting import until
 import jaxobs
 from jaxobs.base.config import Settings
 from jaxobs.facts.functions import DEVICE_SKIPPED, FunctionState
-from jaxobs.state import device_times, store
+from jaxobs.instruments import device_times
+from jaxobs.instruments.device_times import MOST_CALLS, MOST_WAIT_SECONDS, DeviceTimes, Returned
+from jaxobs.state import store
 from jaxobs.state.call_stats import CallStats
-from jaxobs.state.device_times import MOST_CALLS, MOST_WAIT_SECONDS, DeviceTimes, Returned
 
 
 @pytest.fixture(autouse=True)

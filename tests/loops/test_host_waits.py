@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxobs.state import call_places
-from jaxobs.state.host_waits import FEWEST_LOOKS, HostWaits
+from jaxobs.loops import call_places
+from jaxobs.loops.host_waits import FEWEST_LOOKS, HostWaits
 
 
 def _stack(of: Callable[[], Any]) -> call_places.Place:

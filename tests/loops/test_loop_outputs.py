@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from jaxobs.facts.numbers import NonFinite
-from jaxobs.state import loop_outputs
-from jaxobs.state.loop_outputs import LoopOutputs
+from jaxobs.loops import loop_outputs
+from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.state.store import Store
 from jaxobs.state.watched import Watched
 

@@ -6,7 +6,7 @@ import threading
 
 from helpers.waiting import until
 
-from jaxobs.state.pauses import Pauses
+from jaxobs.loops.pauses import Pauses
 
 
 class _StoppedMeanwhile(threading.Event):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jaxobs.state.call_places import Place, place
-from jaxobs.state.positions import IN_CALL, IN_INPUT, position
+from jaxobs.loops.call_places import Place, place
+from jaxobs.loops.positions import IN_CALL, IN_INPUT, position
 
 LOOPS = {
     "a generator": ("for x in generated():\n    step()", IN_INPUT),

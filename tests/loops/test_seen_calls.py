@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxobs.state.host_waits import HostWaits
-from jaxobs.state.loop_outputs import LoopOutputs
-from jaxobs.state.seen_calls import FEWEST_CALLS, SeenCalls
+from jaxobs.loops.host_waits import HostWaits
+from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.seen_calls import FEWEST_CALLS, SeenCalls
 from jaxobs.state.wall import Wall
 
 

@@ -13,14 +13,14 @@ import pytest
 from helpers.waiting import until
 
 from jaxobs import internals
-from jaxobs.state import call_places
-from jaxobs.state.call_places import FirstCalls
-from jaxobs.state.found_loops import FoundLoops
-from jaxobs.state.host_waits import HostWaits
-from jaxobs.state.loop_outputs import LoopOutputs
-from jaxobs.state.seen import Seen
-from jaxobs.state.thread_looks import LOOK_SECONDS, ThreadLooks
-from jaxobs.state.turns import CHARGED_SECONDS, EarlyLooks, Turns
+from jaxobs.loops import call_places
+from jaxobs.loops.call_places import FirstCalls
+from jaxobs.loops.found_loops import FoundLoops
+from jaxobs.loops.host_waits import HostWaits
+from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.seen import Seen
+from jaxobs.loops.thread_looks import LOOK_SECONDS, ThreadLooks
+from jaxobs.loops.turns import CHARGED_SECONDS, EarlyLooks, Turns
 from jaxobs.state.wall import Wall
 
 

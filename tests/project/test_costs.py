@@ -22,11 +22,12 @@ from jaxobs.base.config import Settings
 from jaxobs.exporters.forms import exposition
 from jaxobs.exporters.forms.exposition import Renderer
 from jaxobs.internals import Call
+from jaxobs.loops import seen_calls
 from jaxobs.reasons import signature
 from jaxobs.reasons.explanation import Explainer
 from jaxobs.session import lifecycle
 from jaxobs.sources.found_loops import FoundLoopsSource
-from jaxobs.state import input_waits, seen_calls
+from jaxobs.state import input_waits
 from jaxobs.state.input_waits import Inputs
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store, current

@@ -17,8 +17,9 @@ from jaxobs.findings.fleet.support.digest import Digest, decode, decode_listed
 from jaxobs.ops.monitoring import openslo, promql, site
 from jaxobs.reasons import cache_records
 from jaxobs.reasons.cache_records import KeyRecord
-from jaxobs.state import runs
-from jaxobs.state.runs import Attempt, Earlier
+from jaxobs.recorder import predecessors
+from jaxobs.recorder.predecessors import Attempt
+from jaxobs.state.runs import Earlier
 from jaxobs.testing import baseline_file
 from jaxobs.testing.costs import Cost
 from jaxobs.views import client
@@ -61,8 +62,8 @@ def test_a_run_file_with_a_wrong_figure_is_none_of_a_run(tmp_path: Path, field: 
         unsaved_steps=0, checkpoints=0,
     )  # fmt: skip
     path = tmp_path / "run.json"
-    runs.write(str(path), "r", attempt)
-    assert runs.read(str(path)) == attempt
+    predecessors.write_attempt(str(path), "r", attempt)
+    assert predecessors.read_attempt(str(path)) == attempt
     body = json.loads(path.read_text())
     *holders, name = field.split(".")
     holder = body["attempt"]
@@ -71,10 +72,10 @@ def test_a_run_file_with_a_wrong_figure_is_none_of_a_run(tmp_path: Path, field: 
     holder[name] = value
     path.write_text(json.dumps(body))
     with pytest.raises(ValueError):
-        runs.read(str(path))
+        predecessors.read_attempt(str(path))
     path.write_text("[" * 100_000)
     with pytest.raises(ValueError):
-        runs.read(str(path))
+        predecessors.read_attempt(str(path))
 
 
 @pytest.mark.parametrize("cost", [{"compilations": "2"}, {"flops": [1]}, {"memory": {"temp": None}}, {"causes": 3}])

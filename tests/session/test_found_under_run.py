@@ -19,11 +19,11 @@ from helpers.run_programs import environment
 import jaxobs
 from jaxobs.facts.loops import LoopState
 from jaxobs.internals import post_hook
+from jaxobs.loops import call_places, seen_calls
+from jaxobs.loops.found_loops import FoundLoops
+from jaxobs.loops.seen import Seen
+from jaxobs.loops.seen_calls import FEWEST_CALLS
 from jaxobs.session import lifecycle
-from jaxobs.state import call_places, seen_calls
-from jaxobs.state.found_loops import FoundLoops
-from jaxobs.state.seen import Seen
-from jaxobs.state.seen_calls import FEWEST_CALLS
 from jaxobs.state.store import current
 from jaxobs.state.wall import Wall
 

@@ -13,9 +13,9 @@ import pytest
 from helpers.paths import ROOT
 from helpers.quick_xla import quick
 
-from jaxobs.state import ends
-from jaxobs.state.ends import Life
-from jaxobs.state.process_age import process_age
+from jaxobs.base.process_age import process_age
+from jaxobs.recorder import predecessors
+from jaxobs.recorder.predecessors import Life
 
 PROGRAM = """
 import os, signal, sys, time
@@ -24,10 +24,11 @@ jaxobs.install(event_log=sys.argv[2], sample_interval=0.1)
 import jax, jax.numpy as jnp
 jax.jit(lambda x: x + 1)(1)
 from jaxobs.session import lifecycle
-from jaxobs.state import ends
+from jaxobs.recorder import predecessors
 folder = os.path.dirname(sys.argv[2])
 def kept():
-    lives = [ends.read(os.path.join(folder, name)) for name in os.listdir(folder) if name.startswith("jaxobs-end-")]
+    paths = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("jaxobs-end-")]
+    lives = [predecessors.read_life(path) for path in paths]
     return os.getpid() in [life.pid for life in lives if life is not None]
 deadline = time.monotonic() + 60
 while not kept():
@@ -90,9 +91,9 @@ def test_kills_are_read_from_the_own_group(tmp_path: Path) -> None:
     own.write_text("0::/pod/worker\n")
     (tmp_path / "pod/worker").mkdir(parents=True)
     (tmp_path / "pod/worker/memory.events").write_text("low 0\noom 4\noom_kill 2\n")
-    assert ends.memory_kills(str(tmp_path), str(own)) == ("/pod/worker", 2)
+    assert predecessors.memory_kills(str(tmp_path), str(own)) == ("/pod/worker", 2)
     own.write_text("3:memory:/pod/worker\n")
-    assert ends.memory_kills(str(tmp_path), str(own)) == ("", 0)
+    assert predecessors.memory_kills(str(tmp_path), str(own)) == ("", 0)
 
 
 @pytest.mark.parametrize(
@@ -105,4 +106,4 @@ def test_a_damaged_file_says_nothing(tmp_path: Path, text: str) -> None:
     path = tmp_path / "jaxobs-end-x.json"
     path.write_text(text)
     with pytest.raises(ValueError):
-        ends.read(str(path))
+        predecessors.read_life(str(path))

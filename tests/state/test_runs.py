@@ -16,11 +16,13 @@ import pytest
 from helpers.matrix import interpreter, rows
 from helpers.paths import PROGRAMS, ROOT
 
+from jaxobs.base.process_age import process_age
 from jaxobs.facts.wall import TIME_CATEGORIES
+from jaxobs.recorder import predecessors
+from jaxobs.recorder.predecessors import Attempt
 from jaxobs.state import runs
 from jaxobs.state.checkpoints import Checkpoints, mark
-from jaxobs.state.process_age import process_age
-from jaxobs.state.runs import Attempt, Earlier, Runs
+from jaxobs.state.runs import Earlier, Runs
 from jaxobs.state.wall import Wall
 from tools.environments import MATRIX
 
@@ -125,19 +127,19 @@ def test_a_run_goes_on_in_the_next_process(tmp_path: Path) -> None:
 
 
 def attempt_of(wall: Wall, checkpoints: Checkpoints, found: Runs, **other: Any) -> Attempt:
-    return dataclasses.replace(runs.this_attempt(wall, checkpoints, found), **other)
+    return dataclasses.replace(predecessors.this_attempt(wall, checkpoints, found), **other)
 
 
 def test_lost_work_is_unknown_where_no_checkpoint_was_seen(tmp_path: Path) -> None:
     """A program that saves in a way of its own has not lost everything; once a checkpoint is seen, it is known."""
     wall, checkpoints, found = Wall(age=10.0), Checkpoints(), Runs()
     found.id = "r"
-    path = str(tmp_path / runs.file_name("r", 0))
+    path = str(tmp_path / predecessors.run_file_name("r", 0))
     step = wall.enter("step")
     time.sleep(0.05)
     wall.leave(step)
-    runs.write(path, "r", attempt_of(wall, checkpoints, found))
-    last = runs.read(path)
+    predecessors.write_attempt(path, "r", attempt_of(wall, checkpoints, found))
+    last = predecessors.read_attempt(path)
     assert last is not None and last.unsaved_steps == 1 and last.seconds["init"] > 9.9
     assert 0.05 <= last.seconds["step"] < 1.0
     found.earlier = last.then(last.updated + 100.0)
@@ -187,7 +189,7 @@ def test_a_file_that_is_none_of_ours_and_one_in_use_are_left_alone(tmp_path: Pat
     from jaxobs.state import store
 
     jnp.ones(2).block_until_ready()
-    path = tmp_path / runs.file_name("r", 0)
+    path = tmp_path / predecessors.run_file_name("r", 0)
 
     def notes(**settings: Any) -> str:
         lifecycle.uninstall()
@@ -209,12 +211,12 @@ def test_a_file_that_is_none_of_ours_and_one_in_use_are_left_alone(tmp_path: Pat
             earlier=Earlier(), pid=parent, hostname=socket.gethostname(), started=time.time() - age,
             updated=time.time(), seconds={}, unsaved_seconds=0.0, unsaved_steps=0, checkpoints=0,
         )  # fmt: skip
-        runs.write(str(path), "r", theirs)
+        predecessors.write_attempt(str(path), "r", theirs)
         before = path.read_text()
         assert f"Process {parent} is an attempt" in notes(run_id="r", flight_recorder=str(tmp_path))
         assert path.read_text() == before
         # The same number, but started at another time: it has died, and its number has come again.
-        runs.write(str(path), "r", dataclasses.replace(theirs, started=theirs.started - 100.0))
+        predecessors.write_attempt(str(path), "r", dataclasses.replace(theirs, started=theirs.started - 100.0))
         assert "attempt" not in notes(run_id="r", flight_recorder=str(tmp_path))
         state = store.current().snapshot().wall
         assert state is not None and state.run is not None and state.run.attempt == 2
@@ -225,5 +227,5 @@ def test_a_file_that_is_none_of_ours_and_one_in_use_are_left_alone(tmp_path: Pat
 
 def test_names_of_files_are_safe() -> None:
     """An id with a slash is one file beside the event log; each process of a job has its own."""
-    assert runs.file_name("job/7", 0) == "jaxobs-run-job%2F7.json"
-    assert runs.file_name("job", 3) == "jaxobs-run-job-3.json"
+    assert predecessors.run_file_name("job/7", 0) == "jaxobs-run-job%2F7.json"
+    assert predecessors.run_file_name("job", 3) == "jaxobs-run-job-3.json"

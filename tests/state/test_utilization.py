@@ -16,8 +16,8 @@ from jaxobs.drivers import peaks
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import DeviceState
 from jaxobs.internals.hlo import products as hlo_products
-from jaxobs.state import found_loops
-from jaxobs.state.found_loops import FEWEST_CALLS, MOST_FOUND, FoundLoops
+from jaxobs.loops import found_loops
+from jaxobs.loops.found_loops import FEWEST_CALLS, MOST_FOUND, FoundLoops
 from jaxobs.state.store import Store, current
 from jaxobs.state.utilization import MOST_PROGRAMS, ProgramFlops, completed
 

@@ -13,8 +13,8 @@ from types import FrameType
 import pytest
 from helpers.run_programs import run
 
+from jaxobs.base.process_age import process_age, started
 from jaxobs.facts.wall import TIME_CATEGORIES
-from jaxobs.state.process_age import process_age, started
 from jaxobs.state.wall import Scope, Wall
 
 

@@ -26,7 +26,7 @@ from jaxobs.findings.fleet.support.view import View
 from jaxobs.ops.monitoring import openslo, site
 from jaxobs.ops.monitoring.objectives import objectives
 from jaxobs.reasons import cache_differences, cache_records
-from jaxobs.state import runs
+from jaxobs.recorder import predecessors
 from jaxobs.testing import baseline_file, costs
 from tools.fuzzing.answers import AnsweringOpener
 from tools.fuzzing.changes import CANARY, Changer
@@ -192,7 +192,7 @@ class Readers:
     def _run(self, changer: Changer) -> str:
         what, data = changer.body(self._originals.files["run.json"])
         try:
-            found = runs.read(str(self._file("run.json", data)))
+            found = predecessors.read_attempt(str(self._file("run.json", data)))
         except ValueError:
             return what
         if found is not None:

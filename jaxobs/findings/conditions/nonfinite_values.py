@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.state.loop_outputs import FEWEST_BAD
+from jaxobs.loops.loop_outputs import FEWEST_BAD
 
 NAME = "nonfinite_values"
 ABOUT = "A watched value, or a scalar that a training loop returns, is NaN or infinite."

@@ -16,9 +16,9 @@ from types import CodeType, FrameType
 from jaxobs.facts.profile_samples import HostPlace
 from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, user_line
+from jaxobs.loops.call_places import instruction
 from jaxobs.profiles.idle import Gap
 from jaxobs.profiles.intervals import Interval
-from jaxobs.state.call_places import instruction
 
 MOST_PLACES = 5
 MOST_FRAMES = 64

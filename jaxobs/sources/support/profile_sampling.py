@@ -15,9 +15,9 @@ from jaxobs.base.guard import guarded
 from jaxobs.internals import short_traces
 from jaxobs.internals.short_traces import ShortTrace
 from jaxobs.internals.xplane.wire import WireError
+from jaxobs.loops.found_loops import FoundLoops
 from jaxobs.sources.support.host_looks import HostLooks
 from jaxobs.sources.support.sample_reading import Reader, names_of
-from jaxobs.state.found_loops import FoundLoops
 from jaxobs.state.host_record import HostRecord
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store

@@ -24,8 +24,8 @@ import numpy as np
 from helpers import truth
 
 import jaxobs
+from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.state import store
-from jaxobs.state.loop_outputs import LoopOutputs
 
 calls: Counter[str] = Counter()
 errors: Counter[str] = Counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxobs.facts.loops import LoopState
-from jaxobs.state.found_loops import FoundLoops
+from jaxobs.loops.found_loops import FoundLoops
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
 

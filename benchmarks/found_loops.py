@@ -23,9 +23,9 @@ def run(quick: bool) -> list[Figure]:
     import jax.numpy as jnp
 
     from jaxobs.internals import post_hook
+    from jaxobs.loops import seen_calls
     from jaxobs.loops.host_waits import HostWaits
     from jaxobs.loops.loop_outputs import LoopOutputs
-    from jaxobs.state import seen_calls
     from jaxobs.state.wall import Wall
 
     def increment(x: Any) -> Any:

@@ -21,7 +21,7 @@ def full_store() -> Store:
     from jaxobs.facts.compilations import CAUSES, EAGER, Change, Compilation
     from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS
     from jaxobs.facts.memory import DeviceMemory, DeviceState
-    from jaxobs.state.holdings import MOST_HISTORY
+    from jaxobs.state.parts import MOST_HISTORY
     from jaxobs.state.store import Store
 
     settings = Settings()

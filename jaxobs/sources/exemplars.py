@@ -12,7 +12,7 @@ from collections.abc import Callable
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.sources.support.source import Source
-from jaxobs.state import traced
+from jaxobs.state import exemplars
 from jaxobs.state.store import Store
 
 IN_MEMORY = True
@@ -39,7 +39,7 @@ class CompileExemplars(Source):
         # Not imported here: a program that has not imported it has no span.
         trace = sys.modules.get("opentelemetry.trace")
         if trace is not None and isinstance(event, Compilation):
-            traced.compiled(self._store, event, trace.get_current_span().get_span_context(), unless_known=True)
+            exemplars.compiled(self._store, event, trace.get_current_span().get_span_context(), unless_known=True)
 
 
 source = CompileExemplars

@@ -1,15 +1,24 @@
-"""What becomes known of the process: versions, capabilities, notes for a person. Changed under the store's lock."""
+"""Small parts of the store, each changed under the lock of the store: the process, cache totals, devices, findings."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
-from collections import Counter
+import statistics
+import threading
+from collections import Counter, deque
 from collections.abc import Mapping
 
 from jaxobs import internals
 from jaxobs.base import guard
+from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.cache import CacheLookup, CacheState
+from jaxobs.facts.compilations import OTHER, Compilation, OpenCompilation
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState
 from jaxobs.facts.process import ObserverState, ProcessState
+from jaxobs.facts.profile_samples import LoopBaseline, ProfileSample, ProfileState, median_parts
 
 MOST_NOTES = 20
 
@@ -76,3 +85,220 @@ class ProcessFacts:
             collect_seconds=collect_seconds,
             notes=self.notes,
         )
+
+
+class CacheTotals:
+    """Programs that were not stored, compile time saved, and the size of the cache on disk."""
+
+    def __init__(self) -> None:
+        self.size: tuple[int | None, int | None, int | None] = (None, None, None)
+        """Bytes, entries, and bytes by which it grew; None where it is out of sight."""
+        self._unsaved: Counter[str] = Counter()
+        self._saved_seconds = 0.0
+
+    def see_compilation(self, event: Compilation) -> None:
+        """Counts a program that was compiled and not stored."""
+        if event.cache == "miss" and event.uncached_because is not None:
+            self._unsaved[event.uncached_because] += 1
+
+    def see_lookup(self, event: CacheLookup) -> None:
+        """Adds the compile time that a hit saved."""
+        self._saved_seconds += max(0.0, event.saved_seconds or 0.0)
+
+    def frozen(self, enabled: bool, directory: str | None) -> CacheState:
+        """With how JAX is configured now."""
+        size, entries, grown = self.size
+        return CacheState(
+            enabled=enabled,
+            directory=directory,
+            unsaved=dict(self._unsaved),
+            saved_seconds=self._saved_seconds,
+            bytes=size,
+            entries=entries,
+            grown_bytes=grown,
+        )
+
+
+MOST_HISTORY = 360
+RECENT_HISTORY = 120
+
+
+class Holdings:
+    """Devices as JAX and as their drivers see them, the largest groups of live arrays, loaded executables."""
+
+    def __init__(self) -> None:
+        self.array_groups: tuple[ArrayGroup, ...] = ()
+        self.executables: int | None = None
+        self._devices: dict[str, DeviceState] = {}
+        self._accelerators: dict[str, tuple[AcceleratorState, ...]] = {}
+
+    def set_device(self, state: DeviceState, memory: DeviceMemory) -> None:
+        """A sample of one device; its history keeps the latest ones, and ever fewer of the older."""
+        old = self._devices.get(state.device)
+        point = (memory.time, memory.in_use_bytes, memory.live_array_bytes)
+        history = (*(old.history if old else ()), point)
+        if len(history) > MOST_HISTORY:
+            history = history[:-RECENT_HISTORY:2] + history[-RECENT_HISTORY:]
+        self._devices[state.device] = dataclasses.replace(state, memory=memory, history=history)
+
+    def set_accelerators(self, states: tuple[AcceleratorState, ...], driver: str) -> None:
+        """How a driver sees its devices, all of them, in the place of what was known from it."""
+        self._accelerators[driver] = states
+
+    def devices(self) -> tuple[DeviceState, ...]:
+        """As JAX sees them."""
+        return tuple(self._devices.values())
+
+    def accelerators(self) -> tuple[AcceleratorState, ...]:
+        """As their drivers see them."""
+        return tuple(state for states in self._accelerators.values() for state in states)
+
+
+class OpenPhases:
+    """A stack of open phases for each thread."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[OpenCompilation]] = {}
+
+    def begin(self, thread: int, phase: OpenCompilation) -> None:
+        """A phase began on a thread."""
+        self._open.setdefault(thread, []).append(phase)
+
+    def end(self, thread: int, phase: str) -> None:
+        """The innermost open phase of that name ended on a thread, and with it all that it contained."""
+        stack = self._open.get(thread)
+        if stack is None:
+            return
+        for position in range(len(stack) - 1, -1, -1):
+            if stack[position].phase == phase:
+                del stack[position:]
+                break
+        if not stack:
+            self._open.pop(thread, None)
+
+    def clear(self) -> None:
+        """Forgets them: their ends were lost."""
+        self._open.clear()
+
+    def outermost(self) -> tuple[OpenCompilation, ...]:
+        """The outermost open phase of each thread."""
+        stacks = [list(stack) for stack in list(self._open.values())]
+        return tuple(stack[0] for stack in stacks if stack)
+
+
+MOST_FINDINGS = 100
+
+
+class KeptFindings:
+    """Findings by their identity, in the order in which they were last recorded."""
+
+    def __init__(self, dropped: Counter[str]) -> None:
+        self._dropped = dropped
+        self._findings: dict[str, Finding] = {}
+        self._refreshed: set[str] = set()
+        """Those that have grown since they were recorded as an event."""
+
+    def keep(self, finding: Finding) -> None:
+        """Keeps a finding in the place of an earlier one of the same identity."""
+        self._refreshed.discard(finding.id)
+        self._findings.pop(finding.id, None)
+        self._findings[finding.id] = finding
+        if len(self._findings) > MOST_FINDINGS:
+            oldest = next(iter(self._findings))
+            del self._findings[oldest]
+            self._refreshed.discard(oldest)
+            self._dropped["findings"] += 1
+
+    def refresh(self, finding: Finding) -> None:
+        """A finding that was recorded has grown: it stays the event that it was."""
+        told = self._findings.get(finding.id)
+        if told is not None:
+            self.keep(
+                dataclasses.replace(finding, process_index=told.process_index, pid=told.pid, sequence=told.sequence)
+            )
+            if told.summary != finding.summary or told.count != finding.count:
+                self._refreshed.add(finding.id)
+
+    def unrecorded(self) -> tuple[Finding, ...]:
+        """Those that have grown since they were recorded as an event, the oldest first."""
+        return tuple(each for key, each in self._findings.items() if key in self._refreshed)
+
+    def relabel(self, process_index: int) -> None:
+        """All of them were of the process with this index."""
+        for key, finding in self._findings.items():
+            self._findings[key] = dataclasses.replace(finding, process_index=process_index)
+
+    def frozen(self) -> tuple[Finding, ...]:
+        """The latest first."""
+        return tuple(reversed(self._findings.values()))
+
+
+MOST_FUNCTIONS = 30
+"""Functions with figures of their own; what comes later shares `<other>`."""
+MOST_LATEST = 16
+BASELINE = 8
+"""The first samples of a loop, with which later ones are compared."""
+MOST_LOOPS = 4
+"""Loops that have a baseline: the first ones."""
+
+
+class ProfileSamples:
+    """The samples of one process; see `Store.part`."""
+
+    def __init__(self) -> None:
+        # Reentrant: a signal handler of the program may ask for a snapshot while this thread is in here.
+        self._lock = threading.RLock()
+        self._samples = 0
+        self._window = 0.0
+        self._seconds: dict[str, dict[str, float]] = {}
+        self._exposed: dict[str, float] = {}
+        self._latest: deque[ProfileSample] = deque(maxlen=MOST_LATEST)
+        self._first: dict[str, list[ProfileSample]] = {}
+        self._baselines: dict[str, LoopBaseline] = {}
+
+    def take(self, sample: ProfileSample) -> None:
+        """Adds a sample."""
+        with self._lock:
+            self._samples += 1
+            self._window += sample.window_seconds
+            self._latest.append(sample)
+            self._take_first(sample)
+            for each in sample.functions:
+                known = each.function in self._seconds or len(self._seconds) < MOST_FUNCTIONS
+                name = each.function if known else OTHER
+                seconds = self._seconds.setdefault(name, {})
+                for category, spent in each.seconds.items():
+                    seconds[category] = seconds.get(category, 0.0) + spent
+                if each.exposed_seconds is not None:
+                    self._exposed[name] = self._exposed.get(name, 0.0) + each.exposed_seconds
+
+    def _take_first(self, sample: ProfileSample) -> None:
+        loop = sample.loop
+        if loop is None or sample.step_seconds is None or not any(sample.busy.values()) or loop in self._baselines:
+            return
+        if loop not in self._first and len(self._first) + len(self._baselines) >= MOST_LOOPS:
+            return
+        first = self._first.setdefault(loop, [])
+        first.append(sample)
+        if len(first) == BASELINE:
+            del self._first[loop]
+            times = [each.step_seconds for each in first if each.step_seconds is not None]
+            self._baselines[loop] = LoopBaseline(
+                loop=loop, samples=BASELINE, step_seconds=statistics.median(times), most_step_seconds=max(times),
+                parts=median_parts(first),
+            )  # fmt: skip
+
+    def frozen(self) -> ProfileState | None:
+        """All of them together; None before the first."""
+        with self._lock:
+            if not self._samples:
+                return None
+            return ProfileState(
+                samples=self._samples,
+                window_seconds=self._window,
+                device_seconds={name: dict(each) for name, each in self._seconds.items()},
+                exposed_seconds=dict(self._exposed),
+                busy=dict(self._latest[-1].busy),
+                latest=tuple(self._latest),
+                baselines=tuple(self._baselines.values()),
+            )

@@ -27,17 +27,12 @@ from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.profile_samples import ProfileSample
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.standing import Standing
-from jaxobs.state.cache_totals import CacheTotals
 from jaxobs.state.call_stats import CallStats
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.event_rings import EventRings
 from jaxobs.state.function_rows import FunctionRows
-from jaxobs.state.holdings import Holdings
 from jaxobs.state.input_waits import Inputs
-from jaxobs.state.kept_findings import KeptFindings
-from jaxobs.state.open_phases import OpenPhases
-from jaxobs.state.process_facts import ProcessFacts
-from jaxobs.state.profile_samples import ProfileSamples
+from jaxobs.state.parts import CacheTotals, Holdings, KeptFindings, OpenPhases, ProcessFacts, ProfileSamples
 from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Runs, time_state
 from jaxobs.state.standing import standing
@@ -107,10 +102,9 @@ class Store:
             self._functions.configure(settings)
 
     def part(self, kind: type[T]) -> T:
-        """Returns the object that keeps one kind of state of this process; it is made at the first call.
+        """Returns the object that keeps one kind of state, made at the first call, also for the bases of its class.
 
-        An object of a class that a room above derives from one of this room stands for that one too: the snapshot asks
-        for `NoLoops` and gets the loops that the room `loops` has found.
+        So a room above fills a place of this room: the snapshot asks for `NoLoops` and gets what `loops` has found.
         """
         found: T | None = self._parts.get(kind)
         if found is None:

@@ -14,7 +14,7 @@ from jaxobs.facts.findings import Finding
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.profile_samples import HostPlace, ProfileSample, ProfileState, SampledFunction
 from jaxobs.facts.profiles import IdleTime, OperationTime
-from jaxobs.state.profile_samples import ProfileSamples
+from jaxobs.state.parts import ProfileSamples
 
 
 def profile(*samples: ProfileSample) -> ProfileState:

@@ -22,8 +22,7 @@ from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.requests import RouteState
 from jaxobs.session import lifecycle
 from jaxobs.state import store
-from jaxobs.state.engines import MOST_ENGINES
-from jaxobs.state.routes import MOST_ROUTES
+from jaxobs.state.routes import MOST_ENGINES, MOST_ROUTES
 
 PART = 0.03
 """Seconds that something takes here at least."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,16 @@ from helpers.paths import ROOT, TESTS
 from tools import architecture
 
 PACKAGE = ROOT / "jaxobs"
-MOST_NAMES = 24
+MOST_NAMES = 26
 MOST_LINES = 400
 TABLES: set[str] = set()
 """Files in `jaxobs/` that are tables of data, which may be longer."""
 
 BESIDE_ROOMS = {"corpus", "helpers", "project", "versions"}
 """Folders in `tests/` that are about no single room: programs of the corpus, what tests share, the repository, JAX."""
+
+OPENING = {"open", "fdopen", "read_text", "read_bytes", "write_text", "write_bytes"}
+"""Names of functions that open a file."""
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
@@ -43,6 +48,25 @@ def test_every_room_has_its_floor() -> None:
     """In the contract of pyproject.toml, once."""
     floors = [room for row in architecture.floors() for room in row]
     assert sorted(floors) == sorted(rooms()), "see `layers` in [tool.importlinter] of pyproject.toml"
+
+
+def test_the_contract_of_the_library_names_every_room_below_ops() -> None:
+    """A room that the contract forgot could import `jaxobs.ops`."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [library] = [each for each in contracts if each.get("forbidden_modules") == ["jaxobs.ops"]]
+    named = {each.removeprefix("jaxobs.") for each in library["source_modules"]}
+    assert named == rooms() - {"cli", "ops"}
+
+
+def test_state_starts_no_thread_and_opens_no_file() -> None:
+    """`state/` counts and takes snapshots; threads and files are for the rooms above it."""
+    found = []
+    for path in (PACKAGE / "state").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if called.endswith("Thread") or called.rpartition(".")[2] in OPENING:
+                found.append(f"{path.name}:{called}")
+    assert found == []
 
 
 def test_tests_lie_in_the_rooms_that_they_test() -> None:

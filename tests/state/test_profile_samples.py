@@ -9,7 +9,7 @@ from helpers.made_by_hand import profile_sample
 
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.profile_samples import SampledFunction
-from jaxobs.state.profile_samples import BASELINE, MOST_FUNCTIONS, MOST_LATEST, MOST_LOOPS, ProfileSamples
+from jaxobs.state.parts import BASELINE, MOST_FUNCTIONS, MOST_LATEST, MOST_LOOPS, ProfileSamples
 from jaxobs.state.store import Store
 
 

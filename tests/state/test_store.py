@@ -19,8 +19,7 @@ from jaxobs.facts.events import Event
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.state import store as stores
 from jaxobs.state.call_stats import MOST_ERROR_TYPES, MOST_LABEL, CallStats, MutableHistogram
-from jaxobs.state.holdings import MOST_HISTORY, RECENT_HISTORY
-from jaxobs.state.process_facts import MOST_NOTES
+from jaxobs.state.parts import MOST_HISTORY, MOST_NOTES, RECENT_HISTORY
 from jaxobs.state.store import Store
 
 pytestmark = pytest.mark.usefixtures("fresh")

@@ -20,7 +20,7 @@ from jaxobs.facts.events import Event
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.steps import Step
 from jaxobs.metrics.buckets import REQUEST_BOUNDS, STEP_BOUNDS
-from jaxobs.state import traced
+from jaxobs.state import exemplars
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.routes import Ended, Routes
 from jaxobs.state.store import Store
@@ -83,7 +83,7 @@ class Traces:
                     child = self._tracer.start_span(f"jax {phase}", context=inside, start_time=_nanoseconds(began))
                     began += event.phases[phase]
                     child.end(_nanoseconds(began))
-            traced.compiled(self._store, event, span.get_span_context())
+            exemplars.compiled(self._store, event, span.get_span_context())
             known = event.time, span.get_span_context(), around if around.is_valid else None
             with self._lock:
                 self._known[event.sequence] = known
@@ -109,7 +109,7 @@ class Traces:
         name = f"jax slow step {event.loop}" if event.slow else f"jax steps {event.loop}"
         context = self._ended(name, began, event.time, attributes, self._between(began, event.time))
         if event.slow:
-            traced.observed(
+            exemplars.observed(
                 self._store, "jax_step_seconds", (event.loop,), STEP_BOUNDS, event.seconds, event.time, context
             )  # fmt: skip
 
@@ -130,7 +130,7 @@ class Traces:
             failed=request.outcome if request.outcome == "error" else None,
         )  # fmt: skip
         labels = route, request.cold
-        traced.observed(
+        exemplars.observed(
             self._store, "jax_request_seconds", labels, REQUEST_BOUNDS, request.seconds, ended, context
         )  # fmt: skip
 

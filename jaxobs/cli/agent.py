@@ -14,7 +14,6 @@ from pathlib import Path
 
 from jaxobs.base.errors import SettingError
 from jaxobs.base.files.claim import Claim
-from jaxobs.ops import rewording
 from jaxobs.views import client
 from jaxobs.views.terminal.text import safe
 
@@ -23,7 +22,6 @@ HELP = "take alerts in from Alertmanager and write reports: cause, evidence, wha
 FINE = 0
 TOKEN, NOTIFY, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_AGENT_NOTIFY", "JAXOBS_GRAFANA_TOKEN"
 _MOST_TOKEN = 4096
-LLM_KEY = "JAXOBS_LLM_KEY"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
@@ -39,7 +37,6 @@ Environment:
   JAXOBS_PROMETHEUS_TOKEN, JAXOBS_PROMETHEUS_HEADERS
                          bearer token, and headers (Name: value, one a line),
                          for --prometheus
-  JAXOBS_LLM_KEY         the bearer token of --llm
   JAXOBS_ACTION_TOKEN    the processes' `action_token`, for --actions
   JAXOBS_AGENT_NOTIFY    the address of --notify, which other users cannot read there
   JAXOBS_GRAFANA_TOKEN   the token of a service account of Grafana, for --grafana
@@ -67,9 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--notify", metavar="URL", default="", help="webhook for Slack's payload: gets each result")
     parser.add_argument("--grafana", metavar="URL", default="", help="a Grafana that gets an annotation of each result")
     parser.add_argument("--actions", metavar="FILE", help="policy of safe actions; without it there are none")
-    parser.add_argument("--llm", metavar="URL", default="",
-                        help="endpoint of a language model that words finished reports again, up to /v1")  # fmt: skip
-    parser.add_argument("--llm-model", metavar="NAME", default="", help="its name there")
     parser.add_argument(
         "--by", metavar="NAME", help="name for the record of approve, deny and reset (default: the user)"
     )
@@ -177,7 +171,7 @@ def _serve(args: argparse.Namespace) -> int:
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
     token = _token(args.token_file)
-    from jaxobs.ops.agent import extras, serving
+    from jaxobs.ops.agent import serving, suggestions
     from jaxobs.ops.agent.acting import policy
     from jaxobs.ops.agent.acting.known import known
     from jaxobs.ops.agent.investigating import Where
@@ -190,13 +184,7 @@ def _serve(args: argparse.Namespace) -> int:
     desk = None
     if args.actions:
         chosen = policy.read(Path(args.actions), known())
-        desk = extras.desk(Path(args.reports), chosen, args.prometheus, targets)
-    model = None
-    if args.llm:
-        client.check_url("--llm", args.llm)
-        if not args.llm_model:
-            raise SettingError("Give --llm-model NAME: the model to ask at --llm.")
-        model = rewording.Endpoint(args.llm, args.llm_model, os.environ.get(LLM_KEY, ""))
+        desk = suggestions.desk(Path(args.reports), chosen, args.prometheus, targets)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     if not token and host not in _LOOPBACK:
         print(f"jaxobs agent: anyone who reaches {args.listen} can send webhooks. Set --token-file.", file=sys.stderr)
@@ -210,7 +198,7 @@ def _serve(args: argparse.Namespace) -> int:
         Where(prometheus=args.prometheus, targets=targets, window=args.window),
         Destinations(notify=args.notify, grafana=args.grafana, grafana_token=os.environ.get(GRAFANA_TOKEN, "")),
         settle=args.verify_after,
-        extras=extras.Extras(desk, model),
+        desk=desk,
     )
     try:
         with serving.listening(host, port) as socket:

@@ -84,8 +84,6 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _section("Suggested actions", _actions(report))
     if report.actions:
         yield from _section("Actions", _taken(report))
-    if report.rewording is not None and report.rewording.text:
-        yield from _section(f"In other words, by {escaped(report.rewording.model, 80)}", _other_words(report))
     if report.verification is not None:
         yield from _section("Verification", _steps(report.verification.steps))
     if report.deliveries:
@@ -215,13 +213,6 @@ def _taken(report: Report) -> Iterator[str]:
     for each in report.actions:
         where = f" {code(each.path)}" if each.path else ""
         yield f"- {each.action} on {code(each.target)}: **{each.decision}**.{where} {escaped(each.reason, 500)}"
-
-
-def _other_words(report: Report) -> Iterator[str]:
-    assert report.rewording is not None
-    yield "A language model wrote this paragraph from the report above. It decides nothing."
-    yield ""
-    yield escaped(report.rewording.text, 4000)
 
 
 def _actions(report: Report) -> Iterator[str]:

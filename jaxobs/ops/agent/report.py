@@ -157,14 +157,6 @@ class ActionTaken(_Part):
     path: str | None = Field(description="What was written.")
 
 
-class Rewording(_Part):
-    """A language model's wording of the report. It decides nothing."""
-
-    model: str
-    text: str = Field(description="Empty if what it wrote was thrown away.")
-    problem: str = Field(description="Why it was thrown away.")
-
-
 class Verification(_Part):
     """What was seen after the alerts had resolved."""
 
@@ -222,7 +214,6 @@ class Report(_Part):
     not_looked_at: list[str]
     suggested_actions: list[SuggestedAction]
     actions: list[ActionTaken] = []
-    rewording: Rewording | None = None
     verification: Verification | None = None
     deliveries: list[Delivery] = []
     jaxobs: str = Field(description="Version of jaxobs.")

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from jaxobs.facts.events import timestamp
-from jaxobs.ops.agent import extras as following
-from jaxobs.ops.agent import investigating, sending
-from jaxobs.ops.agent.extras import Extras
+from jaxobs.ops.agent import investigating, sending, suggestions
+from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.agent.incidents import MOST_CHECKS, REPORTED, RESOLVING, WAITING, Incident, give_way
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.notifications import FIRING, Alert, Notification, RefusedError
@@ -72,13 +71,13 @@ class Agent:
 
     def __init__(
         self, store: Store, where: Where, destinations: Destinations | None = None, *, settle: float = 60.0,
-        extras: Extras | None = None,
+        desk: Desk | None = None,
     ) -> None:  # fmt: skip
         """Takes up the incidents that were open when the last agent ended.
 
         Args:
           settle: seconds between the end of the last alert and the verification.
-          extras: what follows a report.
+          desk: decides on the actions that a report suggests; without it there are none.
         """
         self._store, self._where, self._settle = store, where, settle
         self._destinations = destinations or Destinations()
@@ -86,8 +85,8 @@ class Agent:
         self._changed = threading.Condition()
         self._stopping = False
         self._threads: list[threading.Thread] = []
-        self._extras = extras or Extras()
-        self._to_follow: queue.Queue[tuple[Report, Extras] | None] = queue.Queue(MOST_MESSAGES)
+        self._desk = desk
+        self._suggesting: queue.Queue[Report | None] = queue.Queue(MOST_MESSAGES)
         self._rewriting = threading.Lock()
         """Held from reading a report to writing it: nobody's change gets lost."""
         self._keeping = threading.Lock()
@@ -99,7 +98,7 @@ class Agent:
 
     def start(self) -> None:
         """Starts its threads."""
-        work = [self._work] * WORKERS + [self._send] + [self._follow] * self._extras.is_any
+        work = [self._work] * WORKERS + [self._send] + ([self._act] if self._desk else [])
         self._threads = [
             threading.Thread(target=each, daemon=True, name=f"jaxobs-agent-{number}")
             for number, each in enumerate(work)
@@ -113,7 +112,7 @@ class Agent:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        for each in (self._messages, self._to_follow):
+        for each in (self._messages, self._suggesting):
             with contextlib.suppress(queue.Full):
                 each.put_nowait(None)
         for thread in self._threads:
@@ -265,14 +264,12 @@ class Agent:
         self._keep(key)
         if report.verdict == "no_fault" and report.severity == "info":
             return
-        is_news = before is None or (before.verdict, before.fingerprint) != (report.verdict, report.fingerprint)
-        if is_news:
-            self._say(report, sending.REPORTED)
-        # A wording is of one report: with new evidence it is asked for again, and what was done is not done again.
-        extras = self._extras if is_news else Extras(model=self._extras.model)
-        if extras.is_any:
+        if before is not None and (before.verdict, before.fingerprint) == (report.verdict, report.fingerprint):
+            return
+        self._say(report, sending.REPORTED)
+        if self._desk is not None:
             with contextlib.suppress(queue.Full):
-                self._to_follow.put_nowait((report, extras))
+                self._suggesting.put_nowait(report)
 
     def _close(self, key: str, incident: Incident) -> None:
         report = self._latest(incident.id)
@@ -366,18 +363,18 @@ class Agent:
                 latest = self._latest(report.id) or report
                 self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, *deliveries][-20:]}))
 
-    def _follow(self) -> None:
+    def _act(self) -> None:
+        assert self._desk is not None
         while not self._stopping:
             try:
-                found = self._to_follow.get(timeout=following.APPROVALS_EVERY)
-                if found is None:
+                report = self._suggesting.get(timeout=suggestions.APPROVALS_EVERY)
+                if report is None:
                     return
-                following.follow(*found, self._change)
+                suggestions.act(report, self._desk, self._change)
             except queue.Empty:
-                if self._extras.desk is not None:
-                    following.act_on_approvals(self._extras.desk, self._change)
+                suggestions.act_on_approvals(self._desk, self._change)
             except Exception as error:
-                _LOGGER.exception("What follows an incident: %s", type(error).__name__)
+                _LOGGER.exception("The actions of an incident: %s", type(error).__name__)
 
     def _change(self, name: str, fields: Callable[[Report], dict[str, object]]) -> None:
         """Changes fields of the latest report of an incident."""

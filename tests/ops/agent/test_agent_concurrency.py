@@ -15,18 +15,15 @@ import uvicorn
 from helpers.stub_prometheus import Stub, serving
 from helpers.waiting import until
 
-from jaxobs.ops.agent import extras as following
 from jaxobs.ops.agent import sending, working
 from jaxobs.ops.agent import serving as http_side
-from jaxobs.ops.agent.extras import Extras
 from jaxobs.ops.agent.incidents import Incident
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.notifications import Notification, RefusedError, parse
-from jaxobs.ops.agent.report import Delivery, Report, Rewording
+from jaxobs.ops.agent.report import Delivery, Report
 from jaxobs.ops.agent.sending import Destinations
 from jaxobs.ops.agent.store import Store
 from jaxobs.ops.agent.working import Agent
-from jaxobs.ops.rewording import Endpoint
 
 OWN = {"job": "train", "instance": "a:9464"}
 LABELS = {**OWN, "alertname": "JaxNonFiniteValues", "severity": "critical"}
@@ -104,40 +101,6 @@ def test_a_message_that_is_sent_meanwhile_does_not_open_a_closed_report(
         agent.stop()
     report = Store(str(tmp_path)).report(name)
     assert report is not None and (report.state, report.verification is not None) == ("closed", True)
-
-
-def test_a_wording_is_of_one_report(tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With other evidence it is asked for again, though the verdict is the same; one that comes late is dropped."""
-    worded: list[int] = []
-
-    def reworded(report: Report, model: Endpoint) -> Rewording:
-        worded.append(report.revision)
-        return Rewording(model=model.model, text=f"Of revision {report.revision}.", problem="")
-
-    monkeypatch.setattr(following, "reworded", reworded)
-    store = Store(str(tmp_path))
-    agent = Agent(store, Where(prometheus=stub.url), extras=Extras(model=Endpoint("http://127.0.0.1:9", "small")))
-    agent.start()
-    try:
-        (name,) = agent.accept(notification())
-        until(lambda: worded == [1])
-        agent.accept(notification(alertname="JaxNonFiniteLasting"))
-
-        def text() -> str:
-            found = store.report(name)
-            return found.rewording.text if found is not None and found.rewording is not None else ""
-
-        until(lambda: text() == "Of revision 2.")
-        latest = store.report(name)
-        assert latest is not None
-        changes: list[dict[str, object]] = []
-        old = latest.model_copy(update={"revision": 1})
-        following.follow(
-            old, Extras(model=Endpoint("http://127.0.0.1:9", "small")), lambda _, fields: changes.append(fields(latest))
-        )
-        assert changes == [{}]
-    finally:
-        agent.stop()
 
 
 def test_forged_incidents_do_not_keep_a_true_one_out(

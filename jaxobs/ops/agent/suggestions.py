@@ -1,28 +1,22 @@
-"""What follows a report: safe actions that a policy allows, and a language model's wording. Both are off by default.
+"""Asks the desk for the safe actions that a report suggests, as far as a policy allows them.
 
-They come after the report is written and sent on, on a thread of their own: nobody waits for them, and nothing in them
-changes what the report says.
+This comes after the report is written and sent on, on a thread of its own: nobody waits for it, and it changes nothing
+that the report says.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.ops import rewording
 from jaxobs.ops.agent import queries
 from jaxobs.ops.agent.acting.declarations import Request
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.agent.acting.policy import Policy
-from jaxobs.ops.agent.report import ActionTaken, Report, Rewording
+from jaxobs.ops.agent.report import ActionTaken, Report
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
-from jaxobs.ops.rewording import Endpoint
 from jaxobs.views import client
-
-_LOGGER = logging.getLogger("jaxobs.agent")
 
 Change = Callable[[str, Callable[[Report], dict[str, object]]], None]
 """Changes the latest report with an id by the fields that the function gives."""
@@ -33,24 +27,11 @@ APPROVALS_EVERY = 2.0
 MOST_KEPT = 50
 """Actions that a report keeps."""
 MOST_ACTIONS = 8
-"""Of one report."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extras:
-    """What is switched on."""
-
-    desk: Desk | None = None
-    model: Endpoint | None = None
-
-    @property
-    def is_any(self) -> bool:
-        """Whether there is anything to do after a report."""
-        return self.desk is not None or self.model is not None
+"""Actions that are asked for after one report."""
 
 
 def desk(reports: Path, policy: Policy, prometheus: str, given: Iterable[str]) -> Desk:
-    """A desk whose targets are what Prometheus scrapes of a job, and the addresses that the operator gave."""
+    """Returns a desk whose targets are what Prometheus scrapes of a job, and the addresses that the operator gave."""
     named = list(given)
 
     def targets(job: str) -> list[str]:
@@ -59,12 +40,12 @@ def desk(reports: Path, policy: Policy, prometheus: str, given: Iterable[str]) -
         except NoAnswerError:
             scraped = []
         found = dict.fromkeys(named)
-        for each in scraped:
+        for target in scraped:
             try:
-                url = client.endpoint_url(each.url)
+                url = client.endpoint_url(target.url)
             except JaxobsError:
                 continue
-            if each.labels.get("job", "") == job:
+            if target.labels.get("job", "") == job:
                 found[url] = None
             else:
                 found.pop(url, None)
@@ -73,8 +54,8 @@ def desk(reports: Path, policy: Policy, prometheus: str, given: Iterable[str]) -
     return Desk(reports, policy, targets, prometheus=prometheus)
 
 
-def act(report: Report, on: Desk) -> list[ActionTaken]:
-    """Asks the desk for what the report suggests and the policy allows; each decision is on its record."""
+def act(report: Report, on: Desk, change: Change) -> None:
+    """Asks the desk for what the report suggests and the policy allows, and adds the decisions to the report."""
     actor = f"rule:{report.causes[0].id}" if report.causes else f"rule:{report.verdict}"
     wanted = [
         Request(
@@ -84,13 +65,13 @@ def act(report: Report, on: Desk) -> list[ActionTaken]:
         for each in report.suggested_actions[:MOST_ACTIONS]
         if each.action in on.actions
     ]  # fmt: skip
-    return [_asked(each, on) for each in wanted]
+    change(report.id, _adding([_asked(each, on) for each in wanted]))
 
 
 def act_on_approvals(on: Desk, change: Change) -> None:
     """Does what a person has approved since it was asked for."""
-    for each in on.approved():
-        change(each.incident, _adding([_asked(each, on)]))
+    for request in on.approved():
+        change(request.incident, _adding([_asked(request, on)]))
 
 
 def _adding(taken: list[ActionTaken]) -> Callable[[Report], dict[str, object]]:
@@ -105,22 +86,3 @@ def _asked(request: Request, on: Desk) -> ActionTaken:
             "reason": decision.reason, "plan": decision.plan, "path": decision.path,
         }
     )  # fmt: skip
-
-
-def reworded(report: Report, model: Endpoint) -> Rewording:
-    """What a model makes of the report, or why that was thrown away."""
-    try:
-        text = rewording.reword(report.model_dump(mode="json"), model)
-    except rewording.RejectedError as error:
-        _LOGGER.warning("The model's wording of incident %s is not used: %s", report.id, error)
-        return Rewording(model=model.model, text="", problem=str(error))
-    return Rewording(model=model.model, text=text, problem="")
-
-
-def follow(report: Report, extras: Extras, change: Change) -> None:
-    """Does what is switched on for a report, and has the report changed by what came of it."""
-    if extras.model is not None:
-        wording = reworded(report, extras.model)
-        change(report.id, lambda latest: {"rewording": wording} if latest.revision == report.revision else {})
-    if extras.desk is not None:
-        change(report.id, _adding(act(report, extras.desk)))

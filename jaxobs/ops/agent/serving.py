@@ -33,7 +33,14 @@ MOST_BYTES = 2**20
 MOST_SECONDS = 10.0
 """For a body to arrive, and for a request to begin."""
 MOST_CONNECTIONS = 100
-_STATUS = {"unauthorized": 401, "too_large": 413, "slow": 408, "too_many_incidents": 503}
+_STATUS = {
+    "unauthorized": 401,
+    "browser": 403,
+    "slow": 408,
+    "too_large": 413,
+    "content_type": 415,
+    "too_many_incidents": 503,
+}
 """By the reason of a refusal; 400 for others. Alertmanager tries again after 5xx only."""
 
 
@@ -48,6 +55,7 @@ def application(agent: Agent, token: str = "") -> Starlette:
         try:
             if token and not _is_bearer(request, token):
                 raise RefusedError("unauthorized", "The bearer token is missing or wrong.")
+            _refuse_browsers(request)
             body = await asyncio.wait_for(_body(request), MOST_SECONDS)
             ids = await run_in_threadpool(lambda: agent.accept(notifications.parse(body)))
         except (TimeoutError, ClientDisconnect):
@@ -83,6 +91,15 @@ def application(agent: Agent, token: str = "") -> Starlette:
 def _is_bearer(request: Request, token: str) -> bool:
     given = request.headers.get("authorization", "")
     return hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+
+def _refuse_browsers(request: Request) -> None:
+    """Refuses what a web page can send: a browser names its origin, or asks before it sends JSON."""
+    if "origin" in request.headers:
+        raise RefusedError("browser", "Browsers send no webhooks: the request has the header `Origin`.")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RefusedError("content_type", f"The `Content-Type` is {kind[:80]!r}. Send application/json.")
 
 
 async def _body(request: Request) -> bytes:

@@ -24,7 +24,12 @@ from helpers.paths import ROOT
 from helpers.stub_prometheus import Stub, serving
 from helpers.waiting import until
 from markdown_it import MarkdownIt
+from starlette.testclient import TestClient
 
+from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.serving import application
+from jaxobs.ops.agent.store import Store
+from jaxobs.ops.agent.working import Agent
 from tools.ports import free_port
 
 STARTED = 1_700_000_000.0
@@ -68,6 +73,7 @@ class Service:
 
     def post(self, body: bytes, **headers: str) -> tuple[int, Any]:
         """Status and answer to a webhook."""
+        headers = {"Content-Type": "application/json", **headers}
         status, text = self._open(urllib.request.Request(f"{self.url}/webhook", body, headers, method="POST"))
         return status, json.loads(text) if text.startswith("{") else text
 
@@ -234,17 +240,41 @@ def test_hostile_webhooks_are_refused(tmp_path: pathlib.Path, stub: Stub) -> Non
         assert agent.get("/webhook")[0] == 405 and agent.get("/../../etc/passwd")[0] == 404
         host, _, port = agent.url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port))) as half:
-            half.sendall(b"POST /webhook HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n{")
+            half.sendall(
+                b"POST /webhook HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{"
+            )
             assert agent.post(webhook())[0] == 202
-        chunked = b"POST /webhook HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = b"POST /webhook HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
         with socket.create_connection((host, int(port))) as endless:
-            endless.sendall(chunked)
+            endless.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
             with contextlib.suppress(OSError):
                 for _ in range(40):
                     endless.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
                 assert b"413" in endless.recv(64)
         agent.await_report(revision=1)
         assert agent.metric('jaxobs_agent_webhooks_refused_total{reason="too_large"}') == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "application/json; charset=utf-8"}, 202),
+    ],
+)
+def test_a_web_page_sends_no_webhooks(
+    tmp_path: pathlib.Path, stub: Stub, headers: dict[str, str], status: int
+) -> None:  # fmt: skip
+    """A browser names its origin, and asks before it sends JSON: what a page can send is refused."""
+    agent = Agent(Store(str(tmp_path)), Where(prometheus=stub.url))
+    client = TestClient(application(agent))
+    found = client.post("/webhook", content=webhook(), headers={"Content-Type": "application/json", **headers})
+    assert found.status_code == status, found.text
+    assert len(list(agent.incidents())) == (1 if status == 202 else 0)
+    assert client.options("/webhook").status_code == 405
 
 
 EVIL = {

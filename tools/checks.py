@@ -1,11 +1,10 @@
 """Runs the parts of the checks one after another, all of them whatever fails, and sums up at the end.
 
-Tests that fail are run once more when the part is through, alone: most of them start processes and hold clocks against
-each other, and on a busy machine one in thousands fails for what else runs. A fault fails both times. What passed only
-then is named in the summary: it is a defect of the test, or a rare one of jaxobs, and somebody has to look at it.
+Tests that fail are run once more when the part is through, alone. A fault fails both times. What passed only then is
+named in the summary: it is a defect of the test, or a rare one of jaxobs, and somebody has to look at it.
 
 python -m tools.checks lint types floors tests      what `make test` does
-python -m tools.checks all                          what `make test-all` does
+python -m tools.checks rest                         what `make test-all` does: the parts that `make test` leaves out
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,26 +29,33 @@ BEYOND = ("versions", "alerts", "linters", "docs", "browser", "ray", "slow")
 """Markers of what `make test` leaves to `make test-all`, each a part of its own; pyproject.toml has their meaning."""
 OWN = ("zoo",)
 """Parts beside them that are commands of their own and no tests."""
+OTHERS = "others"
+"""The part of all that `make test` leaves out and that can share one run of pytest: each run costs a collection."""
 WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8) + 1
 """Many tests wait for processes of their own, so one more than there are cores."""
+PARALLEL = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
 ALONE = ("alerts",)
 """Parts that keep the machine busy with few tests."""
 MOST_AGAIN = 8
 """Tests that are run once more: where more of them fail, the reason is not what else the machine does."""
 
 
-def selection(part: str) -> str:
-    """The `-m` expression of a part: each test belongs to the first of its markers."""
+def selection(*parts: str) -> str:
+    """Returns the `-m` expression of some parts: each test belongs to the first of its markers."""
+    return " or ".join(_selection(part) for part in parts)
+
+
+def _selection(part: str) -> str:
     if part == "tests":
         return f"not ({' or '.join(BEYOND)})"
     earlier = BEYOND[: BEYOND.index(part)]
-    return f"{part} and not ({' or '.join(earlier)})" if earlier else part
+    return f"({part} and not ({' or '.join(earlier)}))" if earlier else part
 
 
-def pytest(part: str) -> Command:
-    """The pytest run of a part."""
-    parallel = () if part in ALONE else ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
-    return (sys.executable, "-m", "pytest", "-m", selection(part), *parallel)
+def pytest(*parts: str) -> Command:
+    """Returns the one pytest run of some parts."""
+    parallel = () if set(parts) <= set(ALONE) else PARALLEL
+    return (sys.executable, "-m", "pytest", "-m", selection(*parts), *parallel)
 
 
 def module(*arguments: str) -> Command:
@@ -86,6 +93,17 @@ PARTS: dict[str, tuple[Command, ...]] = {
 }
 
 
+def _together(parts: Iterable[str]) -> tuple[Command, ...]:
+    """All that these parts prepare, each once, and one run of pytest for their tests."""
+    prepared = [command for part in parts for command in PARTS[part] if "pytest" not in command]
+    return (*dict.fromkeys(prepared), pytest(*parts))
+
+
+PARTS[OTHERS] = _together([part for part in BEYOND if part not in ALONE])
+REST = (*ALONE, OTHERS, *OWN)
+"""What `make test-all` runs: every part that `make test` leaves out, once."""
+
+
 @dataclass
 class Outcome:
     """What became of one part."""
@@ -111,7 +129,7 @@ def run(part: str, folder: Path) -> Outcome:
         if tests and report.exists():
             _read(report, outcome)
             if outcome.failed:
-                _again(part, report, outcome)
+                _again(command, report, outcome)
                 code = bool(outcome.failed)
         if code and not outcome.failed:
             outcome.failed.append(f"{_shown(command)} (exit code {code})")
@@ -120,16 +138,16 @@ def run(part: str, folder: Path) -> Outcome:
     return outcome
 
 
-def _again(part: str, report: Path, outcome: Outcome) -> None:
+def _again(command: Command, report: Path, outcome: Outcome) -> None:
     """Runs the tests that failed once more, alone; what passes now counts as passed, and as unsteady."""
     failed = list(dict.fromkeys(outcome.failed))
     if len(failed) > MOST_AGAIN or any("::" not in each for each in failed):
         return
-    command = (sys.executable, "-m", "pytest", "-m", selection(part), "-p", "no:xdist", *failed)
-    print(f"\ncheck: {part}: once more, alone: {_shown(command)}", flush=True)
+    again = (*(word for word in command if word not in PARALLEL), "-p", "no:xdist", *failed)
+    print(f"\ncheck: {outcome.part}: once more, alone: {_shown(again)}", flush=True)
     report.unlink()
-    subprocess.run([*command, f"--junitxml={report}", "-o", "junit_family=xunit1"], cwd=ROOT, check=False)
-    alone = Outcome(part)
+    subprocess.run([*again, f"--junitxml={report}", "-o", "junit_family=xunit1"], cwd=ROOT, check=False)
+    alone = Outcome(outcome.part)
     if report.exists():
         _read(report, alone)
     if alone.counts["passed"] + len(set(alone.failed)) < len(failed):  # not all of them were run
@@ -184,9 +202,9 @@ def _counted(counts: Counter[str]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the parts that are named. Exit code 0: all passed; 1: something failed; 130: interrupted."""
     parser = argparse.ArgumentParser(prog="python -m tools.checks", description="Runs parts of the checks.")
-    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all"], metavar="PART", help=f"all, {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "rest"], metavar="PART", help=f"rest, {', '.join(PARTS)}")
     named = parser.parse_args(arguments).parts
-    parts = list(PARTS) if "all" in named else list(dict.fromkeys(named))
+    parts = list(dict.fromkeys(part for name in named for part in (REST if name == "rest" else (name,))))
     outcomes: list[Outcome] = []
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What `make test` and `make test-all` run: everything, whatever fails, each test once."""
+"""What `make test` and `make test-all` run: together everything, whatever fails, each test once."""
 
 from __future__ import annotations
 
@@ -23,15 +23,29 @@ def test_every_part_has_a_marker_a_target_and_commands() -> None:
     assert tuple(parts.split()) == (*checks.BEYOND, *checks.OWN), "name it in PARTS of the Makefile"
     for part in (*checks.BEYOND, *checks.OWN):
         assert re.search(rf"^test-{part}: ## ", makefile, re.M), "say in the Makefile what it is for"
-    assert set(checks.PARTS) == {"lint", "types", "floors", "tests", *checks.BEYOND, *checks.OWN}
+    assert set(checks.PARTS) == {"lint", "types", "floors", "tests", *checks.BEYOND, *checks.OWN, checks.OTHERS}
 
 
-def test_a_test_belongs_to_one_part() -> None:
-    """Whatever markers it has."""
-    for chosen in ((), ("slow",), ("versions",), ("ray", "slow"), ("alerts", "browser", "slow")):
-        known = {marker: marker in chosen for marker in checks.BEYOND}
-        found = [part for part in ("tests", *checks.BEYOND) if eval(checks.selection(part), {}, dict(known))]
-        assert found == ["tests" if not chosen else next(each for each in checks.BEYOND if each in chosen)]
+@pytest.mark.parametrize(
+    "chosen", [(), ("slow",), ("versions",), ("ray", "slow"), ("alerts", "browser", "slow"), ("alerts", "versions")]
+)
+def test_whatever_its_markers_a_test_runs_once(chosen: tuple[str, ...]) -> None:
+    known = {marker: marker in chosen for marker in checks.BEYOND}
+    first = "tests" if not chosen else next(marker for marker in checks.BEYOND if marker in chosen)
+    found = [part for part in ("tests", *checks.BEYOND) if eval(checks.selection(part), {}, dict(known))]
+    assert found == [first]
+    runs = [checks.PARTS[part] for part in ("tests", *checks.REST)]
+    chosen_by = [
+        command[command.index("-m", 2) + 1] for commands in runs for command in commands if "pytest" in command
+    ]
+    assert sum(bool(eval(expression, {}, dict(known))) for expression in chosen_by) == 1
+
+
+def test_the_rest_prepares_what_its_parts_prepare() -> None:
+    prepared = {command for part in checks.REST for command in checks.PARTS[part] if "pytest" not in command}
+    assert prepared == {
+        command for part in (*checks.BEYOND, *checks.OWN) for command in checks.PARTS[part] if "pytest" not in command
+    }
 
 
 def test_what_fails_hides_nothing(
@@ -51,7 +65,7 @@ def test_what_fails_hides_nothing(
     fails, passes = ((sys.executable, "-c", f"raise SystemExit({code})") for code in (3, 0))
     tests = checks.module("pytest", "-q", "-p", "no:cacheprovider", "test_them.py")
     monkeypatch.setattr(checks, "PARTS", {"lint": (fails, passes), "tests": (tests,), "floors": (passes,)})
-    assert checks.main(["all"]) == 1
+    assert checks.main(["lint", "tests", "floors"]) == 1
     told = capfd.readouterr().out.partition("check: summary\n")[2].splitlines()
     assert [re.sub(r"in \d+ s", "in n s", line).strip() for line in told[:-1]] == [
         "lint       FAILED in n s (1 error)",
@@ -83,15 +97,15 @@ def test_what_a_busy_machine_failed_is_run_again_and_named(
     monkeypatch.setattr(checks, "ROOT", folder)
     tests = checks.module("pytest", "-q", "-p", "no:cacheprovider", "test_them.py")
     monkeypatch.setattr(checks, "PARTS", {"tests": (tests,)})
-    assert checks.main(["all"]) == 1
+    assert checks.main(["tests"]) == 1
     told = capfd.readouterr().out.partition("check: summary\n")[2]
     assert "FAILED" in told and "(1 failed, 2 passed)" in told and "1 failed, 2 passed in" in told
     assert "      failed, and passed alone: test_them.py::test_second_time[[a] b]\n" in told
     assert "\n      test_them.py::test_wrong\n" in told
     (folder / "c").unlink()
     monkeypatch.setattr(checks, "PARTS", {"tests": ((*tests, "-k", "second"),)})
-    assert checks.main(["all"]) == 0
+    assert checks.main(["tests"]) == 0
     assert "failed, and passed alone: test_them.py::test_second_time[c]" in capfd.readouterr().out
     monkeypatch.setattr(checks, "MOST_AGAIN", 0)
     (folder / "c").unlink()
-    assert checks.main(["all"]) == 1
+    assert checks.main(["tests"]) == 1

@@ -1,4 +1,4 @@
-"""Where a call comes from: whether the first calls of a function are a loop of few long ones, and whether it is served.
+"""The place that a call comes from: whether first calls of a function are a loop of few long ones, or evaluate.
 
 A training loop that makes a handful of calls, seconds long each, is known by their coming from one place, at similar
 intervals. What a server calls again and again, once for each request, is no loop.
@@ -16,9 +16,9 @@ from types import CodeType, FrameType
 FEWEST_LONG = 3
 """Calls that make a loop where they are long."""
 LONG_SECONDS = 2.0
-"""What these take together at least."""
+"""Seconds that these calls take together at least."""
 LEAST_TURN = 0.1
-"""What each of them takes at least."""
+"""Seconds that each of these calls takes at least."""
 ALIKE = 2.0
 """The longest of them takes at most so many times the shortest."""
 MOST_FRAMES = 128
@@ -83,18 +83,18 @@ def place(frame: FrameType) -> Place:
 
 
 def same(one: Place, other: Place) -> bool:
-    """Whether they are the same lines of the same code."""
+    """Returns whether two places are the same lines of the same code."""
     return len(one) == len(other) and all(map(same_line, one, other))
 
 
 def same_line(one: Line, other: Line) -> bool:
-    """Whether they are the same instruction of the same code."""
+    """Returns whether two lines are the same instruction of the same code."""
     # A cell of a notebook that is run once more has code that is equal, and is another.
     return one[0] is other[0] and (one[1] == other[1] or instruction(*one) == instruction(*other))
 
 
 def instruction(code: CodeType, at: int) -> int:
-    """Where the instruction begins: from Python 3.12 on, a frame under a generator's may point into it."""
+    """Returns the offset of the instruction: from Python 3.12 on, a frame under a generator's may point into it."""
     bytecode = code.co_code
     while 2 <= at < len(bytecode) and dis.opname[bytecode[at]] == "CACHE":
         at -= 2

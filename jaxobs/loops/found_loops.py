@@ -31,19 +31,19 @@ MOST_FOUND = 5
 LEAST_SECONDS = 0.4
 """Counts that are closer together tell too little."""
 ALIKE = 0.9
-"""Who is called almost as often as another in a sample interval is called in the same turn."""
+"""A function belongs to the turn of another if it is called at least this part as often in a sample interval."""
 MOST_APART = 0.5
-"""What is called in fewer of the turns is no part of them, where it makes them long or evaluates."""
+"""A function that is called in a smaller part of the turns is no part of them if it lengthens them or evaluates."""
 MOST_PREPARES = 0.5
-"""What does less than so much of what a turn of the charged thread does, on another thread, prepares data."""
+"""A function on another thread prepares data if it does less than this part of the work of a charged turn."""
 MOST_BESIDE = 32
 """Functions, those called most, that are looked for in the turns of a loop."""
 Work = Callable[[Mapping[str, int]], Mapping[str, float]]
-"""What so many calls of each function do, in one unit; 0 where that is not known."""
+"""Returns the work of these calls by function, in one unit; 0 where it is unknown."""
 
 
 class _Found:
-    """One function: its calls at the last count, and the turns since it began to be called."""
+    """Calls of one function at the last count, and the turns since the function began to be called."""
 
     def __init__(self, calls: int) -> None:
         self.calls = calls
@@ -61,7 +61,7 @@ class Going:
     calls: dict[str, float] = field(default_factory=dict)
     """Calls of each function in a turn."""
     seconds: list[float] = field(default_factory=list)
-    """Of the recent turns."""
+    """Seconds of the recent turns."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
     ended: float = 0.0
@@ -73,7 +73,7 @@ class Going:
 
     @property
     def median(self) -> float:
-        """Of the seconds of a turn."""
+        """Median seconds of a turn."""
         return statistics.median(self.seconds)
 
     @property
@@ -133,10 +133,10 @@ class FoundLoops(NoLoops):
         """
         with self._lock:
             threads: dict[int, list[Seen]] = {}
-            for each in functions:
-                lately = each.lately
-                if lately and (each.folded >= FEWEST_CALLS or each.long):
-                    threads.setdefault(lately[-1][1], []).append(each)
+            for function in functions:
+                lately = function.lately
+                if lately and (function.folded >= FEWEST_CALLS or function.long):
+                    threads.setdefault(lately[-1][1], []).append(function)
             self._totals = totals
             going = [loop for together in threads.values() for loop in _loops(together, functions, work)]
             going = [loop for loop in going if not _prepares(loop, going, work)]
@@ -149,7 +149,7 @@ class FoundLoops(NoLoops):
             return going
 
     def charged(self) -> list[Going]:
-        """Those of the charged thread, also when they rest."""
+        """Returns the loops of the charged thread, also those at rest."""
         with self._lock:
             return [each for each in self._going.values() if each.seen.recent[-1][1] == CHARGED]
 
@@ -166,7 +166,7 @@ class FoundLoops(NoLoops):
             return 1 if loop is None else max(1, loop.seen.threads())
 
     def frozen(self) -> list[LoopState]:
-        """Those that are called most, each as a loop."""
+        """Returns the functions that are called most, each as a loop."""
         with self._lock:
             seen = {name for loop in self._going.values() for name in loop.calls}
             states = [_seen_state(loop, self._totals, self.host_waits) for loop in self._going.values()]
@@ -212,9 +212,9 @@ def _loops(together: Sequence[Seen], functions: Sequence[Seen], work: Work) -> l
         done = {name: made if made < ALIKE * most else most for name, made in calls.items()}
     ordered = sorted(together, key=lambda each: (each.evaluates, each.produces, -done[each.name], each.met))
     found: list[Going] = []
-    for each in ordered:
-        if all(_in_a_row(each, loop.seen) >= FEWEST_CALLS for loop in found):
-            found.append(Going(each))
+    for function in ordered:
+        if all(_in_a_row(function, loop.seen) >= FEWEST_CALLS for loop in found):
+            found.append(Going(function))
     for loop in found:
         own = [each.seen for each in found if each is not loop]
         dropped = _take_turns(loop, own, functions)
@@ -250,7 +250,7 @@ def _in_a_row(seen: Seen, other: Seen) -> int:
 
 
 def _calls(seen: Seen, main: Seen) -> float:
-    """Its calls for each of the other's, in the time of which both were seen."""
+    """Returns the calls of a function for each call of `main`, in the time in which both were seen."""
     mine, others = _times(seen), _times(main)
     begin = max(mine[0], others[0])
     return max(1, len(mine) - bisect_left(mine, begin)) / max(1, len(others) - bisect_left(others, begin))

@@ -25,7 +25,7 @@ MOST_LOOPS, MOST_LINES = 32, 16
 
 
 class HostWaits:
-    """What the thread that looks saw in the steps of found loops, by loop."""
+    """Looks at the steps of found loops, by loop."""
 
     def __init__(self) -> None:
         self._looks: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class HostWaits:
                 lines[line] += 1
 
     def of(self, loop: str) -> HostWait | None:
-        """What is known of a loop; None where that is too little."""
+        """Returns the waits of a loop's host; None if there were too few looks."""
         looks, lines = self._looks[loop], self._waits.get(loop, Counter())
         if looks < FEWEST_LOOKS or not lines:
             return None

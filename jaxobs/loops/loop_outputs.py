@@ -54,7 +54,7 @@ _LOSS = re.compile(r"loss|cost|nll|elbo|objective", re.IGNORECASE)
 
 @dataclass(slots=True)
 class _Scalar:
-    """One scalar that a function returns."""
+    """A scalar that a function returns."""
 
     path: str
     dtype: str
@@ -66,17 +66,17 @@ class _Scalar:
     nonfinite: int = 0
     """All looks in which it was."""
     is_nan: bool = False
-    """Whether it was NaN in the latest."""
+    """Whether the scalar was NaN at the latest look."""
     value: float | None = None
     """The latest that was finite."""
     changes: bool = False
-    """Whether it was finite with two values."""
+    """Whether the scalar had two finite values."""
     reported: bool = False
     known: bool = False
-    """Whether it was ever reported."""
+    """Whether the scalar was ever reported."""
 
     def lasts(self, call: int) -> bool:
-        """Whether it is not finite since some call, up to this one; and was before, or was never a number."""
+        """Returns whether the scalar has not been finite since some call, and was before or was never a number."""
         counts = self.value is not None or (self.is_nan and self.nonfinite == self.checked)
         return counts and self.bad >= FEWEST_BAD and call - self.since >= FEWEST_CALLS
 
@@ -184,7 +184,7 @@ class LoopOutputs(NoOutputs):
             self._lock.release()
 
     def frozen(self) -> tuple[WatchedState, ...]:
-        """Those that were reported."""
+        """Returns the scalars that were reported."""
         with self._lock:
             return tuple(
                 WatchedState(
@@ -225,7 +225,7 @@ def _check(output: _Output, number: int, leaf: Any) -> None:
 
 
 def _report(output: _Output) -> NonFinite | None:
-    """Of scalars that diverged together one is reported: the loss, if one is called so."""
+    """Returns the scalars to report: of several that diverged together the loss, if one is called so."""
     scalars = [each for (tree, _), each in output.function.scalars.items() if tree == output.tree]
     lasting = [each for each in scalars if each.lasts(output.call)]
     losses = [each for each in lasting if _LOSS.search(each.path)]

@@ -1,4 +1,4 @@
-"""Where a thread is in a turn of a loop, by its stack and by that of the call which each turn makes.
+"""Position of a thread in a turn of a loop, by its stack and by the stack of the call which each turn makes.
 
 The loop is in the frame where they part. If this frame is at a `for`, or it calls `next`, the loop waits for its input.
 """
@@ -83,13 +83,13 @@ def _same_loop(code: CodeType, at: int, call: int) -> bool:
 def _calls_next(code: CodeType, at: int) -> bool:
     """Whether the instruction there is a call of a global that is named `next`."""
     latest: dis.Instruction | None = None
-    for each in dis.get_instructions(code):
-        if each.opname in _LOADS and each.argval == "next":
-            latest = each
-        if each.offset == at:
-            if latest is None or "CALL" not in each.opname:
+    for operation in dis.get_instructions(code):
+        if operation.opname in _LOADS and operation.argval == "next":
+            latest = operation
+        if operation.offset == at:
+            if latest is None or "CALL" not in operation.opname:
                 return False
-            call, name = each.positions, latest.positions
+            call, name = operation.positions, latest.positions
             return (
                 call is not None and name is not None and call.lineno is not None
                 and (call.lineno, call.col_offset) == (name.lineno, name.col_offset)

@@ -34,11 +34,11 @@ class Seen:
         """`training`: whether it is first called when a loop that trains is known."""
         self.name = name
         self.evaluates = call_places.evaluates(name, training=training)
-        """Whether its name says so."""
+        """Whether the function's name says that it evaluates."""
         self.category: str | None = "eval" if self.evaluates else None
-        """What its calls begin on the charged thread: turns of a loop (`step`) or evaluations (`eval`)."""
+        """Kind of the turns that calls begin on the charged thread: of a loop (`step`) or evaluations (`eval`)."""
         self.produces = False
-        """Whether it is called in a generator, as what makes data."""
+        """Whether a generator calls the function, as loaders do."""
         self.usual = 0.0
         """Seconds of a turn, as far as it is known."""
         self.known = 0
@@ -50,23 +50,23 @@ class Seen:
         """JAX's own, or one too many."""
         self.met = time.time()
         self.marks: list[Mark] = []
-        """Those that wait for the sampler."""
+        """Marks that wait for the sampler."""
         self.folded = len(compiled)
         """Marks, without those that wait."""
         self.compiled = len(compiled)
         """Marks of calls that compiled."""
         self.recent: deque[Mark] = deque(compiled, maxlen=MOST_RECENT)
         self.window: list[Mark] = []
-        """Of the latest sample interval."""
+        """Marks of the latest sample interval."""
 
     @property
     def calls(self) -> int:
-        """Those that C++ served, without those that wait for the sampler."""
+        """Calls that C++ served, without those that wait for the sampler."""
         return self.folded - self.compiled
 
     @property
     def latest(self) -> float:
-        """When it was last called; 0 where it was not."""
+        """The moment of the latest call; 0 if there was none."""
         marks = self.marks[-1:] or [*self.recent][-1:]  # the sampler may come in between
         return marks[0][0] if marks else 0.0
 
@@ -76,7 +76,7 @@ class Seen:
         return self.folded + len(self.marks)
 
     def times(self, most: int) -> list[float]:
-        """When the latest calls were, at most so many; fewer than there are while the sampler takes marks in."""
+        """Returns the moments of the latest calls, at most so many; fewer while the sampler takes marks in."""
         return [mark[0] for mark in (*self.recent, *self.marks)][-most:]
 
     def fold(self) -> None:
@@ -89,7 +89,7 @@ class Seen:
 
     @property
     def lately(self) -> Sequence[Mark]:
-        """Those of the latest sample interval; of few long calls, those that still go on."""
+        """Marks of the latest sample interval; of few long calls, all those that still go on."""
         recent = self.recent
         if not self.long or len(recent) < 2:
             return self.window
@@ -97,7 +97,7 @@ class Seen:
         return recent if perf_counter() - recent[-1][0] < SLOW * mean else self.window
 
     def adopt(self, thread: int) -> None:
-        """That thread is the charged one now, and none was before."""
+        """Makes the thread the charged one; none was charged before."""
         for marks in (self.recent, self.marks):
             for position, (when, of, apart, burst) in enumerate(list(marks)):
                 if of == thread:

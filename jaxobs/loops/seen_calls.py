@@ -60,7 +60,7 @@ class SeenCalls:
         self._outputs = outputs
         self._waits = waits
         self.hook = self._after_call
-        """One object: JAX's hook is told by identity."""
+        """The hook, always the same object, because JAX knows hooks by identity."""
         self._pauses: Pauses | None = None
         self._looks: ThreadLooks | None = None
         self.forget()
@@ -83,7 +83,7 @@ class SeenCalls:
         """Whether a loop was found that is known to be more than an evaluation."""
         self._compiled: dict[str, deque[Mark]] = {}
         self._again: dict[str, tuple[call_places.Place, list[float]]] = {}
-        """Where functions are called that compile in each call, as it seems, and when."""
+        """Place and moments of the calls of functions that seem to compile in each call."""
         self._adopting: int | None = None
         """The thread that is to be charged, with its next call, and since when it makes turns."""
         self._adopting_since = 0.0
@@ -141,14 +141,14 @@ class SeenCalls:
         """
         turns = self.turns
         turns.longest, turns.median, turns.pace = longest, median, pace
-        for each in list(self.functions.values()):
-            before = each.category
-            if each.evaluates:
-                each.category = None if each.name in within else "eval"
+        for function in list(self.functions.values()):
+            before = function.category
+            if function.evaluates:
+                function.category = None if function.name in within else "eval"
             else:
-                each.category = "step" if each.name in mains else None
-            if each.category == "step":
-                each.usual = mains[each.name]
+                function.category = "step" if function.name in mains else None
+            if function.category == "step":
+                function.usual = mains[function.name]
                 self._training = True
                 if before is None:
                     turns.begun, turns.due = False, 0.0
@@ -243,7 +243,7 @@ class SeenCalls:
             _failed(failure)
 
     def _spend(self) -> None:
-        """What was granted is spent."""
+        """Ends a burst: the granted calls are spent."""
         post_hook.take(self.hook)
         if self._pauses is not None:
             self._pauses.begin()
@@ -275,15 +275,15 @@ class SeenCalls:
     def _begin(self, wall: Wall, now: float, since: float = 0.0) -> None:
         """A loop was found: what its functions were called so far, since then, were turns of it."""
         found: list[Call] = []
-        for each in list(self.functions.values()):
-            if each.category is not None:
-                marks = (*each.recent, *each.marks)
-                found += [_call(each, mark) for mark in marks if mark[1] == CHARGED and mark[0] >= since]
+        for function in list(self.functions.values()):
+            if function.category is not None:
+                marks = (*function.recent, *function.marks)
+                found += [_call(function, mark) for mark in marks if mark[1] == CHARGED and mark[0] >= since]
         found.sort(key=lambda call: call[0])
         self.turns.begin(wall, found, now, self._looks)
 
     def _early(self, seen: Seen, now: float, caller: FrameType) -> None:
-        """One of the first calls of a function on the charged thread."""
+        """Takes in one of the first calls of a function on the charged thread."""
         first = seen.first
         assert first is not None
         if first.add(now, caller) and not self._only_evaluates(seen, first.times[0]):
@@ -296,7 +296,7 @@ class SeenCalls:
                 self._find(seen, seen.times(FEWEST_CALLS), caller)
 
     def _only_evaluates(self, seen: Seen, since: float) -> bool:
-        """Whether it evaluates what another function computes, which was called since then."""
+        """Returns whether a function evaluates the result of another function, which was called since then."""
         if not seen.evaluates:
             return False
         calls = [(name, mark[0]) for name, marks in self._compiled.items() for mark in marks]
@@ -326,7 +326,7 @@ class SeenCalls:
         self._begin(wall, perf_counter())
 
     def _adopted(self, wall: Wall, seen: Seen, thread: int) -> bool:
-        """Whether this thread is charged from now on."""
+        """Returns whether this thread is charged from now on."""
         if thread != self._adopting or seen.category is None:
             return False
         self._adopting = None

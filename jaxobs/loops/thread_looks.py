@@ -1,4 +1,4 @@
-"""What the thread that makes the turns of a loop does while no call is seen: a second thread looks ten times a second.
+"""Looks at the thread that makes the turns of a loop, about ten times a second, while no call is seen.
 
 Calls alone do not tell a slow turn from a rest, nor a call that computes before it returns from what was before it, nor
 a wait for input. So the stack is read: no object of the program is kept, and nothing is added to it. A turn that takes
@@ -51,18 +51,17 @@ class ThreadLooks:
         self._waits = waits
         self._wall = wall
         self._here: tuple[Place, float] = ((), 0.0)
-        """Where the thread was at the latest looks, and since when."""
+        """Place of the thread at the latest looks, and the moment it was first seen there."""
         self._looked = perf_counter()
         self._early: deque[tuple[float, float, Place, bool]] = deque(maxlen=MOST_EARLY)
-        """When, the seconds since the look before, where the thread was, and whether a device computed while it called
-        nothing."""
+        """Moment, seconds since the look before, place of the thread, and whether a device computed in an idle host."""
         self._lines: Counter[Line] = Counter()
         self._pending: list[Line] = []
         """Lines of the turn that goes on: those of a slow one are not usual."""
         self._turn = 0.0
-        """When that turn began."""
+        """The moment the turn began that goes on."""
         self._asked = 0.0
-        """When the place of a call was asked for."""
+        """The moment the place of a call was last asked for."""
         self._computing = True
         """Whether a device computed when it was last asked in this turn."""
         self._stopped = threading.Event()
@@ -74,8 +73,7 @@ class ThreadLooks:
         self._outputs.wake()
 
     def began(self, here: Place, after: float, now: float) -> float:
-        """When the call began that is made `here` and has returned, not before `after`: earlier than now if it was seen
-        that the thread was in it."""
+        """Returns when the call `here` began that has returned: not before `after`, and before `now` if it was seen."""
         place, since = self._here
         return min(now, max(math.nextafter(after, now), since)) if place and call_places.same(place, here) else now
 

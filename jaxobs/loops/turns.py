@@ -31,7 +31,7 @@ class Tracked(Protocol):
 
     name: str
     category: str | None
-    """What its turns are: `step`, `eval`."""
+    """Category of its turns: `step` or `eval`."""
     usual: float
     """Seconds of a turn as a rule; 0 where that is not known."""
     known: int
@@ -39,7 +39,7 @@ class Tracked(Protocol):
 
 
 class EarlyLooks(Protocol):
-    """What a thread saw that looked before a loop was known."""
+    """Looks of a second thread before a loop was known."""
 
     def waited(self, since: float) -> float:
         """Seconds since then in which the loop waited for its input."""
@@ -52,25 +52,25 @@ class EarlyLooks(Protocol):
 
 
 Call = tuple[float, float, int, Tracked]
-"""When, what was apart from the loop by then, the number of the burst, and the function."""
+"""Moment of a call, seconds apart from the loop by then, number of the burst, and function."""
 
 
 class Turns:
-    """What is not charged yet."""
+    """Turns of the charged thread that are not charged yet."""
 
     def __init__(self) -> None:
         self.longest = 0.0
         """A turn that takes longer is none: the loop had come to rest. 0 as long as no loop was found."""
         self.last = 0.0
-        """When the last turn began."""
+        """The moment the last turn began."""
         self.apart = 0.0
-        """What was apart from the loop by then."""
+        """Seconds that were apart from the loop by then."""
         self.called = 0.0
-        """When the latest call ended that was looked at more closely."""
+        """The end of the latest call that was looked at more closely."""
         self.due = 0.0
-        """When the next is to be charged."""
+        """The moment at which the next turn is to be charged."""
         self.category: str | None = None
-        """What the turn is that goes on."""
+        """Category of the turn that goes on."""
         self.begun = False
         """Whether what was turns already when the loop was found has been charged."""
         self._seen: Tracked | None = None
@@ -81,30 +81,30 @@ class Turns:
         self.pace = 0.0
         """Seconds of a turn for which the host waits: the 90th percentile."""
         self._waited = 0.0
-        """When the host waited last."""
+        """The moment the host waited last."""
         self._since: float | None = None
         """Until when turns have been charged; None where they begin anew."""
         self._burst = 0
         # Of the thread that looks (see `thread_looks`):
         self.place: Place | None = None
-        """Where the latest call that it wanted to know of came from."""
+        """Place of the latest call that the looking thread wanted to know of."""
         self.wants_place = True
-        """Whether it wants to know of the next."""
+        """Whether the looking thread wants to know the place of the next call."""
         self.overdue = (0.0, 0.0, 0.0)
-        """When an overdue turn began, and its seconds so far in which it was seen to go on, and not to."""
+        """Begin of an overdue turn, and its seconds so far in which it was seen to go on, and not to."""
         self.waited = 0.0
         """Seconds of turns that were spent in the loop's input, so far."""
         self.slow = 0.0
-        """When the latest turn that took longer than usual began."""
+        """Begin of the latest turn that took longer than usual."""
         self._charged_waits = 0.0
 
     @property
     def function(self) -> str | None:
-        """Whose turn it is that goes on."""
+        """Name of the function whose turn goes on."""
         return None if self._seen is None else self._seen.name
 
     def restart(self) -> None:
-        """What goes on is not known any more."""
+        """Forgets the turn that goes on."""
         self._since = self._seen = self.category = None
         self.begun = False
         self.due = 0.0

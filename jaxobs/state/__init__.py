@@ -1,1 +1,1 @@
-"""What is counted: the meters that the hot paths write, and the store that makes a snapshot of them."""
+"""Meters that the hot paths write, and the store that makes a snapshot of them: no threads and no files."""

@@ -36,7 +36,7 @@ class Account:
         """The thread that is charged."""
         age = process_age() if age is None and clock is time.perf_counter else age
         self.began = self._last = clock() - (age or 0.0)
-        """When the process began, by `clock`; where that is not known, when this was made."""
+        """The start of the process by `clock`; if the start is unknown, the moment at which the account was made."""
         self.steps = 0
         """Steps that began on the charged thread, those within a step or an evaluation left out."""
         self._starting = True
@@ -227,7 +227,7 @@ class Account:
 
     @property
     def category(self) -> str:
-        """What is charged now."""
+        """The category that is charged now."""
         top = self._innermost()
         if top is not self._root:
             return top.category
@@ -237,7 +237,7 @@ class Account:
         return self._others.category or top.category
 
     def open_scopes(self) -> list[tuple[str, float]]:
-        """What goes on, the innermost first: its category, and when it began by the clock. From any thread."""
+        """Returns category and start (by the clock) of the open scopes, the innermost first. Any thread may ask."""
         found = []
         each = self._top
         while each.outer is not None:
@@ -320,7 +320,7 @@ class Account:
         return True
 
     def _charge_this_thread(self) -> None:
-        """What was open on the thread that was charged is charged no more."""
+        """Charges nothing more to the scopes that were open on the charged thread."""
         self._expected = None
         self._others.nothing_open(here=True)
         now = self._clock()

@@ -39,7 +39,7 @@ _PIECE = 128
 _MOST_TEXT = 200
 
 Key = tuple[tuple[int, ...], str, str, str | None]
-"""What is alike in a group: shape, type, sharding as text, kind of memory."""
+"""Properties that all arrays of a group share: shape, type, sharding as text, kind of memory."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Row:
     dtype: Any
     number: int
     nbytes: int
-    """Of one shard."""
+    """Bytes of one shard."""
     makers: tuple[Any, ...] = ()
 
 
@@ -99,7 +99,7 @@ class Live:
 
     @functools.cached_property
     def _alike(self) -> dict[Key, tuple[int, dict[str, int], list[Any]]]:
-        """Of each group: number of arrays, bytes by device, and tracebacks of the newest."""
+        """Number of arrays, bytes by device and tracebacks of the newest arrays, by group."""
         found: dict[Key, tuple[int, dict[str, int], list[Any]]] = {}
         for row in self.rows:
             devices = sorted(row.sharding.addressable_devices, key=lambda device: device.id)
@@ -147,18 +147,20 @@ def read(client: Any) -> Live:
     """Walks the live arrays of a backend once."""
     found = _walk(client.live_arrays())
     parents: dict[tuple[Any, ...], set[int]] = {}
-    for each in found:
-        if not each.single:
-            parents.setdefault((each.part(), each.dtype, each.sharding.memory_kind), set()).update(each.traces - {0})
+    for group in found:
+        if not group.single:
+            parents.setdefault((group.part(), group.dtype, group.sharding.memory_kind), set()).update(
+                group.traces - {0}
+            )
     rows = []
-    for each in found:
-        part = each.part()
-        nbytes = math.prod(part) * each.dtype.itemsize
-        number = each.number
-        if each.single:
-            number = _buffers(each, parents.get((part, each.dtype, each.sharding.memory_kind), set()), nbytes > 0)
+    for group in found:
+        part = group.part()
+        nbytes = math.prod(part) * group.dtype.itemsize
+        number = group.number
+        if group.single:
+            number = _buffers(group, parents.get((part, group.dtype, group.sharding.memory_kind), set()), nbytes > 0)
         if number:
-            rows.append(Row(each.sharding, each.shape, each.dtype, number, nbytes, tuple(each.makers)))
+            rows.append(Row(group.sharding, group.shape, group.dtype, number, nbytes, tuple(group.makers)))
     return Live(tuple(rows))
 
 
@@ -176,7 +178,7 @@ def _buffers(each: _Alike, parents: set[int], shared: bool) -> int:
 
 
 def _walk(arrays: list[Any]) -> Iterable[_Alike]:
-    """What is alike together; takes the arrays out of the list."""
+    """Groups arrays that are alike; takes the arrays out of the list."""
     found: dict[tuple[Any, ...], _Alike] = {}
     since, left = -math.inf, 0
     # Unique, whatever is deleted later: those in the list are there together. 0 where JAX keeps no tracebacks.
@@ -252,7 +254,7 @@ def _failed(array: Any) -> bool:
 
 
 def _address(array: Any) -> int | None:
-    """Where the buffer of an array on one device lies; None where that is not known without waiting."""
+    """Returns the address of an array's buffer on one device; None if only waiting would tell."""
     try:
         if not array.is_ready():
             return None

@@ -1,4 +1,4 @@
-"""What the wrapper writes on each call: counts and times of one function, exact under threads without a lock.
+"""Counts and times of the calls of one function: the wrapper writes them, exact under threads without a lock.
 
 The hot path only takes one from a counter or appends a float; everything dearer happens when somebody reads.
 """
@@ -64,7 +64,7 @@ class MutableHistogram:
 
 
 class CallStats:
-    """What the wrapper writes on each call of one function. Exact under threads without a lock.
+    """Counts and times that the wrapper of one function writes on each call, exact under threads without a lock.
 
     `next(counter)` and `durations.append` are each one call into C, which no other thread can interrupt.
     """
@@ -101,7 +101,7 @@ class CallStats:
         self.looking = True
         """Whether calls that are timed are watched as well: not all of them where every call is timed."""
         self.watched = False
-        """Whether it is seen when JAX dispatches a call from Python."""
+        """Whether jaxobs sees the calls that JAX dispatches from Python."""
         self._timing = "off"
         self.reset()
 
@@ -210,7 +210,7 @@ class CallStats:
             return dict(self._errors)
 
     def error_kinds(self) -> dict[str, int]:
-        """Of the calls that raised, those whose error is known, by kind."""
+        """Calls that raised an error whose kind is known, by kind."""
         with self._lock:
             return dict(self._error_kinds)
 

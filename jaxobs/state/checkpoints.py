@@ -25,10 +25,10 @@ MOST_LATEST = 64
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of a checkpoint."""
+    """An operation of a checkpoint, such as a save."""
 
     operation: str
-    """One of `CHECKPOINT_OPERATIONS`."""
+    """A name from `CHECKPOINT_OPERATIONS`."""
     ended: float
     """In seconds since the epoch."""
     seconds: float
@@ -48,7 +48,7 @@ def mark(wall: Wall) -> Mark:
 
 
 class Checkpoints:
-    """What is known of this process's checkpoints. Safe for threads."""
+    """Checkpoints of this process: operations, times, and the work that they hold. Safe for threads."""
 
     def __init__(self) -> None:
         # Reentrant: the program may save a checkpoint in a signal handler.
@@ -61,7 +61,7 @@ class Checkpoints:
         self.complete = 0
         """Checkpoints that were saved completely."""
         self.latest = Mark()
-        """What the latest of them holds; nothing before the first."""
+        """Work that the latest complete checkpoint holds; none before the first."""
 
     def observe(self, operation: str, seconds: float) -> None:
         """An operation, one of `CHECKPOINT_OPERATIONS`, took so long."""

@@ -32,7 +32,7 @@ class EventRings:
         self._rings[event.kind].append(_kept(event))
 
     def resize(self, most: int) -> None:
-        """So many of each kind from now on."""
+        """Keeps at most so many events of each kind from now on."""
         self._most = most
         for ring in self._rings.values():
             ring.resize(most)

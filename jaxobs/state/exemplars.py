@@ -19,7 +19,7 @@ MOST = 512
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """One observation, and the span that shows what happened."""
+    """An observation, with the span that shows what happened."""
 
     trace_id: str
     """32 hexadecimal digits."""
@@ -35,7 +35,7 @@ Bucket = tuple[tuple[str, ...], int]
 
 
 class Exemplars:
-    """Those of this process. Safe for threads."""
+    """Exemplars of this process. Safe for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -35,7 +35,7 @@ see: Callable[[FrameType, str, object], None] | None = None
 begin: Callable[[], None] = partial(sys.setprofile, None)
 end: Callable[[], None] = partial(sys.setprofile, None)
 take_off: Callable[[], None] = fastpath.take_off
-"""What `end` does, where Python has refused that."""
+"""Does the work of `end` if Python has refused `end`."""
 _lock = threading.RLock()
 _entry: CodeType | None = None
 _monitor: fastpath.Monitor | None = None

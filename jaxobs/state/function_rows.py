@@ -20,7 +20,7 @@ MOST_DISPATCH_HISTOGRAMS = 40
 
 @dataclass(slots=True)
 class _Row:
-    """One function."""
+    """Figures of one function."""
 
     name: str
     stats: CallStats | None = None
@@ -33,7 +33,7 @@ class _Row:
     program: ProgramState | None = None
     out_of_memory: Counter[str] = field(default_factory=Counter)
     shows_dispatch: bool = False
-    """Whether its histograms are shown."""
+    """Whether the snapshot shows the function's histograms."""
 
     def frozen(self) -> FunctionState:
         stats = self.stats
@@ -121,7 +121,7 @@ class FunctionRows:
             row.program = dataclasses.replace(row.program, **found)
 
     def call_stats(self, name: str) -> CallStats:
-        """Where the wrapper of the function called `name` counts; wrappers of one name share it."""
+        """Returns the counters of the function called `name`, which all wrappers of that name share."""
         row = self._row(name)
         if row.stats is None:
             row.stats = CallStats()
@@ -133,7 +133,7 @@ class FunctionRows:
         return row.stats
 
     def all_call_stats(self) -> list[CallStats]:
-        """Where all wrappers count."""
+        """Returns the counters of all wrappers."""
         return [row.stats for row in self._rows.values() if row.stats is not None]
 
     def name_of(self, stats: CallStats) -> str | None:

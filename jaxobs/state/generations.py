@@ -11,7 +11,7 @@ from jaxobs.state.call_stats import MutableHistogram
 
 
 class Generation:
-    """What one request reports: changed under a lock while it is open, and left alone once it has ended."""
+    """Tokens and times that one request reports: changed under a lock while open, and left alone once it has ended."""
 
     __slots__ = ("counts", "first_part", "first_token", "input", "latest", "output", "reason", "settled")
 
@@ -19,16 +19,16 @@ class Generation:
         self.first_token: float | None = None
         """By `time.perf_counter`, as is the next."""
         self.first_part: float | None = None
-        """When the first part of a streamed answer was sent: the first token, unless the program knows better."""
+        """The moment the first part of a streamed answer was sent: the first token, unless the program knows better."""
         self.latest: float | None = None
-        """When output tokens were last reported."""
+        """The moment of the latest report of output tokens."""
         self.input = self.output = 0
         self.reason: str | None = None
-        """One of `facts.requests.FINISH_REASONS`."""
+        """A name from `facts.requests.FINISH_REASONS`."""
         self.counts: Generations | None = None
-        """Where its tokens are counted at once; None where its route is known at its end only."""
+        """Counters of the route that count the tokens at once; None if the route is known at the end only."""
         self.settled = False
-        """Whether that has been found out."""
+        """Whether `counts` has been looked up."""
 
     def until_first_token(self, began: float) -> float | None:
         """Seconds, for a request that began then; None if it is not known."""

@@ -1,4 +1,4 @@
-"""What the host does during a trace, moment by moment: from the account of its time, and Python's garbage collections.
+"""Activity of the host during a trace, moment by moment: from the account of its time and Python's garbage collector.
 
 A trace has what JAX and XLA do, but not what the program waits for. What is recorded here is written beside it, so that
 the devices' idle time has a reason.

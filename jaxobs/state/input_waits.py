@@ -1,4 +1,4 @@
-"""What inputs cost: for each name the time waited, the intervals between batches, and which side holds the loop up.
+"""Cost of inputs: for each name the time waited, the intervals between batches, and which side holds the loop up.
 
 The one that iterates appends three numbers for each batch; all else is done when somebody asks.
 
@@ -34,7 +34,7 @@ COMPUTE_BOUND = 0.05
 """Below it, an input that cost nothing would make the loop faster by less than a twentieth."""
 
 MOST_HIDDEN = 0.5
-"""Where the devices have work in more of the looks, the input keeps up with them."""
+"""An input keeps up with the devices if they have work in more than this part of the looks."""
 LEAST_LOOKS = 3
 MOST_LOOKS = 32
 LOOK_SECONDS = 0.1
@@ -42,12 +42,12 @@ LOOK_SECONDS = 0.1
 _LOOK_PAUSE = 1000
 
 Wait = tuple[float, float, float, bool]
-"""When `next` was called and when it returned, when the one before it returned (0 if there was none), and whether on
+"""Times of a call of `next`: begin, end, end of the call before it (0 if there was none), and whether it was made on
 the thread that is charged for its time."""
 
 
 class InputMeter:
-    """One input. `waits.append` is what the hot path calls: one call into C, exact under threads."""
+    """Waits for one input. The hot path calls `waits.append`: one call into C, exact under threads."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -203,7 +203,7 @@ class InputMeter:
 
 
 def verdict_of(share: float, hidden: float | None) -> str:
-    """One of `facts.inputs.INPUT_VERDICTS`, by `InputState.share` and `InputState.hidden`."""
+    """Returns a name from `facts.inputs.INPUT_VERDICTS`, by `InputState.share` and `InputState.hidden`."""
     if share <= COMPUTE_BOUND or (hidden is not None and hidden > MOST_HIDDEN):
         return "compute"
     return "input" if share >= INPUT_BOUND else "mixed"

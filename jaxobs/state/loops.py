@@ -88,7 +88,7 @@ class Stretch:
 
 
 class Loop:
-    """One loop. The scopes append marks (see `jaxobs.instruments.stepping`); everything else is done under the lock."""
+    """A declared loop. The scopes append marks (see `jaxobs.instruments.stepping`); everything else is locked."""
 
     def __init__(self, name: str, wall: Wall, calls: Callable[[], dict[str, int]]) -> None:
         self.name = name
@@ -181,7 +181,7 @@ class Loop:
             self._long += 1
 
     def _usual(self) -> float | None:
-        """What a step takes when nothing is wrong; None as long as there were too few."""
+        """Seconds of a typical step; None as long as there were too few steps."""
         if len(self._recent) < FEWEST:
             return None
         if self._long > RHYTHM:
@@ -189,7 +189,7 @@ class Loop:
         return (self._sum - self._long_sum) / (len(self._recent) - self._long)
 
     def _is_slow(self, thread: int, seconds: float, usual: float) -> bool:
-        """Whether it took longer than the steps that the host was ahead of the device explain."""
+        """Returns whether a step took longer than the steps that the host was ahead of the device explain."""
         ahead = self._ahead.get(thread, 0.0)
         if seconds > 2 * usual:
             self._ahead[thread] = 0.0
@@ -267,8 +267,8 @@ def rates(seconds: list[float], threads: int) -> dict[str, Any]:
 def _mean(looked: deque[dict[str, int]]) -> dict[str, float]:
     """Calls a step by function; those that are called most, where there are very many."""
     total: dict[str, int] = {}
-    for each in looked:
-        for name, calls in each.items():
+    for calls_by_name in looked:
+        for name, calls in calls_by_name.items():
             total[name] = total.get(name, 0) + calls
     most = sorted(total, key=lambda name: -total[name])[:MOST_FUNCTIONS]
     return {name: total[name] / len(looked) for name in most}
@@ -324,7 +324,7 @@ class Loops:
         return found
 
     def names(self) -> set[str]:
-        """Their names."""
+        """Returns the names of the loops."""
         return set(self._loops)
 
     def all(self) -> list[Loop]:

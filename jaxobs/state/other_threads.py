@@ -1,4 +1,4 @@
-"""What JAX does on threads that are not charged, while the charged one does nothing that is known.
+"""Work of JAX on threads that are not charged, while the charged thread is in no category.
 
 A server compiles on the threads that serve, a trainer may warm up in the background. Of a second in which the charged
 thread is in no category, that is what is known. Phases of several threads at once are counted once.
@@ -33,14 +33,14 @@ class OtherThreads:
         self._lock = threading.RLock()
         self._open: list[_Open] = []
         self.seen = 0.0
-        """What `resting` returned when it was last drawn from."""
+        """Seconds that `resting` returned when they were last drawn from."""
         self.drawn = 0.0
         """Seconds drawn from what `resting` counts."""
         self._given: dict[str, float] = {}
 
     @property
     def category(self) -> str | None:
-        """What goes on now."""
+        """The category of the phase that is under way; None if there is none."""
         found = self._open[-1:]
         return found[0].category if found else None
 
@@ -54,13 +54,13 @@ class OtherThreads:
         """The innermost phase of that name on this thread has ended; `category` is what it turned out to be."""
         with self._lock:
             ident = get_ident()
-            for each in reversed(self._open):
-                if each.thread == ident and each.phase == phase:
+            for phase_open in reversed(self._open):
+                if phase_open.thread == ident and phase_open.phase == phase:
                     self._draw()
-                    self._open.remove(each)
-                    if category != each.category:
-                        self._give(each.category, -each.own)
-                        self._give(category, each.own)
+                    self._open.remove(phase_open)
+                    if category != phase_open.category:
+                        self._give(phase_open.category, -phase_open.own)
+                        self._give(category, phase_open.own)
                     return
             resting = self._resting()  # before JAX 0.6.1 none is seen to begin
             if not self._open and resting > self.seen:

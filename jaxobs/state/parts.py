@@ -196,7 +196,7 @@ class KeptFindings:
         self._dropped = dropped
         self._findings: dict[str, Finding] = {}
         self._refreshed: set[str] = set()
-        """Those that have grown since they were recorded as an event."""
+        """Identities of findings that have grown since they were recorded as an event."""
 
     def keep(self, finding: Finding) -> None:
         """Keeps a finding in the place of an earlier one of the same identity."""
@@ -220,7 +220,7 @@ class KeptFindings:
                 self._refreshed.add(finding.id)
 
     def unrecorded(self) -> tuple[Finding, ...]:
-        """Those that have grown since they were recorded as an event, the oldest first."""
+        """Returns the findings that have grown since they were recorded as an event, the oldest first."""
         return tuple(each for key, each in self._findings.items() if key in self._refreshed)
 
     def relabel(self, process_index: int) -> None:
@@ -263,14 +263,14 @@ class ProfileSamples:
             self._window += sample.window_seconds
             self._latest.append(sample)
             self._take_first(sample)
-            for each in sample.functions:
-                known = each.function in self._seconds or len(self._seconds) < MOST_FUNCTIONS
-                name = each.function if known else OTHER
+            for function in sample.functions:
+                known = function.function in self._seconds or len(self._seconds) < MOST_FUNCTIONS
+                name = function.function if known else OTHER
                 seconds = self._seconds.setdefault(name, {})
-                for category, spent in each.seconds.items():
+                for category, spent in function.seconds.items():
                     seconds[category] = seconds.get(category, 0.0) + spent
-                if each.exposed_seconds is not None:
-                    self._exposed[name] = self._exposed.get(name, 0.0) + each.exposed_seconds
+                if function.exposed_seconds is not None:
+                    self._exposed[name] = self._exposed.get(name, 0.0) + function.exposed_seconds
 
     def _take_first(self, sample: ProfileSample) -> None:
         loop = sample.loop

@@ -52,7 +52,7 @@ open_request: ContextVar[Any] = ContextVar("jaxobs_request", default=None)
 
 @dataclass(slots=True)
 class Ended:
-    """One request that has ended."""
+    """A request that has ended."""
 
     ended: float
     """By `time.perf_counter`."""
@@ -68,7 +68,7 @@ class Ended:
 
 
 class Route:
-    """One route. `add` is for the hot path: exact under threads, for appending to a list cannot be interrupted."""
+    """Requests of one route. `add` is for the hot path: exact under threads, since appending to a list is atomic."""
 
     def __init__(self, name: str, intervals: deque[Interval]) -> None:
         self.name = name
@@ -99,23 +99,25 @@ class Route:
             del self._waiting[: len(waiting)]
             intervals = self._intervals
             last_compiled = intervals[-1][1] if intervals else -math.inf
-            for each in waiting:
+            for record in waiting:
                 try:
-                    self._requests[each.cold][each.outcome] += 1
+                    self._requests[record.cold][record.outcome] += 1
                 except KeyError:
-                    self._requests[each.cold] = Counter((each.outcome,))
-                    self._seconds[each.cold] = MutableHistogram(REQUEST_BOUNDS)
-                self._seconds[each.cold].observe(each.seconds)
-                if each.queue_seconds is not None or each.batch is not None:
-                    self._take_queue_and_batch(each)
-                if each.generation is not None:
-                    self.generations.ended(each.ended - each.seconds, each.ended, each.outcome, each.generation)
-                if each.compiled:
-                    self._cold.append(each)
-                elif each.ended - each.seconds < last_compiled and self._held_up(each):
-                    each.waited = True
-                    self._waited.observe(each.seconds)
-                self._recent.append(each)
+                    self._requests[record.cold] = Counter((record.outcome,))
+                    self._seconds[record.cold] = MutableHistogram(REQUEST_BOUNDS)
+                self._seconds[record.cold].observe(record.seconds)
+                if record.queue_seconds is not None or record.batch is not None:
+                    self._take_queue_and_batch(record)
+                if record.generation is not None:
+                    self.generations.ended(
+                        record.ended - record.seconds, record.ended, record.outcome, record.generation
+                    )
+                if record.compiled:
+                    self._cold.append(record)
+                elif record.ended - record.seconds < last_compiled and self._held_up(record):
+                    record.waited = True
+                    self._waited.observe(record.seconds)
+                self._recent.append(record)
 
     def _take_queue_and_batch(self, each: Ended) -> None:
         if each.queue_seconds is not None:
@@ -193,7 +195,7 @@ class Route:
         return ended, now - min(each.ended for each in ended) if full else min(RATE_SECONDS, now - self._since)
 
     def _of_tokens(self, read: Callable[[Generation, float, float], float | None]) -> list[float]:
-        """Of the latest requests that succeeded, one figure of those that have it."""
+        """Returns one figure of the latest successful requests that have it."""
         found = (
             read(each.generation, each.ended - each.seconds, each.ended)
             for each in self._recent if each.generation is not None and each.outcome == "ok"

@@ -1,4 +1,4 @@
-"""Where the time of this process went, and of the run that the process is an attempt of."""
+"""Time of this process by category, and of the run that the process is an attempt of."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Runs:
 
 
 def unsaved_work(wall: Wall, checkpoints: Checkpoints) -> Mark:
-    """What no complete checkpoint holds."""
+    """Returns the work that no complete checkpoint holds."""
     latest = checkpoints.latest
     return Mark(max(0, wall.steps - latest.steps), max(0.0, wall.seconds()["step"] - latest.step_seconds))
 
 
 def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
-    """Where the time went, at this moment."""
+    """Returns the account of the time up to now."""
     seconds = wall.seconds()
     total = sum(seconds.values())
     run = None if runs.id is None else _run_state(runs.id, runs.earlier, wall, checkpoints, seconds)

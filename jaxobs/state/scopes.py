@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Owner(Protocol):
-    """What scopes belong to: an account."""
+    """An account that scopes belong to."""
 
     def leave(self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False) -> None:
         """A scope ends."""
@@ -30,11 +30,11 @@ class Scope:
         self.own = 0.0
         """Seconds charged to it so far."""
         self.ended: float | None = None
-        """When it ended: by another thread than the charged one, or before what began within it."""
+        """The end of a scope that another thread than the charged one ended, or that ended before a scope within it."""
 
 
 def is_open(top: Scope, scope: Scope) -> bool:
-    """Whether it is `top` or what that began within."""
+    """Returns whether the scope is `top` or contains it."""
     each: Scope | None = top
     while each is not None and each is not scope:
         each = each.outer

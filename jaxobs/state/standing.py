@@ -1,4 +1,4 @@
-"""What only a state shows, as short as can be: for the event log, which has no snapshots."""
+"""The part of the state that no event tells, as short as can be: for the event log, which has no snapshots."""
 
 from __future__ import annotations
 

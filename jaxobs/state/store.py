@@ -79,7 +79,7 @@ class Store:
         self._placed = False
         self.started = time.time()
         self.orphan = False
-        """Whether this process was forked from one with backends awake: JAX does not work in it."""
+        """Whether the process was forked from a process with backends awake: JAX does not work in such a child."""
         self.program: str | None = None
         self.installed = False
         self.collect_seconds: float | None = None
@@ -155,7 +155,7 @@ class Store:
             self._take(event)
 
     def _take(self, event: Event) -> None:
-        """What a snapshot keeps of an event."""
+        """Updates what snapshots show by an event."""
         if isinstance(event, Compilation):
             self._functions.see_compilation(event)
             self._cache.see_compilation(event)
@@ -213,12 +213,12 @@ class Store:
             return self._functions.calls()
 
     def call_stats(self, name: str) -> CallStats:
-        """Where the wrapper of the function called `name` counts; wrappers of one name share it."""
+        """Returns the counters of the function called `name`, which all wrappers of that name share."""
         with self._lock:
             return self._functions.call_stats(name)
 
     def all_call_stats(self) -> list[CallStats]:
-        """Where all wrappers count."""
+        """Returns the counters of all wrappers."""
         with self._lock:
             return self._functions.all_call_stats()
 
@@ -362,7 +362,7 @@ class Store:
             )
 
     def standing(self) -> Standing:
-        """What of this moment only a state tells, as short as can be: for the event log."""
+        """Returns the part of the state that no event tells, as short as can be: for the event log."""
         with self._lock:
             functions, devices = self._functions.frozen(), self._holdings.devices()
         return standing(self.part, functions, devices, self.settings.peak_flops)

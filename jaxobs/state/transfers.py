@@ -31,7 +31,7 @@ _WRAPPER = "<importlib._bootstrap>"
 
 @dataclass(slots=True)
 class _Site:
-    """One line and direction, changed under the lock."""
+    """Transfers of one line in one direction, changed under the lock."""
 
     site: str
     direction: str
@@ -100,14 +100,14 @@ class Transfers:
         """Events that are due: of sites that are new or have grown tenfold; at the end of all that have grown."""
         found = []
         with self._lock:
-            for each in self._sites.values():
-                if each.count >= max(1, _TOLD_AGAIN * each.told) or (all_of_them and each.count > each.told):
-                    each.told = each.count
+            for site in self._sites.values():
+                if site.count >= max(1, _TOLD_AGAIN * site.told) or (all_of_them and site.count > site.told):
+                    site.told = site.count
                     found.append(
                         Transfer(
-                            time=time.time(), site=each.site, direction=each.direction, count=each.count,
-                            bytes=each.bytes, seconds=each.seconds, waits=each.waits, wait_seconds=each.wait_seconds,
-                            shape=each.shape, dtype=each.dtype,
+                            time=time.time(), site=site.site, direction=site.direction, count=site.count,
+                            bytes=site.bytes, seconds=site.seconds, waits=site.waits, wait_seconds=site.wait_seconds,
+                            shape=site.shape, dtype=site.dtype,
                         )
                     )  # fmt: skip
         return found

@@ -39,7 +39,7 @@ class _Made:
     first: float
     programs: int = 0
     seconds: float = 0.0
-    """What the dearest of them took to be traced, lowered and compiled or loaded."""
+    """Seconds to trace, lower and compile or load the most expensive of the programs."""
 
 
 class ProgramFlops:
@@ -75,13 +75,13 @@ class ProgramFlops:
                 programs[compiled] = flops
 
     def made(self, name: str) -> tuple[float | None, int]:
-        """When the first program of the function was made, and how many were."""
+        """Returns the time of the first program of the function and the number of its programs."""
         with self._lock:
             made = self._made.get(name)
             return (None, 0) if made is None else (made.first, made.programs)
 
     def work(self, calls: Mapping[str, int]) -> dict[str, float]:
-        """What so many calls of each do, to compare them: by the FLOPs of its largest program.
+        """Returns the work of these calls by function, to compare functions: FLOPs of the largest program times calls.
 
         Where these are not known of all, what that program took to compile stands for them: the step of a training loop
         is larger than what makes its data, or what steps its environment. How often it is called counts for less then.

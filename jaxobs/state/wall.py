@@ -1,4 +1,4 @@
-"""Where the time went: every second of the thread that runs the program, in exactly one category.
+"""The account of time: every second of the thread that runs the program, in exactly one category.
 
 Whoever sees something begin and end (a step, a wait for input, an evaluation, a compilation) enters and leaves its
 category; the innermost counts. What is known only afterwards is moved out of the category that was charged meanwhile.
@@ -113,7 +113,7 @@ class Wall(Account):
             self._expected = (category, self._resting(), seconds)
 
     def goes_on(self) -> None:
-        """What was expected goes on, as another thread sees."""
+        """Extends the expected turn: another thread sees that it goes on."""
         expected = self._expected
         if expected is not None:
             self._longer = (expected, self._resting() - expected[1])
@@ -150,7 +150,7 @@ class Wall(Account):
         return apart if scope.category == "eval" else apart + spent["eval"]
 
     def counted(self, seconds: dict[str, float]) -> dict[str, float]:
-        """What `seconds` returned as counters show it: none ever goes down, and together they are the wall time.
+        """Returns `seconds` as counters show them: none ever goes down, and together they are the wall time.
 
         What was shown under one category and turned out to be another's stays where it was until that category has
         caught up; until then the others get less than they are due.
@@ -159,7 +159,7 @@ class Wall(Account):
 
 
 class Counters:
-    """What was shown last."""
+    """Seconds by category as counters that never go down, kept as they were shown last."""
 
     def __init__(self) -> None:
         # Reentrant: a signal handler of the program may come in here while this thread is.

@@ -32,7 +32,7 @@ MOST_NAMES = 100
 MOST_ARRAY_BYTES = 2**20
 """Larger arrays are not watched: to look for one NaN would take a copy of all of it. A norm tells as much."""
 MOST_HOST_BYTES = 64 * 1024
-"""Of a NumPy array, which its owner may change: it is looked at on the spot."""
+"""Bytes of the largest NumPy array that is looked at; at once, since its owner may change it."""
 MOST_PENDING = 1024
 MOST_PENDING_BYTES = 8 * 2**20
 MOST_LEAVES = 256
@@ -41,7 +41,7 @@ _NUMBERS = (float, int, complex, bool)
 
 @dataclass(slots=True)
 class _Name:
-    """One name, changed by `look` only but for the counter."""
+    """State of one watched name; only `look` changes it, but for the counter."""
 
     name: str
     call_site: str | None
@@ -56,7 +56,7 @@ class _Name:
     """Whether a value was missed since the last one that was looked at and finite."""
     skipped: Counter[str] = field(default_factory=Counter)
     array: type | None = None
-    """Of the latest value that was a single array of floats small enough, with its abstract value and its bytes: all
+    """Type of the latest value that was a single small array of floats, with its abstract value and its bytes: all
     that a program returns at one place share the one object."""
     aval: Any = None
     bytes: int = 0
@@ -75,7 +75,7 @@ class _Name:
 
 @dataclass(slots=True)
 class _Value:
-    """What was given at one call."""
+    """Values that were given at one call."""
 
     row: _Name
     step: int
@@ -260,7 +260,7 @@ class Watched:
 
 
 def _bad(number: int, leaf: Any) -> _Bad | None:
-    """What is not finite in an array that has arrived.
+    """Returns what is not finite in an array that has arrived.
 
     Raises:
       RuntimeError: it was deleted, or what computes it failed.

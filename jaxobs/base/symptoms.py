@@ -49,7 +49,6 @@ SECTIONS = {
     "nonfinite": _NAN,
     "nonfinite_values": _NAN,
     "out_of_memory": _OUT_OF_MEMORY,
-    "placeholder_data": _IDLE,
     "program_may_not_fit": _OUT_OF_MEMORY,
     "recompile_storm": _RECOMPILATIONS,
     "recreated_functions": _RECOMPILATIONS,

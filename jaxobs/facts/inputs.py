@@ -8,41 +8,6 @@ INPUT_VERDICTS = ("input", "compute", "mixed")
 """Which side is the bottleneck of a loop: the input if most of the interval is spent waiting for it, the rest if almost
 none is."""
 
-DATA_LOOKS = ("constant", "repeating", "random")
-"""Ways in which data may not be real: one value throughout, the same batches again, values drawn by chance."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataLeaf:
-    """One array of a batch."""
-
-    path: str
-    """`['image']`; empty where the batch is one array."""
-    shape: tuple[int, ...]
-    dtype: str
-    looks: str | None = None
-    """One of `DATA_LOOKS`; None if it looks real, or could not be checked."""
-    detail: str | None = None
-    """The same for a person: `like uniform random numbers`, `on a device: not looked at`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataReceipt:
-    """What a loop was fed with: types and a fingerprint of the first batches, never their contents."""
-
-    name: str
-    """As given to `jaxobs.data`."""
-    batches: int
-    """How many were looked at."""
-    fingerprint: str | None
-    """Short hash of bounded samples of them, equal for equal data in equal order; None where all lies on devices."""
-    leaves: tuple[DataLeaf, ...]
-    """Of the first batch. Bounded."""
-    looks: str | None = None
-    """One of `DATA_LOOKS` where the batches look like no real data, by their largest array."""
-    reason: str | None = None
-    """The same as a sentence for a person."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputState:
@@ -72,4 +37,3 @@ class InputState:
     """One of `INPUT_VERDICTS`; None until it is known, and if batches are read on another thread."""
     summary: str = ""
     """The same as a sentence for a person, with the figures, or why it is unknown."""
-    receipt: DataReceipt | None = None

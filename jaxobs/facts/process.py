@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from jaxobs.facts.events import Event
-from jaxobs.facts.inputs import DataReceipt
 from jaxobs.facts.standing import Standing
 
 
@@ -35,8 +34,6 @@ class Manifest(Event):
     """Devices of the default backend in the whole job, by kind."""
     devices_by_process: Mapping[str, int] = field(default_factory=dict)
     """The same by process index."""
-    data: tuple[DataReceipt, ...] = ()
-    """What `jaxobs.data` has observed of the input. Known after the first batches; the manifest is then repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

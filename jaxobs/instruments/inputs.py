@@ -34,8 +34,7 @@ def data(iterable: T, name: str = "input") -> T:
             state, loss = train_step(state, batch)
 
     Put it around what the training loop itself iterates over, by `for` or `async for`: after a prefetcher, not before
-    it. The first batches are
-    fingerprinted (`facts.inputs.DataReceipt`): of arrays in the host's memory, 64 KiB of each of eight batches at most.
+    it.
 
     Args:
       iterable: a loader, a data set, a generator; anything that `for` or `async for` takes.
@@ -169,17 +168,16 @@ def _waiting(iterator: Iterator[Any], name: str) -> Any:
         known.drop("inputs")
     ask, enter, left, waits = iterator.__next__, wall.enter, wall.leave, meter.waits
     took, clock = waits.append, perf_counter
-    sampling = meter.claim()
     before = due = 0.0
 
     def __next__() -> Any:  # noqa: N807
-        nonlocal before, due, sampling
+        nonlocal before, due
         charged = enter("input_wait")  # None on a thread that is not charged: a prefetcher's
         began = clock()
         try:
             batch = ask()
         except BaseException as error:
-            ended(clock() - began, charged, error)
+            ended(clock() - began, charged)
             leave(error)
             raise
         now = clock()
@@ -190,20 +188,16 @@ def _waiting(iterator: Iterator[Any], name: str) -> Any:
             digest()
         if now >= due and before and charged is not None:
             due = now + (look() or 1.0)
-        if sampling:
-            sampling = bool(sample(batch))
         before = now
         return batch
 
     @guard("data.end")
-    def ended(seconds: float, charged: Scope | None, error: BaseException) -> None:
+    def ended(seconds: float, charged: Scope | None) -> None:
         if charged is not None:
             left(charged)
         meter.waited(seconds, charged is not None)
-        if sampling and isinstance(error, StopIteration):
-            meter.no_more()
 
-    digest, look, sample = (guard("data")(each) for each in (meter.digest, meter.look, meter.sample))
+    digest, look = guard("data")(meter.digest), guard("data")(meter.look)
     return __next__
 
 
@@ -214,7 +208,7 @@ def _awaiting(iterator: Any, name: str) -> Any:
     if meter.name == OTHER and name != OTHER:
         known.drop("inputs")
     ask, enter = iterator.__anext__, guard("data")(wall.enter)
-    sampling, before, due = meter.claim(), 0.0, 0.0
+    before = due = 0.0
 
     async def __anext__() -> Any:  # noqa: N807
         charged = enter("input_wait")
@@ -224,15 +218,15 @@ def _awaiting(iterator: Any, name: str) -> Any:
         try:
             batch = await ask()
         except BaseException as error:
-            ended(perf_counter() - began, charged, error)
+            ended(perf_counter() - began, charged)
             leave(error)
             raise
-        came(began, perf_counter(), charged, batch)
+        came(began, perf_counter(), charged)
         return batch
 
     @guard("data")
-    def came(began: float, now: float, charged: Scope | None, batch: Any) -> None:
-        nonlocal before, due, sampling
+    def came(began: float, now: float, charged: Scope | None) -> None:
+        nonlocal before, due
         if charged is not None:
             wall.leave(charged)
         meter.waits.append((began, now, before, charged is not None))
@@ -240,17 +234,13 @@ def _awaiting(iterator: Any, name: str) -> Any:
             meter.digest()
         if now >= due and before and charged is not None:
             due = now + (meter.look() or 1.0)
-        if sampling:
-            sampling = bool(meter.sample(batch))
         before = now
 
     @guard("data.end")
-    def ended(seconds: float, charged: Scope | None, error: BaseException) -> None:
+    def ended(seconds: float, charged: Scope | None) -> None:
         if charged is not None:
             wall.leave(charged)
         meter.waited(seconds, charged is not None)
-        if sampling and isinstance(error, StopAsyncIteration):
-            meter.no_more()
 
     return __anext__
 

@@ -49,13 +49,11 @@ def time_lines(time: TimeState | None) -> Iterator[str]:
 
 
 def input_lines(inputs: Sequence[InputState]) -> Iterator[str]:
-    """Who holds the loop up, and what the data looks like where it looks like none; those waited for most first."""
+    """Yields who holds the loop up, for each input: those waited for most first."""
     order = sorted(inputs, key=lambda each: -each.wait_seconds)
     for each in order[:MOST_INPUTS]:
-        reason = each.receipt.reason if each.receipt is not None else None
-        looks = f" Looks like placeholder data: {reason}" if reason else ""
         yield from wrapped(
-            f"{each.name}: {each.batches:,} batches, {each.wait_seconds:.1f} s waited. {each.summary}{looks}", "- "
+            f"{each.name}: {each.batches:,} batches, {each.wait_seconds:.1f} s waited. {each.summary}", "- "
         )
 
 

@@ -16,7 +16,6 @@ from jaxobs.base.version import __version__
 from jaxobs.facts.process import Manifest
 from jaxobs.sources.support import manifest
 from jaxobs.sources.support.source import Source
-from jaxobs.state.input_waits import Inputs
 from jaxobs.state.store import Store
 
 LOOKS_FOR_A_DRIVER = 3
@@ -49,8 +48,6 @@ class Process(Source):
             found["commit"] = manifest.commit()
         with guarded("manifest.topology"):
             found |= manifest.topology()
-        with guarded("manifest.data"):
-            found["data"] = tuple(self._store.part(Inputs).complete())
         event = Manifest(
             time=0.0,
             versions=self._store.snapshot_versions(),

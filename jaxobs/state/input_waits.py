@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
 from time import perf_counter
-from typing import Any
 
 from jaxobs import internals
 from jaxobs.facts.compilations import OTHER
-from jaxobs.facts.inputs import DataReceipt, InputState
-from jaxobs.state import data_receipts
-from jaxobs.state.data_receipts import MOST_BATCHES, LeafSample
+from jaxobs.facts.inputs import InputState
 
 MOST_INPUTS = 20
 """Names; what comes later shares `<other>`."""
@@ -61,11 +57,6 @@ class InputMeter:
         self._passed_over = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
         self._looks: deque[bool] = deque(maxlen=MOST_LOOKS)
-        self._claimed = False
-        self._samples: list[tuple[LeafSample, ...]] = []
-        self._complete = False
-        self._receipt: DataReceipt | None = None
-        self._receipt_of = 0
 
     # ----------------------------------------------------------------------------------------------- coming in
 
@@ -106,42 +97,10 @@ class InputMeter:
             self._looks.append(busy)
         return max(LOOK_SECONDS, _LOOK_PAUSE * (perf_counter() - began))
 
-    def claim(self) -> bool:
-        """Whether the caller is the first to iterate, and so the one whose first batches are looked at."""
-        with self._lock:
-            claimed, self._claimed = self._claimed, True
-            return not claimed
-
-    def sample(self, batch: Any) -> bool:
-        """Samples one of the first batches; whether the next one is wanted as well."""
-        taken = data_receipts.sample(batch)
-        with self._lock:
-            self._samples.append(taken)
-            self._complete = len(self._samples) >= MOST_BATCHES
-            return not self._complete
-
-    def no_more(self) -> None:
-        """There are fewer batches than are looked at."""
-        self._complete = True
-
     # ----------------------------------------------------------------------------------------------- going out
-
-    @property
-    def complete(self) -> bool:
-        """Whether the receipt will not change any more."""
-        return self._complete
-
-    def receipt(self) -> DataReceipt | None:
-        """Of the batches looked at so far."""
-        with self._lock:
-            number = len(self._samples)
-            if number != self._receipt_of:
-                self._receipt, self._receipt_of = data_receipts.receipt(self.name, self._samples), number
-            return self._receipt
 
     def frozen(self) -> InputState:
         self.digest()
-        receipt = self.receipt()
         with self._lock:
             number = len(self._recent)
             known = number >= LEAST_INTERVALS and not self._fetched_elsewhere()
@@ -166,7 +125,6 @@ class InputMeter:
                 hidden=hidden,
                 verdict=verdict,
                 summary=self._summary(share, wait, interval, hidden, verdict),
-                receipt=receipt,
             )
 
     def _fetched_elsewhere(self) -> bool:
@@ -222,18 +180,6 @@ class Inputs:
             if name not in self._meters and len(self._meters) >= MOST_INPUTS:
                 name = OTHER
             return self._meters.setdefault(name, InputMeter(name))
-
-    def complete(self) -> Iterable[DataReceipt]:
-        """The receipts that will not change any more."""
-        with self._lock:
-            meters = [each for each in self._meters.values() if each.complete]
-        return [found for each in meters if (found := each.receipt()) is not None]
-
-    def close(self) -> None:
-        """The program has ended: no more batches come."""
-        with self._lock:
-            for each in self._meters.values():
-                each.no_more()
 
     def frozen(self) -> tuple[InputState, ...]:
         with self._lock:

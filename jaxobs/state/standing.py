@@ -33,7 +33,7 @@ def standing(
     return Standing(
         wall=time_state(part(Wall), part(Checkpoints), part(Runs)),
         loops=tuple(dataclasses.replace(each, recent=_rounded(each.recent)) for each in loops),
-        inputs=tuple(dataclasses.replace(each, receipt=None) for each in part(Inputs).frozen()),
+        inputs=part(Inputs).frozen(),
         watched=watched_states(part),
         routes=part(Routes).frozen(),
         transfers=part(Transfers).frozen(),

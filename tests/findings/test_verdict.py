@@ -35,14 +35,14 @@ def kinds(result: Verdict) -> list[str]:
 
 
 def test_what_costs_most_comes_first() -> None:
-    """Data that are placeholders cost no time, shapes that cost 50 s do; a value that is NaN is worse than both."""
+    """Pauses of the input that cost no time come last; a value that is NaN is worse than lost seconds."""
     result = judged(
-        finding("placeholder_data", function="<unknown>"),
+        finding("input_pauses", function="<unknown>"),
         finding("unbounded_shapes", seconds=49.6, count=30),
         finding("static_values", function="g", seconds=70.0, saves_seconds=20.0),
         finding("nonfinite_values", function="<unknown>", severity="critical", count=137),
     )
-    assert kinds(result) == ["nonfinite_values", "unbounded_shapes", "static_values", "placeholder_data"]
+    assert kinds(result) == ["nonfinite_values", "unbounded_shapes", "static_values", "input_pauses"]
     assert result.verdict == "mend"
     assert result.headline == "nonfinite_values. 3 other findings below."
     shapes = result.findings[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helpers.page_facts import NOW
-from jaxobs.facts.inputs import DataLeaf, DataReceipt, InputState
+from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.numbers import WatchedState
 from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
@@ -19,21 +19,10 @@ TRAIN = LoopState(
 SLOW = InputState(
     name="train", batches=300, wait_seconds=1.92, intervals=128, mean_wait_seconds=0.0064, mean_interval_seconds=0.008,
     share=0.8, looks=20, hidden=0.1, verdict="input", summary="Of 8 ms the program waits 6.4 ms.",
-    receipt=DataReceipt(
-        name="train", batches=8, fingerprint="513c9f4d28c86b49", looks="random",
-        reason="The values of its largest array `['image']` look like normal random numbers.",
-        leaves=(
-            DataLeaf(path="['image']", shape=(32, 64), dtype="float32", looks="random", detail="like normal random"),
-            *(DataLeaf(path=f"['label{n}']", shape=(32,), dtype="int64") for n in range(7)),
-        ),
-    ),
 )  # fmt: skip
 FAST = InputState(
     name=HOSTILE, batches=1_060, wait_seconds=0.001, intervals=128, mean_wait_seconds=1e-6, mean_interval_seconds=0.004,
     share=0.00025, looks=4, hidden=0.0, verdict="compute", summary="The input keeps up.",
-    receipt=DataReceipt(
-        name=HOSTILE, batches=8, fingerprint=None, leaves=(DataLeaf(path="", shape=(4,), dtype=HOSTILE),)
-    ),
 )  # fmt: skip
 AHEAD = InputState(
     name="queue", batches=40, wait_seconds=0.0, elsewhere_batches=40, elsewhere_seconds=2.0,

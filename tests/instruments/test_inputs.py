@@ -1,10 +1,9 @@
-"""`jaxobs.data`: the same iterable, the time waited for it, who holds the loop up, and what it was fed with."""
+"""`jaxobs.data`: the same iterable, the time waited for it, and who holds the loop up."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
 import pickle
 import queue
 import subprocess
@@ -25,11 +24,9 @@ import jaxobs
 from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.inputs import InputState
-from jaxobs.facts.process import Manifest
 from jaxobs.findings import input_findings
-from jaxobs.findings.input_findings import InputFindings, input_bound, placeholder_data
-from jaxobs.session import lifecycle
-from jaxobs.state import data_looks, data_receipts, input_waits, store
+from jaxobs.findings.input_findings import InputFindings, input_bound
+from jaxobs.state import input_waits, store
 from jaxobs.state.input_waits import MOST_INPUTS, Inputs, verdict_of
 from jaxobs.state.wall import Wall
 
@@ -234,114 +231,6 @@ def test_nothing_is_wrapped_where_jaxobs_is_disabled() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env={"JAXOBS_DISABLED": "1", "PATH": "/usr/bin"})
 
 
-# ------------------------------------------------------------------------------------------------------ receipts
-
-
-def receipt_of(*batches: Any) -> Any:
-    """The receipt of these batches."""
-    return data_receipts.receipt("input", [data_receipts.sample(each) for each in batches])
-
-
-def test_the_receipt_comes_into_the_manifest() -> None:
-    """After the first batches the manifest is told again, whole, with types and fingerprint; no contents."""
-    jaxobs.install()
-    for _ in range(2):
-        list(jaxobs.data(Loader(), "train"))
-    assert lifecycle._session is not None
-    lifecycle._session.sample()
-    manifests = [each for each in store.current().events(kind="manifest")[0] if isinstance(each, Manifest)]
-    (receipt,) = manifests[-1].data
-    assert (manifests[0].data, manifests[-1].hostname) == ((), manifests[0].hostname)
-    assert (receipt.name, receipt.batches, receipt.looks) == ("train", 3, None)
-    assert [(each.path, each.shape, each.dtype) for each in receipt.leaves] == [
-        ("['x']", (4, 3), "float32"),
-        ("['y']", (4,), "int64"),
-    ]
-    assert receipt.fingerprint == receipt_of(*Loader()).fingerprint
-    assert receipt.fingerprint != receipt_of(*list(Loader())[::-1]).fingerprint
-    lifecycle._session.sample()
-    assert len(store.current().events(kind="manifest")[0]) == len(manifests)
-
-
-def test_a_receipt_reads_no_device_and_little_of_the_rest() -> None:
-    """Arrays on devices give types only; of a large array 64 KiB are taken, from all over it."""
-    on_device = receipt_of({"x": jnp.ones((4, 4))})
-    assert (on_device.fingerprint, on_device.looks) == (None, None)
-    assert on_device.leaves[0].detail is not None
-    large = np.zeros((1024, 1024), np.float32)
-    (leaf,) = data_receipts.sample(large)
-    assert leaf.values.nbytes <= data_receipts.MOST_BYTES
-    first = receipt_of(large).fingerprint
-    large[-1] = 1
-    assert receipt_of(large).fingerprint != first
-    assert receipt_of(large[:, ::2]).leaves[0].shape == (1024, 512)
-    assert receipt_of(["text", None, object()]).fingerprint is None
-
-
-def test_tensors_of_pytorch_are_looked_at_on_the_host_only() -> None:
-    """A tensor on the CPU is read without a copy of all of it; one on a GPU is not touched."""
-
-    class Device:
-        def __init__(self, kind: str) -> None:
-            self.type = kind
-
-    class Tensor:
-        dtype = "torch.float32"
-        shape = (4, 4)
-
-        def __init__(self, device: str) -> None:
-            self.device = Device(device)
-
-        def detach(self) -> Tensor:
-            assert self.device.type == "cpu"
-            return self
-
-        def numpy(self) -> Any:
-            return np.zeros((4, 4), np.float32)
-
-    on_host, on_gpu = receipt_of([Tensor("cpu")] * 2), receipt_of([Tensor("cuda")])
-    assert (on_host.looks, on_host.leaves[0].dtype, on_host.leaves[0].shape) == ("constant", "float32", (4, 4))
-    assert on_gpu.fingerprint is None
-
-
-def test_placeholders_are_told_from_data() -> None:
-    """Constant, repeating and random batches are said to be so; pixels, tokens and labels are not."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 10, 32)
-
-    def look(make: Any, batches: int = 8) -> str | None:
-        found: str | None = receipt_of(*[{"x": make(), "y": labels} for _ in range(batches)]).looks
-        return found
-
-    one = rng.normal(size=(32, 64)).cumsum(axis=1)
-    two = itertools.cycle([one, one + 1])
-    assert look(lambda: np.zeros((32, 64), np.float32)) == "constant"
-    assert look(lambda: one) == "repeating"
-    assert look(lambda: next(two)) == "repeating"
-    assert look(lambda: one, batches=1) is None
-    assert look(lambda: rng.normal(size=(32, 64))) == "random"
-    assert look(lambda: rng.random((32, 64), np.float32) * 0.02) == "random"
-    assert look(lambda: rng.integers(0, 256, (32, 64), np.uint8)) == "random"
-    assert look(lambda: rng.integers(0, 50_000, (32, 64))) == "random"
-    # Real data is unlike chance by far: pixels resemble their neighbours, and words are unlike in frequency.
-    assert look(lambda: (rng.normal(size=(32, 64)).cumsum(axis=1) * 9).astype(np.uint8)) is None
-    assert look(lambda: rng.integers(0, 256, (32, 64)).astype(np.float32) / 255) is None
-    assert look(lambda: rng.zipf(1.3, (32, 64)).clip(max=50_000)) is None
-    assert receipt_of(*[rng.integers(0, 10, 4096) for _ in range(8)]).looks is None
-    digits = pytest.importorskip("sklearn.datasets").load_digits().data.astype(np.float32)
-    assert receipt_of(*[digits[place : place + 64] for place in range(0, 512, 64)]).looks is None
-    scaled = (digits - digits.mean()) / digits.std()
-    assert receipt_of(*[scaled[place : place + 64] for place in range(0, 512, 64)]).looks is None
-
-
-def test_random_numbers_are_known_by_each_seed() -> None:
-    """The tests for chance miss few: of fifty seeds nearly all are known."""
-    found = [
-        data_looks.looks([np.random.default_rng(seed).normal(size=4096)], (64, 64))[0] == "random" for seed in range(50)
-    ]
-    assert sum(found) >= 47
-
-
 # ------------------------------------------------------------------------------------------------------ findings
 
 
@@ -362,19 +251,6 @@ def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_ov
     assert told[0][1].finding == input_bound.NAME
     assert told[0][1].subject == "train"
     assert "27 s of the last 30 s" in told[0][1].summary
-
-
-def test_placeholder_data_is_a_finding() -> None:
-    """A training run on zeros is told of once, by the program itself."""
-    jaxobs.install()
-    for _ in jaxobs.data([np.zeros((8, 8)) for _ in range(10)], "zeros"):
-        pass
-    assert lifecycle._session is not None
-    lifecycle._session.sample()
-    lifecycle._session.sample()
-    (finding,) = [each for each in store.current().events(kind="finding")[0] if isinstance(each, Finding)]
-    assert (finding.finding, finding.subject, finding.data["looks"]) == (placeholder_data.NAME, "zeros", "constant")
-    assert "placeholder" in finding.summary
 
 
 def test_each_kind_says_what_it_is() -> None:

@@ -258,7 +258,7 @@ def test_what_is_logged_of_how_a_process_stands_is_bounded() -> None:
     for name in range(200):
         jaxobs.watch(**{f"value_{name}": 1.0})
     standing = store.standing()
-    assert len(standing.inputs) == 21 and all(each.receipt is None for each in standing.inputs)
+    assert len(standing.inputs) == 21
     assert len(json.dumps(plain(standing))) < 60_000
 
 

@@ -70,7 +70,7 @@ def test_each_category_is_what_a_stopwatch_says() -> None:
     (loader,) = found["inputs"]
     assert loader["batches"] == 20
     assert loader["wait_seconds"] == pytest.approx(found["around"]["input_wait"], rel=OF_CATEGORY)
-    assert loader["verdict"] == "mixed" and loader["receipt"]["looks"] == "random"
+    assert loader["verdict"] == "mixed"
     assert set(found["lost"]) == {name for name in TIME_CATEGORIES if found["seconds"][name] > 0} - {"step"}
 
 

@@ -50,10 +50,9 @@ def test_a_run_shows_what_it_lost() -> None:
 
 
 def test_inputs_and_watched_values_have_a_line_each() -> None:
-    """What was waited for most first, placeholder data before the figures; what is not finite before what is."""
+    """What was waited for most first; what is not finite before what is."""
     assert section(drawn(160), "Input")[1:] == [
-        " train  input-bound · looks random, like placeholder data · waits 6.4 ms of 8 ms a batch (80%) · 300 batches"
-        " · 1.92 s waited",
+        " train  input-bound · waits 6.4 ms of 8 ms a batch (80%) · 300 batches · 1.92 s waited",
         " <img src=x onerror=document.title='pwne…  input keeps up · waits <0.01 ms of 4 ms a batch (0%)"
         " · 1,060 batches · 1 ms waited",
         " queue  on another thread · 40 batches · 0 s waited",

@@ -1,4 +1,4 @@
-"""The live page shows what the program was fed with and who waits for whom, and which watched values are not finite."""
+"""The live page shows who waits for whom, and which watched values are not finite."""
 
 from __future__ import annotations
 
@@ -47,11 +47,7 @@ def test_a_real_program_is_told_as_its_snapshot_has_it(opened: Opener) -> None:
     with serving(snapshot, []) as server:
         page = opened(server)
         shown = text(page, '[data-input="train"]')
-        for part in (
-            "input-bound", "60 batches", "Looks random, like placeholder data.", "['image'] float32[32,64]",
-            "like normal random numbers", state.receipt.fingerprint if state.receipt else "none",
-        ):  # fmt: skip
-            assert part and part in shown
+        assert "input-bound" in shown and "60 batches" in shown
         widths = page.locator('[data-input="train"] .bar > i').evaluate_all(
             "all => all.map(each => [each.dataset.part, parseFloat(each.style.width)])"
         )
@@ -76,10 +72,7 @@ def test_each_kind_of_input_and_of_value_is_told_as_what_it_is(opened: Opener) -
         assert items.locator(".named .badge").all_inner_texts() == [
             "input-bound", "input keeps up", "on another thread",
         ]  # fmt: skip
-        assert items.locator(".placeholder").count() == 1
-        assert "and 2 more arrays" in text(page, '[data-input="train"]')
         assert "80 % of a batch" in text(page, '[data-input="train"]')
-        assert "not in the host's memory: no fingerprint" in " ".join(items.nth(1).inner_text().split())
         assert AHEAD.summary in items.nth(2).inner_text()
         rows = [" ".join(each.split()) for each in page.locator("#watched-rows > tr").all_inner_texts()]
         assert rows == [
@@ -113,10 +106,8 @@ def test_a_finding_about_an_input_counts_batches_and_one_about_processes_no_samp
 
 
 def test_on_a_phone_the_page_does_not_run_out_to_the_side(opened: Opener) -> None:
-    """Also not by names and arrays of any length, in the dark."""
-    assert SLOW.receipt is not None
-    leaf = replace(SLOW.receipt.leaves[0], path="p" * 200)
-    long = replace(SLOW, name="n" * 200, receipt=replace(SLOW.receipt, leaves=(leaf,)))
+    """Also not by names of any length, in the dark."""
+    long = replace(SLOW, name="n" * 200)
     wide = replace(WATCHED[1], name="w" * 200)
     snapshot = replace(rich(), inputs=(long, FAST), watched=(wide, *WATCHED), wall=WALL)
     with serving(snapshot, []) as server:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from jaxobs.facts.inputs import DataReceipt
 from jaxobs.facts.loops import LoopState
-from jaxobs.facts.process import Exit, Manifest
+from jaxobs.facts.process import Exit
 from jaxobs.facts.standing import Standing
 from jaxobs.facts.steps import Step
 from jaxobs.state.loops import MOST_SHOWN
@@ -22,13 +20,10 @@ class Stood:
     def __init__(self) -> None:
         self._told = Standing()
         self._loops: dict[str, LoopState] = {}
-        self._receipts: Mapping[str, DataReceipt] = {}
 
     def take(self, event: object) -> None:
         """Takes in the next event of the process; most do not matter here."""
-        if isinstance(event, Manifest):
-            self._receipts = {each.name: each for each in event.data}
-        elif isinstance(event, Step | Exit):
+        if isinstance(event, Step | Exit):
             if isinstance(event, Step):
                 self._take_step(event)
             if event.standing is not None:
@@ -45,11 +40,10 @@ class Stood:
 
     def fields(self) -> dict[str, Any]:
         """Fields of the snapshot."""
-        inputs = [replace(each, receipt=self._receipts.get(each.name)) for each in self._told.inputs]
         return {
             "wall": self._told.wall,
             "loops": tuple(self._loops.values()),
-            "inputs": tuple(inputs),
+            "inputs": self._told.inputs,
             "watched": self._told.watched,
             "routes": self._told.routes,
         }

@@ -1,4 +1,4 @@
-"""Inputs and watched values, a line each: who holds the loop up, what the data looks like, what is not finite."""
+"""Inputs and watched values, a line each: who holds the loop up, and what is not finite."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ def _input(state: InputState, surface: Surface) -> Line:
     verdict, style = _VERDICTS[state.verdict]
     if 2 * state.elsewhere_batches > state.batches:
         verdict = "on another thread"
-    looks = state.receipt.looks if state.receipt is not None else None
-    loud = f"looks {looks}, like placeholder data" if looks else ""
     figures = [
         ""
         if state.mean_interval_seconds is None
@@ -39,10 +37,7 @@ def _input(state: InputState, surface: Surface) -> Line:
         f"{number(state.batches)} batches",
         f"{duration(state.wait_seconds)} waited",
     ]
-    # What may spoil every other figure is reported before them.
     line: Line = [(f" {name}", "program"), *plain(f"  {verdict}", style)]
-    if loud:
-        line += plain(f" {surface.glyphs.separator} {loud}", "bad")
     taken = sum(cells(text) for text, _ in line)
     told = joined(figures, surface.glyphs.separator, surface.width - taken - 4)
     return [*line, *plain(f" {surface.glyphs.separator} {told}" if told else "")]

@@ -1,5 +1,4 @@
-// Inputs: what an interval between two batches consists of, who holds whom up, and what the data was. Below them, the watched values.
-const FEW_LEAVES = 6;
+// Inputs: what an interval between two batches consists of, and who holds whom up. Below them, the watched values.
 const VERDICTS = { input: ["input-bound", "slowed"], compute: ["input keeps up", "hit"], mixed: ["both cost", ""] };
 
 function drawInputs(snap) {
@@ -10,8 +9,8 @@ function drawInputs(snap) {
 }
 
 function makeInput(input) {
-  const row = { verdict: h("span", { class: "badge" }), figures: h("p", { class: "dots num quiet" }), bar: h("div", { class: "bar", "aria-hidden": "true" }), key: h("ul", { class: "legend" }), summary: h("p"), receipt: h("div") };
-  row.node = h("li", { "data-input": input.name }, h("div", { class: "named" }, h("h3", { class: "mono", text: input.name }), row.verdict, row.figures), row.bar, row.key, row.summary, row.receipt);
+  const row = { verdict: h("span", { class: "badge" }), figures: h("p", { class: "dots num quiet" }), bar: h("div", { class: "bar", "aria-hidden": "true" }), key: h("ul", { class: "legend" }), summary: h("p") };
+  row.node = h("li", { "data-input": input.name }, h("div", { class: "named" }, h("h3", { class: "mono", text: input.name }), row.verdict, row.figures), row.bar, row.key, row.summary);
   return row;
 }
 
@@ -30,17 +29,6 @@ function updateInput(row, input) {
     return item;
   }));
   redraw(row.summary, [input.summary, whole == null], () => (whole == null || input.hidden > 0.5 ? sentence(input.summary) : []));
-  redraw(row.receipt, input.receipt, () => (input.receipt ? receiptOf(input.receipt) : []));
-}
-
-// What no real data looks like is said loudly: throughput measured on it is none of training.
-function receiptOf({ looks, reason, leaves, fingerprint, batches }) {
-  return [
-    looks ? h("p", { class: "placeholder", "data-looks": looks }, h("strong", { text: `Looks ${looks}, like placeholder data. ` }), ...sentence(reason || "")) : "",
-    h("ul", { class: "leaves" }, ...leaves.slice(0, FEW_LEAVES).map((leaf) => h("li", {}, h("code", { text: `${leaf.path} ${leaf.dtype}[${leaf.shape.join(",")}]`.trim() }), leaf.detail ? h("span", { class: leaf.looks ? "badge slowed" : "badge", text: leaf.detail }) : null)),
-      ...(leaves.length > FEW_LEAVES ? [h("li", { class: "quiet", text: `and ${plural(leaves.length - FEW_LEAVES, "more array")}` })] : [])),
-    h("p", { class: "quiet" }, `first ${plural(batches, "batch", "batches")}`, ...(fingerprint ? [": ", h("code", { text: fingerprint, title: "Fingerprint: equal for equal data in equal order" }), copier(fingerprint, "fingerprint")] : ", not in the host's memory: no fingerprint")),
-  ].filter(Boolean);
 }
 
 // What is not finite comes first.

@@ -9,8 +9,9 @@ from helpers import rule_checks
 from helpers.paths import ROOT
 
 from jaxobs.base.links import page_url
-from jaxobs.ops.monitoring import alerting, boards, promql
+from jaxobs.ops.monitoring import alerting, boards, burn_rates, promql
 from jaxobs.ops.monitoring.generate import runbooks
+from jaxobs.ops.monitoring.objectives import objectives
 from jaxobs.ops.monitoring.site import AlertChoice, Site
 
 PAGES = runbooks.files(Site())
@@ -66,6 +67,16 @@ def test_a_page_quotes_the_rule(name: str) -> None:
     for alert in alerting.declared(Site()):
         for value in alerting.thresholds(alert, Site()).values() if alert.name == name else ():
             assert f"| `{promql.number(value)}` |" in page
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name.startswith("JaxSlo")])
+def test_a_page_of_an_objective_quotes_what_is_recorded_for_it(name: str) -> None:
+    """Objectives record under the same names: a page quotes those rules whose label `slo` its alerts select."""
+    recorded = [rule for group in alerting.recording_groups(Site()) for rule in group["rules"]]
+    totals = {rule["labels"]["slo"]: rule["expr"] for rule in recorded if rule["record"] == burn_rates.TOTAL}
+    wanted = {each.name for each in objectives() if name in (each.alert, "JaxSloNoData")}
+    page = PAGES[f"runbooks/{name}.md"]
+    assert {slo for slo, total in totals.items() if f"```promql\n{total}\n```" in page} == wanted != set()
 
 
 @pytest.mark.parametrize("path", PAGES)

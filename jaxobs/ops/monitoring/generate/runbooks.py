@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from jaxobs.base.links import page_url
 from jaxobs.ops.monitoring import alerting, promql
@@ -175,28 +176,56 @@ class _Page:
 
     def _sources(self) -> Iterator[str]:
         """What the rules ask for: what is recorded, as it is recorded, and the metrics under it."""
-        recorded = {rule["record"]: rule for group in alerting.recording_groups(self._site) for rule in group["rules"]}
-        wanted = [name for alert in self._alerts for name in _series(alerting.expression(alert, self._site))]
+        recorded: dict[str, list[alerting.Rule]] = {}
+        for group in alerting.recording_groups(self._site):
+            for rule in group["rules"]:
+                recorded.setdefault(rule["record"], []).append(rule)
+        wanted = [each for alert in self._alerts for each in _series(alerting.expression(alert, self._site))]
         metrics: dict[str, None] = {}
         blocks: dict[str, str] = {}
         while wanted:
-            name = wanted.pop(0)
-            if name in recorded and name not in blocks:
-                blocks[name] = f"\n`{name}` is recorded:\n\n```promql\n{recorded[name]['expr']}\n```\n"
-                wanted.extend(_series(recorded[name]["expr"]))
-            elif name not in recorded:
-                metrics[re.sub(r"_(bucket|sum|count)$", "", name)] = None
+            series = wanted.pop(0)
+            for rule in recorded.get(series.name, ()):
+                labels = rule.get("labels", {})
+                title = f'{series.name}{{slo="{labels["slo"]}"}}' if "slo" in labels else series.name
+                if title not in blocks and series.chooses(labels):
+                    blocks[title] = f"\n`{title}` is recorded:\n\n```promql\n{rule['expr']}\n```\n"
+                    wanted.extend(_series(rule["expr"]))
+            if series.name not in recorded:
+                metrics[re.sub(r"_(bucket|sum|count)$", "", series.name)] = None
         yield from blocks.values()
         if metrics:
             named = ", ".join(f"`{name}`" for name in metrics)
             yield f"\nMetrics: {named}. [What each means]({page_url('docs/reference/metrics.md')}).\n"
 
 
-def _series(expr: str) -> list[str]:
-    found = (
-        each.name or next(m.value for m in each.matchers.matchers if m.name == "__name__")
-        for each in promql.selectors(expr)
-    )
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """A selector of an expression, without its range."""
+
+    name: str
+    matchers: tuple[tuple[str, str, str], ...]
+    """Label, operator, value."""
+
+    def chooses(self, labels: Mapping[str, str]) -> bool:
+        """Whether series with these static labels can be among those that it selects."""
+        return all(name not in labels or _MATCHES[op](labels[name], value) for name, op, value in self.matchers)
+
+
+_MATCHES: Mapping[str, Callable[[str, str], bool]] = {
+    "MatchOp.Equal": lambda label, value: label == value,
+    "MatchOp.NotEqual": lambda label, value: label != value,
+    "MatchOp.Re": lambda label, value: re.fullmatch(value, label) is not None,
+    "MatchOp.NotRe": lambda label, value: re.fullmatch(value, label) is None,
+}
+
+
+def _series(expr: str) -> list[_Series]:
+    found = []
+    for selector in promql.selectors(expr):
+        matchers = tuple((each.name, str(each.op), each.value) for each in selector.matchers.matchers)
+        name = selector.name or next(value for label, _, value in matchers if label == "__name__")
+        found.append(_Series(name, matchers))
     return list(dict.fromkeys(found))
 
 

@@ -56,6 +56,7 @@ docs: setup ## Builds the docs as a site, build/site/index.html, searchable offl
 generate: setup ## Writes all generated files
 	@$(BIN)/jaxobs generate all
 	@$(BIN)/python -m tools.architecture
+	@$(BIN)/python -m tools.alert_suites
 
 chart: setup ## Builds the Helm chart, the Kustomize bases and Prometheus' files: build/deploy
 	@$(BIN)/jaxobs generate kubernetes --out build

@@ -74,6 +74,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
         (str(BIN / "ruff"), "format", "--check", "."),
         module("jaxobs", "generate", "all", "--check"),
         module("tools.architecture", "--check"),
+        module("tools.alert_suites", "--check"),
     ),
     "types": ((str(BIN / "mypy"),),),
     "floors": ((str(BIN / "lint-imports"),),),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from helpers.requirements import program
 from helpers.waiting import until
-from jaxobs.ops.monitoring.lives.support.scenes import Process
+from tools.alert_suites.scenes import Process
 from tools.ports import free_port
 
 LONGEST = 480

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxobs.ops.monitoring import alerting
-from jaxobs.ops.monitoring.deaths import Death
 from jaxobs.ops.monitoring.deploying import prometheus
-from jaxobs.ops.monitoring.lives import Life
-from jaxobs.ops.monitoring.lives.support import scenes
 from jaxobs.ops.monitoring.site import Site
+from tools.alert_suites import scenes
+from tools.alert_suites.kinds import Death, Life
 
 SPAN = 240
 """Minutes by which scenes are put together into tests: each test evaluates all rules for as long as its longest."""

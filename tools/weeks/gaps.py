@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jaxobs.ops.monitoring.lives.support.scenes import Part
+from tools.alert_suites.scenes import Part
 
 DAY = 1440
 """Minutes."""

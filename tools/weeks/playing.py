@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jaxobs.ops.monitoring import alerting, suites
-from jaxobs.ops.monitoring.lives.support import scenes
-from jaxobs.ops.monitoring.lives.support.scenes import Process
+from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.site import Site
+from tools.alert_suites import scenes, suites
+from tools.alert_suites.scenes import Process
 from tools.weeks.gaps import DAY
 from tools.weeks.research import research
 from tools.weeks.serving import serving

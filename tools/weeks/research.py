@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, compiles, init, spends, trains
+from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains
 from tools.weeks.gaps import DAY, without
 
 JOBS_A_DAY = 200

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, init, serves
+from tools.alert_suites.scenes import Part, Process, init, serves
 from tools.weeks.gaps import DAY, without
 
 REPLICAS = 40

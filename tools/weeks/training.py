@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, compiles, init, spends, trains
+from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains
 from tools.weeks.gaps import DAY, cut, without
 
 SIZES: dict[str, list[float]] = {"pretrain": [0.6], "finetune": [0.24], "ablation": [0.04] * 4}

@@ -13,7 +13,7 @@ from jaxobs.ops.agent import investigating, notifications
 from jaxobs.ops.agent.incidents import Incident
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.subjects import Subject
-from jaxobs.ops.monitoring.lives import lives
+from tools.alert_suites.lives import lives
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

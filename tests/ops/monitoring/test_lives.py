@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from helpers.requirements import program
 
-from jaxobs.ops.monitoring import alerting, suites
-from jaxobs.ops.monitoring.deaths import deaths
-from jaxobs.ops.monitoring.lives import lives
-from jaxobs.ops.monitoring.lives.support.scenes import Process, series, trains, unseen
+from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.site import Site
+from tools.alert_suites import suites
+from tools.alert_suites.__main__ import PAGE, page
+from tools.alert_suites.deaths import deaths
+from tools.alert_suites.lives import lives
+from tools.alert_suites.scenes import Process, series, trains, unseen
 
 SITE = Site()
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 
 def promtool(tests: list[dict[str, Any]], folder: Path) -> str:
@@ -38,18 +40,21 @@ def failures(output: str) -> list[str]:
     return [f"{job} until {at}: expected {wanted.strip()}, got {got.strip()}" for job, at, wanted, got in found]
 
 
+@pytest.mark.slow
 def test_nobody_is_told_of_ordinary_life(tmp_path: Path) -> None:
     """No page and no ticket, whatever of it goes on for hours."""
     output = promtool(suites.quiet(lives(), SITE), tmp_path)
     assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
 
 
+@pytest.mark.slow
 def test_each_death_is_told_in_time(tmp_path: Path) -> None:
     """By its own alert, with its severity, within its minutes; and nothing before it."""
     output = promtool(suites.noticed(deaths(), SITE), tmp_path)
     assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
 
 
+@pytest.mark.slow
 def test_a_suite_can_fail(tmp_path: Path) -> None:
     """A death that is called a life is told of; a life that is called a death is missed."""
     death = next(each for each in deaths() if each.name == "only-errors")
@@ -72,6 +77,11 @@ def test_there_are_enough() -> None:
     assert {(each.alert, each.severity) for each in deaths()} <= known
     for each in (*lives(), *deaths()):
         assert {process.job for process in each.processes()} == {each.name}
+
+
+def test_the_page_of_alerts_lists_both() -> None:
+    """`python -m tools.alert_suites` writes them."""
+    assert PAGE.read_text(encoding="utf-8") == page()
 
 
 def test_scenes_are_written_as_promtool_takes_them() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from helpers.requirements import program
 
-from jaxobs.ops.monitoring.lives.support.scenes import Process, init, series, serves, trains
+from tools.alert_suites.scenes import Process, init, series, serves, trains
 from tools.weeks import gaps, playing, table
 from tools.weeks.research import research
 from tools.weeks.serving import serving

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.ops.monitoring.deaths import Death
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, init, serves
+from tools.alert_suites.kinds import Death
+from tools.alert_suites.scenes import Part, Process, init, serves
 
 _BEGIN = [init(1), serves(99)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jaxobs.ops.monitoring.deaths import Death
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, compiles, init, spends, trains
+from tools.alert_suites.kinds import Death
+from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains
 
 _BEGIN = [init(2), compiles(3), trains(95)]
 """A hundred minutes in which all is well."""

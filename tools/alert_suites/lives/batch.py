@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxobs.ops.monitoring.lives import Life
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, compiles, init, spends, trains
+from tools.alert_suites.kinds import Life
+from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains
 
 
 def _every(minutes: int, times: int, parts: list[Part], name: str, *, pods: bool, **more: object) -> Iterable[Process]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxobs.ops.monitoring.lives import Life
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, init, serves, spends
+from tools.alert_suites.kinds import Life
+from tools.alert_suites.scenes import Part, Process, init, serves, spends
 
 
 def _replicas(name: str, count: int, parts: list[Part], **more: object) -> list[Process]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jaxobs.ops.monitoring.lives import Life
-from jaxobs.ops.monitoring.lives.support.scenes import Part, Process, compiles, init, spends, trains, unseen
+from tools.alert_suites.kinds import Life
+from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains, unseen
 
 
 def _job(name: str, count: int, parts: list[Part], **more: object) -> list[Process]:

@@ -1,13 +1,10 @@
 """What is generated from the catalogue and the declarations: found by this folder, written, or checked to be fresh.
 
-A generator is one module here with `files(site) -> dict[str, str]`: contents by path, the same bytes on every run. The
-path `docs/alerts.md#lives` is a part of a page that is otherwise written by hand: what is between the marks
-`<!-- lives: begin -->` and `<!-- lives: end -->`. Where there is no such page, the part is not written.
+A generator is one module here with `files(site) -> dict[str, str]`: contents by path, the same bytes on every run.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,8 +40,8 @@ def files(kind: str, site: Site = Site()) -> dict[str, str]:  # noqa: B008 - fro
 
 def stale(wanted: Mapping[str, str], out: Path) -> list[str]:
     """Paths under `out` whose content is not the generated one, that are missing, or that nothing generates."""
-    wrong = [path for path, content in wanted.items() if not _is_fresh(out, path, content)]
-    folders = {(out / path).parent for path in wanted if "#" not in path}
+    wrong = [path for path, content in wanted.items() if _read(out / path) != content]
+    folders = {(out / path).parent for path in wanted}
     present = {file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.is_file()}
     left = [file for file in present if MARK in (_read(file) or "") and str(file.relative_to(out)) not in wanted]
     return sorted([*wrong, *(str(file.relative_to(out)) for file in left)])
@@ -54,31 +51,12 @@ def write(wanted: Mapping[str, str], out: Path) -> list[str]:
     """Writes what is stale under `out`, removes what nothing generates any more; returns the changed paths."""
     changed = stale(wanted, out)
     for path in changed:
-        if "#" in path:
-            page, name = path.split("#")
-            whole = _read(out / page) or ""
-            old = _part(name).search(whole)
-            if old is not None:
-                whole = whole[: old.start()] + old[1] + wanted[path] + old[2] + whole[old.end() :]
-                (out / page).write_text(whole, encoding="utf-8")
-        elif path in wanted:
+        if path in wanted:
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             (out / path).write_text(wanted[path], encoding="utf-8")
         else:
             (out / path).unlink()
     return changed
-
-
-def _is_fresh(out: Path, path: str, content: str) -> bool:
-    if "#" not in path:
-        return _read(out / path) == content
-    page, name = path.split("#")
-    found = _part(name).search(_read(out / page) or "")
-    return found is None or found[0] == found[1] + content + found[2]
-
-
-def _part(name: str) -> re.Pattern[str]:
-    return re.compile(f"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
 
 
 def _read(path: Path) -> str | None:

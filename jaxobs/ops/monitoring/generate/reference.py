@@ -27,7 +27,6 @@ from jaxobs.findings import all_kinds
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import EAGER_HELP, SUBJECTS
 from jaxobs.metrics.metric import Metric
-from jaxobs.ops.monitoring import deaths, lives
 from jaxobs.ops.monitoring import site as sites
 from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Prices, Site
 from jaxobs.sources.support import programs
@@ -46,34 +45,10 @@ def files(site: Site) -> dict[str, str]:
         f"{_FOLDER}/findings.md": _findings(),
         f"{_FOLDER}/actions.md": _actions(),
         f"{_FOLDER}/site.md": _site(),
-        "docs/alerts.md#lives": _lives(),
         f"{_FOLDER}/snapshot.schema.json": _schema(Snapshot, "The response of GET /api/v1/snapshot."),
         f"{_FOLDER}/events.schema.json": _events_schema(),
         f"{_FOLDER}/verdict.schema.json": _schema(Verdict, "The response of GET /api/v1/verdict."),
     }
-
-
-def _lives() -> str:
-    """The quiet suite and the death suite."""
-    quiet = "".join(f"| {each.what} | nothing | {_seen(each.live)} |\n" for each in lives.lives())
-    found = "".join(
-        f"| {each.what} | [{each.alert}](../runbooks/{each.alert}.md) | "
-        f"{'page' if each.severity == 'critical' else 'ticket'} | {each.within} min | {_seen(each.live)} |\n"
-        for each in deaths.deaths()
-    )
-    return (
-        f"{_HEAD}\n# What pages, and what does not\n\nThe rules are tested with both: what happens to jobs while all "
-        "is well, and how they die. `simulated` are series that promtool plays to the rules, with Alertmanager's "
-        "inhibition; `live` are real programs behind a real Prometheus and Alertmanager, on a clock that runs 60 times "
-        "faster.\n"
-        f"\n## Ordinary life: {len(lives.lives())} kinds\n\n| life | alert | seen |\n|---|---|---|\n{quiet}"
-        f"\n### Deaths and decay: {len(deaths.deaths())} kinds\n\n| death | alert | what it is | within | seen |\n"
-        f"|---|---|---|---:|---|\n{found}\n"
-    )
-
-
-def _seen(live: str) -> str:
-    return "simulated and live" if live else "simulated"
 
 
 def _metrics() -> str:

@@ -1,0 +1,47 @@
+"""What a kind of life and a kind of death are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tools.alert_suites.scenes import Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """A kind of ordinary life: nobody is paged for it, and no ticket is written."""
+
+    name: str
+    """Lower case with hyphens: its jobs begin with it."""
+    what: str
+    """A phrase for a person."""
+    processes: Callable[[], Iterable[Process]]
+    minutes: int
+    live: str = ""
+    """The job of the live test that lives it with a real program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A kind of death or decay: what has to be noticed, by which alert, and how soon."""
+
+    name: str
+    """Lower case with hyphens: its jobs begin with it."""
+    what: str
+    """A phrase for a person."""
+    alert: str
+    severity: str
+    """`critical` for a page, `warning` for a ticket."""
+    at: int
+    """The minute in which it begins."""
+    within: int
+    """Minutes until somebody knows."""
+    processes: Callable[[], Iterable[Process]]
+    live: str = ""
+    """The job of the live test that dies so in a real program."""
+
+    @property
+    def minutes(self) -> int:
+        """Length of the scene."""
+        return self.at + self.within

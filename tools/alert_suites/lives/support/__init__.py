@@ -1,1 +1,0 @@
-"""What lives and deaths are made of."""

@@ -24,9 +24,8 @@ from jaxobs.internals import Miss, post_hook
 from jaxobs.loops import call_places
 from jaxobs.loops.host_waits import HostWaits
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.pauses import PAUSE_SECONDS, Pauses
 from jaxobs.loops.seen import Mark, Seen
-from jaxobs.loops.thread_looks import LOOK_SECONDS, ThreadLooks
+from jaxobs.loops.thread_looks import LOOK_SECONDS, PAUSE_SECONDS, Pauses, ThreadLooks
 from jaxobs.loops.turns import SLOW, SLOW_SECONDS, Call, Turns
 from jaxobs.reasons import naming
 from jaxobs.state.call_stats import CallStats, label

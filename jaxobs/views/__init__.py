@@ -1,1 +1,1 @@
-"""What a person reads: terminal, report, the story of a log, two runs compared."""
+"""Texts and pages for people: terminal, report, the story of a log, two runs compared."""

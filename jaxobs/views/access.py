@@ -33,7 +33,7 @@ def is_local(url: str) -> bool:
 
 
 def opener(url: str, *handlers: urllib.request.BaseHandler | type) -> urllib.request.OpenerDirector:
-    """What opens an endpoint's addresses: loopback without a proxy, HTTPS with the variables' certificates.
+    """Opens addresses of endpoints: loopback without a proxy, HTTPS with the certificates that variables name.
 
     Raises:
       SettingError: a file that a variable names cannot be used.
@@ -74,7 +74,7 @@ def shows_token(address: str) -> bool:
 
 
 def refused(code: int, address: str) -> str | None:
-    """What to do about an endpoint's refusal, as a sentence; None where it is another kind of answer."""
+    """Returns a sentence on how to get past an endpoint's refusal; None for other kinds of answer."""
     if code == 401 and not shows_token(address):
         return f"It wants a token, which goes over HTTPS or loopback only: set `{PREFIX}TLS_CERTIFICATE` in the process"
     if code == 401 and os.environ.get(TOKEN):
@@ -85,7 +85,7 @@ def refused(code: int, address: str) -> str | None:
 
 
 def untrusted(error: object) -> str | None:
-    """What to do about a certificate that was refused, as a sentence; None where something else happened."""
+    """Returns a sentence on how to get past a refused certificate; None where something else happened."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if "mismatch" in error.verify_message or "not valid for" in error.verify_message:
             return "Use a host name that is in its certificate"

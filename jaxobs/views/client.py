@@ -35,7 +35,7 @@ from jaxobs.views import access
 
 T = TypeVar("T")
 Get = Callable[[str, float], bytes]
-"""What asks an address, with a timeout in seconds."""
+"""Function that gets the bytes at an address, with a timeout in seconds."""
 
 DEFAULT_URL = "http://127.0.0.1:9464"
 TIMEOUT = 3.0
@@ -44,7 +44,7 @@ TIMEOUT = 3.0
 _MOST_BYTES = 64 * 2**20
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
 _MOST = 2**63
-"""Of a number: beyond, arithmetic and calendars overflow."""
+"""Bound of numbers: beyond it, arithmetic and calendars overflow."""
 _MOST_FLOAT = 1e30
 _PIECE = 2**20
 _SLOW = 10.0
@@ -56,7 +56,7 @@ class EndpointUnreachableError(JaxobsError, OSError):
     """Nothing answers at the address, or it answers too slowly."""
 
     brief = "no answer"
-    """What happened, in a few words, for a view that shows the address already."""
+    """Description of the failure in a few words, for a view that shows the address already."""
 
 
 class NotAnEndpointError(JaxobsError, ValueError):
@@ -67,11 +67,11 @@ class NotAnEndpointError(JaxobsError, ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EventPage:
-    """What `/api/v1/events` gave: the events after `since`, oldest first."""
+    """Answer of `/api/v1/events`: the events after `since`, oldest first."""
 
     events: tuple[Event, ...]
     next: int
-    """What to ask for as `since` the next time."""
+    """Value of `since` for the next request."""
     dropped: int
     """Events after `since` that the process no longer holds."""
 
@@ -166,9 +166,9 @@ def decode_event(body: Mapping[str, Any]) -> Event | None:
 
 
 _UNKNOWN = {"function": "<unknown>", "stage": "unknown", "count": 1}
-"""What a field that an event lacks is taken for, by its name."""
+"""Values that stand for missing fields of an event, by name."""
 _NOTHING: dict[Any, Any] = {str: "", int: 0, float: None, bool: False, tuple: [], Mapping: {}}
-"""The same by its type. What is no number is not known."""
+"""Values that stand for missing fields of an event, by type; a missing number is unknown."""
 
 
 @functools.cache
@@ -196,7 +196,7 @@ def _moment(text: Any) -> float:
 
 
 def decode(kind: Any, value: Any, path: str = "") -> Any:
-    """What `facts.events.plain` made plain, as `kind` again.
+    """Returns `value`, which `facts.events.plain` made, as an object of type `kind` again.
 
     Raises:
       ValueError: a field is missing or of another type; the message says which.
@@ -246,7 +246,7 @@ def _made_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 
 @functools.cache
 def _fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
-    """Of each field of a dataclass: its name, its type, and whether it has no default."""
+    """Returns name, type and whether there is no default, of each field of a dataclass."""
     hints = typing.get_type_hints(kind)
     return tuple(
         (each.name, hints[each.name], each.default is each.default_factory is dataclasses.MISSING)
@@ -255,7 +255,7 @@ def _fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def _read(address: str, timeout: float, build: Callable[[Any], T], ask: Get | None) -> T:
-    """What `build` makes of the JSON at `address`; a misfit is reported with the address and the field."""
+    """Returns what `build` makes of the JSON at `address`; an error names the address and the field that misfits."""
     text = (ask or get)(address, timeout)
     try:
         body = json_lines.loads(text)

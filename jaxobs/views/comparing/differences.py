@@ -1,4 +1,4 @@
-"""What differs between two runs: versions, flags, options, devices, and each function's programs."""
+"""Differences between two runs: versions, flags, options, devices, and each function's programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ABSENT = "(absent)"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not the same in both."""
+    """A property that differs between two runs."""
 
     group: str
     """`versions`, `flags`, `config`, `devices`, `commit`, `host`, `program`."""
@@ -24,7 +24,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class FunctionDifference:
-    """One function in both runs; None where it compiled in one only."""
+    """A function in both runs; None for the run in which it did not compile."""
 
     name: str
     before: FunctionFigures | None
@@ -54,14 +54,14 @@ class Comparison:
     """All, the dearest first."""
 
     def groups(self) -> set[str]:
-        """What differs, by group; `programs` where a function was lowered to others."""
+        """Returns the groups that differ; `programs` if a function was lowered to other programs."""
         found = {each.group for each in self.differences}
         other = any(each.same_programs is False or None in (each.before, each.after) for each in self.functions)
         return found | ({"programs"} if other else set())
 
 
 def compare(before: Run, after: Run) -> Comparison:
-    """What differs."""
+    """Returns the differences between two runs."""
     names = list(dict.fromkeys([*before.functions, *after.functions]))
     rows = [FunctionDifference(name, before.functions.get(name), after.functions.get(name)) for name in names]
     return Comparison(

@@ -23,13 +23,13 @@ class Measure:
     of: Callable[[Run, str | None], float | None]
     """By run and loop; None where the log does not have it."""
     missing: str = ""
-    """What a run has to do for its log to have it."""
+    """Sentence on how a run gets this figure into its log."""
     better: str = "less"
     """`less`, `more`, or empty for what is neither good nor bad by itself."""
     noise_share: float = 0.0
     """Share by which it may differ between two runs of the same program."""
     noise_least: float = 0.0
-    """The same in its unit: smaller differences say nothing."""
+    """Amount, in the measure's unit, below which a difference says nothing."""
     varies: bool = False
     """Whether the steps' own variation is noise as well."""
 

@@ -1,4 +1,4 @@
-"""What an event log says about one run of one process: the manifest, and figures by function, device and loop."""
+"""Figures of one run of one process from its event log: the manifest, functions, devices and loops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEWEST_RECENT = 20
 """Steps that a percentile takes."""
 FEWEST_MEDIANS = 4
 UNKNOWN_NOISE = 0.25
-"""Where there are too few steps to know by how much they vary."""
+"""Share of the step time that counts as noise if there are too few steps to know their variation."""
 
 
 class NoRunError(JaxobsError, ValueError):
@@ -40,20 +40,20 @@ class NoRunError(JaxobsError, ValueError):
 
 @dataclass(slots=True)
 class FunctionFigures:
-    """What one function compiled; operations outside any function are one, `<eager>`."""
+    """Compilations of one function; operations outside any function are one function, `<eager>`."""
 
     programs: int = 0
     seconds: float = 0.0
     """All phases."""
     compile_seconds: float = 0.0
-    """Of the phase `compile` alone, which the persistent cache spares."""
+    """Seconds of the phase `compile` alone, which the persistent cache spares."""
     causes: Counter[str] = field(default_factory=Counter)
     cache: Counter[str] = field(default_factory=Counter)
     fingerprints: list[str] = field(default_factory=list)
     memory: dict[str, int] = field(default_factory=dict)
     """Bytes by section of its largest program, by what it takes beside its arguments."""
     flops: float | None = None
-    """Of its largest program."""
+    """FLOPs of the largest program."""
     arrays: tuple[str, ...] | None = None
     """Types and shapes that its first program was compiled for, each once; None where they are not logged."""
     examples: dict[str, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class LoopFigures:
 
     @property
     def p95(self) -> float | None:
-        """What all but a twentieth of the recent steps keep within; None of fewer than twenty."""
+        """95th percentile of the recent steps in seconds; None if there were fewer than twenty."""
         ordered = sorted(self.recent)
         return ordered[int(0.95 * len(ordered))] if len(ordered) >= FEWEST_RECENT else None
 
@@ -150,7 +150,7 @@ class LoopFigures:
 
 @dataclass(slots=True)
 class Run:
-    """One process's run."""
+    """A run of one process."""
 
     source: str
     process: ProcessEvents
@@ -196,12 +196,12 @@ class Run:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Where its time went, by category; empty where the log does not have that."""
+        """Seconds of the run by category; empty if the log does not have them."""
         return self.standing.wall.seconds if self.standing is not None and self.standing.wall is not None else {}
 
     @property
     def wall_seconds(self) -> float | None:
-        """What they add up to."""
+        """Wall seconds of the run; None if the log does not have them."""
         return self.standing.wall.wall_seconds if self.standing is not None and self.standing.wall is not None else None
 
     @property
@@ -211,7 +211,7 @@ class Run:
 
 
 def _arrays(signature: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of a recorded signature, as `float32[64,128]`."""
+    """Returns the arrays of a recorded signature, as `float32[64,128]`."""
     found = []
     for node in signature.get("nodes") or ():
         if isinstance(node, Mapping) and isinstance(node.get("shape"), list) and "dtype" in node:

@@ -77,28 +77,28 @@ def _figures(rows: Sequence[Measured], loops: Loops, surface: Surface) -> Iterat
         Column("", 6), Column("tolerance", 9, right=True), Column("", 4),
     ]  # fmt: skip
     yield heading(columns)
-    for each in rows:
-        verdict = {None: "", True: "kept", False: "OVER"}[each.passed]
-        style = {None: "", True: "good", False: "bad"}[each.passed]
-        judged = "" if each.judged in (None, "same") else each.judged or ""
+    for measured in rows:
+        verdict = {None: "", True: "kept", False: "OVER"}[measured.passed]
+        style = {None: "", True: "good", False: "bad"}[measured.passed]
+        judged = "" if measured.judged in (None, "same") else measured.judged or ""
         yield row(columns, [
-            plain(each.measure.name, "name"), plain(each.measure.write(each.before), "number"),
-            plain(each.measure.write(each.after), "number"),
-            plain(each.change_text, "number"), plain(judged, {"worse": "bad", "better": "good"}.get(judged, "")),
-            plain(each.tolerance.text if each.tolerance else "", "dim"), plain(verdict, style),
+            plain(measured.measure.name, "name"), plain(measured.measure.write(measured.before), "number"),
+            plain(measured.measure.write(measured.after), "number"),
+            plain(measured.change_text, "number"), plain(judged, {"worse": "bad", "better": "good"}.get(judged, "")),
+            plain(measured.tolerance.text if measured.tolerance else "", "dim"), plain(verdict, style),
         ])  # fmt: skip
     yield from _missing(rows, surface)
 
 
 def _missing(rows: Sequence[Measured], surface: Surface) -> Iterator[Line]:
-    """What the logs do not have, and what a run has to do for that; in red where a tolerance asks for it."""
+    """Names figures that a log lacks, and how a run gets them; in red if a tolerance asks for them."""
     lacking: dict[tuple[str, str], list[Measured]] = {}
     shown = {each.measure.name for each in rows}
     absent = [Measured(each, None, None) for each in MEASURES if each.name in ALWAYS and each.name not in shown]
-    for each in (*rows, *absent):
-        if each.measure.missing and None in (each.before, each.after):
-            which = "either log" if each.before is each.after else f"{'AB'[each.after is None]}'s log"
-            lacking.setdefault((which, each.measure.missing), []).append(each)
+    for measured in (*rows, *absent):
+        if measured.measure.missing and None in (measured.before, measured.after):
+            which = "either log" if measured.before is measured.after else f"{'AB'[measured.after is None]}'s log"
+            lacking.setdefault((which, measured.measure.missing), []).append(measured)
     for (which, missing), those in lacking.items():
         names = ", ".join(each.measure.name for each in those)
         style = "bad" if any(each.tolerance is not None for each in those) else "dim"
@@ -113,7 +113,7 @@ def _steps_of(loops: Loops) -> str:
 
 
 def _time(before: Run, after: Run, surface: Surface) -> Iterator[Line]:
-    """Where the time went, in seconds and as a share of each run."""
+    """Table of the time by category, in seconds and as a share of each run."""
     if not before.seconds and not after.seconds:
         return
     walls = [run.wall_seconds or 0.0 for run in (before, after)]
@@ -143,9 +143,11 @@ def _differences(comparison: Comparison, unlike: Sequence[str], surface: Surface
         yield from _sentence("One of the logs has lost its manifest: its versions are unknown.", surface, " ", "warn")
     elif not rows:
         yield plain(" Nothing: versions, flags, options, devices and commit are the same.", "good")
-    for each in rows:
-        told = f"{each.group}: {each.name}" if each.group != each.name else each.name
-        yield from _sentence(f"{told}: {each.before or '(empty)'} -> {each.after or '(empty)'}", surface, " ", "")
+    for difference in rows:
+        told = f"{difference.group}: {difference.name}" if difference.group != difference.name else difference.name
+        yield from _sentence(
+            f"{told}: {difference.before or '(empty)'} -> {difference.after or '(empty)'}", surface, " ", ""
+        )
     for group in unlike:
         yield from _sentence(f"`{group}` was expected to be the same, but differs.", surface, " ", "bad")
 
@@ -160,10 +162,10 @@ def _functions(rows: Sequence[FunctionDifference], surface: Surface) -> Iterator
     ]  # fmt: skip
     yield heading(columns)
     shown = sorted(rows[:MOST_FUNCTIONS], key=lambda each: (-each.cost, each.name))
-    for each in shown:
-        a, b = each.before, each.after
-        changed, *more = wrapped(_changed(each), columns[-1].width, _ALL, surface.glyphs) or [""]
-        name = middle(safe(short(each.name), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
+    for function in shown:
+        a, b = function.before, function.after
+        changed, *more = wrapped(_changed(function), columns[-1].width, _ALL, surface.glyphs) or [""]
+        name = middle(safe(short(function.name), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
         yield row(columns, [
             plain(name, "name"), plain(_pair(a, b), "number"), plain(duration(a.seconds) if a else "", "number"),
             plain(duration(b.seconds) if b else "", "number"), plain(changed, "cause"),

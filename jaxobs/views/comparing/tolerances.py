@@ -11,7 +11,7 @@ from jaxobs.views.comparing.measures import MEASURES, RATE, SHARE, Measure
 from jaxobs.views.comparing.runs import Run
 
 Loops = tuple[str | None, str | None]
-"""Whose steps are compared, in A and in B."""
+"""Names of the loops whose steps are compared, in A and in B."""
 
 _UNITS = {
     "s": {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1.0},
@@ -42,7 +42,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One measure in both runs."""
+    """A measure in both runs."""
 
     measure: Measure
     before: float | None
@@ -82,7 +82,7 @@ class Measured:
 
     @property
     def change_text(self) -> str:
-        """The same for a person; of a share, in points."""
+        """Change as text; in percentage points for a share."""
         if self.measure.unit == SHARE and self.before is not None and self.after is not None:
             return f"{(self.after - self.before) * 100:+.1f} pt"
         return "" if self.change is None else f"{self.change:+.1%}"
@@ -91,12 +91,12 @@ class Measured:
 def measured(before: Run, after: Run, tolerances: dict[str, Tolerance], loops: Loops) -> tuple[Measured, ...]:
     """Every measure that one of the runs has, or a tolerance asks for."""
     rows = []
-    for each in MEASURES:
-        a, b = each.of(before, loops[0]), each.of(after, loops[1])
-        tolerance = tolerances.get(each.name)
+    for measure in MEASURES:
+        a, b = measure.of(before, loops[0]), measure.of(after, loops[1])
+        tolerance = tolerances.get(measure.name)
         if tolerance is not None or (a, b) != (None, None):
-            noise = 0.0 if a is None or b is None else each.noise(before, after, loops, a)
-            rows.append(Measured(each, a, b, tolerance, noise))
+            noise = 0.0 if a is None or b is None else measure.noise(before, after, loops, a)
+            rows.append(Measured(measure, a, b, tolerance, noise))
     return tuple(rows)
 
 

@@ -1,4 +1,4 @@
-"""What got worse from one run to the other, by how much, and the cause that the two logs support best."""
+"""Judgement of two runs: the figure that got worse, by how much, and the cause that the logs support best."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ EXPLAINS = 0.5
 MORE_WORK = 1.05
 
 STEPS = ("step-time", "mean-step-time", "p95-step-time")
-"""Of these the first that got worse leads."""
+"""Measures of the step time: the first of them that got worse leads."""
 CONSEQUENCES = frozenset({"steps-per-second", "items-per-second", "goodput"})
-"""They follow from what others say."""
+"""Measures that follow from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class Verdict:
     """Two runs in a few sentences."""
 
     headline: str
-    """What got worse most, and by how much; or that nothing did."""
+    """Sentence on the figure that got worse most, and by how much; or that nothing got worse."""
     cause: str | None = None
     """Why, as far as the logs say."""
     worse: tuple[str, ...] = ()
     """Names of all measures that got worse, the worst first."""
     better: tuple[str, ...] = ()
     also: str | None = None
-    """The others in a sentence."""
+    """Sentence on the other figures that got worse."""
 
 
 def judge(comparison: Comparison, rows: Sequence[Measured], loops: Loops) -> Verdict:
-    """What a person should know first."""
+    """Returns the sentences that a person should read first."""
     worse = {each.measure.name: each for each in rows if each.judged == "worse"}
     better = tuple(each.measure.name for each in rows if each.judged == "better")
     ordered = sorted(worse.values(), key=lambda each: -_cost(each, comparison.after, loops))
@@ -141,9 +141,9 @@ def _slower_steps(row: Measured, comparison: Comparison, loops: Loops) -> Iterat
     if waits[0] is not None and waits[1] is not None and waits[1] - waits[0] >= EXPLAINS * slower:
         yield f"Waiting for input: {duration(waits[1])} per step in B, {duration(waits[0])} in A."
     changed = [each for each in _of_steps(comparison, loops) if each.same_programs is False]
-    for each in changed:
-        if (told := _other_program(each)) is not None:
-            yield f"`{short(each.name)}` does different work: {told}."
+    for function in changed:
+        if (told := _other_program(function)) is not None:
+            yield f"`{short(function.name)}` does different work: {told}."
     known = [each for each in _of_steps(comparison, loops) if each.same_programs]
     differing = _differing(comparison)
     if changed:
@@ -237,12 +237,12 @@ def _more_compiling(row: Measured, comparison: Comparison, loops: Loops) -> Iter
             f"{programs[1]:,} in B.{off}"
         )
     grown = sorted(comparison.functions, key=lambda each: -_grown(each, "seconds"))
-    for each in grown[:1]:
-        if _grown(each, "seconds") <= 0 and _grown(each, "programs") <= 0:
+    for function in grown[:1]:
+        if _grown(function, "seconds") <= 0 and _grown(function, "programs") <= 0:
             break
-        a, b = each.before, each.after
+        a, b = function.before, function.after
         assert b is not None
-        name = "Operations outside any jitted function" if each.name == EAGER else f"`{short(each.name)}`"
+        name = "Operations outside any jitted function" if function.name == EAGER else f"`{short(function.name)}`"
         if a is None:
             yield f"{name} compiled in B only: {b.programs:,} programs, {duration(b.seconds)}."
             continue
@@ -255,7 +255,7 @@ def _more_compiling(row: Measured, comparison: Comparison, loops: Loops) -> Iter
                 f"{name} compiled {b.programs:,} times in B, {a.programs:,} in A: {causes[cause]:,} more because of "
                 f"`{cause}`{example}."
             )
-        elif each.same_programs is False and (told := _other_program(each)) is not None:
+        elif function.same_programs is False and (told := _other_program(function)) is not None:
             yield f"{name} is a different program: {told}."
         else:
             yield f"{name} took {duration(b.seconds)} in B, {duration(a.seconds)} in A."
@@ -278,9 +278,9 @@ def _more_memory(row: Measured, comparison: Comparison, loops: Loops) -> Iterato
         yield f"Live arrays: {human(live[1])} in B, {human(live[0])} in A."
     if row.measure.name != "live-arrays" and most is not None and temporaries(most) >= EXPLAINS * worse:
         yield f"The temporaries of `{short(most.name)}` grew by {human(temporaries(most))}."
-    for each in _of_steps(comparison, loops):
-        if each.same_programs is False and (told := _other_program(each)) is not None:
-            yield f"`{short(each.name)}` works on different arrays: {told}."
+    for function in _of_steps(comparison, loops):
+        if function.same_programs is False and (told := _other_program(function)) is not None:
+            yield f"`{short(function.name)}` works on different arrays: {told}."
 
 
 def _lost_time(row: Measured, comparison: Comparison, loops: Loops) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a notebook shows: a cell, a snapshot, a verdict, a finding; as HTML without scripts, and as plain text."""
+"""Outputs in a notebook: a cell, a snapshot, a verdict, a finding; as HTML without scripts, and as plain text."""
 
 from jaxobs.views.notebook.blocks import Block, Places, Say, as_they_are
 from jaxobs.views.notebook.cell import cell, line

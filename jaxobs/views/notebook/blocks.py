@@ -1,4 +1,4 @@
-"""What an output is made of, before it is HTML or text: sentences, a bar, tables, and parts that are folded away."""
+"""Parts of an output before it is HTML or text: sentences, a bar, tables, and parts that are folded away."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Say:
     badge: str = ""
     """A word in front of it: `mend`, `warning`."""
     tone: str = ""
-    """One of `bad`, `warn`, `good`, `quiet`: how the badge is coloured, or that the sentence is secondary."""
+    """`bad`, `warn` or `good` colours the badge; `quiet` marks a secondary sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What only some readers want: one click away in HTML, left out of the text."""
+    """Part for some readers: one click away in HTML, left out of the text."""
 
     summary: str
     blocks: Sequence[Block]

@@ -1,4 +1,4 @@
-"""What a cell did, as blocks: how long it took, what it compiled and why, where its memory went, what is wrong."""
+"""Result of a cell as blocks: its time, compilations with reasons, memory, and findings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jaxobs.views.terminal.text import duration, number, short, size
 
 MOST_COMPILED = 10
 REST = ("init", "idle", "unattributed")
-"""What is no category of its own in a cell: Python, and waiting for devices. Of a cell that failed, the traceback, too,
-which IPython has shown before it says that the cell has ended."""
+"""Categories that a cell sums up as Python and waiting for devices; in a cell that failed, also as the traceback,
+which IPython shows before it reports the end of the cell."""
 _REST_NAME = "Python and execution"
 _REST_OF_FAILED = "Python, execution and the traceback"
 
@@ -32,7 +32,7 @@ def cell(shown: Cell) -> list[Block]:
 
 
 def line(shown: Cell) -> list[Block]:
-    """The same in one sentence."""
+    """Returns the result of a cell in one sentence."""
     dearest = [
         f"`{short(each.costliest.function)}` {duration(each.seconds)} ({_why(each)})" for each in shown.compiled[:3]
     ]
@@ -115,11 +115,11 @@ def _memory(found: CellMemory | None) -> Iterator[Block]:
         return
     yield Heading("Memory")
     rows = []
-    for each in found.devices:
-        in_use = each.in_use_bytes
+    for device in found.devices:
+        in_use = device.in_use_bytes
         rows.append((
-            each.device, _change(*each.array_bytes), "" if in_use is None else _change(*in_use),
-            size(each.peak_bytes) if each.peak_bytes else "",
+            device.device, _change(*device.array_bytes), "" if in_use is None else _change(*in_use),
+            size(device.peak_bytes) if device.peak_bytes else "",
         ))  # fmt: skip
     titles: Sequence[str] = ("device", "live arrays", "in use", "new peak")
     used = [place for place in range(len(titles)) if any(row[place] for row in rows)]

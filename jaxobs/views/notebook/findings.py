@@ -36,7 +36,7 @@ def _entry(found: VerdictFinding) -> Iterator[Block]:
 
 
 def finding(found: Finding) -> list[Block]:
-    """One finding by itself."""
+    """Returns the blocks of a single finding."""
     over = "" if found.ended is None else " It is over."
     return [
         Say(f"{found.summary}{over}", found.severity, TONES.get(found.severity, "warn")),

@@ -50,7 +50,7 @@ _NUMBER = ' class="num"'
 
 
 def html(blocks: Sequence[Block], places: Places = as_they_are) -> str:
-    """One element with its own style, for the output of a cell."""
+    """Returns one HTML element with its own style, for the output of a cell."""
     body = "".join(part for each in blocks for part in _block(each, places))
     return f'<style>{_STYLE}</style><div class="jaxobs">{body}</div>'
 

@@ -63,12 +63,12 @@ def _function(each: FunctionState, counted: bool) -> Row:
 
 def _devices(shown: Snapshot) -> Iterator[Block]:
     rows = []
-    for each in shown.devices:
-        memory = each.memory
+    for device in shown.devices:
+        memory = device.memory
         if memory is not None and (memory.in_use_bytes or memory.live_array_bytes):
             rows.append(
                 Row((
-                    each.device, size(memory.live_array_bytes), size(memory.in_use_bytes), size(memory.peak_bytes),
+                    device.device, size(memory.live_array_bytes), size(memory.in_use_bytes), size(memory.peak_bytes),
                     size(memory.limit_bytes),
                 ))
             )  # fmt: skip

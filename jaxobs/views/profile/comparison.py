@@ -11,7 +11,7 @@ from jaxobs.views.terminal.text import duration
 
 MOST_ROWS = 8
 LEAST = 0.01
-"""Of the time of the longer profile: what changed by less isn't shown."""
+"""Share of the longer profile's time below which a change isn't shown."""
 
 _EACH = {"step": "for one step", "call": "for one call", "trace": "for the whole trace"}
 
@@ -37,7 +37,7 @@ def lay_out(
 
 
 def headline(comparison: ProfileComparison) -> str:
-    """One or two sentences: by how much B is slower, and what most of that is."""
+    """Returns one or two sentences: by how much B is slower, and the largest part of the difference."""
     each, window = _EACH[comparison.per], comparison.window
     if not _notable(window, comparison):
         return f"B takes as long as A {each}: {duration(window.after or 0.0)} and {duration(window.before or 0.0)}."
@@ -80,14 +80,14 @@ def _table(
         Column("change", 11, right=True),
     ]  # fmt: skip
     yield heading(columns)
-    for each in shown:
-        sign = "+" if each.seconds > 0 else "-"
-        style = "bad" if each.seconds > 0 else "good"
+    for part in shown:
+        sign = "+" if part.seconds > 0 else "-"
+        style = "bad" if part.seconds > 0 else "good"
         yield row(columns, [
-            plain(cut(each.name, columns[0].width, surface), "name"),
-            plain("" if each.before is None else duration(each.before), "number"),
-            plain("" if each.after is None else duration(each.after), "number"),
-            plain(f"{sign}{duration(abs(each.seconds))}", style if _notable(each, comparison) else "dim"),
+            plain(cut(part.name, columns[0].width, surface), "name"),
+            plain("" if part.before is None else duration(part.before), "number"),
+            plain("" if part.after is None else duration(part.after), "number"),
+            plain(f"{sign}{duration(abs(part.seconds))}", style if _notable(part, comparison) else "dim"),
         ])  # fmt: skip
     left = len(notable) - len(shown)
     if left > 0:

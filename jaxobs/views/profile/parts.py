@@ -1,4 +1,4 @@
-"""What the texts of a profile share."""
+"""Parts that the texts of a profile share."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jaxobs.views.terminal.text import middle, safe
 
 _ALL = 1_000
 _FAR = 0.2
-"""Of what the data sheet allows; as in the finding `far_from_roofline`."""
+"""Ratio to the peak of the data sheet below which an operation is far from the roofline, as in `far_from_roofline`."""
 _LEAST_SHARE = 0.01
 _LARGE_SHARE = 0.1
 """Below, an operation is far from the roofline because it is small."""
 
 
 def remarks(row: OperationTime) -> list[str]:
-    """What is worth a look in an operation that takes a notable time."""
+    """Returns remarks on an operation that takes a notable time."""
     if row.share < _LEAST_SHARE:
         return []
     found = []

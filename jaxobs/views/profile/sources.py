@@ -1,4 +1,4 @@
-"""What `jaxobs profile` is given: a trace, a capture, an event log that names captures."""
+"""Inputs of `jaxobs profile`: a trace, a capture, an event log that names captures."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_captures(path: str) -> Reading:
 
 
 def _beside(log: str, place: str) -> str:
-    """Where a capture is: where it was written, or beside the log, if both were copied here."""
+    """Returns the path of a capture: where it was written, or beside the log, if both were copied here."""
     if os.path.exists(place):
         return place
     return str(Path(log).absolute().parent / Path(place).name)

@@ -48,10 +48,10 @@ def _devices(profile: Profile, surface: Surface) -> Iterator[Line]:
     yield section("Devices", f"{len(profile.devices)}", surface.width, surface.glyphs)
     columns = [Column("device", 24), Column("busy", 10, right=True), Column("of the window", 13, right=True)]
     yield heading(columns)
-    for each in profile.devices[:MOST_DEVICES]:
+    for device in profile.devices[:MOST_DEVICES]:
         yield row(columns, [
-            plain(safe(each.device, surface.encoding), "name"), plain(duration(each.busy_seconds), "number"),
-            plain(f"{each.busy_ratio:.1%}", "number"),
+            plain(safe(device.device, surface.encoding), "name"), plain(duration(device.busy_seconds), "number"),
+            plain(f"{device.busy_ratio:.1%}", "number"),
         ])  # fmt: skip
     if len(profile.devices) > MOST_DEVICES:
         yield plain(f" {len(profile.devices) - MOST_DEVICES} more: see --json", "dim")
@@ -70,10 +70,10 @@ def _idle(profile: Profile, surface: Surface) -> Iterator[Line]:
         )
         columns = [Column("reason", 18), Column("seconds", 10, right=True), Column("", max(20, surface.width - 34))]
         yield heading(columns)
-        for each in profile.idle:
+        for idle_time in profile.idle:
             yield row(columns, [
-                plain(each.reason, "name"), plain(duration(each.seconds), "number"),
-                plain(IDLE_TEXTS[each.reason], "dim"),
+                plain(idle_time.reason, "name"), plain(duration(idle_time.seconds), "number"),
+                plain(IDLE_TEXTS[idle_time.reason], "dim"),
             ])  # fmt: skip
     if exchanges is not None and exchanges.seconds:
         yield plain("")
@@ -110,12 +110,12 @@ def _functions(profile: Profile, surface: Surface) -> Iterator[Line]:
         Column("calls", 8, right=True), Column("each", 10, right=True),
     ]  # fmt: skip
     yield heading(columns)
-    for each in profile.functions[:MOST_FUNCTIONS]:
-        name = middle(safe(short(each.function), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
+    for function in profile.functions[:MOST_FUNCTIONS]:
+        name = middle(safe(short(function.function), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
         yield row(columns, [
-            plain(name, "name"), plain(duration(each.device_seconds), "number"),
-            plain("" if each.calls is None else f"{each.calls:,}", "number"),
-            plain(duration(each.device_seconds / each.calls) if each.calls else "", "number"),
+            plain(name, "name"), plain(duration(function.device_seconds), "number"),
+            plain("" if function.calls is None else f"{function.calls:,}", "number"),
+            plain(duration(function.device_seconds / function.calls) if function.calls else "", "number"),
         ])  # fmt: skip
     if len(profile.functions) > MOST_FUNCTIONS:
         yield plain(f" {len(profile.functions) - MOST_FUNCTIONS:,} shorter ones: see --json", "dim")
@@ -135,17 +135,17 @@ def _operations(rows: Sequence[OperationTime], surface: Surface) -> Iterator[Lin
     ]  # fmt: skip
     yield heading(columns)
     width = columns[-1].width
-    for each in rows[:MOST_OPERATIONS]:
-        bound = [plain("" if each.bound == "unknown" else each.bound, "dim")] if bounds else []
+    for operation in rows[:MOST_OPERATIONS]:
+        bound = [plain("" if operation.bound == "unknown" else operation.bound, "dim")] if bounds else []
         yield row(columns, [
-            plain(f"{each.share:.1%}", "number"), plain(duration(each.device_seconds), "number"),
-            plain(f"{each.count:,}", "number"), plain(each.category, "cause"), *bound,
-            plain(cut(each.operation, width, surface), "name"),
+            plain(f"{operation.share:.1%}", "number"), plain(duration(operation.device_seconds), "number"),
+            plain(f"{operation.count:,}", "number"), plain(operation.category, "cause"), *bound,
+            plain(cut(operation.operation, width, surface), "name"),
         ])  # fmt: skip
-        for text in (stacks.scope_within(each), each.source):
+        for text in (stacks.scope_within(operation), operation.source):
             if text is not None:
                 yield row(columns, [*[plain("")] * (len(columns) - 1), plain(cut(text, width, surface), "dim")])
-        for text in remarks(each):
+        for text in remarks(operation):
             yield row(columns, [*[plain("")] * (len(columns) - 1), plain(cut(text, width, surface), "warn")])
     if len(rows) > MOST_OPERATIONS:
         rest = sum(each.share for each in rows[MOST_OPERATIONS:])

@@ -1,4 +1,4 @@
-"""What a report keeps of a log that may be far larger than it: bounded, and counting what the bound cut off."""
+"""Bounded collections of a report: a log may be far larger, and whatever the bound cuts off is counted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Thinned(Generic[T]):
         self._first: T | None = None
         self._last: T | None = None
         self._stretches: list[list[T]] = []
-        """Of each stretch of neighbours the lowest and the highest, in their order."""
+        """The lowest and the highest sample of each stretch of neighbours, in their order."""
         self._each = 1
         """Samples that a stretch stands for."""
         self._in_latest = 0

@@ -23,7 +23,7 @@ class UnknownProcessError(JaxobsError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a log tells."""
+    """Contents of an event log."""
 
     source: str
     """The file's name, without its folder."""

@@ -1,4 +1,4 @@
-"""One process as an event log shows it: event by event into the state that its live page would have shown.
+"""A process as its event log shows it: event by event into the state that its live page would have shown.
 
 The same store folds the events as in the process itself, so that a report and a live page count alike. Beside the state
 stands what happened when: compilations, samples of memory, and what else marks the run.
@@ -11,6 +11,7 @@ import functools
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from jaxobs.base.config import Settings
@@ -20,19 +21,21 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.errors import Error
 from jaxobs.facts.events import Event, as_event, plain
 from jaxobs.facts.findings import Finding
+from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, account, headroom
 from jaxobs.facts.numbers import NonFinite
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest, ProcessState
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.standing import Standing
 from jaxobs.facts.steps import Step
 from jaxobs.findings import conditions
 from jaxobs.findings.conditions.support.scene import KINDS, Scene
 from jaxobs.findings.patterns import Patterns
 from jaxobs.findings.verdict import judged
+from jaxobs.state.loops import MOST_SHOWN
 from jaxobs.state.store import Store
 from jaxobs.views.report.kept import Newest, Thinned
-from jaxobs.views.report.standing import Stood
 from jaxobs.views.story import latest_findings
 
 MOST_COMPILATIONS = 20_000
@@ -58,11 +61,11 @@ MARKS: Mapping[type[Event], tuple[str, ...]] = {
     OutOfMemory: ("function", "stage", "error", "message", "device", "call_site", "wanted_bytes", "report"),
     Finding: ("id", "finding", "function", "subject", "summary", "since"),
 }
-"""What marks the run beside compilations, and what is reported about it there."""
+"""Events that are drawn as marks beside compilations, with the fields that the report shows of them."""
 
 
 class Recording:
-    """What a log says about one process."""
+    """State of one process, as its event log tells it."""
 
     def __init__(self, process_index: int, pid: int) -> None:
         self.process_index, self.pid = process_index, pid
@@ -205,7 +208,7 @@ class Recording:
 
     @property
     def groups_told(self) -> float | None:
-        """When the log last told what holds the memory: once a minute, and when memory ran out."""
+        """Time of the last entry on what holds the memory: once a minute, and when memory ran out."""
         died = self._store.snapshot_last_out_of_memory()
         times = [each.time for each in self._with_groups.values()]
         return max((*times, died.time) if died is not None and died.arrays else times, default=None)
@@ -267,15 +270,70 @@ def brief(event: Event) -> dict[str, Any]:
 
 @functools.cache
 def defaults(kind: Any) -> dict[str, Any]:
-    """What a field of that kind of event is where it does not say."""
+    """Returns the default of each field of a kind of event."""
     found: dict[str, Any] = {}
-    for each in dataclasses.fields(kind):
-        if each.default is not dataclasses.MISSING:
-            found[each.name] = plain(each.default)
-        elif each.default_factory is not dataclasses.MISSING:
-            found[each.name] = plain(each.default_factory())
+    for entry in dataclasses.fields(kind):
+        if entry.default is not dataclasses.MISSING:
+            found[entry.name] = plain(entry.default)
+        elif entry.default_factory is not dataclasses.MISSING:
+            found[entry.name] = plain(entry.default_factory())
     return found
 
 
 def _height(sample: DeviceMemory) -> float:
     return sample.in_use_bytes or sample.live_array_bytes or 0
+
+
+MOST_LOOPS = 100
+
+
+class Stood:
+    """Event by event, what the snapshot has of steps, time, inputs, watched values and requests."""
+
+    def __init__(self) -> None:
+        self._told = Standing()
+        self._loops: dict[str, LoopState] = {}
+
+    def take(self, event: object) -> None:
+        """Takes in the next event of the process; most do not matter here."""
+        if isinstance(event, Step | Exit):
+            if isinstance(event, Step):
+                self._take_step(event)
+            if event.standing is not None:
+                self._told = event.standing
+                self._loops = {each.name: each for each in event.standing.loops}
+
+    def _take_step(self, event: Step) -> None:
+        loop = self._loops.get(event.loop)
+        if loop is None:
+            if len(self._loops) >= MOST_LOOPS:
+                return
+            loop = LoopState(name=event.loop)
+        self._loops[event.loop] = replace(loop, slow=loop.slow + 1) if event.slow else _gone_on(loop, event)
+
+    def fields(self) -> dict[str, Any]:
+        """Fields of the snapshot."""
+        return {
+            "wall": self._told.wall,
+            "loops": tuple(self._loops.values()),
+            "inputs": self._told.inputs,
+            "watched": self._told.watched,
+            "routes": self._told.routes,
+        }
+
+
+def _gone_on(loop: LoopState, event: Step) -> LoopState:
+    """The loop after these steps. Percentiles need every step, so that they stay as they were reported last."""
+    mean = event.seconds / event.count if event.count else None
+    items = event.items
+    return replace(
+        loop,
+        steps=max(loop.steps, event.last),
+        ended=event.time,
+        items=loop.items if items is None else (loop.items or 0) + items,
+        recent=loop.recent if mean is None else (*loop.recent, mean)[-MOST_SHOWN:],
+        mean_seconds=mean,
+        least_seconds=min(filter(None, (loop.least_seconds, event.least_seconds)), default=None),
+        steps_per_second=1 / mean if mean else None,
+        items_per_second=items / event.seconds if items is not None and event.seconds else None,
+    )

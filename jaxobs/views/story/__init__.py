@@ -1,4 +1,4 @@
-"""What `jaxobs explain` tells: what a process compiled and why, from its events alone, live or from a log."""
+"""Text of `jaxobs explain`: the compilations of a process and their reasons, from its events alone."""
 
 from jaxobs.views.story.functions import FunctionStory, Story, latest_findings, tell
 from jaxobs.views.story.log import EventLogError, Log, ProcessEvents, events, read_log

@@ -14,12 +14,12 @@ from jaxobs.views.terminal.lines import Line, Surface, plain, section, wrapped
 from jaxobs.views.terminal.text import clock, safe, short
 
 MOST_TOLD = 5
-"""Of each kind, the latest."""
+"""Events of each kind that are shown, the latest."""
 _ALL = 1_000
 
 
 def outline(process: ProcessEvents) -> tuple[object, ...]:
-    """What is the same for processes that ended alike."""
+    """Returns a key that is equal for processes that ended alike."""
     end = process.exit
     return (
         tuple((each.function, each.causes[0].cause if each.causes else None) for each in process.out_of_memory),

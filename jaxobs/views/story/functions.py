@@ -19,7 +19,7 @@ from jaxobs.views.story.log import ProcessEvents
 
 @dataclass(slots=True)
 class FunctionStory:
-    """One function; operations outside any jitted function are one, `<eager>`."""
+    """Compilations of a function; operations outside any jitted function are one function, `<eager>`."""
 
     name: str
     programs: int = 0
@@ -33,7 +33,7 @@ class FunctionStory:
     recompilations: list[Compilation] = field(default_factory=list)
     """All but first calls, in order."""
     operations: Counter[str] = field(default_factory=Counter)
-    """Of `<eager>`: how often each was compiled."""
+    """Compilations of each operation, for `<eager>`."""
     lookups: list[CacheLookup] = field(default_factory=list)
     """Questions to the persistent cache that say something of themselves: misses of what had been compiled before."""
     saved_seconds: float = 0.0
@@ -62,7 +62,7 @@ class FunctionStory:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What one process compiled, and why."""
+    """Compilations of one process with their reasons, and its findings."""
 
     process: ProcessEvents
     functions: tuple[FunctionStory, ...]
@@ -83,7 +83,7 @@ class Story:
 
     @property
     def outline(self) -> tuple[object, ...]:
-        """What is the same for processes that did the same."""
+        """Key that is equal for processes that did the same."""
         functions = sorted((each.name, tuple(sorted(each.causes.items()))) for each in self.functions)
         return tuple(functions), tuple(sorted(each.id for each in self.findings)), ending.outline(self.process)
 
@@ -134,7 +134,7 @@ def matches(name: str, function: str | None) -> bool:
 
 
 def latest_findings(told: Iterable[Finding], replayed: Iterable[Finding]) -> Iterable[Finding]:
-    """What a process told, and what its compilations say now; the larger of each, for either may have seen more.
+    """Merges findings that a process reported with those that its compilations show now; the larger of each is kept.
 
     A process reports a finding again only when it has doubled, and a log may have lost its beginning or its end.
     """

@@ -140,7 +140,7 @@ def _event_of(body: dict[str, Any], signatures: bool) -> Event | None:
 
 
 def _process(body: dict[str, Any], latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents:
-    """Whose event it is. Numbers of processes come back, in containers above all: a manifest may begin a new one."""
+    """Returns the process of an event. Process ids come back, most often in containers: a manifest begins a new one."""
     key = _whole(body.get("process_index")), _whole(body.get("pid"))
     known = latest.get(key)
     if known is None and key[0]:

@@ -14,7 +14,7 @@ from jaxobs.views.terminal.text import clock, duration, middle, safe, short
 from jaxobs.views.terminal.verdict import STYLES, headline
 
 MOST_RECOMPILATIONS = 20
-"""Of one function, the latest, unless all are asked for."""
+"""Recompilations of one function that are shown, the latest, unless all are asked for."""
 
 _ALL = 1_000
 """Lines that one sentence may take: no limit in practice."""
@@ -80,19 +80,19 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
     entries = {each.id: each for each in story.verdict.findings}
     yield plain("")
     yield section("Findings", _plural(len(story.findings), "finding"), surface.width, surface.glyphs)
-    for each in story.findings:
-        entry = entries.get(each.id)
+    for finding in story.findings:
+        entry = entries.get(finding.id)
         style = "dim" if entry is None else STYLES[entry.severity]
         pieces = [
-            each.finding, short(each.function) if each.function != "<unknown>" else "", each.subject,
-            costs(entry.cost) if entry is not None else "over", each.where or "",
+            finding.finding, short(finding.function) if finding.function != "<unknown>" else "", finding.subject,
+            costs(entry.cost) if entry is not None else "over", finding.where or "",
             "caused by the one above" if entry is not None and entry.caused_by else "",
         ]  # fmt: skip
         about = joined([piece for piece in pieces if piece], surface.glyphs.separator, surface.width - 3)
         yield [(f" {surface.glyphs.marker} ", style), (safe(about, surface.encoding), style)]
-        yield from _sentence(each.summary, surface, "   ", "sentence")
-        yield from _sentence(f"Do: {each.advice}", surface, "   ", "good")
-        for shown in each.evidence:
+        yield from _sentence(finding.summary, surface, "   ", "sentence")
+        yield from _sentence(f"Do: {finding.advice}", surface, "   ", "good")
+        for shown in finding.evidence:
             yield from _sentence(f"- {shown}", surface, "   ", "dim")
 
 
@@ -114,14 +114,14 @@ def _functions(story: Story, surface: Surface) -> Iterator[Line]:
     width = max(min(longest, room - 26), 12)
     columns = [Column("function", width), *numbers, Column("why", max(room - width - 2, 12))]
     yield heading(columns)
-    for each in story.functions:
+    for function in story.functions:
         values = [
-            plain(middle(safe(short(each.name), surface.encoding), width, surface.glyphs.ellipsis), "name"),
-            plain(f"{each.programs:,}", "number"),
-            plain(duration(each.seconds), "number"),
-            *(plain(duration(each.phases[phase]) if phase in each.phases else "", phase) for phase in phases),
+            plain(middle(safe(short(function.name), surface.encoding), width, surface.glyphs.ellipsis), "name"),
+            plain(f"{function.programs:,}", "number"),
+            plain(duration(function.seconds), "number"),
+            *(plain(duration(function.phases[phase]) if phase in function.phases else "", phase) for phase in phases),
         ]
-        first, *more = wrapped(_counts(each.causes), columns[-1].width, _ALL, surface.glyphs)
+        first, *more = wrapped(_counts(function.causes), columns[-1].width, _ALL, surface.glyphs)
         yield row(columns, [*values, plain(first, "cause")])
         for part in more:
             yield row(columns, [*(plain("") for _ in values), plain(part, "cause")])
@@ -143,7 +143,7 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
 
 
 def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[Line]:
-    """One recompilation, or some in a row that differ in their cost alone."""
+    """Lines of a recompilation, or of several in a row that differ in their cost alone."""
     event = alike[-1]
     times = f"{surface.glyphs.times}{len(alike)}" if len(alike) > 1 else ""
     cost = duration(sum(sum(each.phases.values()) for each in alike))

@@ -1,4 +1,4 @@
-"""What `jaxobs top` shows: a snapshot laid out for a terminal of any size. Nothing in here prints."""
+"""A snapshot laid out for a terminal of any size, as `jaxobs top` shows it. Nothing in here prints."""
 
 from jaxobs.views.terminal.frame import Connection, Overview
 from jaxobs.views.terminal.lines import Surface, as_text

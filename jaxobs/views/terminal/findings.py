@@ -43,7 +43,7 @@ def findings(
 
 
 def placed(verdict: Verdict | None) -> Callable[[Finding], tuple[bool, int, float, int, str]]:
-    """What orders findings as the verdict does; those that are over come last."""
+    """Returns the sort key of the verdict's order; findings that are over come last."""
     place = {each.id: number for number, each in enumerate(verdict.findings)} if verdict is not None else {}
     return lambda each: (each.ended is not None, place.get(each.id, len(place)), -each.seconds, -each.count, each.id)
 
@@ -59,7 +59,7 @@ def _columns(order: Sequence[Finding], surface: Surface) -> list[Column]:
 
 
 def kind(each: Finding) -> str:
-    """Its type, in words."""
+    """Returns the type of a finding in words."""
     return each.finding.replace("_", " ")
 
 

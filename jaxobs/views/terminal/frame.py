@@ -1,4 +1,4 @@
-"""What surrounds every view of `jaxobs top`: the process and its verdict above, the keys below."""
+"""Frame of every view of `jaxobs top`: the process and its verdict above, the keys below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOMY = 32
 """Rows from which sections are parted by a blank line."""
 
 KEPT_STYLES = ("selected",)
-"""What keeps its style when the process is gone and all else is dim."""
+"""Styles that stay when the process is gone and everything else is dim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +29,17 @@ class Connection:
 
     url: str
     gone_since: float | None = None
-    """When it stopped answering, in seconds since the epoch; None while it answers."""
+    """Time at which the process stopped answering, in seconds since the epoch; None while it answers."""
     error: str = ""
     interval: float | None = None
     """Seconds between two looks; None where there is but one."""
     news: str = ""
-    """What happened to the connection lately: that the process was started again."""
+    """Recent event of the connection: that the process was started again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What is known of a process, ready to be laid out."""
+    """State of a process, ready to be laid out."""
 
     snapshot: Snapshot
     connection: Connection

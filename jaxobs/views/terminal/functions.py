@@ -30,7 +30,7 @@ NAME_MOST, WHY_MOST, BAR_MOST = 60, 60, 40
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a cell may need beside its function."""
+    """Values that a cell may need beside its function."""
 
     rates: Mapping[str, float]
     programs: Mapping[str, Compilation | ProgramState]
@@ -43,7 +43,7 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class _Spec:
-    """One possible column; those of the highest rank are the first to go where the width does not suffice."""
+    """A possible column; columns of the highest rank go first if the width does not suffice."""
 
     title: str
     width: int
@@ -106,7 +106,7 @@ def _told(program: Compilation | ProgramState) -> bool:
 
 
 def by_cost(each: FunctionState) -> tuple[bool, float, str]:
-    """What orders functions by the time that they took to compile."""
+    """Returns the sort key of functions by compile time."""
     return each.name == OTHER, -_seconds(each), each.name
 
 

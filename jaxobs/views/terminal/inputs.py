@@ -19,7 +19,7 @@ _VERDICTS = {
 
 
 def inputs(states: Sequence[InputState], surface: Surface, most: int | None) -> list[Line]:
-    """Those that were waited for most come first."""
+    """Lists inputs, those with the longest waits first."""
     ordered = sorted(states, key=lambda each: (-each.wait_seconds, each.name))
     return _bounded([_input(each, surface) for each in ordered], most)
 

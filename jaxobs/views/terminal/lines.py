@@ -22,7 +22,7 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What is drawn on."""
+    """Surface that lines are drawn on."""
 
     width: int
     height: int | None = None
@@ -35,7 +35,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a grid: its heading, its width in cells, and on which side its cells stand."""
+    """A column of a grid: its heading, its width in cells, and on which side its cells stand."""
 
     title: str
     width: int
@@ -82,7 +82,7 @@ def pad(line: Line, width: int, *, right: bool = False) -> Line:
 
 
 def row(columns: Sequence[Column], values: Sequence[Line], indent: int = 1) -> Line:
-    """One row of a grid."""
+    """A row of a grid."""
     line: Line = [(" " * indent, "")]
     for position, (column, value) in enumerate(zip(columns, values, strict=True)):
         line += [(" " * GAP, "")] if position else []

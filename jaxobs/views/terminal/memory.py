@@ -12,7 +12,7 @@ from jaxobs.views.terminal.text import bar, middle, number, safe, size, spark
 
 
 def devices(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
-    """One row a device: what is in use of what there is, or its live arrays where nothing else is reported."""
+    """Table of devices: memory in use of what there is, or live arrays where nothing else is reported."""
     known = sorted(snapshot.devices, key=lambda each: (each.platform, each.id))
     shown = known if most is None or len(known) <= most else known[: most - 1]
     label = max((len(each.device) for each in shown), default=0)
@@ -89,7 +89,7 @@ def _told(line: Line, more: Sequence[str], surface: Surface) -> Line:
 
 
 def account(snapshot: Snapshot, surface: Surface) -> list[Line]:
-    """What each device's memory is in use for; the parts add up."""
+    """Uses of each device's memory; the parts add up."""
     known = [(each.device, each.account) for each in snapshot.devices if each.account is not None]
     if not known:
         return []
@@ -142,15 +142,15 @@ def groups(found: Sequence[ArrayGroup], surface: Surface, most: int | None) -> l
 def accelerators(states: Sequence[AcceleratorState], surface: Surface, most: int | None) -> list[Line]:
     """The devices as their driver sees them, and who has memory on them."""
     lines: list[Line] = []
-    for each in states[:most]:
+    for state in states[:most]:
         who = [
             f"{'this process' if one.ours else f'pid {one.pid}'} {size(one.bytes)}".strip()
-            for one in sorted(each.processes or (), key=lambda one: -(one.bytes or 0))
+            for one in sorted(state.processes or (), key=lambda one: -(one.bytes or 0))
         ]
-        used = "" if each.memory_used_bytes is None else f"{size(each.memory_used_bytes)}"
-        total = "" if each.memory_total_bytes is None else f" of {size(each.memory_total_bytes)}"
-        busy = "" if each.utilization is None else f"{each.utilization:.0%} busy"
-        pieces = [each.device, f"{used}{total}", busy, *who, each.trouble or ""]
+        used = "" if state.memory_used_bytes is None else f"{size(state.memory_used_bytes)}"
+        total = "" if state.memory_total_bytes is None else f" of {size(state.memory_total_bytes)}"
+        busy = "" if state.utilization is None else f"{state.utilization:.0%} busy"
+        pieces = [state.device, f"{used}{total}", busy, *who, state.trouble or ""]
         told = joined([safe(piece, surface.encoding) for piece in pieces], surface.glyphs.separator, surface.width - 2)
         lines.append(plain(f" {told}"))
     return lines

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.requests import Latency, RouteState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views.terminal import functions, memory, sections
-from jaxobs.views.terminal.cache import cache
 from jaxobs.views.terminal.findings import findings
 from jaxobs.views.terminal.frame import ROOMY, Overview, framed
 from jaxobs.views.terminal.inputs import inputs, watched
-from jaxobs.views.terminal.lines import Line, Surface, section
-from jaxobs.views.terminal.loops import loops
-from jaxobs.views.terminal.out_of_memory import out_of_memory
-from jaxobs.views.terminal.requests import requests
-from jaxobs.views.terminal.text import Glyphs, duration, number, size
+from jaxobs.views.terminal.lines import Column, Line, Surface, cells, grid_width, heading, joined, plain, row, section
+from jaxobs.views.terminal.sections import cache, out_of_memory
+from jaxobs.views.terminal.text import Glyphs, duration, end, middle, number, safe, size
 from jaxobs.views.terminal.wall import goodput, wall
 
 ROOMY_LEFT = 16
@@ -35,7 +34,7 @@ def lay_out(view: Overview, surface: Surface) -> list[Line]:
 
 
 def body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
-    """What stands between header and footer; whole where `height` is None."""
+    """Lines between header and footer; all of them if `height` is None."""
     return _memory(view, surface, height) if view.memory else _sections(view, surface, height)
 
 
@@ -176,3 +175,112 @@ def _summary(snapshot: Snapshot, glyphs: Glyphs) -> str:
     else:
         pieces.append("no persistent cache")
     return f" {glyphs.separator} ".join(pieces)
+
+
+_MOST_NAME = 40
+
+
+def loops(states: Sequence[LoopState], surface: Surface, most: int | None) -> list[Line]:
+    """A line for each loop, those that went on last first; at most `most`."""
+    ordered = sorted(states, key=lambda each: -(each.ended or 0.0))
+    return [_line(each, surface) for each in ordered[:most]]
+
+
+def _line(state: LoopState, surface: Surface) -> Line:
+    name = end(safe(state.name, surface.encoding), min(_MOST_NAME, max(surface.width // 3, 8)), surface.glyphs.ellipsis)
+    times = (
+        f"p50 {duration(state.p50_seconds)}, p99 {duration(state.p99_seconds)}"
+        if state.p50_seconds is not None
+        else "" if state.mean_seconds is None else f"mean {duration(state.mean_seconds)}"
+    )  # fmt: skip
+    figures = [
+        f"{number(state.steps)} steps" if state.steps_counted else "",
+        "" if state.steps_per_second is None else f"{state.steps_per_second:.3g} per second",
+        times,
+        "" if state.items_per_second is None else f"{number(state.items_per_second)} items per second",
+        _mfu(state),
+        f"{number(state.slow)} slow" if state.slow else "",
+        f"{number(state.failed)} failed" if state.failed else "",
+        "found" if state.found else "",
+    ]
+    told = joined(figures, surface.glyphs.separator, surface.width - len(name) - 4)
+    return [(f" {name}", "program"), *plain(f"  {told}")]
+
+
+def _mfu(state: LoopState) -> str:
+    if state.mfu is not None:
+        return f"MFU {100 * state.mfu:.3g} %"
+    if state.mfu_range is None:
+        return ""
+    least, most = state.mfu_range
+    return f"MFU {100 * least:.2g} to {100 * most:.2g} %"
+
+
+LEAST_ROUTE = 8
+
+
+def requests(routes: Sequence[RouteState], surface: Surface, most: int | None) -> list[Line]:
+    """The busiest routes first, with a heading; none where nothing is served."""
+    if not routes:
+        return []
+    busiest = sorted(routes, key=lambda each: (-(each.per_second or 0.0), -each.total, each.route))
+    shown = busiest if most is None else busiest[: max(most - 1, 1)]
+    columns = _columns(shown, surface)
+    lines = [heading(columns)]
+    for route in shown:
+        values = [_value(column.title, route, column.width, surface) for column in columns]
+        lines.append(row(columns, values))
+    return lines if most is None or most > 1 else lines[1:]
+
+
+def _columns(routes: Sequence[RouteState], surface: Surface) -> list[Column]:
+    """As many as fit beside the route, those that matter most first."""
+    columns = [
+        Column(title, width, right=True)
+        for title, width in (
+            ("per s", 7), ("warm p50", 8), ("warm p99", 8), *_generated(routes), ("cold", 6), ("cold p50", 8),
+            ("errors", 7), ("waited", 6), ("requests", 10),
+        )
+    ]  # fmt: skip
+    while len(columns) > 1 and grid_width([Column("route", LEAST_ROUTE), *columns]) > surface.width - 1:
+        columns.pop()
+    longest = max(cells(safe(each.route, surface.encoding)) for each in routes)
+    room = surface.width - 1 - grid_width([Column("", 0), *columns])
+    return [Column("route", max(LEAST_ROUTE, min(longest, room))), *columns]
+
+
+def _generated(routes: Sequence[RouteState]) -> list[tuple[str, int]]:
+    """The columns of text that is generated; none where none is."""
+    if not any(each.output_tokens or each.first_token for each in routes):
+        return []
+    return [("first p50", 9), ("per token", 9), ("tokens/s", 8)]
+
+
+def _value(title: str, route: RouteState, width: int, surface: Surface) -> Line:
+    dash = plain("-", "dim")
+
+    def counted(count: int, style: str) -> Line:
+        return plain(number(count), style if count else "dim")
+
+    def took(latency: Latency | None, which: str) -> Line:
+        return dash if latency is None else plain(duration(getattr(latency, which)), "number")
+
+    if title == "route":
+        return plain(middle(safe(route.route, surface.encoding), width, surface.glyphs.ellipsis), "name")
+    if title == "per s":
+        rate = route.per_second
+        return dash if rate is None else plain(f"{rate:.1f}" if rate < 9.95 else number(round(rate)), "number")
+    if title == "cold":
+        return dash if route.count(cold="unknown") == route.total else counted(route.count(cold="true"), "cause")
+    tokens = route.output_tokens_per_second
+    return {
+        "warm p50": lambda: took(route.warm, "p50"),
+        "warm p99": lambda: took(route.warm, "p99"),
+        "first p50": lambda: took(route.first_token, "p50"),
+        "per token": lambda: took(route.output_token, "p50"),
+        "tokens/s": lambda: dash if tokens is None else counted(round(tokens), "number"),
+        "cold p50": lambda: took(route.cold, "p50"),
+        "errors": lambda: counted(route.count(outcome="error"), "bad"),
+        "waited": lambda: counted(route.waited, "warn"),
+        "requests": lambda: counted(route.total, "number"),
+    }[title]()

@@ -1,4 +1,4 @@
-"""Where the view meets `rich`: colours for the styles by name, and a renderable that fits its console."""
+"""Bridge to `rich`: colours for the styles by name, and a renderable that fits its console."""
 
 from __future__ import annotations
 

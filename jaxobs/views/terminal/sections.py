@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.cache import CacheLookup, CacheState
 from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views.terminal.lines import Column, Line, Surface, joined, length, plain, row, wrapped
 from jaxobs.views.terminal.text import Glyphs, clock, duration, flops, middle, number, program_bytes, safe, short, size
@@ -35,13 +36,13 @@ def in_progress(snapshot: Snapshot, now: float, surface: Surface, most: int | No
     ]
     shown = open_ones if most is None or len(open_ones) <= most else open_ones[: most - 1]
     rows: list[Line] = []
-    for each in shown:
-        elapsed = max(now - each.started, 0.0)
+    for phase in shown:
+        elapsed = max(now - phase.started, 0.0)
         values = [
-            plain(_fit(short(each.function), columns[0].width, surface), "busy"),
-            plain(each.phase.replace("_", " "), each.phase),
+            plain(_fit(short(phase.function), columns[0].width, surface), "busy"),
+            plain(phase.phase.replace("_", " "), phase.phase),
             plain(duration(elapsed), "bad" if elapsed >= 60 else "busy"),
-            plain(_fit(each.thread, 16, surface), "dim"),
+            plain(_fit(phase.thread, 16, surface), "dim"),
         ]
         rows.append([(f" {surface.glyphs.marker}", "busy"), *row(columns, values)])
     if len(shown) < len(open_ones):
@@ -93,11 +94,11 @@ def recent(
 
 def _grouped(compilations: Sequence[Compilation]) -> list[list[Compilation]]:
     groups: list[list[Compilation]] = []
-    for each in reversed(compilations):
-        if groups and each.eager and groups[-1][0].eager:
-            groups[-1].append(each)
+    for compilation in reversed(compilations):
+        if groups and compilation.eager and groups[-1][0].eager:
+            groups[-1].append(compilation)
         else:
-            groups.append([each])
+            groups.append([compilation])
     return groups
 
 
@@ -112,7 +113,7 @@ def _block(
     wide: bool,
     missed: Mapping[tuple[str, float], CacheLookup] | None,
 ) -> list[Line]:
-    """One compilation, or some eager ones in a row, as one line and the lines of its sentence."""
+    """Lines of a compilation, or of some eager ones in a row: a line, and the lines of its sentence."""
     newest = group[0]
     together = len(group) > 1
     seconds = sum(sum(each.phases.values()) for each in group)
@@ -153,7 +154,7 @@ def _block(
 
 
 def _facts(each: Compilation) -> list[str]:
-    """Where it was called, what one run of the program takes, and why it was not stored."""
+    """Call site of a compilation, the cost of one run of the program, and why it was not stored."""
     not_stored = each.uncached_detail or (each.uncached_because or "").replace("_", " ")
     return [
         each.where or "",
@@ -168,7 +169,7 @@ def _facts(each: Compilation) -> list[str]:
 
 
 def notes(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
-    """What jaxobs has to say about itself, worst first; nothing when all is well."""
+    """Remarks of jaxobs about itself, worst first; none when all is well."""
     observer = snapshot.observer
     told: list[tuple[str, str]] = []
     if not observer.installed:
@@ -190,3 +191,73 @@ def notes(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
     if most is not None and len(rows) > most:
         rows = rows[:most]
     return rows
+
+
+MOST_REASONS = 3
+
+
+def cache(state: CacheState, compilations: Sequence[Compilation], surface: Surface) -> list[Line]:
+    """A line of figures, and a line for each of the main reasons why programs were not stored; none where it is off."""
+    if not state.enabled or not state.directory:
+        return []
+    grown = state.grown_bytes
+    figures = [
+        "" if state.entries is None else f"{number(state.entries)} entries",
+        "" if state.bytes is None else size(state.bytes),
+        "" if not grown else f"{'-' if grown < 0 else '+'}{size(abs(grown))} since first seen",
+        f"saved {state.saved_seconds:,.2f} s" if state.saved_seconds else "",
+        safe(state.directory, surface.encoding),
+    ]
+    told = joined(figures, surface.glyphs.separator, surface.width - 2)
+    return [*([plain(f" {told}")] if told else []), *_unsaved(state.unsaved, compilations, surface)]
+
+
+def _unsaved(unsaved: Mapping[str, int], compilations: Sequence[Compilation], surface: Surface) -> list[Line]:
+    details = {each.uncached_because: each.uncached_detail for each in compilations if each.uncached_because}
+    lines: list[Line] = []
+    order = sorted((reason for reason in unsaved if unsaved[reason]), key=lambda reason: -unsaved[reason])
+    for reason in order[:MOST_REASONS]:
+        detail = details.get(reason)
+        text = (
+            f"{number(unsaved[reason])} not stored, {reason.replace('_', ' ')}{f'; latest: {detail}' if detail else ''}"
+        )
+        parts = wrapped(safe(text, surface.encoding), surface.width - 2, 2, surface.glyphs)
+        lines += [plain(f" {part}", "dim") for part in parts]
+    return lines
+
+
+def out_of_memory(event: OutOfMemory | None, surface: Surface, most: int | None) -> list[Line]:
+    """In at most `most` lines: the head, the likeliest cause, what to do, the file; nothing where there was none."""
+    if event is None:
+        return []
+    glyphs, encoding = surface.glyphs, surface.encoding
+    wanted = "" if event.wanted_bytes is None else f"{size(event.wanted_bytes)} wanted"
+    pieces = [
+        clock(event.time),
+        short(event.function),
+        wanted,
+        event.device or "",
+        event.call_site or "",
+    ]
+    told = joined([safe(each, encoding) for each in pieces], glyphs.separator, surface.width - 4)
+    lines: list[Line] = [[(f" {glyphs.marker} ", "bad"), (told, "bad")]]
+    room = None if most is None else max(most - 1, 0)
+    path = [] if event.report is None else _sentence(f"Report: {event.report}", surface, "dim", 2)
+    for cause in event.causes[:1]:
+        # What to do counts most where there is little room, then why it was.
+        advice = _sentence(f"Do: {cause.advice}", surface, "good", _share(room, 2))
+        room = None if room is None else room - len(advice)
+        why = _sentence(f"{cause.summary} [{cause.cause}]", surface, "sentence", _share(room, 1))
+        room = None if room is None else room - len(why)
+        lines += [*why, *advice]
+    return [*lines, *path[:room]]
+
+
+def _share(room: int | None, parts: int) -> int:
+    """Lines for one of the sentences."""
+    return 4 if room is None else min(4, -(-room // parts))
+
+
+def _sentence(text: str, surface: Surface, style: str, most: int) -> list[Line]:
+    parts = wrapped(safe(text, surface.encoding), surface.width - 4, most, surface.glyphs) if most else []
+    return [[("   ", ""), (part, style)] for part in parts]

@@ -106,7 +106,7 @@ def flops(value: float | None) -> str:
 
 
 def program_bytes(memory: Mapping[str, int]) -> int | None:
-    """What a program holds on one device: outputs that take the place of arguments (`alias`) count once."""
+    """Bytes that a program holds on one device: outputs that take the place of arguments (`alias`) count once."""
     known = [-memory[name] if name == "alias" else memory[name] for name in MEMORY_SECTIONS if name in memory]
     return sum(known) if known else None
 

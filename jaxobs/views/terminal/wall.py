@@ -1,4 +1,4 @@
-"""Where the time went: goodput and one bar of all seconds, with what its parts stand for below it."""
+"""Goodput and one bar of all seconds, with the meaning of its parts below."""
 
 from __future__ import annotations
 

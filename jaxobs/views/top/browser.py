@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxobs.base.symptoms import symptom_url
 from jaxobs.views.terminal import Overview, Surface, overview
 from jaxobs.views.terminal.frame import framed
 from jaxobs.views.terminal.lines import Line, cells, paragraph, plain, section
 from jaxobs.views.terminal.text import number, safe
-from jaxobs.views.top.help import help_lines
 from jaxobs.views.top.listing import Listing
 from jaxobs.views.top.listings import COMPILATIONS, FINDINGS, FUNCTIONS, Process, processes
 from jaxobs.views.top.places import Place, Scroll
+from jaxobs.views.top.prose import facts
 
 OVERVIEW, MEMORY = "overview", "memory"
 TABS = (OVERVIEW, "findings", "functions", "compilations", MEMORY)
@@ -30,7 +31,7 @@ _QUIT = ("q", "Q", "ctrl-c", "ctrl-d")
 
 @dataclass(slots=True)
 class _Details:
-    """What is open behind a row."""
+    """Details that are open behind a row."""
 
     listing: Listing[Any]
     item: Any
@@ -39,7 +40,7 @@ class _Details:
 
 
 class Browser:
-    """Where somebody is in the live view."""
+    """Position of a reader in the live view."""
 
     def __init__(self, running: Callable[[], Sequence[Process]] = tuple) -> None:
         self.version = 0
@@ -278,3 +279,37 @@ def _selected(line: Line, surface: Surface) -> Line:
     """The row in one style across the whole width, with a sign for terminals that have no styles."""
     text = surface.glyphs.marker + "".join(text for text, _ in line)[1:]
     return plain(text + " " * (surface.width - cells(text)), "selected")
+
+
+KEYS = (
+    ("Everywhere", (
+        ("Tab, Shift-Tab", "next and previous view; also the left and right arrows"),
+        ("1 2 3 4 5", "overview, findings, functions, compilations, memory"),
+        ("m", "memory; again: back"),
+        ("p", "show another process on this machine"),
+        ("?", "this help; again: back"),
+        ("q, Ctrl-C", "quit"),
+    )),
+    ("Move", (
+        ("Up, Down, k, j", "one row up or down"),
+        ("PgUp, PgDn", "one page up or down; Space: one page down"),
+        ("Home, End, g, G", "first or last row"),
+        ("Enter", "open the selected row; in the overview, the worst finding"),
+        ("n, N", "in details: the next or previous row"),
+        ("Esc", "back: from details to the list, then to the overview"),
+    )),
+    ("In a list", (
+        ("/", "filter: type words; Enter keeps the filter, Esc clears it"),
+        ("s, >", "sort by the next column; S, <: by the previous one"),
+        ("r", "reverse the order"),
+    )),
+)  # fmt: skip
+
+
+def help_lines(surface: Surface) -> list[Line]:
+    """Each key with what it does, and where the docs are."""
+    width = max(len(key) for _, keys in KEYS for key, _ in keys) + 1
+    lines: list[Line] = []
+    for title, keys in KEYS:
+        lines += [*([[]] if lines else []), plain(f" {title}", "title"), *facts(keys, surface, width)]
+    return [*lines, [], plain(" Docs", "title"), *facts([("By symptom", symptom_url())], surface, width)]

@@ -1,4 +1,4 @@
-"""What is known of the process that is watched: fetched again and again, kept when the process is gone."""
+"""State of the watched process: fetched again and again, kept when the process is gone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT = 1_000
 
 
 class Feed:
-    """What is known of the process: looks at it again and again, keeps the last values when it is gone."""
+    """Fetches the state of a process again and again, and keeps the last values when the process is gone."""
 
     def __init__(self, url: str, interval: float | None) -> None:
         self.connection = Connection(url=url, interval=interval)
@@ -59,7 +59,7 @@ class Feed:
             self._take(snapshot, page, lookups, again)
 
     def _fetch_lookups(self, snapshot: Snapshot, again: bool) -> Sequence[Event]:
-        """What the persistent cache was asked; after the compilations, for each lookup is reported before its own."""
+        """Fetches lookups of the persistent cache, after the compilations: each lookup is reported before its own."""
         if not snapshot.cache.enabled:
             return ()
         since = 0 if again else self._next_lookup
@@ -84,7 +84,7 @@ class Feed:
         self.version += 1
 
     def view(self) -> Overview:
-        """What to show now."""
+        """Returns the overview to show now."""
         with self._lock:
             assert self._snapshot is not None, "look() comes first"
             gone = self.connection.gone_since is not None

@@ -1,4 +1,4 @@
-"""What a list of `jaxobs top` is made of: its items, its orders, its rows, and what opens behind one."""
+"""Parts of a list in `jaxobs top`: its items, its orders, its rows, and the details behind a row."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Grid = tuple[Line, Callable[[T], Line]]
 
 @dataclass(frozen=True, slots=True)
 class Order(Generic[T]):
-    """One way to order the items."""
+    """A way to order the items."""
 
     name: str
     """As in `by name`."""
     key: Callable[[Overview], Callable[[T], Any]]
-    """What sorts the items of a view."""
+    """Sort key of the items of a view."""
     column: str = ""
     """The title of the column that shows it."""
 
@@ -36,17 +36,17 @@ class Listing(Generic[T]):
     """A sentence for when there is none."""
     items: Callable[[Overview], Sequence[T]]
     key: Callable[[T], str]
-    """What is the same for the same item at every look."""
+    """Identity of an item, the same at every look."""
     words: Callable[[T], str]
-    """What a filter is looked for in."""
+    """Text of an item that a filter searches."""
     orders: Sequence[Order[T]]
     """The first is in force until another is chosen."""
     grid: Callable[[Overview, Sequence[T], Surface, str], Grid[T]]
     """For all items; the text is the title of the column by which they are ordered."""
     details: Callable[[Overview, T, Surface], list[Line]]
-    """What opens behind an item, whole."""
+    """Details behind an item, whole."""
     enter: str = "details"
-    """What the key Enter does, for the footer."""
+    """Label of the key Enter, for the footer."""
 
     def arranged(self, view: Overview, order: int, reverse: bool, filter: str) -> list[T]:
         """The items that have every word of the filter, in order."""
@@ -76,8 +76,8 @@ def fitted(fields: Sequence[Field], surface: Surface, ordered_by: str = "") -> l
         kept.remove(max(kept, key=lambda each: (each.title != ordered_by, each.rank)))
     spare = max(room - sum(each.least + GAP for each in kept) + GAP, 0)
     widths = {each.title: each.least for each in kept}
-    for each in sorted(kept, key=lambda each: each.rank):
-        more = min(max(each.most - each.least, 0), spare)
-        widths[each.title] += more
+    for column in sorted(kept, key=lambda each: each.rank):
+        more = min(max(column.most - column.least, 0), spare)
+        widths[column.title] += more
         spare -= more
     return [Column(each.title, widths[each.title], each.right) for each in kept]

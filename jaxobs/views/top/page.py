@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Page:
-    """What the browser shows of a view, as high as the terminal."""
+    """Lines of a view that the browser shows, as high as the terminal."""
 
     def __init__(self, browser: Browser, view: Overview) -> None:
         self.browser, self.view = browser, view

@@ -1,4 +1,4 @@
-"""Where somebody is in a list or a text, and where a key leads from there."""
+"""Position in a list or a text, and the position that a key leads to."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Scroll:
 
 @dataclass(slots=True)
 class Place:
-    """What is selected in a list, how the list is ordered, and what it is filtered by."""
+    """Selection in a list, its order, and its filter."""
 
     selected: str | None = None
     """The key of the row; None for whichever is the first."""
@@ -49,7 +49,7 @@ class Place:
     typing: bool = False
     """Whether keys go into the filter."""
     keys: Sequence[str] = ()
-    """Of all rows, as last drawn."""
+    """Number of all rows, as last drawn."""
     scroll: Scroll = field(default_factory=Scroll)
 
     @property

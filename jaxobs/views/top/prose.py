@@ -1,4 +1,4 @@
-"""What details are written with: paragraphs, labelled facts, and headings."""
+"""Building blocks of details: paragraphs, labelled facts, and headings."""
 
 from __future__ import annotations
 

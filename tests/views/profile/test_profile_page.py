@@ -13,7 +13,9 @@ from helpers.xplanes import event, operation
 from jaxobs.facts.profiles import CATEGORIES
 from jaxobs.profiles import reading
 from jaxobs.profiles.reading import Reading
-from jaxobs.views.profile.page import flame, page, timeline
+from jaxobs.views.profile.page import document as flame
+from jaxobs.views.profile.page import document as timeline
+from jaxobs.views.profile.page import page
 
 US = 1000.0
 HOSTILE = '</script><img src=x onerror=alert(1)>"'

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jaxobs.base.version import __version__
 from jaxobs.facts.profiles import CATEGORIES, OperationTime, Profile
+from jaxobs.profiles import intervals, stacks
+from jaxobs.profiles.analysis import Analysis
 from jaxobs.profiles.reading import Reading
-from jaxobs.views.profile.page import flame, timeline
+from jaxobs.profiles.stacks import Node
+from jaxobs.profiles.tracks import Track
+from jaxobs.views.profile.page import document as flame
+from jaxobs.views.profile.page import document as timeline
 from jaxobs.views.profile.parts import remarks
 from jaxobs.views.profile.text import IDLE_TEXTS
 from jaxobs.views.terminal.text import duration
@@ -103,16 +110,16 @@ def _flame(profile: Profile) -> Iterator[str]:
     height = _ROW * (1 + max(each.deep for each in frames))
     yield "<section><h2>Time by scope<small>function, scope, operation; press one to look closer</small></h2>"
     yield f'<div class="flame" style="height:{height}px">'
-    for each in frames:
-        title = f"{each.name}: {duration(each.seconds)}, {each.width:.1%}" + (
-            f", {each.category}" if each.category else ""
+    for frame in frames:
+        title = f"{frame.name}: {duration(frame.seconds)}, {frame.width:.1%}" + (
+            f", {frame.category}" if frame.category else ""
         )
-        colour = f"background:var(--{each.category});" if each.category else ""
-        kind = f' data-category="{each.category}"' if each.category else ""
+        colour = f"background:var(--{frame.category});" if frame.category else ""
+        kind = f' data-category="{frame.category}"' if frame.category else ""
         yield (
-            f'<button type="button"{kind} data-start="{each.start:.6f}" data-width="{each.width:.6f}" '
-            f'style="{colour}left:{100 * each.start:.4f}%;width:{100 * each.width:.4f}%;top:{_ROW * each.deep}px" '
-            f'title="{_text(title)}">{_text(each.name)}</button>'
+            f'<button type="button"{kind} data-start="{frame.start:.6f}" data-width="{frame.width:.6f}" '
+            f'style="{colour}left:{100 * frame.start:.4f}%;width:{100 * frame.width:.4f}%;top:{_ROW * frame.deep}px" '
+            f'title="{_text(title)}">{_text(frame.name)}</button>'
         )
     yield "</div></section>\n"
 
@@ -198,3 +205,111 @@ def _operation(row: OperationTime) -> tuple[str, ...]:
 
 def _rate(amount: float | None, seconds: float) -> str:
     return f"{amount / seconds / 1e9:,.3g}" if amount and seconds else ""
+
+
+LEAST = 0.0008
+"""Share of all time below which a frame isn't drawn."""
+MOST_FRAMES = 4_000
+MOST_DEEP = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of the flame graph; `start` and `width` are parts of all time."""
+
+    name: str
+    start: float
+    width: float
+    deep: int
+    seconds: float
+    category: str | None
+
+
+def frames(rows: Sequence[OperationTime]) -> list[Frame]:
+    """The frames from the root up, the widest first among those that lie on the same one."""
+    root = stacks.tree(rows)
+    if not root.seconds:
+        return []
+    found = []
+    for frame in _frames(root, 0.0, 0, root.seconds):
+        found.append(frame)
+        if len(found) >= MOST_FRAMES:
+            break
+    return found
+
+
+def _frames(node: Node, start: float, deep: int, whole: float) -> Iterator[Frame]:
+    yield Frame(node.name, start, node.seconds / whole, deep, node.seconds, node.category)
+    if deep >= MOST_DEEP:
+        return
+    for inner in sorted(node.inside.values(), key=lambda each: (-each.seconds, each.name)):
+        if inner.seconds / whole >= LEAST:
+            yield from _frames(inner, start, deep + 1, whole)
+        start += inner.seconds / whole
+
+
+MOMENTS = 800
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Moments in a row with the same main thing. `start` and `end` are parts of the window, from 0 to 1."""
+
+    start: float
+    end: float
+    name: str
+    """A category, or the reason of idle time."""
+    idle: bool
+    operation: str | None
+    """Category that had most of the time in it."""
+
+
+def stretches(found: Analysis, track: Track) -> list[Stretch]:
+    """The timeline of one device."""
+    start, end = found.trace.window
+    width = (end - start) / MOMENTS or 1.0
+    moments: list[dict[tuple[str, bool, str | None], float]] = [defaultdict(float) for _ in range(MOMENTS)]
+    for begun, ended, name, idle, operation in _spent(found, track):
+        first = max(0, int((begun - start) / width))
+        last = min(MOMENTS - 1, int((ended - start) / width))
+        for at in range(first, last + 1):
+            inside = min(ended, start + (at + 1) * width) - max(begun, start + at * width)
+            if inside > 0:
+                moments[at][name, idle, operation] += inside
+    return list(_joined(moments))
+
+
+def _spent(found: Analysis, track: Track) -> Iterator[tuple[float, float, str, bool, str | None]]:
+    for row in track.rows:
+        for begun, ended, run in intervals.own_time(row):
+            yield begun, ended, found.describe(run).category, False, run.operation
+    for begun, ended, reason in found.gaps.get(track.device, ()):
+        yield begun, ended, reason, True, None
+
+
+def _joined(moments: Iterable[dict[tuple[str, bool, str | None], float]]) -> Iterator[Stretch]:
+    begun, current = 0, None
+    inside: dict[str | None, float] = defaultdict(float)
+    at = -1
+    for at, spent in enumerate(moments):
+        sums: dict[tuple[str, bool], float] = defaultdict(float)
+        for (name, idle, _), time in spent.items():
+            sums[name, idle] += time
+        most = max(sums, key=lambda key: sums[key], default=None)
+        if most != current and at:
+            yield from _stretch(begun, at, current, inside)
+            begun, inside = at, defaultdict(float)
+        current = most
+        for (name, idle, operation), time in spent.items():
+            if (name, idle) == most:
+                inside[operation] += time
+    yield from _stretch(begun, at + 1, current, inside)
+
+
+def _stretch(
+    begun: int, ended: int, most: tuple[str, bool] | None, inside: dict[str | None, float]
+) -> Iterator[Stretch]:
+    if most is not None:
+        name, idle = most
+        operation = max(inside, key=lambda each: inside[each], default=None)
+        yield Stretch(begun / MOMENTS, ended / MOMENTS, name, idle, operation)

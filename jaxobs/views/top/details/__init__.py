@@ -1,4 +1,4 @@
-"""What opens behind a row: everything that is known of one finding, function or compilation."""
+"""Details behind a row: everything that is known of one finding, function or compilation."""
 
 from jaxobs.views.top.details.compilations import compilation
 from jaxobs.views.top.details.findings import finding

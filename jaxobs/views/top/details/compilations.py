@@ -36,7 +36,7 @@ def phases(seconds: Mapping[str, float]) -> str:
 
 
 def program_facts(operations: float | None, accessed: float | None, memory: Mapping[str, int]) -> list[tuple[str, str]]:
-    """What one execution of a program takes, by the compiler's analysis."""
+    """Cost of one execution of a program, by the compiler's analysis."""
     sections = ", ".join(f"{each} {size(memory[each])}" for each in MEMORY_SECTIONS if memory.get(each))
     total = size(program_bytes(memory))
     return [

@@ -56,7 +56,7 @@ def _symptom(kind: str) -> str:
 
 
 def _cost(found: Finding, entry: VerdictFinding | None) -> str:
-    """What the advice would have saved, where the verdict knows it; else what it took."""
+    """Seconds that the advice would have saved, if the verdict knows them; else the seconds that were lost."""
     if entry is None:
         known = [duration(found.seconds) if found.seconds else "", size(found.bytes)]
     else:

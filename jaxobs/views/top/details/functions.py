@@ -75,10 +75,10 @@ def _phases(state: FunctionState, surface: Surface) -> list[Line]:
     if surface.width < 50:
         columns.pop()
     rows = [heading(columns)]
-    for each in known:
-        seconds, count = state.phase_seconds[each], state.phase_counts.get(each, 0)
+    for phase in known:
+        seconds, count = state.phase_seconds[phase], state.phase_counts.get(phase, 0)
         values = [
-            plain(each.replace("_", " "), each),
+            plain(phase.replace("_", " "), phase),
             plain(number(count) if count else ""),
             plain(duration(seconds), "number"),
             plain(duration(seconds / count) if count else "", "dim"),

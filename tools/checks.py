@@ -75,6 +75,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
         module("jaxobs", "generate", "all", "--check"),
         module("tools.architecture", "--check"),
         module("tools.alert_suites", "--check"),
+        module("tools.commits"),
     ),
     "types": ((str(BIN / "mypy"),),),
     "floors": ((str(BIN / "lint-imports"),),),

@@ -7,6 +7,7 @@ import functools
 import json
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from helpers import crd_checks
 from helpers.paths import ROOT
 from helpers.requirements import built
 
+import jaxobs
 from jaxobs import cli
 from jaxobs.ops.monitoring import generate
 from jaxobs.ops.monitoring.generate import kubernetes as generator
 from jaxobs.ops.monitoring.site import Site
+from tools import release
 
 pytestmark = pytest.mark.linters
 
@@ -194,6 +197,15 @@ def test_a_value_that_cannot_be_meant_is_refused(values: dict[str, Any], why: st
     """With a sentence that names it."""
     code, said = helm(values, tmp_path)
     assert code and why in said, said
+
+
+def test_chart_of_a_release(tmp_path: Path) -> None:
+    """The packed chart has jaxobs' version and the objects of the built one."""
+    packed = release.chart(tmp_path)
+    with tarfile.open(packed) as archive, archive.extractfile("jaxobs/Chart.yaml") as file:  # type: ignore[union-attr]
+        about = yaml.safe_load(file)
+    assert about["version"] == about["appVersion"] == jaxobs.__version__ and jaxobs.__version__ in packed.name
+    assert drawn({}, tmp_path, packed) == drawn({}, tmp_path)
 
 
 def test_chart_that_is_not_built_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
-.PHONY: help demo test test-all lint bench gpu docs generate chart environments linters setup setup-demo clean
+.PHONY: help demo test test-all ci lint bench gpu docs generate chart release environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -41,6 +41,9 @@ test-zoo: ## Real programs of many projects, against what someone who knows them
 $(PARTS:%=test-%): test-%: setup
 	@$(BIN)/python -m tools.checks $*
 
+ci: ## As CI: installs what the tests need (Debian, root), then `make test` in a fresh folder and `make test-all`
+	@.ci/run
+
 lint: setup ## Style, types, floors, and whether what is generated is fresh
 	@$(BIN)/python -m tools.checks lint types floors
 
@@ -60,6 +63,9 @@ generate: setup ## Writes all generated files
 
 chart: setup ## Builds the Helm chart, the Kustomize bases and Prometheus' files: build/deploy
 	@$(BIN)/jaxobs generate kubernetes --out build
+
+release: setup ## Builds wheel, sdist and chart into dist/, and checks them from an empty environment
+	@$(BIN)/python -m tools.release
 
 environments: setup ## Makes an environment for each JAX version of the tests' matrix
 	@$(BIN)/python -m tools.environments

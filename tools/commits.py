@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = "ecfe092a9c20ce20dfed86c123b120e841173a5e"
+BASE = "3fba04bca57ae02034a743a7b3a252551aecad08"
 """Commits up to this one, which nobody checked, are left as they are."""
 LONGEST = 72
 _SUBJECT = re.compile(r"[a-z_/.-]+: (?P<verb>[a-z]\S*).*[^.\s]")

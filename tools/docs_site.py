@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = "https://github.com/jaxobs/jaxobs/blob/main/"
 HOME = "README.md"
-OUTSIDE = (HOME, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "runbooks/*.md", "tools/go/README.md")
+OUTSIDE = ("*.md", "runbooks/*.md", "tools/go/README.md")
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _CODE = re.compile(r"(?ms)^ *```.*?^ *```$|`[^`\n]*`")
 

@@ -7,6 +7,7 @@ import sys
 import tomllib
 
 import pytest
+import yaml
 from helpers.paths import ROOT
 
 from tools import checks
@@ -46,6 +47,17 @@ def test_the_rest_prepares_what_its_parts_prepare() -> None:
     assert prepared == {
         command for part in (*checks.BEYOND, *checks.OWN) for command in checks.PARTS[part] if "pytest" not in command
     }
+
+
+def test_the_workflow_calls_make_alone() -> None:
+    """Each command of the workflow is a target of the Makefile; the other steps fetch the sources and tools."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8"))
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    commands = [step["run"] for step in steps if "run" in step]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z-]+):.*##", makefile, re.M)
+    assert {"make test", "make ci", "make release"} == set(commands) <= {f"make {target}" for target in targets}
+    assert all(step["uses"].startswith("actions/") for step in steps if "run" not in step)
 
 
 def test_what_fails_hides_nothing(

@@ -84,8 +84,8 @@ def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) ->
     root = tmp_path / "checkout"
     for name in ("docs", "runbooks", "tools"):
         shutil.copytree(ROOT / name, root / name)
-    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "mkdocs.yml"):
-        shutil.copy(ROOT / name, root / name)
+    for path in (*ROOT.glob("*.md"), ROOT / "mkdocs.yml"):
+        shutil.copy(path, root)
     for other in ("examples", "tests", "jaxobs", "deploy", "benchmarks", "alerts", "dashboards"):
         (root / other).symlink_to(ROOT / other)
     page = root / "docs" / "symptoms.md"

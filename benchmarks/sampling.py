@@ -58,9 +58,10 @@ def _sampler() -> Iterator[Sampler]:
     """All sources as `install` starts them, sampled when we say so."""
     from jaxobs.base import discovery
     from jaxobs.session.sampler import Sampler
+    from jaxobs.sources import SourceModule
     from jaxobs.state.store import current
 
-    sources = [module.source(current()) for module in discovery.modules("jaxobs.sources")]
+    sources = [module.source(current()) for module in discovery.modules(SourceModule)]
     for each in sources:
         each.start()
     sampler = Sampler(current(), 86_400.0, sources, lambda: ())

@@ -70,16 +70,16 @@ def _room(module: str) -> str:
 
 
 def found_by_folder() -> set[Edge]:
-    """Pairs of rooms of which the first loads every module of the second, by `discovery.modules("jaxobs.ROOM")`."""
+    """Pairs of rooms of which the first loads every module of the second: `discovery.modules(PROTOCOL_OF_THE_ROOM)`."""
     found = set()
     for path in (ROOT / PACKAGE).glob("*/**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "discovery.modules" and node.args):
-                continue
-            named = node.args[0]
-            if isinstance(named, ast.Constant):
-                found.add((path.relative_to(ROOT / PACKAGE).parts[0], _room(str(named.value))))
-    return found
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        imported = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+        rooms = {name.name: _room(str(node.module)) for node in imported for name in node.names}
+        for node in nodes:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "discovery.modules":
+                found.add((path.relative_to(ROOT / PACKAGE).parts[0], rooms.get(ast.unparse(node.args[0]), "")))
+    return {(one, other) for one, other in found if other not in ("", one)}
 
 
 def reduced(edges: set[Edge]) -> set[Edge]:

@@ -77,7 +77,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
         module("tools.alert_suites", "--check"),
         module("tools.commits"),
     ),
-    "types": ((str(BIN / "mypy"),),),
+    "types": ((str(BIN / "mypy"),), module("tools.registries")),
     "floors": ((str(BIN / "lint-imports"),),),
     "tests": (pytest("tests"),),
     "versions": (

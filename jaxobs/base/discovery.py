@@ -1,58 +1,112 @@
 """A folder is its own registry: every module in it is an entry, none is listed anywhere.
 
-The package says what each entry has, in `EACH_HAS`, and a module that lacks some of it is refused by name. What entries
-share, and the parts of a large one, lie in packages inside, which are no entries.
+The folder's `__init__.py` declares what an entry has, as a `Protocol` that extends `Module`. mypy checks every entry
+against it (`python -m tools.registries`), and a module that lacks some of it is refused by name. If a folder declares
+several protocols, an entry needs one of them; a protocol that extends another names what some entries have beside it.
+What entries share, and the parts of a large one, lie in packages inside, which are no entries.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any, Protocol, TypeVar, cast
 
 
 class IncompleteError(Exception):
     """A module in a folder that is a registry lacks what each entry has; the message names both."""
 
 
-def modules(package: str, failed: Callable[[str, Exception], None] | None = None) -> list[ModuleType]:
-    """The entries of `package`: the modules directly inside it, imported, in the order of their names.
+class Module(Protocol):
+    """What every entry has because it is a module."""
+
+    __name__: str
+    __doc__: str | None
+
+
+Entry = TypeVar("Entry", bound=Module)
+
+
+def modules(form: type[Entry], failed: Callable[[str, Exception], None] | None = None) -> list[Entry]:
+    """Returns the entries that have what `form` names, imported, in the order of their names.
 
     Args:
+      form: a protocol; the folder is the package that declares it.
       failed: called with the name and the error of a module that cannot be imported or is incomplete, which is then
         left out; without it the error is raised.
 
     Raises:
-      IncompleteError: a module lacks something that `EACH_HAS` of the package names.
+      IncompleteError: a module has what none of the folder's protocols names.
     """
-    root = importlib.import_module(package)
+    package = form.__module__
     found = []
     for name in names(package):
         try:
-            module = importlib.import_module(f"{package}.{name}")
-            _check(module, root)
-            found.append(module)
+            loaded = _load(package, name)
         except Exception as error:
             if failed is None:
                 raise
             failed(f"{package}.{name}", error)
+        else:
+            found += [cast("Entry", loaded)] * (not missing(loaded, form))
     return found
 
 
+def module(form: type[Entry], name: str) -> Entry:
+    """Returns one entry; the others are not imported, so that none can be in its way.
+
+    Raises:
+      IncompleteError: the module lacks what `form` names.
+      ImportError: it cannot be imported, or there is none of that name.
+    """
+    return cast("Entry", _load(form.__module__, name))
+
+
 def names(package: str) -> list[str]:
-    """The names of the entries of `package`, which are not imported."""
+    """Returns the names of the entries of `package`, which are not imported."""
     root = importlib.import_module(package)
     return sorted(info.name for info in pkgutil.iter_modules(root.__path__) if not info.ispkg)
 
 
-def _check(module: ModuleType, root: ModuleType) -> None:
-    """Each text in `EACH_HAS` is a name, or several of which one is enough: `exporter | routes`."""
-    wanted = getattr(root, "EACH_HAS", ())
-    missing = [each for each in wanted if not any(hasattr(module, name) for name in each.split(" | "))]
-    if missing:
+def short_name(entry: Module) -> str:
+    """Returns the name of an entry in its folder."""
+    return entry.__name__.rpartition(".")[2]
+
+
+def forms(package: str) -> list[type[Any]]:
+    """Returns the protocols that the `__init__.py` of `package` declares for its entries."""
+    declared = vars(importlib.import_module(package)).values()
+    return [each for each in declared if _is_form(each) and each.__module__ == package]
+
+
+def members(form: type[Any]) -> list[str]:
+    """Returns the names that an entry of this form has, as they are declared."""
+    bases = [base for base in reversed(form.__mro__) if _is_form(base)]
+    found = dict.fromkeys(name for base in bases for name in (*inspect.get_annotations(base), *vars(base)))
+    return [name for name in found if not name.startswith("_")]
+
+
+def missing(entry: Module | ModuleType, form: type[Any]) -> list[str]:
+    """Returns the names that the form asks for and the entry lacks."""
+    return [name for name in members(form) if not hasattr(entry, name)]
+
+
+def _is_form(value: Any) -> bool:
+    return isinstance(value, type) and Module in value.__mro__[1:]
+
+
+def _load(package: str, name: str) -> ModuleType:
+    loaded = importlib.import_module(f"{package}.{name}")
+    declared = forms(package)
+    choices = [form for form in declared if not set(form.__mro__[1:]) & set(declared)]
+    lacks = min((missing(loaded, form) for form in choices), key=len)
+    if lacks:
         raise IncompleteError(
-            f"{module.__name__} has no {' and no '.join(f'`{each}`' for each in missing)}, but each module in "
-            f"{root.__name__} needs: {', '.join(wanted)}. See {root.__name__.replace('.', '/')}/__init__.py; move "
-            "what is not an entry into a package inside."
+            f"{loaded.__name__} has no {' and no '.join(f'`{each}`' for each in lacks)}, but each module in {package} "
+            f"needs: {' | '.join(', '.join(members(form)) for form in choices)}. See "
+            f"{package.replace('.', '/')}/__init__.py; move what is not an entry into a package inside."
         )
+    return loaded

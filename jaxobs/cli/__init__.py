@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import ModuleType
-from typing import Any, Never
+from typing import Any, Never, Protocol
 
 from jaxobs.base import config, discovery
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import JaxobsError
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.base.version import __version__
-
-EACH_HAS = ("HELP", "configure", "run")
 
 FINE, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -37,6 +32,21 @@ examples:
   jaxobs report events.jsonl             the same and memory over time, as one HTML file
 
 Run `jaxobs COMMAND --help` for details. Exit codes: 0 fine, 1 findings, 2 usage."""
+
+
+class Command(discovery.Module, Protocol):
+    """Runs one command."""
+
+    HELP: str
+
+    def configure(self, parser: argparse.ArgumentParser, /) -> None: ...
+    def run(self, args: argparse.Namespace, /) -> int | Callable[[], int]: ...
+
+
+class ParsingCommand(Command, Protocol):
+    """Reads its arguments in a way of its own."""
+
+    def parse(self, parser: argparse.ArgumentParser, arguments: Sequence[str], /) -> argparse.Namespace: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,11 +83,10 @@ def _run_command(arguments: list[str]) -> int | Callable[[], int]:
         print(f"jaxobs {__version__}")
         return FINE
     command, args = parse(arguments)
-    outcome: int | Callable[[], int] = command.run(args)
-    return outcome
+    return command.run(args)
 
 
-def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
+def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     """The command that a command line names, and its arguments. Nothing is run.
 
     Raises:
@@ -91,11 +100,11 @@ def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
     return command, own(parser, arguments[1:])
 
 
-def _command(name: str) -> ModuleType:
+def _command(name: str) -> Command:
     """The module of one command; others are not imported, so that none can be in the way of it."""
     if name not in (names := _names()):
         raise JaxobsError(_no_such_command(name, names))
-    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+    return discovery.module(Command, name.replace("-", "_"))
 
 
 def _no_such_command(name: str, names: Sequence[str]) -> str:
@@ -111,7 +120,7 @@ def _names() -> list[str]:
 
 
 def _overview() -> str:
-    helps = {_name(module): module.HELP for module in discovery.modules(__name__)}
+    helps = {_name(module): module.HELP for module in discovery.modules(Command)}
     width = max(map(len, helps), default=0)
     return "\n".join(
         (
@@ -128,8 +137,8 @@ def _overview() -> str:
     )
 
 
-def _name(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2].replace("_", "-")
+def _name(module: Command) -> str:
+    return discovery.short_name(module).replace("_", "-")
 
 
 class Parser(argparse.ArgumentParser):

@@ -7,15 +7,13 @@ Each module in `jaxobs.compile_cache.commands` is a subcommand, found by its nam
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Callable, Sequence
-from types import ModuleType
 
 from jaxobs.base import discovery
 from jaxobs.cli import Parser
-from jaxobs.compile_cache import commands as cache_commands
+from jaxobs.compile_cache.commands import Subcommand
 
-SUBCOMMANDS = cache_commands.__name__
+SUBCOMMANDS = Subcommand
 HELP = "inspect, verify or warm a persistent cache"
 
 _EXAMPLES = """\
@@ -51,13 +49,12 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(args: argparse.Namespace) -> int | Callable[[], int]:
     """Runs the subcommand: 0 fine, 1 findings, 2 usage."""
-    outcome: int | Callable[[], int] = _module(args.subcommand).run(args)
-    return outcome
+    return _module(args.subcommand).run(args)
 
 
 def _names() -> list[str]:
-    return [name.replace("_", "-") for name in discovery.names(SUBCOMMANDS)]
+    return [name.replace("_", "-") for name in discovery.names(SUBCOMMANDS.__module__)]
 
 
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"{SUBCOMMANDS}.{name.replace('-', '_')}")
+def _module(name: str) -> Subcommand:
+    return discovery.module(SUBCOMMANDS, name.replace("-", "_"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from jaxobs import cli
 from jaxobs.base import discovery
 from jaxobs.base.errors import JaxobsError, MissingExtraError
+from jaxobs.compile_cache.commands import Subcommand
 
 HELP = "print a script that completes commands and options in your shell"
 
@@ -58,14 +58,14 @@ def _whole(kinds: _Kinds) -> argparse.ArgumentParser:
     """One parser with every command in it; the command line itself imports one command at a time."""
     parser = argparse.ArgumentParser(prog="jaxobs")
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
-    _add(parser, cli.__name__, kinds)
+    _add(parser, cli.Command, kinds)
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, package: str, kinds: _Kinds) -> None:
+def _add(parser: argparse.ArgumentParser, form: type[cli.Command | Subcommand], kinds: _Kinds) -> None:
     commands = parser.add_subparsers()
-    for module in discovery.modules(package):
-        name = module.__name__.rpartition(".")[2].replace("_", "-")
+    for module in discovery.modules(form):
+        name = discovery.short_name(module).replace("_", "-")
         command = commands.add_parser(name, help=module.HELP)
         if hasattr(module, "SUBCOMMANDS"):
             _add(command, module.SUBCOMMANDS, kinds)
@@ -74,7 +74,7 @@ def _add(parser: argparse.ArgumentParser, package: str, kinds: _Kinds) -> None:
         _mark_files(command, module, kinds)
 
 
-def _mark_files(command: argparse.ArgumentParser, module: ModuleType, kinds: _Kinds) -> None:
+def _mark_files(command: argparse.ArgumentParser, module: cli.Command | Subcommand, kinds: _Kinds) -> None:
     """Says by the names of arguments which are files and folders."""
     if hasattr(module, "parse") and not command._get_positional_actions():
         command.add_argument("script", metavar="SCRIPT", nargs="?")

@@ -8,16 +8,16 @@ mend.
 from __future__ import annotations
 
 import functools
-from types import ModuleType
 
 from jaxobs.facts.findings import Finding
 from jaxobs.findings import conditions, fleet, input_findings, leaks, patterns
+from jaxobs.findings.kinds import Kind
 
 FOLDERS = (patterns, leaks, fleet, input_findings, conditions)
 
 
 @functools.cache
-def every() -> tuple[ModuleType, ...]:
+def every() -> tuple[Kind, ...]:
     """The modules of all kinds."""
     return tuple(module for folder in FOLDERS for module in folder.known())
 
@@ -30,5 +30,5 @@ def follows(finding: Finding) -> tuple[str, ...]:
 
 
 @functools.cache
-def _by_name() -> dict[str, ModuleType]:
+def _by_name() -> dict[str, Kind]:
     return {each.NAME: each for each in every()}

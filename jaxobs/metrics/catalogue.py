@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from jaxobs.base import discovery
 from jaxobs.facts.compilations import EAGER
-from jaxobs.metrics import subjects
 from jaxobs.metrics.metric import Metric
+from jaxobs.metrics.subjects import Subject
 
 SUBJECTS: dict[str, tuple[Metric, ...]] = {
-    (module.__doc__ or "").strip(): module.METRICS for module in discovery.modules(subjects.__name__)
+    (module.__doc__ or "").strip(): module.METRICS for module in discovery.modules(Subject)
 }
 """The metrics by what they are about, a sentence."""
 

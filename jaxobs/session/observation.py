@@ -8,38 +8,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Protocol
 
 from jaxobs.base import config, discovery
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import JaxobsError
 from jaxobs.base.guard import guard, guarded, internal_error, logger
 from jaxobs.base.import_hooks import when_imported
+from jaxobs.exporters import Exporter, ExporterModule
 from jaxobs.facts.events import Event
 from jaxobs.facts.process import Exit
 from jaxobs.recorder import flight_recorder
-from jaxobs.session.sampler import Sampled, Sampler, Written
+from jaxobs.session.sampler import Sampler
 from jaxobs.session.termination import on_sigterm
+from jaxobs.sources import Source, SourceModule
 from jaxobs.state import store
 from jaxobs.state.store import Store
 
-if TYPE_CHECKING:
-    pass
-
-
 LAST_CAPTURE_SECONDS = 1.5
 """How long the last words, and `uninstall`, wait for a capture under way to be written."""
-
-
-class _Source(Sampled, Protocol):
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-    def after_fork(self) -> None: ...
-
-
-class _Exporter(Written, Protocol):
-    def close(self) -> None: ...
-    def after_fork(self) -> None: ...
 
 
 def _nothing() -> None:
@@ -67,8 +53,8 @@ class Session:
         self.given = set(config.names() if given is None else given)
         self._in_worker = in_worker
         self.store = store.current()
-        self.sources: list[_Source] = []
-        self.exporters: list[_Exporter] = []
+        self.sources: list[Source] = []
+        self.exporters: list[Exporter] = []
         self._sampler: Sampler | None = None
         self._lock = threading.RLock()
         self._ended = False
@@ -133,14 +119,14 @@ class Session:
             self._undo_capture_signal = on_signal.watch(self.store, self.settings.capture_signal)
 
     def _open_exporters(self) -> None:
-        opened: list[_Exporter] = []
+        opened: list[Exporter] = []
         refused: JaxobsError | None = None
-        for module in discovery.modules("jaxobs.exporters", internal_error):
+        for module in discovery.modules(ExporterModule, internal_error):
             with guarded(f"open {module.__name__}"):
                 try:
-                    exporter = module.exporter(self.store, self.settings) if hasattr(module, "exporter") else None
+                    exporter = module.exporter(self.store, self.settings)
                 except JaxobsError as error:
-                    if module.__name__.rpartition(".")[2] not in self.given:
+                    if discovery.short_name(module) not in self.given:
                         warn(self.store, f"{error} It came from a variable, and is ignored.")
                         continue
                     refused = error
@@ -163,7 +149,7 @@ class Session:
         with self._lock:
             if self._ended or self.sources:
                 return
-            for module in discovery.modules("jaxobs.sources", internal_error):
+            for module in discovery.modules(SourceModule, internal_error):
                 with guarded(f"start {module.__name__}"):
                     source = module.source(self.store)
                     # Before it starts: what began to listen and then failed has to be stopped as well.
@@ -248,7 +234,7 @@ class Session:
         self._sampler = None
         self._silent = True
         self.store.freshen = None
-        parts: list[_Source | _Exporter] = [*self.sources, *self.exporters]
+        parts: list[Source | Exporter] = [*self.sources, *self.exporters]
         for each in parts:
             with guarded(f"fork {type(each).__name__}"):
                 each.after_fork()

@@ -15,9 +15,6 @@ from jaxobs.sources.support.source import Source
 from jaxobs.state import exemplars
 from jaxobs.state.store import Store
 
-IN_MEMORY = True
-"""It writes nothing: a scrape takes along what it has found."""
-
 
 class CompileExemplars(Source):
     """The source: looks at the current span on the thread that compiled."""

@@ -20,6 +20,7 @@ from jaxobs.base import discovery
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.base.guard import internal_error, logger
+from jaxobs.exporters import RoutesModule
 from jaxobs.exporters.forms.http_types import BadRequest, Post, Request, Response, Route, accepted, problem
 from jaxobs.findings.fleet.support.addresses import Addresses
 from jaxobs.state.store import Store
@@ -49,9 +50,8 @@ def application(store: Store, protection: Protection | None = None) -> Applicati
     hosts = None if protection is None else protection.hosts
     routes: dict[str, Route] = {_HEALTH: lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
     routes.update(live_page.routes(store))
-    for module in discovery.modules("jaxobs.exporters", internal_error):
-        if hasattr(module, "routes"):
-            routes.update(module.routes(store))
+    for module in discovery.modules(RoutesModule, internal_error):
+        routes.update(module.routes(store))
 
     def serve(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         if hosts is None or _host(environ) in hosts:

@@ -24,7 +24,7 @@ from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.base.version import __version__
 
 ROOT = Path(jaxobs.__file__).parents[1]
-COMMANDS = {module.__name__.rpartition(".")[2]: module for module in discovery.modules("jaxobs.cli")}
+COMMANDS = {discovery.short_name(module): module for module in discovery.modules(cli.Command)}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

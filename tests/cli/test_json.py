@@ -16,7 +16,7 @@ from helpers.top_snapshots import CannedEndpoint, compilations, finding, serving
 
 from jaxobs import cli
 from jaxobs.base import discovery
-from jaxobs.compile_cache import commands as cache_commands
+from jaxobs.compile_cache.commands import Subcommand
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
 
@@ -34,9 +34,9 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 
 def test_every_command_that_tells_something_has_it() -> None:
     """A new command too."""
-    for package, left_out in ((cli.__name__, WITHOUT), (cache_commands.__name__, set[str]())):
-        for module in discovery.modules(package):
-            name = module.__name__.rpartition(".")[2]
+    for form, left_out in ((cli.Command, WITHOUT), (Subcommand, set[str]())):
+        for module in discovery.modules(form):
+            name = discovery.short_name(module)
             parser = cli.Parser(name, module.HELP)
             module.configure(parser)
             assert ("--json" in parser._option_string_actions) == (name not in left_out), name

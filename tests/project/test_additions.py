@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
 import re
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from helpers.paths import ROOT
 
+from jaxobs import cli
+from jaxobs.actions import ActionModule
 from jaxobs.base import config, discovery
 from jaxobs.base.config import Settings
-from jaxobs.exporters.forms.http_types import Route
+from jaxobs.exporters import ExporterModule, RoutesModule
 from jaxobs.facts import kinds
 from jaxobs.findings import all_kinds
+from jaxobs.metrics.subjects import Subject
 from jaxobs.ops.monitoring.generate import reference
+from jaxobs.sources import SourceModule
 from jaxobs.sources.support import programs
 from jaxobs.state.store import Store
+from tools import registries
 
 PACKAGE = ROOT / "jaxobs"
 SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
@@ -39,42 +41,43 @@ INTERNAL_PATHS = {"/"}
 """Paths of the endpoint that need no page."""
 
 
-def entries(package: str) -> list[ModuleType]:
+def entries(form: type[Any]) -> list[Any]:
     """The whole entries of a folder; the others fail in `test_every_entry_of_a_folder_is_whole`."""
-    return discovery.modules(package, lambda name, error: None)
+    return discovery.modules(form, lambda name, error: None)
 
 
-def registries() -> Iterator[ModuleType]:
-    """The packages that say what each of their modules has."""
-    for path, text in SOURCES.items():
-        if path.name == "__init__.py" and re.search(r"^EACH_HAS = ", text, re.MULTILINE):
-            yield importlib.import_module(".".join(path.parent.relative_to(ROOT).parts))
+@pytest.mark.parametrize("form", [form for name in registries.packages() for form in discovery.forms(name)])
+def test_every_entry_of_a_folder_is_whole(form: type[Any]) -> None:
+    """A folder's protocols name what each of its modules has, and are of use: a module has what each names."""
+    assert discovery.modules(form)
 
 
-REGISTRIES = {each.__name__.removeprefix("jaxobs."): each for each in registries()}
-
-
-@pytest.mark.parametrize("name", REGISTRIES)
-def test_every_entry_of_a_folder_is_whole(name: str) -> None:
-    """`EACH_HAS` of the package says what each of its modules has; there is at least one."""
-    assert discovery.modules(REGISTRIES[name].__name__)
-
-
-def test_every_folder_that_is_read_says_what_its_entries_have() -> None:
-    """A package that calls `discovery.modules(__name__)` has `EACH_HAS`."""
-    silent = [
-        str(path.relative_to(ROOT))
-        for path, text in SOURCES.items()
-        if "discovery.modules(__name__)" in text and "EACH_HAS = " not in text
-    ]
-    assert silent == []
+def test_mypy_refuses_an_entry_with_another_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`make lint` runs this check over all folders."""
+    texts = {
+        "__init__": "from typing import Protocol\nfrom jaxobs.base import discovery\n"
+        "class Adds(discovery.Module, Protocol):\n    def add(self, number: int, /) -> int: ...\n",
+        "right": "def add(number: int) -> int:\n    return number + 1\n",
+        "wrong": "def add(number: str) -> int:\n    return int(number) + 1\n",
+    }
+    for name, text in texts.items():
+        file = tmp_path / "registry_of_this_test" / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MYPYPATH", str(tmp_path))
+    assert registries.check("registry_of_this_test") == 1
+    printed = capfd.readouterr().out
+    assert 'of Module "registry_of_this_test.wrong" have conflicts' in printed and "Found 1 error" in printed
 
 
 # ------------------------------------------------------------------------------------------------------ metrics
 
 
-@pytest.mark.parametrize("module", entries("jaxobs.metrics.subjects"), ids=lambda each: each.__name__)
-def test_every_metric_that_is_declared_is_exported(module: ModuleType) -> None:
+@pytest.mark.parametrize("module", entries(Subject), ids=lambda each: each.__name__)
+def test_every_metric_that_is_declared_is_exported(module: Any) -> None:
     """What is not in `METRICS` of its module is neither exported nor in the reference."""
     exported = {each.name for each in module.METRICS}
     for node in ast.walk(ast.parse(SOURCES[Path(module.__file__ or "")])):
@@ -87,8 +90,8 @@ def test_every_metric_that_is_declared_is_exported(module: ModuleType) -> None:
 # ------------------------------------------------------------------------------------------------------ sources
 
 
-@pytest.mark.parametrize("module", entries("jaxobs.sources"), ids=lambda each: each.__name__)
-def test_a_source_that_is_stopped_leaves_nothing(module: ModuleType) -> None:
+@pytest.mark.parametrize("module", entries(SourceModule), ids=lambda each: each.__name__)
+def test_a_source_that_is_stopped_leaves_nothing(module: Any) -> None:
     """No subscription, listener of JAX, hook or thread: `stop` undoes what `start` did, also the second time."""
     from jax._src import array, monitoring
 
@@ -120,26 +123,22 @@ def test_a_source_that_is_stopped_leaves_nothing(module: ModuleType) -> None:
 # ---------------------------------------------------------------------------------------------------- exporters
 
 
-@pytest.mark.parametrize("module", entries("jaxobs.exporters"), ids=lambda each: each.__name__)
-def test_every_path_of_the_endpoint_is_written_about(module: ModuleType) -> None:
+@pytest.mark.parametrize("module", entries(RoutesModule), ids=lambda each: each.__name__)
+def test_every_path_of_the_endpoint_is_written_about(module: Any) -> None:
     """In README or docs; what an exporter writes by itself has a setting, and settings have their page."""
-    routes: dict[str, Route] = dict(module.routes(Store())) if hasattr(module, "routes") else {}
-    missing = [path for path in routes if path not in INTERNAL_PATHS and path not in WRITTEN]
+    missing = [path for path in module.routes(Store()) if path not in INTERNAL_PATHS and path not in WRITTEN]
     assert missing == [], f"README and docs/ do not name what {module.__name__} answers"
 
 
-@pytest.mark.parametrize("module", entries("jaxobs.exporters"), ids=lambda each: each.__name__)
-def test_an_exporter_is_off_unless_it_is_wanted(module: ModuleType) -> None:
-    """Without a setting nothing is written anywhere; what is only kept for a scrape says so."""
-    if hasattr(module, "exporter") and not getattr(module, "IN_MEMORY", False):
-        assert module.exporter(Store(), Settings()) is None
+@pytest.mark.parametrize("module", entries(ExporterModule), ids=lambda each: each.__name__)
+def test_an_exporter_is_off_unless_it_is_wanted(module: Any) -> None:
+    """Without a setting nothing is written anywhere."""
+    assert module.exporter(Store(), Settings()) is None
 
 
 # ----------------------------------------------------------------------------------------------------- findings
 
-FINDINGS = {each.NAME: each for package in all_kinds.FOLDERS for each in entries(package.__name__)} | {
-    programs.NAME: programs
-}
+FINDINGS: dict[str, Any] = {each.NAME: each for each in (*all_kinds.every(), programs)}
 
 
 def test_every_kind_of_finding_is_in_the_reference_once() -> None:
@@ -159,17 +158,17 @@ def test_a_finding_is_written_about(name: str) -> None:
 # ----------------------------------------------------------------------------------------- commands and actions
 
 
-@pytest.mark.parametrize("module", entries("jaxobs.cli"), ids=lambda each: each.__name__)
-def test_a_command_is_written_about(module: ModuleType) -> None:
+@pytest.mark.parametrize("module", entries(cli.Command), ids=lambda each: each.__name__)
+def test_a_command_is_written_about(module: Any) -> None:
     """`jaxobs NAME` is in README or docs."""
-    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    name = discovery.short_name(module).replace("_", "-")
     assert re.search(rf"jaxobs {name}\b", WRITTEN), f"README and docs/ do not name `jaxobs {name}`"
 
 
-@pytest.mark.parametrize("module", entries("jaxobs.actions"), ids=lambda each: each.__name__)
-def test_an_action_is_written_about(module: ModuleType) -> None:
+@pytest.mark.parametrize("module", entries(ActionModule), ids=lambda each: each.__name__)
+def test_an_action_is_written_about(module: Any) -> None:
     """Its name is its module's; docs/captures.md says how to ask for it."""
-    assert module.__name__.rpartition(".")[2] == module.NAME
+    assert discovery.short_name(module) == module.NAME
     page = (ROOT / "docs" / "captures.md").read_text(encoding="utf-8")
     assert re.search(rf"[`\"/]{module.NAME}\b", page), f"docs/captures.md does not name the action `{module.NAME}`"
 

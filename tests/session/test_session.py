@@ -629,9 +629,12 @@ def _with_parts(monkeypatch: pytest.MonkeyPatch, package: str, **attributes: Any
     modules = discovery.modules
     extra = types.ModuleType(f"{package}.a_test")
     vars(extra).update(attributes)
-    monkeypatch.setattr(
-        discovery, "modules", lambda name, *failed: [extra] * (name == package) + modules(name, *failed)
-    )
+
+    def with_extra(form: type[Any], *failed: Any) -> list[Any]:
+        fits = form.__module__ == package and not discovery.missing(extra, form)
+        return [extra] * fits + modules(form, *failed)
+
+    monkeypatch.setattr(discovery, "modules", with_extra)
 
 
 @pytest.mark.parametrize("fails_at", ["source", "start", "sample", "stop"])

@@ -25,11 +25,12 @@ from tools import environments
 from tools.zoo import comparing, running, table
 from tools.zoo.comparing import Result
 from tools.zoo.entry import Entry
+from tools.zoo.known import EntryModule
 
 
 def entries() -> dict[str, Entry]:
     """All programs of the zoo."""
-    return {each.__name__.rpartition(".")[2]: each.ENTRY for each in discovery.modules("tools.zoo.known")}
+    return {discovery.short_name(each): each.ENTRY for each in discovery.modules(EntryModule)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

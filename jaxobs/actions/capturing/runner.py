@@ -13,12 +13,12 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from jaxobs import actions, internals
+from jaxobs.actions import ActionModule, CheckingModule
 from jaxobs.actions.capturing import action_types, folder
-from jaxobs.actions.capturing.action_types import Job, Outcome, Refused
+from jaxobs.actions.capturing.action_types import Job, Refused
 from jaxobs.base import config
 from jaxobs.base.errors import ParameterError
 from jaxobs.base.guard import guarded, logger
@@ -115,7 +115,7 @@ class Runner:
             meant = did_you_mean(str(action), known)
             raise ParameterError(f"There is no action {action!r:.100}. {meant}Known actions: {', '.join(known)}.")
         values = action_types.parsed(action, module.PARAMETERS, given)
-        if hasattr(module, "check"):
+        if isinstance(module, CheckingModule):
             module.check(self._store, values)
         with self._lock:
             capture = self._admitted(action)
@@ -157,7 +157,7 @@ class Runner:
             )
         return capture
 
-    def _start(self, capture: Capture, module: ModuleType, values: Mapping[str, Any], origin: str) -> bool:
+    def _start(self, capture: Capture, module: ActionModule, values: Mapping[str, Any], origin: str) -> bool:
         _at_exit()
         self._current = capture
         self._thread = threading.Thread(
@@ -171,7 +171,7 @@ class Runner:
             return False
         return True
 
-    def _run(self, capture: Capture, module: ModuleType, values: Mapping[str, Any], origin: str) -> None:
+    def _run(self, capture: Capture, module: ActionModule, values: Mapping[str, Any], origin: str) -> None:
         began = time.monotonic()
         before = self._began.get(capture.action, -math.inf)
         self._began[capture.action] = began
@@ -190,13 +190,13 @@ class Runner:
             with guarded("action.record"):
                 self._record(capture, origin)
 
-    def _attempt(self, capture: Capture, module: ModuleType, values: Mapping[str, Any]) -> None:
+    def _attempt(self, capture: Capture, module: ActionModule, values: Mapping[str, Any]) -> None:
         try:
             place = folder.Folder(self._store.settings)
             room = place.room()
             with place.writing(capture.name, room) as unfinished:
                 job = Job(self._store, values, unfinished, room, capture._stopping, capture._started.set)
-                outcome: Outcome = module.run(job)
+                outcome = module.run(job)
                 capture.bytes = folder.size(unfinished)
             capture.path = os.path.join(place.path, capture.name, *([outcome.main] if outcome.main else []))
             capture._end("done", outcome.detail)

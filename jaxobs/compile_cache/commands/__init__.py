@@ -4,4 +4,25 @@ A module has `HELP` (one line), `configure(parser)` and `run(args)`, which retur
 2 usage. It may have `parse(parser, arguments)`, in place of argparse's own. What is no subcommand lives elsewhere.
 """
 
-EACH_HAS = ("HELP", "configure", "run")
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from jaxobs.base import discovery
+
+
+class Subcommand(discovery.Module, Protocol):
+    """Runs one subcommand of `jaxobs cache`."""
+
+    HELP: str
+
+    def configure(self, parser: argparse.ArgumentParser, /) -> None: ...
+    def run(self, args: argparse.Namespace, /) -> int | Callable[[], int]: ...
+
+
+class ParsingSubcommand(Subcommand, Protocol):
+    """Reads its arguments in a way of its own."""
+
+    def parse(self, parser: argparse.ArgumentParser, arguments: Sequence[str], /) -> argparse.Namespace: ...

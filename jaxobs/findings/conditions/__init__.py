@@ -9,23 +9,28 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from jaxobs.base import discovery
 from jaxobs.facts.findings import Finding
+from jaxobs.findings import kinds
 from jaxobs.findings.conditions.support.scene import Case, Scene
-
-EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "find")
 
 MOST_CASES = 16
 """Of one kind."""
 
 
+class ConditionKind(kinds.Kind, Protocol):
+    """Finds cases in a scene."""
+
+    def find(self, scene: Scene, /) -> Iterable[Case]: ...
+
+
 @functools.cache
-def known() -> tuple[ModuleType, ...]:
+def known() -> tuple[ConditionKind, ...]:
     """The modules of all kinds."""
-    return tuple(discovery.modules(__name__))
+    return tuple(discovery.modules(ConditionKind))
 
 
 def find(scene: Scene) -> Iterator[Finding]:

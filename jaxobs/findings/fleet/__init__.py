@@ -9,25 +9,33 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from jaxobs.base import discovery
 from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
+from jaxobs.findings import kinds
 from jaxobs.findings.fleet.support.view import Case, View
-
-EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "STEADY", "find")
 
 LETS_GO = 3
 """Views in a row without a case after which it is over."""
 MOST_CASES = 64
 
 
+class FleetKind(kinds.Kind, Protocol):
+    """Finds cases in what is known of a job."""
+
+    STEADY: int
+    """Views in a row that have to show it."""
+
+    def find(self, view: View, /) -> Iterable[Case]: ...
+
+
 @functools.cache
-def known() -> tuple[ModuleType, ...]:
+def known() -> tuple[FleetKind, ...]:
     """The modules of all kinds."""
-    return tuple(discovery.modules(__name__))
+    return tuple(discovery.modules(FleetKind))
 
 
 class _Standing:

@@ -11,14 +11,12 @@ import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, Protocol
 
 from jaxobs.base import discovery
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.inputs import InputState
-
-EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "watch")
+from jaxobs.findings import kinds
 
 UNKNOWN = "<unknown>"
 
@@ -43,10 +41,16 @@ class Kind(Protocol):
         """What to tell of it, None while there is nothing, or no more."""
 
 
+class InputKind(kinds.Kind, Protocol):
+    """Watches one input."""
+
+    def watch(self) -> Kind: ...
+
+
 @functools.cache
-def known() -> tuple[ModuleType, ...]:
+def known() -> tuple[InputKind, ...]:
     """The modules of all kinds."""
-    return tuple(discovery.modules(__name__))
+    return tuple(discovery.modules(InputKind))
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ import hashlib
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, Protocol
 
 from jaxobs.base import discovery
@@ -20,9 +19,8 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup
+from jaxobs.findings import kinds
 from jaxobs.findings.growth import LEAST_RISES, Floor, Point, Run
-
-EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "watch")
 
 MOST_FLOORS = 1024
 """Series of one kind that are remembered, with those that are gone for now."""
@@ -109,10 +107,16 @@ class Kind(Protocol):
         """What to say of a case."""
 
 
+class LeakKind(kinds.Kind, Protocol):
+    """Watches one kind of series."""
+
+    def watch(self) -> Kind: ...
+
+
 @functools.cache
-def known() -> tuple[ModuleType, ...]:
+def known() -> tuple[LeakKind, ...]:
     """The modules of all kinds."""
-    return tuple(discovery.modules(__name__))
+    return tuple(discovery.modules(LeakKind))
 
 
 class Leaks:

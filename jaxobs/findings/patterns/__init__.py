@@ -15,15 +15,14 @@ import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import ModuleType
+from typing import Protocol
 
 from jaxobs.base import discovery
 from jaxobs.facts.compilations import EAGER, Compilation
 from jaxobs.facts.findings import Finding
+from jaxobs.findings import kinds
 from jaxobs.findings.patterns.support.case import Case, Watcher, line_of
 from jaxobs.findings.patterns.support.reuse import GRID_CALLS, Made, Reuse
-
-EACH_HAS = ("NAME", "ABOUT", "TOLD_WHEN", "watch")
 
 MOST_FUNCTIONS = 48
 """Functions that compiled twice and are watched; the one that compiled longest ago is forgotten first."""
@@ -37,10 +36,16 @@ EXPLAINED = 0.5
 """Share of a general pattern's compilations that a specific one explains, from which on it stands for both."""
 
 
+class PatternKind(kinds.Kind, Protocol):
+    """Watches the compilations of one function."""
+
+    def watch(self) -> Watcher: ...
+
+
 @functools.cache
-def known() -> tuple[ModuleType, ...]:
+def known() -> tuple[PatternKind, ...]:
     """The modules of all patterns."""
-    return tuple(discovery.modules(__name__))
+    return tuple(discovery.modules(PatternKind))
 
 
 @dataclass(slots=True)

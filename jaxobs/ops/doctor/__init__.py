@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from types import ModuleType
 
 from jaxobs.base import discovery
-from jaxobs.ops.doctor import checks
+from jaxobs.ops.doctor.checks import Check
 from jaxobs.ops.doctor.findings import SEVERITIES, Finding
 from jaxobs.ops.doctor.machine import Machine
 
 
 @functools.cache
-def known() -> tuple[ModuleType, ...]:
+def known() -> tuple[Check, ...]:
     """The modules of all checks."""
-    return tuple(discovery.modules(checks.__name__))
+    return tuple(discovery.modules(Check))
 
 
 def examine(machine: Machine) -> Iterator[Finding]:
@@ -28,7 +27,7 @@ def examine(machine: Machine) -> Iterator[Finding]:
     A check that fails says so: that it could not look is no sign of health.
     """
     for check in known():
-        name = check.__name__.rpartition(".")[2]
+        name = discovery.short_name(check)
         try:
             found = [each.of(name) for each in check.check(machine)]
         except Exception as error:

@@ -11,17 +11,17 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from jaxobs.base import discovery
 from jaxobs.base.errors import ParameterError
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.ops.agent.acting import audit, controls, desk, processes
-from jaxobs.ops.agent.acting.declarations import Declaration, Outcome, Plan, Request
-from jaxobs.ops.agent.acting.known import known
+from jaxobs.ops.agent.acting.declarations import Outcome, Plan, Request
+from jaxobs.ops.agent.acting.known import ActionModule, known
 from jaxobs.ops.agent.acting.policy import Maintenance, Policy, WarmCache
 
 URL = "http://10.0.0.1:9464"
@@ -367,10 +367,10 @@ def test_a_damaged_record_costs_its_damaged_lines(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("module", known().values(), ids=lambda each: each.DECLARATION.name)
-def test_every_action_declares_its_bounds(module: ModuleType) -> None:
+def test_every_action_declares_its_bounds(module: ActionModule) -> None:
     """There is no class for what destroys, and what has no bound is no action."""
-    declared: Declaration = module.DECLARATION
-    assert declared.name == module.__name__.rpartition(".")[2] and declared.kind in ("A1", "A2")
+    declared = module.DECLARATION
+    assert declared.name == discovery.short_name(module) and declared.kind in ("A1", "A2")
     assert 0 < declared.seconds <= 3600 and declared.bytes > 0 and declared.cooldown >= declared.seconds
     for text in (declared.about, declared.undo, declared.verify):
         assert text.endswith(".")

@@ -4,4 +4,15 @@ To add a program, put it into `tools/zoo/programs` and a file of the same name h
 look at what jaxobs says.
 """
 
-EACH_HAS = ("ENTRY",)
+from __future__ import annotations
+
+from typing import Protocol
+
+from jaxobs.base import discovery
+from tools.zoo.entry import Entry
+
+
+class EntryModule(discovery.Module, Protocol):
+    """Declares one program of the zoo."""
+
+    ENTRY: Entry

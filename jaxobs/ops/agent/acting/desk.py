@@ -19,10 +19,9 @@ import dataclasses
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 from jaxobs.base import private_files
@@ -38,7 +37,7 @@ from jaxobs.ops.agent.acting.declarations import (
     Surroundings,
     as_dict,
 )
-from jaxobs.ops.agent.acting.known import known
+from jaxobs.ops.agent.acting.known import ActionModule, known
 from jaxobs.ops.agent.acting.policy import Policy
 
 STOP_FILE = "actions.stop"
@@ -200,13 +199,13 @@ class Desk:
             time.sleep(PAUSE)  # What recompiles in each step has its moments between, and is worth a profile.
 
     def _done(
-        self, request: Request, module: ModuleType, plan: Plan, plan_id: str, approver: str | None,
+        self, request: Request, module: ActionModule, plan: Plan, plan_id: str, approver: str | None,
         before: float | None,
     ) -> Decision:  # fmt: skip
         began = time.monotonic()
         self._note("begun", request, plan, plan_id, approval=approver)
         try:
-            outcome: Outcome = module.run(plan, request, self._policy, lambda: stopped(self._directory))
+            outcome = module.run(plan, request, self._policy, lambda: stopped(self._directory))
         except Exception as error:
             outcome = Outcome(result="failed", detail=f"{type(error).__name__}: {error}"[:400])
         verified = self._verified(request, module.DECLARATION, outcome, before)
@@ -259,7 +258,7 @@ class Desk:
     def _note(
         self, decision: str, request: Request, plan: Plan | None = None, plan_id: str = "", **more: Any
     ) -> None:  # fmt: skip
-        kinds: Mapping[str, ModuleType] = known()
+        kinds = known()
         line: dict[str, Any] = {"decision": decision, **as_dict(request)}
         if request.action in kinds:
             line["class"] = kinds[request.action].DECLARATION.kind

@@ -7,18 +7,19 @@ each of them and watches what it opens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 from jaxobs.base import discovery
 from jaxobs.ops.assistants.answers import Answer
 from jaxobs.ops.assistants.sources import Sources
 
-EACH_HAS = ("make",)
+
+class ToolModule(discovery.Module, Protocol):
+    """Makes one tool."""
+
+    def make(self, sources: Sources, /) -> Callable[..., Answer]: ...
 
 
 def tools(sources: Sources) -> dict[str, Callable[..., Answer]]:
     """All of them by name."""
-    found: dict[str, Callable[..., Any]] = {
-        each.__name__.rpartition(".")[2]: each.make(sources) for each in discovery.modules(__name__)
-    }
-    return found
+    return {discovery.short_name(each): each.make(sources) for each in discovery.modules(ToolModule)}

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from typing import Protocol
 
 from jaxobs.base import discovery
 from jaxobs.ops.diagnosis.knowledge import Knowledge
 
-EACH_HAS = ("KNOWN",)
+
+class KnowledgeModule(discovery.Module, Protocol):
+    """Declares one diagnosis."""
+
+    KNOWN: Knowledge
 
 
 @functools.cache
 def known() -> Mapping[str, Knowledge]:
     """All diagnoses by name."""
-    return {each.__name__.rpartition(".")[2]: each.KNOWN for each in discovery.modules(__name__)}
+    return {discovery.short_name(each): each.KNOWN for each in discovery.modules(KnowledgeModule)}

@@ -4,4 +4,19 @@ A check has `ABOUT`, one sentence for the reference, and `check(machine)`, which
 looked at: at least one, also where all is well.
 """
 
-EACH_HAS = ("ABOUT", "check")
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from jaxobs.base import discovery
+from jaxobs.ops.doctor.findings import Finding
+from jaxobs.ops.doctor.machine import Machine
+
+
+class Check(discovery.Module, Protocol):
+    """Looks at one aspect of a machine."""
+
+    ABOUT: str
+
+    def check(self, machine: Machine, /) -> Iterable[Finding]: ...

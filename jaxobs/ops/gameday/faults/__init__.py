@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from jaxobs.base import discovery
 from jaxobs.ops.gameday.fault_types import Fault
 
-EACH_HAS = ("FAULT",)
+
+class FaultModule(discovery.Module, Protocol):
+    """Declares one fault."""
+
+    FAULT: Fault
 
 
 def faults() -> dict[str, Fault]:
     """All of them by name, in the order of their names."""
-    return {each.__name__.rpartition(".")[2]: each.FAULT for each in discovery.modules(__name__)}
+    return {discovery.short_name(each): each.FAULT for each in discovery.modules(FaultModule)}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from jaxobs.base import discovery
 from jaxobs.ops.monitoring.panel_types import Board, Panel
 
-EACH_HAS = ("BOARD",)
+
+class BoardModule(discovery.Module, Protocol):
+    """Declares one dashboard."""
+
+    BOARD: Board
 
 
 def boards() -> list[Board]:
     """All of them, by name."""
-    return [module.BOARD for module in discovery.modules(__name__)]
+    return [module.BOARD for module in discovery.modules(BoardModule)]
 
 
 def panel(board: str, key: str) -> Panel:

@@ -10,7 +10,6 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from jaxobs import actions
@@ -24,6 +23,7 @@ from jaxobs.facts.kinds import classes, event_types
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Verdict
 from jaxobs.findings import all_kinds
+from jaxobs.findings.kinds import Kind
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import EAGER_HELP, SUBJECTS
 from jaxobs.metrics.metric import Metric
@@ -140,7 +140,7 @@ def _events() -> str:
     return "".join(parts)
 
 
-def finding_kinds() -> list[ModuleType]:
+def finding_kinds() -> list[Kind]:
     """The modules of all kinds of findings."""
     return [*all_kinds.every(), programs]
 

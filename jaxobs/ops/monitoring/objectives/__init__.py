@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from jaxobs.base import discovery
 from jaxobs.ops.monitoring.objective_types import Objective
 
-EACH_HAS = ("OBJECTIVE",)
+
+class ObjectiveModule(discovery.Module, Protocol):
+    """Declares one objective."""
+
+    OBJECTIVE: Objective
 
 
 def objectives() -> list[Objective]:
     """All of them, by name."""
-    return sorted((module.OBJECTIVE for module in discovery.modules(__name__)), key=lambda each: each.name)
+    return sorted((module.OBJECTIVE for module in discovery.modules(ObjectiveModule)), key=lambda each: each.name)

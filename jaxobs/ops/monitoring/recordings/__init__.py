@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from jaxobs.base import discovery
 from jaxobs.ops.monitoring.rule_types import Group
 
-EACH_HAS = ("GROUP",)
+
+class RecordingModule(discovery.Module, Protocol):
+    """Declares one group of recording rules."""
+
+    GROUP: Group
 
 
 def groups() -> list[Group]:
     """All of them, by name."""
-    return sorted((module.GROUP for module in discovery.modules(__name__)), key=lambda group: group.name)
+    return sorted((module.GROUP for module in discovery.modules(RecordingModule)), key=lambda group: group.name)

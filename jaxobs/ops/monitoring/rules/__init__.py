@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from jaxobs.base import discovery
 from jaxobs.ops.monitoring.rule_types import ORDER, SEVERITIES, Alert
 
-EACH_HAS = ("ALERT",)
+
+class RuleModule(discovery.Module, Protocol):
+    """Declares one alert."""
+
+    ALERT: Alert
 
 
 def alerts() -> list[Alert]:
     """All of them: by concern, then by severity, then by name."""
-    found: list[Alert] = [module.ALERT for module in discovery.modules(__name__)]
+    found = [module.ALERT for module in discovery.modules(RuleModule)]
     return sorted(found, key=lambda each: (ORDER.index(each.concern), SEVERITIES.index(each.severity), each.name))

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import functools
-from types import ModuleType
+from collections.abc import Callable
+from typing import Protocol
 
 from jaxobs.base import discovery
+from jaxobs.ops.agent.acting.declarations import Declaration, Outcome, Plan, Request, Surroundings
+from jaxobs.ops.agent.acting.policy import Policy
 
-EACH_HAS = ("DECLARATION", "plan", "run")
+
+class ActionModule(discovery.Module, Protocol):
+    """Declares one action, says what it would do, and does it."""
+
+    DECLARATION: Declaration
+
+    def plan(self, request: Request, policy: Policy, surroundings: Surroundings, /) -> Plan: ...
+
+    def run(self, plan: Plan, request: Request, policy: Policy, stopped: Callable[[], bool], /) -> Outcome: ...
 
 
 @functools.cache
-def known() -> dict[str, ModuleType]:
+def known() -> dict[str, ActionModule]:
     """The modules of all actions by name."""
-    return {each.DECLARATION.name: each for each in discovery.modules(__name__)}
+    return {each.DECLARATION.name: each for each in discovery.modules(ActionModule)}

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jaxobs.testing.compiles import BlindError, TooManyCompilesError, max_compiles
     from jaxobs.testing.devices import FakeArray, FakeClient, FakeDevice, backends
-    from jaxobs.testing.fake_libtpu import FakeLibtpu
+    from jaxobs.testing.fake_nvml import FakeNvml
     from jaxobs.testing.gradients import GradientMismatchError, assert_gradients_match
-    from jaxobs.testing.nvml import FakeNvml
     from jaxobs.testing.repeatable import NotRepeatableError, assert_repeatable
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "FakeArray",
     "FakeClient",
     "FakeDevice",
-    "FakeLibtpu",
     "FakeNvml",
     "GradientMismatchError",
     "NotRepeatableError",
@@ -35,9 +33,8 @@ __all__ = [
 _MODULES = {
     "compiles": ("BlindError", "TooManyCompilesError", "max_compiles"),
     "devices": ("FakeArray", "FakeClient", "FakeDevice", "backends"),
-    "fake_libtpu": ("FakeLibtpu",),
+    "fake_nvml": ("FakeNvml",),
     "gradients": ("GradientMismatchError", "assert_gradients_match"),
-    "nvml": ("FakeNvml",),
     "repeatable": ("NotRepeatableError", "assert_repeatable"),
 }
 

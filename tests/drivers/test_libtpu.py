@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.accelerator_watch import Watch
+from helpers.fake_libtpu import FakeLibtpu
 from helpers.run_programs import run
 
 from jaxobs.base import guard
@@ -17,7 +18,7 @@ from jaxobs.drivers import tpu_monitoring
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.sources import libtpu as libtpu_source
 from jaxobs.sources.libtpu import TpuMonitoring
-from jaxobs.testing import FakeClient, FakeDevice, FakeLibtpu
+from jaxobs.testing import FakeClient, FakeDevice
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

@@ -1,9 +1,8 @@
-"""The driver's view of the devices, through the real pynvml, against a libnvidia-ml that is built here."""
+"""The driver's view of the devices, through the real pynvml, against a library that answers as a test says."""
 
 from __future__ import annotations
 
 import os
-import pathlib
 import subprocess
 import sys
 import textwrap
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 from helpers.accelerator_watch import Watch
-from helpers.requirements import program
 
 from jaxobs import internals
 from jaxobs.base import guard
@@ -32,7 +30,7 @@ LOST, NOT_SUPPORTED, DRIVER_NOT_LOADED = 15, 3, 9
 
 ALL: Mapping[str, Any] = {
     "name": "Fake H100", "pci": "00000000:1B:00.0", "utilization__gpu": 87, "utilization__memory": 41,
-    "memory__used": 61 * GIB, "memory__total": 80 * GIB, "memory__reserved": GIB, "power": 312_500,
+    "memory__used": 61 * GIB, "memory__total": 80 * GIB, "power": 312_500,
     "power__limit": 700_000, "energy": 9_000_500, "temperature": 64, "clock__sm": 1980, "clock__memory": 2619,
     "throttle": 0x4 | 0x1, "ecc__corrected__volatile": 2, "ecc__corrected__aggregate": 7,
     "ecc__uncorrected__volatile": 0, "ecc__uncorrected__aggregate": 1, "xid": "none",
@@ -40,22 +38,13 @@ ALL: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The folder with the library, compiled once."""
-    program("cc")
-    folder = tmp_path_factory.mktemp("nvml")
-    FakeNvml(folder)
-    return folder
-
-
 @pytest.fixture
-def fake(library: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNvml]:
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNvml]:
     """A driver without devices, in the place of the machine's; CUDA sees all there will be."""
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(nvml_source, "WAIT_SECONDS", 5.0)
-    with FakeNvml(library) as found:
+    with FakeNvml() as found:
         yield found
 
 
@@ -390,21 +379,21 @@ def test_other_processes_devices_are_theirs_to_tell_of(fake: FakeNvml, monkeypat
     assert [state.index for state in states.values()] == [1, 3]
 
 
-# ---------------------------------------------------------------------------------- the library itself, fork
+# -------------------------------------------------------------------------------------- forked, and given back
 
 
-def test_loaded_as_pynvml_does_and_opened_anew_in_a_child(library: pathlib.Path) -> None:
-    """Another process, by `LD_LIBRARY_PATH`: nothing is put in pynvml's place. A child asks for itself."""
-    fake = FakeNvml(library)
-    fake.device(0, uuid="GPU-a", power=2000)
+def test_a_forked_child_opens_the_library_anew() -> None:
+    """A child of a process that is watched knows nothing of its parent's devices, and asks for itself."""
     script = """
-        import os, sys, threading, warnings
+        import os, threading, warnings
         warnings.simplefilter("ignore")
         from jaxobs.sources import nvml as module
         from jaxobs.state.store import Store
-        from jaxobs.testing import FakeClient, FakeDevice, backends
+        from jaxobs.testing import FakeClient, FakeDevice, FakeNvml, backends
         module.WAIT_SECONDS = 5.0
-        assert "pynvml" not in sys.modules
+        fake = FakeNvml()
+        fake.device(0, uuid="GPU-a", power=2000)
+        fake.__enter__()
         store = Store()
         source = module.Accelerators(store)
         def look():
@@ -424,9 +413,8 @@ def test_loaded_as_pynvml_does_and_opened_anew_in_a_child(library: pathlib.Path)
         source.stop()
     """
     ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        env=os.environ | fake.environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == ["[('gpu:0', 2.0)]", "[('gpu:0', 2.0)] 1", "[('gpu:0', 2.0)]"]
 

@@ -13,7 +13,6 @@ from typing import Any
 import jax  # noqa: F401 - the sources start once it is there
 import pytest
 from helpers.made_by_hand import accelerator
-from helpers.requirements import program
 
 import jaxobs
 from jaxobs.facts.memory import DeviceMemory, DeviceState
@@ -117,9 +116,8 @@ def test_a_busy_device_is_judged() -> None:
 @pytest.mark.usefixtures("fresh")
 def test_both_states_are_read_through_the_real_sources(tmp_path: pathlib.Path) -> None:
     """JAX's of a fake device, the driver's of a fake library; and they are newer than the question."""
-    program("cc")
     device = FakeDevice(0, local_hardware_id=0, statistics={"bytes_in_use": GIB, "bytes_limit": 60 * GIB})
-    nvml = FakeNvml(tmp_path)
+    nvml = FakeNvml()
     nvml.device(0, uuid="GPU-a", memory__used=61 * GIB, memory__total=80 * GIB)
     with nvml, backends(FakeClient([device])):
         jaxobs.install(sample_interval=3600)

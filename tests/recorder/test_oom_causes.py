@@ -8,7 +8,6 @@ import pathlib
 from typing import Any
 
 import pytest
-from helpers.requirements import program
 
 import jaxobs
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
@@ -197,13 +196,12 @@ def test_a_driver_that_does_not_tell_processes() -> None:
 @pytest.mark.usefixtures("fresh")
 def test_the_drivers_processes_reach_the_report(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """End to end: NVML's figures of the last sample, a GPU's error, and the file that names who holds the memory."""
-    program("cc")
     monkeypatch.setattr(nvml_source, "WAIT_SECONDS", 5.0)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     jaxobs.install(flight_recorder=str(tmp_path / "files"), sample_interval=3600)
     recorder = flight_recorder.of(store.current())
     recorder.after_fork()
-    fake = FakeNvml(tmp_path)
+    fake = FakeNvml()
     fake.device(
         0, uuid="GPU-a", name="Fake H100", memory__used=61 * GIB, memory__total=80 * GIB,
         processes=f"{os.getpid()}:{30 * GIB} 4242:{31 * GIB}",

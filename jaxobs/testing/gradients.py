@@ -7,42 +7,28 @@ dtype, with random weights, and each argument is checked by itself as well as al
 
 from __future__ import annotations
 
-import importlib
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from jaxobs.reasons import signature
-from jaxobs.testing.derivatives import (
-    argument_paths,
-    compared,
-    differentiable,
-    exactness,
-    first_not_finite,
-    in_short,
-    kind,
-    not_finite,
-    number_type,
-    widened,
-)
 
 MODES = {"fwd": "forward mode (jvp)", "rev": "reverse mode (vjp)"}
 MOST_SHOWN = 20
 STEPS = {8: 1e-4, 4: 1e-3, 2: 1e-1, 1: 0.5}
 """Step of the numerical difference by the size in bytes of the least exact real number: rounding is divided by it."""
 
-Function = Callable[..., Any]
+_LARGEST = re.compile(r"Max (absolute|relative) difference[^:]*: (\S+)")
 
 
 class GradientMismatchError(AssertionError):
-    """A derivative is not what numerical differences say. The text names the argument, the mode and both values."""
+    """A derivative is not what numerical differences say. The text names the argument, the mode and the difference."""
 
 
 def assert_gradients_match(
-    fun: Function,
+    fun: Callable[..., Any],
     args: Sequence[Any],
     *,
     order: int = 1,
@@ -51,7 +37,7 @@ def assert_gradients_match(
     rtol: float | None = None,
     eps: float | None = None,
 ) -> None:
-    """Checks the derivatives of `fun` at `args` against numerical differences.
+    """Checks the derivatives of `fun` at `args` against numerical differences, by `jax.test_util.check_grads`.
 
         assert_gradients_match(loss, (params, batch))
 
@@ -73,214 +59,167 @@ def assert_gradients_match(
       TypeError, ValueError: an argument is none of the above, or nothing can be differentiated.
     """
     __tracebackhide__ = True  # the message is enough for pytest to show
-    modes = _checked_modes(modes)
+    chosen = (modes,) if isinstance(modes, str) else tuple(modes)
+    if not chosen or not set(chosen) <= MODES.keys():
+        raise ValueError(f"`modes` is {chosen!r:.100}. Modes: {', '.join(MODES)}.")
     if not isinstance(args, tuple | list):
         raise TypeError(f"`args` is a {type(args).__name__}, but must be a tuple of the arguments: `(x,)` for one.")
     if type(order) is not int or order < 1:
         raise ValueError(f"`order` is {order!r:.100}, but must be 1 or more.")
-    problem = _Problem(fun, tuple(args), atol, rtol, eps)
-    problem.assert_finite()
-    failures = [each for mode in modes for n in range(len(problem.names)) if (each := problem.check(n, mode, order))]
-    together = None if failures else problem.together(modes, order)
-    if failures or together is not None:
-        raise GradientMismatchError(problem.told(failures, together, order, modes))
-
-
-def _checked_modes(modes: Iterable[str]) -> tuple[str, ...]:
-    found = (modes,) if isinstance(modes, str) else tuple(modes)
-    unknown = [each for each in found if each not in MODES]
-    if unknown or not found:
-        raise ValueError(f"`modes` is {found!r:.100}. Modes: {', '.join(MODES)}.")
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """One argument in one mode."""
-
-    argument: str
-    mode: str
-    order: int
-    text: str
-    """By how much."""
+    problem = _Problem(fun, tuple(args))
+    step = problem.step() if eps is None else eps
+    tolerances = {"atol": atol, "rtol": rtol, "eps": step}
+    failures = {
+        (name, mode): text
+        for mode in chosen
+        for number, name in enumerate(problem.names)
+        if (text := _wrong(problem.alone(number), problem.point[number : number + 1], order, mode, tolerances))
+    }
+    together = None if failures else _jax_says(problem.added_up, problem.point, order=order, modes=chosen, **tolerances)
+    if failures or together:
+        raise GradientMismatchError(_text(problem, failures, together, step))
 
 
 class _Problem:
     """A function of the leaves that can be differentiated, at a point."""
 
-    def __init__(
-        self, fun: Function, args: tuple[Any, ...], atol: float | None, rtol: float | None, eps: float | None
-    ) -> None:
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
         import jax
 
-        self.fun = fun
+        self._fun = fun
         self.name = getattr(fun, "__qualname__", None) or signature.bounded_repr(fun)
-        leaves, self.tree = jax.tree_util.tree_flatten(args)
-        self.leaves = leaves
-        self._places = [n for n, leaf in enumerate(leaves) if differentiable(leaf)]
-        paths = argument_paths(fun, args)
-        self.names = [paths[n] for n in self._places]
+        with_paths, self._tree = jax.tree_util.tree_flatten_with_path(args)
+        self._leaves = [leaf for _, leaf in with_paths]
+        self._places = [n for n, leaf in enumerate(self._leaves) if _differentiable(leaf)]
+        self.names = [_path(with_paths[n][0], signature.parameter_names(fun)) for n in self._places]
+        """Paths of the leaves as the user wrote them: `params['w']`."""
         if not self.names:
-            kinds = ", ".join(sorted({kind(leaf) for leaf in leaves})) or "nothing"
-            raise ValueError(f"`{self.name}` has no argument that can be differentiated: `args` holds {kinds}.")
-        self.point = tuple(leaves[n] for n in self._places)
-        self.atol, self.rtol = atol, rtol
-        self._eps = eps
+            kinds = {str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in self._leaves}
+            raise ValueError(
+                f"`{self.name}` has no argument that can be differentiated: `args` holds "
+                f"{', '.join(sorted(kinds)) or 'nothing'}."
+            )
+        self.point = tuple(self._leaves[n] for n in self._places)
+        outputs = self._outputs(*self.point)
+        if not outputs:
+            raise ValueError(f"`{self.name}` returns nothing that can be differentiated.")
+        self._exactness = min(_exactness(number) for number in (*self.point, *outputs))
+        random = np.random.RandomState(1)
+        single = len(outputs) == np.size(outputs[0]) == 1
+        self._weights = [np.ones(()) if single else np.asarray(random.uniform(0.5, 1.5, np.shape(o))) for o in outputs]
 
-    # ------------------------------------------------------------------------------------------ the function
-
-    def outputs(self, *point: Any) -> list[Any]:
-        """The outputs that have a derivative, as a function of the leaves that have one."""
+    def _outputs(self, *point: Any) -> list[Any]:
+        """Returns the outputs that have a derivative, as a function of the leaves that have one."""
         import jax
 
-        leaves = list(self.leaves)
+        leaves = list(self._leaves)
         for place, leaf in zip(self._places, point, strict=True):
             leaves[place] = leaf
-        value = self.fun(*jax.tree_util.tree_unflatten(self.tree, leaves))
-        return [leaf for leaf in jax.tree_util.tree_leaves(value) if differentiable(leaf)]
+        value = self._fun(*jax.tree_util.tree_unflatten(self._tree, leaves))
+        return [leaf for leaf in jax.tree_util.tree_leaves(value) if _differentiable(leaf)]
 
     def added_up(self, *point: Any) -> tuple[Any, ...]:
-        """The same as one number for each dtype: the output itself where it is one, else a weighted sum."""
+        """Returns the weighted sum of the outputs, one number for each dtype."""
         import jax.numpy as jnp
 
         sums: dict[Any, Any] = {}
-        for weights, output in zip(self._weights, self.outputs(*point), strict=True):
+        for weights, output in zip(self._weights, self._outputs(*point), strict=True):
             array = jnp.asarray(output)
-            part = jnp.sum(array * weights.astype(array.dtype)) if weights is not None else array.reshape(())
+            part = jnp.sum(array * weights.astype(array.dtype))
             sums[array.dtype] = sums[array.dtype] + part if array.dtype in sums else part
         return tuple(sums.values())
 
-    @cached_property
-    def _weights(self) -> list[Any]:
-        random = np.random.RandomState(1)
-        shapes = [np.shape(each) for each in self.outputs(*self.point)]
-        single = len(shapes) == 1 and np.prod(shapes[0]) == 1
-        return [None if single else np.asarray(random.uniform(0.5, 1.5, shape)) for shape in shapes]
+    def alone(self, number: int) -> Callable[[Any], tuple[Any, ...]]:
+        """Returns the sums as a function of one leaf."""
+        return lambda leaf: self.added_up(*self.point[:number], leaf, *self.point[number + 1 :])
 
-    @cached_property
-    def eps(self) -> float:
-        """The step: that of the least exact number which goes in or comes out."""
-        if self._eps is not None:
-            return self._eps
-        return STEPS[min(exactness(leaf) for leaf in (*self.point, *self.outputs(*self.point)))]
+    def step(self) -> float:
+        """Returns the step that suits the least exact number which goes in or comes out."""
+        return STEPS[self._exactness]
 
     @property
-    def weighted(self) -> bool:
-        """Whether the numbers in the report are of a sum of outputs."""
-        return any(each is not None for each in self._weights)
-
-    def alone(self, number: int) -> tuple[Function, Any]:
-        """The sums as a function of one leaf, and that leaf."""
-
-        def of_one(leaf: Any) -> tuple[Any, ...]:
-            return self.added_up(*self.point[:number], leaf, *self.point[number + 1 :])
-
-        return of_one, self.point[number]
-
-    # ------------------------------------------------------------------------------------------ the checks
-
-    def assert_finite(self) -> None:
-        """Not a number equals itself to JAX's checker."""
-        outputs = self.outputs(*self.point)
-        if not outputs:
-            raise ValueError(f"`{self.name}` returns nothing that can be differentiated.")
-        for output in outputs:
-            wrong = first_not_finite(output)
-            if wrong is not None:
-                raise GradientMismatchError(
-                    f"`{self.name}` returns {wrong} for these arguments, so it has no derivative there. "
-                    "Give it arguments from inside its domain."
-                )
-
-    def check(self, number: int, mode: str, order: int) -> _Failure | None:
-        """One leaf in one mode, the others fixed; the lowest order that fails."""
-        fun, leaf = self.alone(number)
-        for each in range(1, order + 1):
-            text = self._jax_checks(fun, (leaf,), each, (mode,))
-            if text is None and each == 1:
-                text = not_finite(fun, leaf, mode)
-            if text is not None:
-                figures = compared(fun, leaf, mode, self.eps) if each == 1 else None
-                return _Failure(self.names[number], mode, each, figures or in_short(text))
-        return None
-
-    def together(self, modes: tuple[str, ...], order: int) -> str | None:
-        """All leaves at once: what JAX's checker says, or None."""
-        if len(self.point) == 1 and (order == 1 or len(modes) == 1):
-            return None
-        return self._jax_checks(self.added_up, self.point, order, modes)
-
-    def _jax_checks(self, fun: Function, point: tuple[Any, ...], order: int, modes: tuple[str, ...]) -> str | None:
-        from jax.test_util import check_grads
-
-        try:
-            check_grads(fun, point, order, modes=modes, atol=self.atol, rtol=self.rtol, eps=self.eps)
-        except AssertionError as error:
-            return str(error)
-        except (TypeError, ValueError, NotImplementedError) as error:
-            other = [each for each in MODES if each not in modes]
-            if other and order == 1:
-                error.add_note(
-                    f"jaxobs: `{self.name}` cannot be differentiated in {MODES[modes[0]]}. "
-                    f"To check the other mode only, pass modes=({other[0]!r},)."
-                )
-            raise
-        return None
-
-    # ------------------------------------------------------------------------------------------ the report
-
-    def told(self, failures: Sequence[_Failure], together: str | None, order: int, modes: tuple[str, ...]) -> str:
-        """The whole message."""
-        lines = [f"The derivatives of `{self.name}` are not what numerical differences say (step {self.eps:g}):"]
-        for each in failures[:MOST_SHOWN]:
-            what = MODES[each.mode] + (f", order {each.order}" if each.order > 1 else "")
-            lines.append(f"  `{each.argument}`, {what}: {each.text}")
-        if len(failures) > MOST_SHOWN:
-            lines.append(f"  and {len(failures) - MOST_SHOWN} more")
-        if together is not None:
-            lines += ["  each argument agrees by itself, but all together do not: " + in_short(together)]
-        if self.weighted:
-            lines.append("The values are of the outputs' sum, weighted at random.")
-        wrong = {each.argument for each in failures}
-        right = [name for name in self.names if name not in wrong]
-        if failures and right:
-            more = f" and {len(right) - MOST_SHOWN} more" if len(right) > MOST_SHOWN else ""
-            lines.append(f"These agree: {', '.join(f'`{name}`' for name in right[:MOST_SHOWN])}{more}.")
-        if any(exactness(leaf) < 8 for leaf in self.point):
-            lines.append(self._about_precision(order, modes))
-        return "\n".join(lines)
-
-    def _about_precision(self, order: int, modes: tuple[str, ...]) -> str:
-        """Whether more digits make the difference go away."""
-        narrow = ", ".join(sorted({str(number_type(leaf)) for leaf in self.point if exactness(leaf) < 8}))
-        try:
-            agrees = _agrees_in_float64(self, order, modes)
-        except Exception as error:  # the function may refuse other dtypes
-            return (
-                f"The arguments are {narrow}. In float64 it raises {type(error).__name__}, so rounding may be to blame."
-            )
-        if agrees is None:
-            return f"The arguments are {narrow}. With float64 the outputs are not float64, so rounding may be to blame."
-        if agrees:
-            return (
-                f"The arguments are {narrow}. In float64 all derivatives agree, so rounding is to blame rather than a "
-                "wrong rule: test with jax_enable_x64, or pass a larger `eps` or `rtol`."
-            )
-        return f"The arguments are {narrow}. In float64 they disagree too, so rounding is not to blame."
+    def rounded(self) -> bool:
+        """Whether a number has less than 64 bits."""
+        return self._exactness < 8
 
 
-def _agrees_in_float64(problem: _Problem, order: int, modes: tuple[str, ...]) -> bool | None:
-    """None where the function does not work in float64 though it is given it."""
+def _wrong(fun: Callable[..., Any], point: tuple[Any], order: int, mode: str, tolerances: dict[str, Any]) -> str:
+    """Returns what disagrees of one leaf in one mode, with the lowest order that does; empty if nothing."""
+    if not _finite(fun, point[0], mode):
+        return "the value or the derivative is not finite"
+    for lower in range(1, order + 1):
+        if text := _jax_says(fun, point, order=lower, modes=(mode,), **tolerances):
+            return (f"order {lower}: " if lower > 1 else "") + text
+    return ""
+
+
+def _jax_says(fun: Callable[..., Any], point: tuple[Any, ...], **options: Any) -> str:
+    """Returns the differences that JAX's checker finds, on one line; empty if none."""
+    from jax.test_util import check_grads
+
+    try:
+        check_grads(fun, point, **options)
+    except AssertionError as error:
+        found = dict(_LARGEST.findall(str(error)))
+        differences = ", ".join(f"{value} ({which})" for which, value in found.items())
+        return f"off by {differences}" if differences else signature.shortened(str(error))
+    return ""
+
+
+def _finite(fun: Callable[..., Any], leaf: Any, mode: str) -> bool:
+    """Returns whether value and derivative are finite: JAX's checker takes nan for equal to nan."""
     import jax
+    import jax.numpy as jnp
 
-    # Before JAX 0.8 it is among what is experimental, and nowhere else.
-    home: Any = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
-    with home.enable_x64(True):
-        leaves = [widened(leaf) if differentiable(leaf) else leaf for leaf in problem.leaves]
-        args = jax.tree_util.tree_unflatten(problem.tree, leaves)
-        wide = _Problem(problem.fun, args, problem.atol, problem.rtol, None)
-        if any(exactness(each) < 8 for each in wide.outputs(*wide.point)):
-            return None
-        if any(wide.check(n, mode, order) for mode in modes for n in range(len(wide.names))):
-            return False
-        return wide.together(modes, order) is None
+    found: Any
+    if mode == "fwd":
+        found = jax.jvp(fun, (leaf,), (np.ones(np.shape(leaf), jnp.result_type(leaf)),))
+    else:
+        values, pull_back = jax.vjp(fun, leaf)
+        found = values, pull_back(tuple(jnp.ones_like(value) for value in values))
+    return all(bool(jnp.isfinite(array).all()) for array in jax.tree_util.tree_leaves(found))
+
+
+def _text(problem: _Problem, failures: dict[tuple[str, str], str], together: str | None, step: float) -> str:
+    lines = [f"The derivatives of `{problem.name}` are not what numerical differences say (step {step:g}):"]
+    lines += [f"  `{name}`, {MODES[mode]}: {text}" for (name, mode), text in list(failures.items())[:MOST_SHOWN]]
+    if len(failures) > MOST_SHOWN:
+        lines.append(f"  and {len(failures) - MOST_SHOWN} more")
+    if together:
+        lines.append(f"  each argument agrees by itself, but all together do not: {together}")
+    wrong = {name for name, _ in failures}
+    right = [f"`{name}`" for name in problem.names if name not in wrong]
+    if failures and right:
+        more = f" and {len(right) - MOST_SHOWN} more" if len(right) > MOST_SHOWN else ""
+        lines.append(f"These agree: {', '.join(right[:MOST_SHOWN])}{more}.")
+    if problem.rounded:
+        lines.append(
+            "Some numbers have less than 64 bits, so rounding may be to blame: to see whether it is, repeat the check "
+            "with `jax_enable_x64` and float64 arguments."
+        )
+    return "\n".join(lines)
+
+
+def _path(keys: tuple[Any, ...], parameters: Sequence[str]) -> str:
+    from jax import tree_util
+
+    number = keys[0].idx
+    head = parameters[number] if number < len(parameters) else f"args[{number}]"
+    return head + str(tree_util.keystr(keys[1:]))
+
+
+def _differentiable(leaf: Any) -> bool:
+    import jax
+    import jax.numpy as jnp
+
+    if not isinstance(leaf, float | complex | np.ndarray | np.generic | jax.Array):
+        return False
+    return bool(jnp.issubdtype(jnp.result_type(leaf), jnp.inexact))
+
+
+def _exactness(number: Any) -> int:
+    """Returns the bytes of one real number."""
+    import jax.numpy as jnp
+
+    dtype = jnp.result_type(number)
+    return int(dtype.itemsize // (2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1))

@@ -10,6 +10,12 @@ import numpy as np
 
 from jaxobs.reasons import signature
 
+_CAUSES = (
+    "Common causes: a random generator or a clock that is not an argument, the order of a set or of threads, state "
+    "left behind by the first call; on GPUs, operations that add in no fixed order: set "
+    "XLA_FLAGS=--xla_gpu_deterministic_ops=true."
+)
+
 
 class NotRepeatableError(AssertionError):
     """Two calls with the same arguments returned different things. The text names the first leaf that differs."""
@@ -38,7 +44,7 @@ def assert_repeatable(fun: Callable[..., Any], *args: Any, times: int = 2, **kwa
     __tracebackhide__ = True  # the message is enough for pytest to show
     if times < 2:
         raise ValueError(f"`times` is {times!r}, but must be 2 or more to compare.")
-    from jax.tree_util import tree_flatten_with_path, tree_map
+    from jax.tree_util import keystr, tree_flatten_with_path, tree_map
 
     def called() -> Any:
         copied_args, copied_kwargs = tree_map(_copied, (args, kwargs))
@@ -55,12 +61,17 @@ def assert_repeatable(fun: Callable[..., Any], *args: Any, times: int = 2, **kwa
                 f"  call 1: {structure}\n  call {number}: {other}"
             )
         unlike = [
-            (path, told)
+            (keystr(path), told)
             for (path, one), (_, two) in zip(expected, found, strict=True)
-            if (told := _difference(one, two)) is not None
+            if (told := _difference(one, two))
         ]
         if unlike:
-            raise NotRepeatableError(_text(name, number, unlike, len(expected)))
+            path, told = unlike[0]
+            more = f" {len(unlike)} of {len(expected)} leaves differ." if len(unlike) > 1 else ""
+            raise NotRepeatableError(
+                f"`{name}` is not repeatable: call {number} with the same arguments returned another "
+                f"{f'`{path}`' if path else 'value'}: {told}.{more}\n{_CAUSES}"
+            )
     return first
 
 
@@ -71,7 +82,7 @@ def _copied(leaf: Any) -> Any:
 
 
 def _bits(leaf: Any) -> Any:
-    """A leaf as a NumPy array; of a random key, its data."""
+    """Returns a leaf as a NumPy array; of a random key, its data."""
     import jax
 
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -79,47 +90,26 @@ def _bits(leaf: Any) -> Any:
     return np.asarray(leaf)
 
 
-def _difference(one: Any, two: Any) -> str | None:
-    """In words; None where they are the same."""
+def _difference(one: Any, two: Any) -> str:
+    """Returns in words how two leaves differ; empty if they are the same."""
     first, second = _bits(one), _bits(two)
     if first.dtype != second.dtype or first.shape != second.shape:
         return f"{first.dtype}{list(first.shape)}, then {second.dtype}{list(second.shape)}"
     if first.dtype == object:
-        return (
-            None
-            if one is two or bool(one == two)
-            else f"{signature.bounded_repr(one)}, then {signature.bounded_repr(two)}"
-        )
+        same = one is two or bool(one == two)
+        return "" if same else f"{signature.bounded_repr(one)}, then {signature.bounded_repr(two)}"
     if first.tobytes() == second.tobytes():
-        return None
-    width = first.dtype.itemsize
-    rows = [np.frombuffer(each.tobytes(), np.uint8).reshape(-1, width) for each in (first, second)]
+        return ""
+    rows = [np.frombuffer(array.tobytes(), np.uint8).reshape(first.size, -1) for array in (first, second)]
     unlike = (rows[0] != rows[1]).any(axis=1)
     place = int(unlike.argmax())
     where = list(map(int, np.unravel_index(place, first.shape))) if first.shape else []
-    told = f"{int(unlike.sum()):,} of {first.size:,} elements differ, the first at {where}"
-    return f"{told}: {first.ravel()[place]!s}, then {second.ravel()[place]!s}{_apart(first, second)}"
-
-
-def _apart(first: Any, second: Any) -> str:
-    if first.dtype.kind not in "iufcV":
-        return ""
-    with np.errstate(all="ignore"):
-        wide = np.complex128 if first.dtype.kind == "c" else np.float64
-        apart = np.abs(first.astype(wide) - second.astype(wide))
-    finite = apart[np.isfinite(apart)]
-    return f"; the largest difference is {finite.max():.3g}" if finite.size else ""
-
-
-def _text(name: str, number: int, unlike: list[tuple[Any, str]], leaves: int) -> str:
-    from jax.tree_util import keystr
-
-    path, told = unlike[0]
-    more = f" {len(unlike)} of {leaves} leaves differ." if len(unlike) > 1 else ""
-    return (
-        f"`{name}` is not repeatable: call {number} with the same arguments returned another "
-        f"{f'`{keystr(path)}`' if path else 'value'}: {told}.{more}\n"
-        "Common causes: a random generator or a clock that is not an argument, the order of a set or of threads, state "
-        "left behind by the first call; on GPUs, operations that add in no fixed order "
-        "(--xla_gpu_deterministic_ops=true)."
-    )
+    told = f"{int(unlike.sum()):,} of {first.size:,} elements differ, the first at {where}: "
+    told += f"{first.ravel()[place]!s}, then {second.ravel()[place]!s}"
+    if first.dtype.kind in "iufcV":
+        with np.errstate(all="ignore"):
+            wide = np.complex128 if first.dtype.kind == "c" else np.float64
+            apart = np.abs(first.astype(wide) - second.astype(wide))
+        finite = apart[np.isfinite(apart)]
+        told += f"; the largest difference is {finite.max():.3g}" if finite.size else ""
+    return told

@@ -1,7 +1,8 @@
-"""Gradients against numerical differences: right rules pass, wrong ones are named by argument, mode and value."""
+"""Gradients against numerical differences: right rules pass, wrong ones are named by argument and mode."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -55,7 +56,7 @@ def test_right_derivatives_pass() -> None:
 
 
 def test_a_wrong_custom_vjp_is_named() -> None:
-    """The argument as the user wrote it, the mode, the element, both values; and who agrees."""
+    """The argument as the user wrote it, the mode, the difference, and which arguments agree."""
 
     def model(params, x):
         return half_pulled(params["w"]) @ x + params["b"]
@@ -63,17 +64,14 @@ def test_a_wrong_custom_vjp_is_named() -> None:
     params = {"w": np.arange(1, 4, dtype=np.float32), "b": np.float32(0.5)}
     text = failure(model, params, np.ones(3, np.float32), modes=("rev",))
     assert "The derivatives of `test_a_wrong_custom_vjp_is_named.<locals>.model` are not what" in text
-    assert "`params['w']`, reverse mode (vjp): at [2] 3 by JAX, 5.99" in text
-    assert "(-50 %)" in text
+    assert re.search(r"  `params\['w'\]`, reverse mode \(vjp\): off by \S+ \(absolute\), 0.4\d+ \(relative\)", text)
     assert "These agree: `params['b']`, `x`." in text
-    assert "In float64 they disagree too, so rounding is not to blame." in text
 
 
 def test_a_wrong_custom_jvp_is_named_in_both_modes() -> None:
     """The reverse mode is made from the rule of the forward mode."""
     text = failure(half_pushed, 2.0)
-    assert "`x`, forward mode (jvp): 2 by JAX, 3.999" in text or "`x`, forward mode (jvp): 2 by JAX, 4" in text
-    assert "`x`, reverse mode (vjp): 2 by JAX, " in text
+    assert "`x`, forward mode (jvp): off by " in text and "`x`, reverse mode (vjp): off by " in text
 
 
 def test_size_hides_no_mistake() -> None:
@@ -84,7 +82,6 @@ def test_size_hides_no_mistake() -> None:
     check_grads(half_pushed, (x,), 1, modes=("fwd",))
     text = failure(half_pushed, x, modes=("fwd",))
     assert "`x`, forward mode (jvp): off by " in text
-    assert "The values are of the outputs' sum, weighted at random." in text
 
 
 def test_a_small_argument_is_not_lost_beside_a_large_one() -> None:
@@ -113,7 +110,7 @@ def test_second_order_is_told_with_its_order() -> None:
 
     assert_gradients_match(cube, (1.5, 0.3))
     text = failure(cube, 1.5, 0.3, order=2)
-    assert "`x`, forward mode (jvp), order 2: off by " in text
+    assert "`x`, forward mode (jvp): order 2: off by " in text
     assert "These agree: `y`." in text
 
     @jax.custom_jvp
@@ -132,38 +129,30 @@ def test_what_is_not_finite_is_no_agreement() -> None:
     """JAX's checker takes nan for equal to nan."""
     from jax.test_util import check_grads
 
-    assert "`log` returns nan for these arguments" in failure(jnp.log, -1.0)
-
     def flat(x):
         return x * jnp.sqrt(x)
 
     check_grads(flat, (0.0,), 1)
-    assert "nan by JAX, nan numerically (the function is not finite a step away)" in failure(flat, 0.0)
+    for fun, at in (
+        (flat, 0.0),
+        (jnp.log, -1.0),
+        (lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0), np.array([-1.0, 1.0], np.float32)),
+    ):
+        assert "`x`, reverse mode (vjp): the value or the derivative is not finite" in failure(fun, at)
 
-    def guarded(x):
-        return jnp.where(x > 0, jnp.sqrt(x), 0.0)
 
-    assert "`x`, reverse mode (vjp): at [0] nan by JAX" in failure(guarded, np.array([-1.0, 1.0], np.float32))
-
-
-def test_rounding_is_told_from_a_wrong_rule() -> None:
-    """In float32 a large value drowns its differences; in float64 the same check passes."""
+def test_rounding_is_named_as_a_possible_cause_below_64_bits() -> None:
+    """In float32 a large value drowns its differences; in float64 the same check passes, with a smaller step."""
 
     def shifted(x):
         return 1000 + jnp.sin(x)
 
-    assert "In float64 all derivatives agree, so rounding is to blame rather than a wrong rule" in failure(shifted, 0.5)
-    assert "so rounding may be to blame" in failure(lambda x: 1000 + jnp.sin(x).astype(jnp.float16), 0.5)
-    with x64():
+    assert "repeat the check with `jax_enable_x64`" in failure(shifted, 0.5)
+    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
         assert_gradients_match(shifted, (np.float64(0.5),))
         text = failure(half_pushed, np.float64(2.0))
     assert "(step 0.0001)" in text
-    assert "float64" not in text
-
-
-def x64() -> Any:
-    """JAX's context manager, which moved."""
-    return jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64()
+    assert "rounding" not in text
 
 
 def test_other_numbers() -> None:
@@ -171,20 +160,6 @@ def test_other_numbers() -> None:
     assert_gradients_match(lambda z: z * z.conj(), (np.complex64(0.5 + 1j),))
     assert_gradients_match(jnp.sin, (jnp.ones(4, jnp.bfloat16),))
     assert_gradients_match(lambda key, x: jax.random.normal(key, (3,)) * x, (jax.random.key(0), np.ones(3, np.float32)))
-
-
-def test_a_mode_that_cannot_be_is_explained() -> None:
-    """JAX's own exception, with a note of which mode to check instead."""
-
-    @jax.custom_vjp
-    def right(x):
-        return x * x
-
-    right.defvjp(lambda x: (x * x, x), lambda x, g: (2 * g * x,))
-    with pytest.raises(TypeError, match="custom_vjp") as raised:
-        assert_gradients_match(right, (2.0,))
-    assert any("pass modes=('rev',)" in note for note in raised.value.__notes__)
-    assert_gradients_match(right, (2.0,), modes=("rev",))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a process can be asked to do: one file for each action, found by the folder (see `capturing.action_types`)."""
+"""Actions that a process offers on request: one file for each, such as a profile or a memory dump, found by folder."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every room may use: failures of ours, threads, settings, folders that are registries."""
+"""Ground of every room: settings, guards around failures of jaxobs, threads, files, registries found by folder."""

@@ -1,4 +1,4 @@
-"""A persistent compilation cache seen from outside: what lies in its directory, and whether a warm start hits it.
+"""The persistent cache, seen from outside: inspect, verify and warm it, and compile ahead (`jaxobs.warmup`).
 
 Nothing here loads an entry or deletes a file. `directory` lists what is there, `entries` reads one entry, `writers`
 says which version stored it, `checkup` and `sharing` say what is wrong. `trial` runs a command twice, `observer`

@@ -1,1 +1,1 @@
-"""What the hardware says of itself: NVML, libtpu, which device is which, the peaks of data sheets."""
+"""Readings of accelerators: NVML, libtpu, which device is which, and the peaks of data sheets."""

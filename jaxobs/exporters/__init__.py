@@ -1,4 +1,4 @@
-"""Where the facts go: one file for each destination, found by the folder. None knows another.
+"""Destinations of the facts: Prometheus, OpenTelemetry, event log, files, trackers; one file for each.
 
 An exporter's module has `routes(store)`, the paths of the endpoint that it answers; or `exporter(store, settings)`,
 which makes an object with `every`, `sample`, `close` and `after_fork`, or None where the settings do not want it; or

@@ -1,4 +1,4 @@
-"""The facts: frozen, plain data. Whoever explains, exports or diagnoses can be fed with facts made by hand.
+"""Facts: frozen, plain data of events and states, which tests can make by hand.
 
 Two families, a module for each subject. An *event* is something that happened (a subclass of `events.Event`): one line
 of the event log, one entry of the ring behind `/api/v1/events`. A *state* is how things are at a moment:

@@ -1,1 +1,1 @@
-"""What a program calls: `jit`, `instrument`, `step`, `data`, `request`, `phase`, `watch`, and the middleware."""
+"""Instruments that a program calls: `jit`, `instrument`, `step`, `data`, `request`, `phase`, `watch`, middleware."""

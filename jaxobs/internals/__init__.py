@@ -1,4 +1,4 @@
-"""All that knows JAX's insides, and nothing else does.
+"""Knowledge of JAX's private modules, which no other room has.
 
 It reads and replaces nothing. It never asks for JAX's version: it looks whether a thing is there. Each part that a
 release may move is a *capability*: probed once, reported as `jaxobs_capability`, and done without where it is gone.

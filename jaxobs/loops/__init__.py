@@ -1,1 +1,1 @@
-"""Loops of steps that no program declares, found by looking: at calls, at stacks, at the turns that they make."""
+"""Loops that no program declares: found by looking at calls, at stacks, and at the turns that they make."""

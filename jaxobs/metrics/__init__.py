@@ -1,1 +1,1 @@
-"""The catalogue: each metric, declared once."""
+"""The catalogue of metrics: each declared once, with name, unit, labels and help."""

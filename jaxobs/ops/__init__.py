@@ -1,1 +1,1 @@
-"""For whoever runs jobs: the doctor before the job, diagnosis and bundle after an incident, rehearsals, assistants."""
+"""Tools for operators: doctor, diagnosis, agent, MCP, rehearsals, and monitoring (dashboards, alerts, deployment)."""

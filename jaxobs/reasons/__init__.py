@@ -1,1 +1,1 @@
-"""Why it compiled and why the cache missed: facts in, sentences out."""
+"""Reasons for compilations and cache misses: signatures in, cause and sentence out."""

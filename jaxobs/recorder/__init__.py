@@ -1,1 +1,1 @@
-"""The flight recorder: errors, out of memory, and the last minutes of a process."""
+"""The flight recorder: errors, out of memory, the last minutes, and the files left for the next process."""

@@ -1,1 +1,1 @@
-"""Starts and ends observation in one process."""
+"""Begin and end of observation: `install`, `start`, `serve`, the sampler, signals, forks, notebooks."""

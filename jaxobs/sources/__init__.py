@@ -1,4 +1,4 @@
-"""What is watched: one file for each source of facts, found by the folder. None knows another.
+"""Sources of facts: one file for each thing that is watched, found by the folder.
 
 A source's module has `source(store)`, which makes an object with `start`, `stop`, `sample` and `after_fork`. What
 sources share lies in `support`.

@@ -1,1 +1,1 @@
-"""Meters that the hot paths write, and the store that makes a snapshot of them: no threads and no files."""
+"""State of a process: meters of the hot paths, utilization, and the store of snapshots; without threads and files."""

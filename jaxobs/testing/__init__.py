@@ -1,4 +1,4 @@
-"""For tests: bounds and baselines of what is compiled, checks of gradients and repeatability, and fakes of devices.
+"""Helpers for tests: bounds and baselines of compilations, checks of gradients and repeatability, fakes of devices.
 
 Nothing here is imported before it is asked for: the pytest plugin lives in this package, and every pytest of the
 environment loads it.

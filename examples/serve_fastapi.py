@@ -1,6 +1,6 @@
 """Serves a small classifier with FastAPI: requests padded to few batch sizes, which are compiled before the first one.
 
-pip install jaxobs fastapi uvicorn
+pip install . fastapi uvicorn
 python examples/serve_fastapi.py                      # with --warm 1,2 larger batches start cold
 curl localhost:8000/predict -H 'content-type: application/json' -d '{"rows": [[0.5, 0.1, 0.7, 0.2]]}'
 jaxobs top                                            # in another terminal; or open http://127.0.0.1:9464/

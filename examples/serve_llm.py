@@ -1,6 +1,6 @@
 """Serves a tiny language model: a greedy decoder with a KV cache and continuous batching, streaming its tokens.
 
-pip install jaxobs fastapi uvicorn
+pip install . fastapi uvicorn
 python examples/serve_llm.py                          # with --cold the first requests wait for the compiler
 curl -N localhost:8000/generate -H 'content-type: application/json' -d '{"prompt": "Once upon", "max_tokens": 20}'
 jaxobs top                                            # in another terminal; or open http://127.0.0.1:9464/

@@ -1,6 +1,6 @@
 """Serves a function with Ray Serve: each replica is a process with an endpoint of its own.
 
-pip install jaxobs 'ray[serve]'
+pip install . 'ray[serve]'
 python examples/serve_ray.py
 curl 'localhost:8000/?size=3'                         # then http://127.0.0.1:9464/
 """

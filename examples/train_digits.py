@@ -1,6 +1,6 @@
 """Trains a classifier of handwritten digits with Flax NNX and Optax, with one line for jaxobs in it.
 
-pip install 'jaxobs[cli,demo]'
+pip install '.[cli,demo]'
 python examples/train_digits.py --epochs 500
 jaxobs top                             # in another terminal; or open http://127.0.0.1:9464/
 """

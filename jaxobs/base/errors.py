@@ -11,6 +11,8 @@ Nothing here is ever raised inside a user's jitted call: see `jaxobs.base.guard`
 
 from __future__ import annotations
 
+import re
+
 
 class JaxobsError(Exception):
     """Base of every error that jaxobs raises on purpose."""
@@ -32,4 +34,17 @@ class MissingExtraError(JaxobsError, ImportError):
     """A part of jaxobs needs a package that the bare install does not bring."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(f"`{what}` needs `{package}`. Install it with: pip install 'jaxobs[{extra}]'")
+        super().__init__(f"`{what}` needs `{package}`, from the extra `{extra}`. Install it with: {install(extra)}")
+
+
+def install(extra: str) -> str:
+    """Returns the command that installs an extra's packages: it works without a clone, and before a release."""
+    import importlib.metadata  # not before an error needs it
+
+    try:
+        required = importlib.metadata.requires("jaxobs") or []
+    except importlib.metadata.PackageNotFoundError:  # a folder of sources on the path
+        required = []
+    wanted = re.compile(rf"(.+?) *; *extra == ['\"]{extra}['\"]")
+    packages = [found[1] for line in required if (found := wanted.fullmatch(line))]
+    return " ".join(["pip install", *(f"'{package}'" for package in packages or [f".[{extra}]"])])

@@ -20,7 +20,7 @@ import jaxobs
 from jaxobs import cli
 from jaxobs.base import config, discovery
 from jaxobs.base.config import Settings
-from jaxobs.base.errors import JaxobsError, MissingExtraError
+from jaxobs.base.errors import JaxobsError, MissingExtraError, install
 from jaxobs.base.version import __version__
 
 ROOT = Path(jaxobs.__file__).parents[1]
@@ -221,7 +221,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         (JaxobsError("`x` is 1. Say 2."), "jaxobs: `x` is 1. Say 2.\n"),
         (
             MissingExtraError("jaxobs top", "rich", "cli"),
-            "jaxobs: `jaxobs top` needs `rich`. Install it with: pip install 'jaxobs[cli]'\n",
+            f"jaxobs: `jaxobs top` needs `rich`, from the extra `cli`. Install it with: {install('cli')}\n",
         ),
     ],
 )

@@ -21,7 +21,7 @@ import pytest
 from helpers.paths import ROOT
 from helpers.waiting import until
 
-from jaxobs.base.errors import PortTakenError
+from jaxobs.base.errors import PortTakenError, install
 from jaxobs.cli import demo
 from jaxobs.demo import local_prometheus
 from jaxobs.demo.local_prometheus import PrometheusError
@@ -176,7 +176,8 @@ sys.exit(main(["demo", "--once", "--port=0"]))
     ended = run_python(code)
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert ended.stderr == f"jaxobs: `jaxobs demo` needs `{package}`. Install it with: pip install 'jaxobs[demo]'\n"
+    wanted = f"jaxobs: `jaxobs demo` needs `{package}`, from the extra `demo`. Install it with: {install('demo')}\n"
+    assert ended.stderr == wanted and package in wanted.partition("pip install")[2]
 
 
 def test_missing_prometheus_is_told_before_training(tmp_path: Path) -> None:

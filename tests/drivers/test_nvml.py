@@ -283,7 +283,7 @@ def test_what_is_missing_is_said_once(trouble: str, fake: FakeNvml, monkeypatch:
     observer = watch.store.snapshot().observer
     assert observer.capabilities == {"nvml": False}
     expected = {
-        "no package": ("pip install 'jaxobs[nvidia]'",),
+        "no package": ("pip install 'nvidia-ml-py",),
         "no library": ("NVML Shared Library Not Found",),
         "no driver": ("Driver Not Loaded",),
         "no device": (),

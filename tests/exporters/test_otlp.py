@@ -480,7 +480,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'jaxobs\[otel\]'"):
+    with pytest.raises(MissingExtraError, match=r"from the extra `otel`.*pip install 'opentelemetry-"):
         counting.exporter("traces", "grpc", lambda _: None)
 
 
@@ -495,5 +495,5 @@ def test_without_the_packages_only_the_setting_complains(fresh: None, monkeypatc
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
     lifecycle.install()
     assert store.current().installed and store.current().snapshot().observer.notes == ()
-    with pytest.raises(MissingExtraError, match=r"`otlp` needs `opentelemetry-sdk`.*jaxobs\[otel\]"):
+    with pytest.raises(MissingExtraError, match=r"`otlp` needs `opentelemetry-sdk`, from the extra `otel`"):
         lifecycle.install(otlp=True)

@@ -114,10 +114,11 @@ def _mistakes_of_one(words: list[str]) -> Iterator[str]:
             yield from (f"make {each}: no such target" for each in arguments if each.isalpha() and each not in targets)
         case "pip":
             project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-            for extra in re.findall(r"jaxobs\[([\w,]+)\]", " ".join(arguments)):
+            for extra in re.findall(r"(?:jaxobs|\.)\[([\w,]+)\]", " ".join(arguments)):
                 yield from (
                     f"no extra {each}" for each in extra.split(",") if each not in project["optional-dependencies"]
                 )
+            yield from (f"{each}: nothing is published" for each in arguments if re.match(r"jaxobs(\[|$)", each))
         case "curl":
             known = ROUTES | {f"/api/v1/actions/{each}" for each in actions.known()}
             for address in (each for each in arguments if each.startswith("http")):

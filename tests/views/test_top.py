@@ -32,7 +32,7 @@ from helpers.top_snapshots import (
     snapshot,
 )
 
-from jaxobs.base.errors import MissingExtraError, SettingError
+from jaxobs.base.errors import MissingExtraError, SettingError, install
 from jaxobs.cli import top
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
 from jaxobs.facts.cache import CacheLookup, CacheState
@@ -744,7 +744,7 @@ def test_live_view_without_rich_names_the_extra(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(MissingExtraError) as caught:
         make_console("jaxobs top")
-    assert str(caught.value) == "`jaxobs top` needs `rich`. Install it with: pip install 'jaxobs[cli]'"
+    assert str(caught.value) == "`jaxobs top` needs `rich`, from the extra `cli`. Install it with: " + install("cli")
 
 
 @pytest.mark.parametrize("interval", ["0", "-1", "nan", "often", "1e9"])

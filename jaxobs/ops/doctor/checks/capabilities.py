@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 
 from jaxobs import internals
+from jaxobs.base.links import PROJECT
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
@@ -32,7 +33,7 @@ def check(machine: Machine) -> Iterator[Finding]:
             severity="info", title=f"jaxobs sees less in jax {jax.__version__}", entity="jaxobs",
             evidence=f"missing: {', '.join(missing)}",
             why="The rest works; some causes are less exact, or some figures are absent.",
-            fix="pip install -U jaxobs",
+            fix=f"pip install -U git+{PROJECT}",
         )  # fmt: skip
     else:
         yield ok(f"jaxobs sees all it wants in jax {jax.__version__}", f"{len(found)} capabilities")

@@ -98,29 +98,31 @@ def run(args: argparse.Namespace) -> int:
 
 def _control(args: argparse.Namespace) -> int:
     """What a person decides about safe actions."""
-    from jaxobs.ops.agent.acting import controls
+    from jaxobs.ops.agent.acting.brake import Brake
+    from jaxobs.ops.agent.acting.record import Record
 
-    folder = Path(args.reports)
-    if not folder.is_dir():
+    record = Record(Path(args.reports))
+    if not record.directory.is_dir():
         raise SettingError(f"--reports {args.reports!r} is not a folder.")
+    brake = Brake(record)
     by = args.by or _user()
     try:
         if args.view in (APPROVE, DENY):
             if not args.incident:
                 raise SettingError(f"Give the id of a plan. `jaxobs agent {WAITING}` lists those that wait.")
-            plan = controls.decide(folder, args.incident, args.view == APPROVE, by)
+            plan = record.decide(args.incident, args.view == APPROVE, by)
             print(f"{'Approved' if args.view == APPROVE else 'Denied'}: {safe(plan)}")
         elif args.view == RESET:
-            print(f"The breaker is closed; there were {controls.reset(folder, by)} failures in a row.")
+            print(f"The breaker is closed; there were {brake.reset(by)} failures in a row.")
         elif args.view == STOP:
-            controls.stop(folder, by)
+            brake.stop(by)
             print("The kill switch is on: nothing is done, and what is under way ends.")
         elif args.view == RESUME:
-            is_off = controls.resume(folder, by)
+            is_off = brake.resume(by)
             print("The kill switch is off." if is_off else "The kill switch is still on: JAXOBS_AGENT_STOP is set.")
         else:
-            for each in controls.waiting(folder):
-                print(f"{each['id']}  {safe(str(each.get('plan', '')))}")
+            for plan, line in record.waiting().items():
+                print(f"{plan}  {safe(str(line.get('plan', '')))}")
     except OSError as error:
         raise SettingError(f"{args.reports}: {error.strerror or error}.") from None
     return FINE
@@ -173,7 +175,6 @@ def _serve(args: argparse.Namespace) -> int:
     token = _token(args.token_file)
     from jaxobs.ops.agent import serving, suggestions
     from jaxobs.ops.agent.acting import policy
-    from jaxobs.ops.agent.acting.known import known
     from jaxobs.ops.agent.investigating import Where
     from jaxobs.ops.agent.sending import Destinations
     from jaxobs.ops.agent.store import Store
@@ -183,7 +184,7 @@ def _serve(args: argparse.Namespace) -> int:
     http.request(args.prometheus)  # a variable that cannot be used is an error now, not at the first alert
     desk = None
     if args.actions:
-        chosen = policy.read(Path(args.actions), known())
+        chosen = policy.read(Path(args.actions))
         desk = suggestions.desk(Path(args.reports), chosen, args.prometheus, targets)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     if not token and host not in _LOOPBACK:

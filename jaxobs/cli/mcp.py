@@ -6,13 +6,14 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxobs.base.errors import JaxobsError
 from jaxobs.cli import diagnose
-from jaxobs.ops.agent.acting import policy
-from jaxobs.ops.agent.acting.desk import Desk
-from jaxobs.ops.agent.acting.known import known
 from jaxobs.views import client
+
+if TYPE_CHECKING:
+    from jaxobs.ops.agent.acting.desk import Desk
 
 HELP = "serve tools for assistants, by the Model Context Protocol; they only read"
 
@@ -76,9 +77,12 @@ def _desk(args: argparse.Namespace) -> Desk | None:
         return None
     if args.reports is None:
         raise JaxobsError("--actions needs --reports: the record of what was done is kept there.")
+    from jaxobs.ops.agent.acting import policy
+    from jaxobs.ops.agent.acting.desk import Desk
+
     urls = [client.endpoint_url(each) for each in args.target]
     prometheus = args.prometheus[0] if args.prometheus else ""
-    chosen = policy.read(Path(args.actions), known())
+    chosen = policy.read(Path(args.actions))
     return Desk(Path(args.reports), chosen, lambda job: urls, prometheus=prometheus)
 
 

@@ -13,11 +13,10 @@ from typing import Any
 from jaxobs.base import private_files
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.facts.events import plain
-from jaxobs.ops.agent.acting import processes
 from jaxobs.profiles import comparison, reading
 from jaxobs.profiles.comparison import Change, ProfileComparison
 from jaxobs.profiles.reading import Reading, TraceError
-from jaxobs.views import client, terminal
+from jaxobs.views import captures, client, terminal
 from jaxobs.views.profile import comparison as comparison_text
 from jaxobs.views.profile import folded, page, perfetto, pprof, sources, text
 from jaxobs.views.terminal import Surface
@@ -151,7 +150,7 @@ def _captured(url: str, steps: int) -> Reading:
             f"`{url}` traces only for those who know its `action_token`: set `{TOKEN}` to it, and `actions` and "
             f"`action_token` in the process."
         )
-    outcome = processes.capture(url, "profile", {"steps": steps}, TOKEN, _WAIT_SECONDS, lambda: False)
+    outcome = captures.capture(url, "profile", {"steps": steps}, TOKEN, _WAIT_SECONDS, lambda: False)
     if outcome.path is None:
         raise TraceError(f"`{url}` took no trace. {outcome.detail}")
     if not os.path.exists(outcome.path):

@@ -46,6 +46,13 @@ def opener(url: str, *handlers: urllib.request.BaseHandler | type) -> urllib.req
     return urllib.request.build_opener(*wanted)
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection: a server that was asked must not choose another one that is asked, or gets a token."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 class Endpoint:
     """An endpoint that is asked several times."""
 

@@ -19,7 +19,6 @@ from helpers.run_programs import environment
 
 from jaxobs.base.links import page_url
 from jaxobs.ops.agent.acting import policy
-from jaxobs.ops.agent.acting.known import known
 from jaxobs.ops.monitoring import openslo, promql, site
 
 PYTHON_PAGES = sorted({each.page for each in examples.blocks("python")})
@@ -154,7 +153,7 @@ def test_data_parses(block: Block, tmp_path: Path) -> None:
         found = tomllib.loads(block.text)
         if "allow" in found:
             (tmp_path / "actions.toml").write_text(block.text, encoding="utf-8")
-            assert policy.read(tmp_path / "actions.toml", known()).allow
+            assert policy.read(tmp_path / "actions.toml").allow
         elif "tool" not in found:
             (tmp_path / "slos.yaml").write_text(openslo.text((), what="alerts"), encoding="utf-8")
             site.checked(found, str(tmp_path / "site.toml"))

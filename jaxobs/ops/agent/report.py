@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from jaxobs.ops.agent.acting.policy import Name
+
 SCHEMA_VERSION = 1
 
 OK: Final = "ok"
@@ -14,7 +16,6 @@ NO_DATA: Final = "no_data"
 ERROR: Final = "error"
 Outcome = Literal["ok", "abnormal", "no_data", "error"]
 Verdict = Literal["cause", "inconclusive", "no_fault"]
-Action = Literal["capture_profile", "dump_memory", "collect_bundle", "warm_cache"]
 
 
 class _Part(BaseModel):
@@ -140,7 +141,7 @@ class Context(_Part):
 class SuggestedAction(_Part):
     """Something that can be done without harm. The agent does it only where a policy allows it."""
 
-    action: Action
+    action: Name
     target: str
     why: str
     command: str
@@ -149,7 +150,7 @@ class SuggestedAction(_Part):
 class ActionTaken(_Part):
     """What became of a suggested action, where a policy allows some."""
 
-    action: Action
+    action: Name
     target: str
     decision: Literal["refused", "planned", "approval_wanted", "done", "failed"]
     reason: str

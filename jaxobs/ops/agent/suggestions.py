@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.agent import queries
-from jaxobs.ops.agent.acting.declarations import Request
+from jaxobs.ops.agent.acting.actions import Request
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.agent.acting.policy import Policy
 from jaxobs.ops.agent.report import ActionTaken, Report

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxobs.base.errors import MissingExtraError
-from jaxobs.ops.agent.acting.declarations import CLASSES, Declaration, Request
+from jaxobs.ops.agent.acting.actions import CLASSES, Action, Request
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.assistants.answers import Answer, Name, ok
 from jaxobs.ops.assistants.sources import RUNNING, Sources
@@ -26,6 +26,7 @@ except ImportError:
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
+CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 ACTOR = "mcp"
 """Of every request: what a client calls itself is no identity."""
 
@@ -39,18 +40,15 @@ class Approval(BaseModel):
 def add(server: "MCPServer", sources: Sources, desk: Desk, job: str) -> None:
     """Registers a tool for each action that the policy of a desk allows; none where it allows none."""
     for name, declared in desk.actions.items():
-        annotations = ToolAnnotations(
-            read_only_hint=False, destructive_hint=False, idempotent_hint=declared.idempotent, open_world_hint=False
-        )
         server.add_tool(_tool(sources, desk, job, declared), name=name, description=_about(declared),
-                        annotations=annotations)  # fmt: skip
+                        annotations=CHANGES)  # fmt: skip
 
 
-def _about(declared: Declaration) -> str:
+def _about(declared: Action) -> str:
     return f"{declared.about} It {CLASSES[declared.kind]}; a person is asked first. To verify: {declared.verify}"
 
 
-def _tool(sources: Sources, desk: Desk, job: str, declared: Declaration) -> Callable[..., Answer]:
+def _tool(sources: Sources, desk: Desk, job: str, declared: Action) -> Callable[..., Answer]:
     def question(process: Name = "", incident: Name = "") -> Elicit[Approval]:
         """From the arguments alone: the question may be asked for again."""
         where = f" on the process {process!r}" if declared.touches_process else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +14,14 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitRequestParams, ElicitResult
 
-from jaxobs.ops.agent.acting import audit, controls, processes
-from jaxobs.ops.agent.acting.declarations import Outcome, Plan, Request
+from jaxobs.ops.agent.acting import processes, record
+from jaxobs.ops.agent.acting.actions import ACTIONS, Plan
 from jaxobs.ops.agent.acting.desk import Desk
-from jaxobs.ops.agent.acting.known import known
 from jaxobs.ops.agent.acting.policy import Policy, WarmCache
 from jaxobs.ops.assistants import serving
 from jaxobs.ops.assistants.sources import Sources
 from jaxobs.ops.diagnosis import Inputs
+from jaxobs.views.captures import Outcome
 
 URL = "http://127.0.0.1:9"
 ALL = Policy(allow=("A1", "A2"), dry_run=False, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c"))
@@ -30,15 +32,16 @@ class Scene:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.done, self.asked = folder, list[str](), list[str]()
-        for module in known().values():
-            monkeypatch.setattr(module, "run", self._run)
+        for name, action in ACTIONS.items():
+            plan = Plan(f"Would do {name}.", functools.partial(self._run, name))
+            monkeypatch.setitem(ACTIONS, name, dataclasses.replace(action, plan=lambda *_, plan=plan: plan))
         monkeypatch.setattr(processes, "look", lambda url: None)
         monkeypatch.setattr(processes, "unsuitable", lambda snapshot, now: None)
         monkeypatch.setattr(processes, "typical_step", lambda snapshot: None)
 
-    def _run(self, plan: Plan, request: Request, policy: Policy, stopped: Callable[[], bool]) -> Outcome:
-        self.done.append(request.action)
-        return Outcome(result="done", detail="Done.", path="/there")
+    def _run(self, name: str, stopped: Callable[[], bool]) -> Outcome:
+        self.done.append(name)
+        return Outcome("done", "Done.", "/there")
 
     def call(self, name: str, answer: bool | None, policy: Policy = ALL, **arguments: object) -> Any:
         """What a tool answers.
@@ -61,7 +64,7 @@ class Scene:
 
     def decisions(self) -> list[str]:
         """What is on record."""
-        path = self.folder / audit.NAME
+        path = self.folder / record.NAME
         return [json.loads(line)["decision"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -79,7 +82,7 @@ async def _names(sources: Sources) -> set[str]:
 def test_without_a_policy_there_are_none(tmp_path: Path) -> None:
     """Nor with one that allows nothing; what is allowed is there, and says that it is no reading."""
     plain = anyio.run(_names, Sources(inputs=Inputs(targets=(URL,))))
-    assert plain and not plain & set(known())
+    assert plain and not plain & set(ACTIONS)
     nothing = Desk(tmp_path, Policy(), lambda job: [URL])
     assert anyio.run(_names, Sources(inputs=Inputs(targets=(URL,)), desk=nothing)) == plain
     some = Desk(tmp_path, Policy(allow=("A1",), actions=("dump_memory",)), lambda job: [URL])
@@ -117,8 +120,9 @@ def test_what_changes_something_needs_more_than_that(scene: Scene) -> None:
     """Class A2 waits for an approval on the agent's machine as well."""
     found = scene.call("warm_cache", True).structured_content["data"]
     assert found["decision"] == "approval_wanted" and scene.done == []
-    plan = controls.waiting(scene.folder)[0]["id"]
-    controls.decide(scene.folder, str(plan), True, "mia")
+    kept = record.Record(scene.folder)
+    (plan,) = kept.waiting()
+    kept.decide(plan, True, "mia")
     assert scene.call("warm_cache", True).structured_content["data"]["decision"] == "done"
 
 

@@ -32,13 +32,6 @@ class NoAnswerError(Exception):
     """Nothing useful answers; the message says what happened."""
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A server that was asked must not choose another one that is asked."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
 def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
     """The body of an answer.
 
@@ -50,10 +43,10 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
       NoAnswerError: there is none in time, it is an error, it is too large, or a variable cannot be used.
     """
     until = time.monotonic() + timeout
-    direct = [urllib.request.ProxyHandler({})] if access.is_local(url) else []
+    handlers = [access.NoRedirect(), *([urllib.request.ProxyHandler({})] if access.is_local(url) else [])]
     pieces, size = [], 0
     try:
-        opener = access.opener(url, _NoRedirect) if endpoint else urllib.request.build_opener(_NoRedirect, *direct)
+        opener = access.opener(url, access.NoRedirect) if endpoint else urllib.request.build_opener(*handlers)
         with Deadline(opener, timeout) as deadline:
             try:
                 answer = opener.open(access.request(url) if endpoint else request(url), timeout=timeout)

@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import getpass
+import itertools
 import os
 from pathlib import Path
 
 import pytest
 
 from jaxobs import cli
-from jaxobs.ops.agent.acting import controls, desk
-from jaxobs.ops.agent.acting.audit import Audit
+from jaxobs.ops.agent.acting.brake import Brake
+from jaxobs.ops.agent.acting.record import Record
 
 
 def test_a_line_that_broke_off_costs_no_other_one(tmp_path: Path) -> None:
     """The agent was killed while it wrote: what it begins afterwards still counts for cool-downs and limits."""
-    record = Audit(tmp_path)
-    record.add(1.0, {"decision": "begun", "id": "a"})
+    times = itertools.count(1.0)
+    record = Record(tmp_path, lambda: next(times))
+    record.add(decision="begun", id="a")
     with record.path.open("ab") as file:
         file.write(b'{"time": "2026-01-31T09:00:00Z", "at": 2.0, "decis')
-    record.add(3.0, {"decision": "begun", "id": "b"})
-    record.add(4.0, {"decision": "done", "id": "b"})
-    assert [(each["at"], each["id"]) for each in record.lines()] == [(1.0, "a"), (3.0, "b"), (4.0, "b")]
+    record.add(decision="begun", id="b")
+    record.add(decision="done", id="b")
+    assert [(each["at"], each["id"]) for each in record.lines()] == [(1.0, "a"), (2.0, "b"), (3.0, "b")]
 
 
 def test_the_kill_switch_is_on_the_record(tmp_path: Path) -> None:
     """Who turned it, and when; it holds also where the record cannot be written, and stays on then."""
-    controls.stop(tmp_path, "mia", 1.0)
-    assert desk.stopped(tmp_path) and controls.resume(tmp_path, "ada", 2.0) and controls.resume(tmp_path, "ada", 3.0)
-    assert [(each["decision"], each["actor"], each["at"]) for each in Audit(tmp_path).lines()] == [
-        ("stopped", "human:mia", 1.0), ("resumed", "human:ada", 2.0),
+    record = Record(tmp_path, lambda: 5.0)
+    brake = Brake(record)
+    brake.stop("mia")
+    assert brake.is_on() and brake.resume("ada") and brake.resume("ada")
+    assert [(each["decision"], each["actor"], each["at"]) for each in record.lines()] == [
+        ("stopped", "human:mia", 5.0), ("resumed", "human:ada", 5.0),
     ]  # fmt: skip
-    Audit(tmp_path).path.unlink()
-    Audit(tmp_path).path.mkdir()
-    controls.stop(tmp_path, "mia")
-    assert desk.stopped(tmp_path)
+    record.path.unlink()
+    record.path.mkdir()
+    brake.stop("mia")
     with pytest.raises(OSError):
-        controls.resume(tmp_path, "mia")
-    assert desk.stopped(tmp_path)
+        brake.resume("mia")
+    assert brake.is_on()
 
 
 def test_a_user_without_a_name_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,4 +51,4 @@ def test_a_user_without_a_name_stops_it(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(getpass, "getuser", nobody)
     assert cli.main(["agent", "stop", "--reports", str(tmp_path)]) == 0
-    assert [each["actor"] for each in Audit(tmp_path).lines()] == [f"human:uid {os.getuid()}"]
+    assert [each["actor"] for each in Record(tmp_path).lines()] == [f"human:uid {os.getuid()}"]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxobs.ops.agent.acting import desk
-from jaxobs.ops.agent.acting.declarations import Request
-from jaxobs.ops.agent.acting.known import collect_bundle
+from jaxobs.ops.agent.acting import actions, desk
+from jaxobs.ops.agent.acting.actions import Request
 from jaxobs.ops.agent.acting.policy import Policy
 from jaxobs.ops.diagnosis import bundles
 
@@ -41,7 +40,7 @@ def test_a_name_that_is_none_of_an_incident(tmp_path: Path, incident: str) -> No
 def test_no_source_and_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a refusal that says so."""
     assert "nothing to collect" in asked(tmp_path, urls=()).reason
-    monkeypatch.setattr(collect_bundle, "MOST_FILES", 1)
+    monkeypatch.setattr(actions, "MOST_BUNDLES", 1)
     (tmp_path / "bundles").mkdir()
     (tmp_path / "bundles" / "old.tar.gz").write_bytes(b"x")
     assert "Move some of them away" in asked(tmp_path).reason

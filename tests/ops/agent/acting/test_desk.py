@@ -11,18 +11,19 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from jaxobs.base import discovery
 from jaxobs.base.errors import ParameterError
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.ops.agent.acting import audit, controls, desk, processes
-from jaxobs.ops.agent.acting.declarations import Outcome, Plan, Request
-from jaxobs.ops.agent.acting.known import ActionModule, known
-from jaxobs.ops.agent.acting.policy import Maintenance, Policy, WarmCache
+from jaxobs.ops.agent.acting import brake, desk, processes, record
+from jaxobs.ops.agent.acting.actions import ACTIONS, Around, Plan, Request
+from jaxobs.ops.agent.acting.brake import Brake
+from jaxobs.ops.agent.acting.policy import Maintenance, Name, Policy, WarmCache
+from jaxobs.ops.agent.acting.record import Record
+from jaxobs.views.captures import Outcome
 
 URL = "http://10.0.0.1:9464"
 ALL = Policy(allow=("A1", "A2"), dry_run=False)
@@ -37,12 +38,14 @@ class Scene:
         self.folder = folder
         self.now = START
         self.done: list[str] = []
-        self.outcome = Outcome(result="done", detail="5 steps.", path="/captures/1", bytes=9)
-        self.inside: Callable[[], None] = lambda: None
+        self.outcome = Outcome("done", "5 steps.", "/captures/1")
+        self.inside: Callable[[Callable[[], bool]], object] = lambda stopped: None
+        self.record = Record(folder, lambda: self.now)
+        self.brake = Brake(self.record)
         self.snapshot = stepping(self.now)
         self.looks = 0
-        for module in known().values():
-            monkeypatch.setattr(module, "run", self.run)
+        for name, action in ACTIONS.items():
+            monkeypatch.setitem(ACTIONS, name, dataclasses.replace(action, plan=self.planning(name, action.plan)))
         monkeypatch.setattr(processes, "look", self.look)
         monkeypatch.setattr(desk, "PATIENCE", 0.0)
 
@@ -52,10 +55,15 @@ class Scene:
         loops = tuple(dataclasses.replace(each, steps=10 * self.looks) for each in self.snapshot.loops)
         return dataclasses.replace(self.snapshot, loops=loops)
 
-    def run(self, plan: Plan, request: Request, policy: Policy, stopped: Callable[[], bool]) -> Outcome:
-        self.done.append(request.action)
-        self.inside()
-        return self.outcome
+    def planning(self, name: str, plan: Callable[[Request, Around], Plan]) -> Callable[[Request, Around], Plan]:
+        """Plans as the action does, and only notes that it was done."""
+
+        def run(stopped: Callable[[], bool]) -> Outcome:
+            self.done.append(name)
+            self.inside(stopped)
+            return self.outcome
+
+        return lambda request, around: dataclasses.replace(plan(request, around), run=run)
 
     def desk(self, policy: Policy = ALL) -> desk.Desk:
         """With one process."""
@@ -67,7 +75,12 @@ class Scene:
         return made.request(request)
 
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / audit.NAME).read_text().splitlines()]
+        return [json.loads(line) for line in (self.folder / record.NAME).read_text().splitlines()]
+
+
+def changed(policy: Policy, **fields: Any) -> Policy:
+    """A policy with other fields."""
+    return Policy.model_validate({**policy.model_dump(), **fields})
 
 
 def stepping(now: float, seconds: float = 0.1, **more: Any) -> Snapshot:
@@ -89,28 +102,28 @@ def test_what_is_allowed_is_done_and_recorded(scene: Scene) -> None:
     assert (decision.decision, decision.path) == ("done", "/captures/1")
     begun, done = scene.lines()
     assert (begun["decision"], done["decision"]) == ("begun", "done")
-    assert done["outcome"] == {"result": "done", "detail": "5 steps.", "path": "/captures/1", "bytes": 9}
+    assert done["outcome"] == {"result": "done", "detail": "5 steps.", "path": "/captures/1"}
     for line in (begun, done):
         assert line["action"] == "capture_profile" and line["class"] == "A1" and line["target"] == URL
         assert line["actor"] == "rule:straggler" and line["incident"] == "i1" and line["id"] == decision.plan
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", line["time"])
-    assert (scene.folder / audit.NAME).stat().st_mode & 0o777 == 0o600
+    assert (scene.folder / record.NAME).stat().st_mode & 0o777 == 0o600
 
 
 GATES: dict[str, tuple[Policy, Request, str]] = {
     "default": (Policy(), PROFILE, "does not allow"),
     "class": (Policy(allow=("A1",), dry_run=False), dataclasses.replace(PROFILE, action="warm_cache"), "not allow"),
-    "action": (dataclasses.replace(ALL, actions=("dump_memory",)), PROFILE, "does not allow"),
+    "action": (changed(ALL, actions=("dump_memory",)), PROFILE, "does not allow"),
     "unknown": (ALL, dataclasses.replace(PROFILE, action="kill"), "There is no action `kill`"),
-    "jobs": (dataclasses.replace(ALL, jobs=("serve-.*",)), PROFILE, "does not name this job"),
-    "part of a name": (dataclasses.replace(ALL, jobs=("trai",)), PROFILE, "does not name this job"),
-    "opted out": (dataclasses.replace(ALL, opt_out=("tra*",)), PROFILE, "opted out"),
-    "opted out target": (dataclasses.replace(ALL, opt_out=("http://10.0.0.1*",)), PROFILE, "opted out"),
+    "jobs": (changed(ALL, jobs=("serve-.*",)), PROFILE, "does not name this job"),
+    "part of a name": (changed(ALL, jobs=("trai",)), PROFILE, "does not name this job"),
+    "opted out": (changed(ALL, opt_out=("tra*",)), PROFILE, "opted out"),
+    "opted out target": (changed(ALL, opt_out=("http://10.0.0.1*",)), PROFILE, "opted out"),
     "other target": (ALL, dataclasses.replace(PROFILE, target="http://10.0.0.9:9464"), "knows no such process"),
     "no target": (ALL, dataclasses.replace(PROFILE, target=""), "knows no such process"),
     "other job": (ALL, dataclasses.replace(PROFILE, job="other"), "knows no such process"),
     "maintenance": (
-        dataclasses.replace(
+        changed(
             ALL,
             maintenance=(
                 Maintenance(
@@ -144,17 +157,15 @@ def test_a_dry_run_names_the_plan(scene: Scene) -> None:
 
 
 def test_the_kill_switch(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file and the variable, each alone; it also ends what is under way."""
-    controls.stop(scene.folder, "mia")
+    """The file and the variable stop everything, each alone; they also end what is under way."""
+    scene.brake.stop("mia")
     assert "kill switch" in scene.ask().reason and scene.done == []
-    assert controls.resume(scene.folder, "mia")
-    monkeypatch.setenv(desk.STOP_VARIABLE, "1")
-    assert "kill switch" in scene.ask().reason and not controls.resume(scene.folder, "mia")
-    monkeypatch.delenv(desk.STOP_VARIABLE)
+    assert scene.brake.resume("mia")
+    monkeypatch.setenv(brake.STOP_VARIABLE, "1")
+    assert "kill switch" in scene.ask().reason and not scene.brake.resume("mia")
+    monkeypatch.delenv(brake.STOP_VARIABLE)
     seen: list[bool] = []
-    monkeypatch.setattr(known()["capture_profile"], "run", lambda plan, request, policy, stopped: (
-        seen.append(stopped()), controls.stop(scene.folder, "mia"), seen.append(stopped()), scene.outcome,
-    )[-1])  # fmt: skip
+    scene.inside = lambda stopped: (seen.append(stopped()), scene.brake.stop("mia"), seen.append(stopped()))
     assert scene.ask().decision == "done" and seen == [False, True]
 
 
@@ -172,7 +183,7 @@ def test_cool_down_and_limits(scene: Scene) -> None:
     scene.now += 1
     scene.snapshot = stepping(scene.now)
     assert scene.ask(processes=20).decision == "done"
-    few = dataclasses.replace(ALL, per_job_an_hour=4, cooldown_seconds={"dump_memory": 1.0})
+    few = changed(ALL, per_job_an_hour=4, cooldown_seconds={"dump_memory": 1.0})
     scene.now += 2
     scene.snapshot = stepping(scene.now)
     assert "`per_job_an_hour` is 4" in scene.ask(few, memory).reason
@@ -185,12 +196,12 @@ def test_cool_down_and_limits(scene: Scene) -> None:
 def test_one_at_a_time(scene: Scene) -> None:
     """Also across processes of the agent, and after one that ended in the middle."""
     inner: list[desk.Decision] = []
-    scene.inside = lambda: inner.append(scene.ask())
+    scene.inside = lambda stopped: inner.append(scene.ask())
     assert scene.ask().decision == "done"
     assert inner[0].decision == "refused" and "only one runs at a time" in inner[0].reason
-    scene.inside = lambda: None
+    scene.inside = lambda stopped: None
     scene.now += 7200
-    audit.Audit(scene.folder).add(scene.now, {"decision": "begun", "id": "x", "action": "warm_cache", "job": "else"})
+    scene.record.add(decision="begun", id="x", action="warm_cache", job="else")
     scene.now += 60
     scene.snapshot = stepping(scene.now)
     assert "`warm_cache` began 60 s ago" in scene.ask().reason
@@ -206,7 +217,7 @@ def test_another_process_has_the_desk(scene: Scene, tmp_path: Path) -> None:
     scene.folder.mkdir()
     holder = subprocess.Popen(
         [sys.executable, "-c", "import sys; from jaxobs.base.files.claim import Claim; Claim(sys.argv[1]).take();"
-         " print('held', flush=True); sys.stdin.read()", str(scene.folder / audit.NAME)],
+         " print('held', flush=True); sys.stdin.read()", str(scene.folder / record.NAME)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -220,8 +231,8 @@ def test_another_process_has_the_desk(scene: Scene, tmp_path: Path) -> None:
 
 def test_the_breaker_opens_and_only_a_person_closes_it(scene: Scene) -> None:
     """After failures in a row; a success between starts the count again, time alone does not."""
-    scene.outcome = Outcome(result="failed", detail="no")
-    patient = dataclasses.replace(ALL, failures=2, cooldown_seconds={"capture_profile": 1.0}, per_job_an_hour=100)
+    scene.outcome = Outcome("failed", "no")
+    patient = changed(ALL, failures=2, cooldown_seconds={"capture_profile": 1.0}, per_job_an_hour=100)
 
     def ask() -> desk.Decision:
         scene.now += 10
@@ -229,20 +240,20 @@ def test_the_breaker_opens_and_only_a_person_closes_it(scene: Scene) -> None:
         return scene.ask(patient)
 
     assert ask().decision == "failed"
-    scene.outcome = Outcome(result="done")
+    scene.outcome = Outcome("done")
     assert ask().decision == "done"
-    scene.outcome = Outcome(result="failed", detail="no")
+    scene.outcome = Outcome("failed", "no")
     assert [ask().decision for _ in range(2)] == ["failed", "failed"]
     scene.now += 30 * 86_400
     assert "The breaker is open" in ask().reason
-    assert controls.reset(scene.folder, "mia", scene.now) == 2
+    assert scene.brake.reset("mia") == 2
     assert ask().decision == "failed", "closed again"
     assert scene.lines()[-3]["actor"] == "human:mia"
 
 
 def test_an_error_inside_an_action_is_a_failure(scene: Scene) -> None:
     """It does not reach the agent."""
-    scene.inside = lambda: 1 / 0  # type: ignore[assignment,return-value]
+    scene.inside = lambda stopped: 1 / 0
     decision = scene.ask()
     assert decision.decision == "failed" and "ZeroDivisionError" in decision.reason
     assert [line["decision"] for line in scene.lines()] == ["begun", "failed"]
@@ -250,19 +261,19 @@ def test_an_error_inside_an_action_is_a_failure(scene: Scene) -> None:
 
 def test_what_changes_something_needs_an_approval_of_exactly_that(scene: Scene) -> None:
     """Once, for a while, for this plan, and never by asking again."""
-    policy = dataclasses.replace(ALL, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c", script="t.py"))
+    policy = changed(ALL, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c", script="t.py"))
     warm = dataclasses.replace(PROFILE, action="warm_cache")
     first = scene.ask(policy, warm)
     assert first.decision == "approval_wanted" and f"jaxobs agent approve {first.plan}" in first.reason
     assert scene.ask(policy, warm) == first and scene.done == []
     assert [line["decision"] for line in scene.lines()] == ["approval_wanted"], "a repetition is no further question"
-    (waiting,) = controls.waiting(scene.folder, 30, scene.now)
+    (waiting,) = scene.record.waiting().values()
     assert waiting["plan"] == "Run `jaxobs cache warm /e.jsonl --cache-dir /c --json --script t.py`."
     with pytest.raises(ParameterError, match="No plan `0123` waits"):
-        controls.decide(scene.folder, "0123", True, "mia", 30, scene.now)
-    controls.decide(scene.folder, first.plan, True, "mia", 30, scene.now)
+        scene.record.decide("0123", True, "mia")
+    scene.record.decide(first.plan, True, "mia")
     assert scene.desk(policy).approved() == [warm], "the agent asks again for what was approved"
-    other = dataclasses.replace(policy, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/d", script="t.py"))
+    other = changed(policy, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/d", script="t.py"))
     assert scene.ask(other, warm).decision == "approval_wanted", "of another plan"
     assert scene.ask(policy, dataclasses.replace(warm, incident="i2")).decision == "approval_wanted"
     scene.now += 29 * 60
@@ -272,11 +283,11 @@ def test_what_changes_something_needs_an_approval_of_exactly_that(scene: Scene) 
     scene.now += 2 * 86_400
     again = scene.ask(policy, warm)
     assert again.decision == "approval_wanted", "an approval is used up"
-    controls.decide(scene.folder, again.plan, True, "mia", 30, scene.now)
+    scene.record.decide(again.plan, True, "mia")
     scene.now += 31 * 60
     assert scene.ask(policy, warm).decision == "approval_wanted", "an approval gets old"
-    controls.decide(scene.folder, again.plan, True, "mia", 30, scene.now)
-    audit.Audit(scene.folder).add(scene.now, {"decision": "denied", "id": again.plan})
+    scene.record.decide(again.plan, True, "mia")
+    scene.record.add(decision="denied", id=again.plan)
     assert scene.ask(policy, warm).decision == "approval_wanted" and scene.done == ["warm_cache"]
 
 
@@ -291,11 +302,24 @@ def test_a_bad_moment(scene: Scene) -> None:
     assert scene.ask().decision == "done"
 
 
+@pytest.mark.parametrize(("busy", "decision"), [(3, "done"), (10_000, "refused")])
+def test_a_process_that_compiles_in_each_step_has_moments_between(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, busy: int, decision: str
+) -> None:
+    """What recompiles again and again is worth a profile; one that compiles all the time is left alone."""
+    said = iter(["It compiles."] * busy + [None] * 10)
+    monkeypatch.setattr(desk, "PATIENCE", 1.0)
+    monkeypatch.setattr(processes, "PAUSE", 0.05)
+    monkeypatch.setattr(processes, "unsuitable", lambda snapshot, now: next(said))
+    found = scene.ask()
+    assert found.decision == decision, found.reason
+
+
 def test_slower_steps_afterwards_are_a_failure(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was captured is kept; the breaker counts it. Steps that the capture itself slowed down are not looked at."""
     clock = itertools.count()
-    monkeypatch.setattr(desk.time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(desk.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(processes.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(processes.time, "sleep", lambda seconds: None)
     recent = {"each": (0.1,) * 9, "made": 3}
     steps = itertools.count(100)
 
@@ -322,27 +346,27 @@ def test_slower_steps_afterwards_are_a_failure(scene: Scene, monkeypatch: pytest
 
 def test_an_approval_is_good_for_one_attempt(scene: Scene) -> None:
     """What a gate refuses after the approval is not tried again and again: a person is asked once more."""
-    policy = dataclasses.replace(ALL, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c"))
+    policy = changed(ALL, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c"))
     warm = dataclasses.replace(PROFILE, action="warm_cache")
     plan = scene.ask(policy, warm).plan
     assert scene.desk(policy).approved() == []
-    controls.decide(scene.folder, plan, True, "mia", 30, scene.now)
+    scene.record.decide(plan, True, "mia")
     assert scene.desk(policy).approved() == [warm]
-    controls.stop(scene.folder, "mia")
+    scene.brake.stop("mia")
     assert "kill switch" in scene.ask(policy, warm).reason
-    controls.resume(scene.folder, "mia")
+    scene.brake.resume("mia")
     assert scene.desk(policy).approved() == [], "it was tried"
     assert scene.ask(policy, warm).decision == "approval_wanted" and scene.done == []
-    controls.decide(scene.folder, plan, True, "mia", 30, scene.now)
+    scene.record.decide(plan, True, "mia")
     assert scene.desk(policy).approved() == [warm]
-    other = dataclasses.replace(policy, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/d"))
+    other = changed(policy, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/d"))
     assert scene.ask(other, warm).decision == "approval_wanted"
     assert scene.desk(other).approved() == [], "the plan is another one by now"
 
 
 def test_nothing_is_done_that_cannot_be_recorded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full or unwritable disk shuts the desk."""
-    monkeypatch.setattr(audit, "MOST_BYTES", 10)
+    monkeypatch.setattr(record, "MOST_BYTES", 10)
     decision = scene.ask()
     assert decision.decision == "refused" and "cannot be written" in decision.reason and scene.done == []
 
@@ -354,26 +378,25 @@ def test_the_record_is_bounded_and_tells_no_secrets(scene: Scene) -> None:
     )
     scene.ask(request=hostile)
     (line,) = scene.lines()
-    assert len(line["action"]) <= audit.MOST_TEXT and not re.search(r"[\x00-\x1f\u2028]", line["why"])
+    assert len(line["action"]) <= record.MOST_TEXT and not re.search(r"[\x00-\x1f\u2028]", line["why"])
     assert "abc" not in line["why"] and "s3cret" not in line["why"]
 
 
 def test_a_damaged_record_costs_its_damaged_lines(scene: Scene) -> None:
     """The others still count."""
     assert scene.ask().decision == "done"
-    with (scene.folder / audit.NAME).open("ab") as file:
+    with (scene.folder / record.NAME).open("ab") as file:
         file.write(b'{"at": 1, "decision"\n\xff\xfe\n[]\n{"at": "x", "decision": "reset"}\n')
     assert "cool-down" in scene.ask().reason
 
 
-@pytest.mark.parametrize("module", known().values(), ids=lambda each: each.DECLARATION.name)
-def test_every_action_declares_its_bounds(module: ActionModule) -> None:
+def test_every_action_declares_its_bounds() -> None:
     """There is no class for what destroys, and what has no bound is no action."""
-    declared = module.DECLARATION
-    assert declared.name == discovery.short_name(module) and declared.kind in ("A1", "A2")
-    assert 0 < declared.seconds <= 3600 and declared.bytes > 0 and declared.cooldown >= declared.seconds
-    for text in (declared.about, declared.undo, declared.verify):
-        assert text.endswith(".")
+    assert set(ACTIONS) == set(get_args(Name))
+    for name, action in ACTIONS.items():
+        assert action.name == name and action.kind in ("A1", "A2")
+        assert 0 < action.seconds <= 3600 and action.cooldown >= action.seconds
+        assert action.about.endswith(".") and action.verify.endswith(".")
 
 
 def test_only_what_the_policy_allows_is_registered(tmp_path: Path) -> None:
@@ -383,7 +406,7 @@ def test_only_what_the_policy_allows_is_registered(tmp_path: Path) -> None:
         return set(desk.Desk(tmp_path, policy, lambda job: []).actions)
 
     assert names(Policy()) == set()
-    assert names(Policy(allow=("A1",))) == {n for n, each in known().items() if each.DECLARATION.kind == "A1"}
+    assert names(Policy(allow=("A1",))) == {"capture_profile", "collect_bundle", "dump_memory"}
     assert names(Policy(allow=("A1", "A2"), actions=("dump_memory",))) == {"dump_memory"}
 
 
@@ -391,7 +414,7 @@ def test_two_requests_at_once(scene: Scene) -> None:
     """One is done, the other refused; both are on record."""
     inside, leave = threading.Event(), threading.Event()
 
-    def wait() -> None:
+    def wait(stopped: Callable[[], bool]) -> None:
         inside.set()
         assert leave.wait(120)
 

@@ -16,8 +16,11 @@ from helpers.run_programs import environment
 from helpers.waiting import until
 
 from jaxobs.ops.agent.acting import desk, processes
-from jaxobs.ops.agent.acting.declarations import RefusedError, Request
+from jaxobs.ops.agent.acting.actions import Request
 from jaxobs.ops.agent.acting.policy import Policy, WarmCache
+from jaxobs.ops.agent.acting.processes import RefusedError
+from jaxobs.ops.agent.acting.record import Record
+from jaxobs.views import captures
 from tools.ports import free_port
 
 TOKEN = "of the test"
@@ -108,9 +111,7 @@ def test_warm_cache_runs_what_the_policy_names(process: tuple[str, Path], tmp_pa
     made = desk.Desk(tmp_path / "d", policy, lambda job: [])
     request = Request(action="warm_cache", actor="human:mia", job="train")
     first = made.request(request)
-    from jaxobs.ops.agent.acting import controls
-
-    controls.decide(tmp_path / "d", first.plan, True, "mia", 30)
+    Record(tmp_path / "d").decide(first.plan, True, "mia")
     told = made.request(request)
     assert told.decision == "failed" and "Exit code 2" in told.reason and "absent.jsonl" in told.reason
 
@@ -157,7 +158,7 @@ def test_answers_that_are_none(
         thread.start()
         try:
             url = f"http://127.0.0.1:{server.server_port}"
-            found = processes.capture(url, "memory", {}, "JAXOBS_ACTION_TOKEN", 5.0, lambda: False)
+            found = captures.capture(url, "memory", {}, "JAXOBS_ACTION_TOKEN", 5.0, lambda: False)
         finally:
             server.shutdown()
             thread.join()

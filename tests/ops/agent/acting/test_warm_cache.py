@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from helpers.run_programs import environment
 
-from jaxobs.ops.agent.acting.declarations import Plan, Request
-from jaxobs.ops.agent.acting.known import warm_cache
-from jaxobs.ops.agent.acting.policy import Policy
+from jaxobs.ops.agent.acting.actions import ACTIONS, Around, Request
+from jaxobs.ops.agent.acting.policy import Policy, WarmCache
+from jaxobs.views.captures import Outcome
 
 PROGRAM = """\
 import jax, jax.numpy as jnp
@@ -27,17 +27,19 @@ REQUEST = Request(action="warm_cache", actor="rule:cold_requests", job="train", 
 
 
 def test_it_says_what_is_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a sentence, whatever the command prints; and why not, where it fails."""
-    log, script = tmp_path / "events.jsonl", tmp_path / "train.py"
+    """In a sentence, whatever the command prints; and why not, where it fails; and that it was stopped."""
+    log, script, cache = tmp_path / "events.jsonl", tmp_path / "train.py", tmp_path / "cache"
     script.write_text(PROGRAM)
     ran = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), str(script)]
     subprocess.run(ran, check=True, env=environment(), timeout=120)
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
-    command = ["cache", "warm", str(log), "--cache-dir", str(tmp_path / "cache"), "--json", "--script", str(script)]
-    outcome = warm_cache.run(Plan(text="", arguments={"command": command}), REQUEST, Policy(), lambda: False)
+    policy = Policy(warm_cache=WarmCache(event_log=str(log), cache_dir=str(cache), script=str(script)))
+    plan = ACTIONS["warm_cache"].plan(REQUEST, Around(policy, tmp_path, (), ""))
+    outcome = plan.run(lambda: False)
     assert (outcome.result, outcome.detail) == ("done", "1 of 1 recorded signatures are in the cache.")
-    assert outcome.path == str(tmp_path / "cache") and any((tmp_path / "cache").iterdir())
+    assert outcome.path == str(cache) and any(cache.iterdir())
+    assert plan.run(lambda: True) == Outcome("failed", "It was stopped.")
     log.unlink()
-    failed = warm_cache.run(Plan(text="", arguments={"command": command}), REQUEST, Policy(), lambda: False)
+    failed = plan.run(lambda: False)
     assert failed.result == "failed" and failed.detail.startswith("Exit code 2: jaxobs: ")

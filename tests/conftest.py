@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -75,6 +76,13 @@ def clock(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Clock:
     from helpers.clock import Clock
 
     return Clock(monkeypatch)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: no collection of garbage looks through them again, and many tests make one."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 
 from jaxobs.ops.diagnosis.evidence import ALERT, Evidence, Observation
@@ -11,12 +12,14 @@ from jaxobs.ops.diagnosis.known import known
 
 def _meant(observation: Observation) -> str | None:
     """The most special fault with a sign that this observation shows."""
-    found = [
-        (each.general, name)
-        for name, each in sorted(known().items())
-        if each.role == CAUSE and any(sign.shows(observation) for sign in each.signs if not _is_judged(each, sign))
-    ]
-    return min(found)[1] if found else None
+    return next((name for name, signs in _table() if any(sign.shows(observation) for sign in signs)), None)
+
+
+@functools.cache
+def _table() -> list[tuple[str, list[AnySign]]]:
+    """The signs of each cause, the most special cause first."""
+    causes = sorted((fault.general, name) for name, fault in known().items() if fault.role == CAUSE)
+    return [(name, [sign for sign in known()[name].signs if not _is_judged(known()[name], sign)]) for _, name in causes]
 
 
 def _is_judged(fault: Knowledge, sign: AnySign) -> bool:

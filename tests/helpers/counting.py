@@ -96,7 +96,6 @@ class _no_collection:  # noqa: N801 - a block
     """Nothing is collected in the block: callbacks of collectors would count."""
 
     def __enter__(self) -> None:
-        gc.collect()
         self._enabled = gc.isenabled()
         gc.disable()
 

@@ -22,6 +22,8 @@ from jaxobs.ops.agent.acting import policy
 from jaxobs.ops.monitoring import openslo, promql, site
 
 PYTHON_PAGES = sorted({each.page for each in examples.blocks("python")})
+LONG = ("docs/goodput.md",)
+"""Pages that take more than ten seconds: a run that is killed, and goes on in another process."""
 UNDER_PYTEST = {"docs/testing.md": {"failed": 1, "passed": 3}}
 """Pages of tests for pytest, and their outcomes: the first one is there to fail."""
 
@@ -48,7 +50,9 @@ def test_what_is_not_run_says_why() -> None:
 # ------------------------------------------------------------------------------------------------------- Python
 
 
-@pytest.mark.parametrize("page", PYTHON_PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in PYTHON_PAGES]
+)
 def test_python_runs(page: str, tmp_path: Path) -> None:
     """The Python of a page, block after block, in a process of its own with eight devices."""
     file = tmp_path / "test_page.py"

@@ -57,6 +57,7 @@ def test_every_cause_is_right(row: Row) -> None:
     assert {verdict["id"]: cell(verdict) for verdict in found["verdicts"]} == committed[found["jax"]]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_cause_is_right_on_one_device() -> None:
     """What needs no mesh."""

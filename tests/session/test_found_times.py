@@ -13,14 +13,23 @@ from helpers.run_programs import environment
 import jaxobs
 
 START = """\
-import json, time
+import json, threading, time
 import jax, jax.numpy as jnp
 
 EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration")
-spent, compiled = {}, [0.0]
+spent, compiled, late = {}, [0.0], [0.0]
 jax.monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: compiled.append(seconds) if event.endswith(EVENTS) else None
 )
+
+def doze():
+    # How much longer naps take than they should: so late may the looks of jaxobs have been, too.
+    while True:
+        began = time.perf_counter()
+        time.sleep(0.01)
+        late[0] += time.perf_counter() - began - 0.01
+
+threading.Thread(target=doze, daemon=True).start()
 
 class took:
     def __init__(self, name):
@@ -43,10 +52,10 @@ PROGRAMS = {
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 @jax.jit
 def train_epoch(x):
-    return products(x, 4000)
+    return products(x, 1500)
 @jax.jit
 def evaluate(x):
-    return products(x, 150)
+    return products(x, 60)
 def run(x):
     for _ in range(6):
         with took("step"):
@@ -63,7 +72,7 @@ with took("step"):
     for epoch in range(6):
         @jax.jit
         def train_step(x):
-            for _ in range(40 + epoch):
+            for _ in range(20 + epoch):
                 x = jnp.tanh(x @ x) * epoch
             return x
         for _ in range(30):
@@ -74,7 +83,7 @@ with took("step"):
     # A loader that is slower than the step; and something else for a second, which is none of it.
     "input": """
 def batches():
-    for number in range(150):
+    for number in range(100):
         with took("input_wait"):
             time.sleep(0.03)
         yield jnp.ones((64, 64))
@@ -84,39 +93,27 @@ for number, batch in enumerate(batches()):
     with took("step"):
         x = train_step(x, batch)
         time.sleep(0.01)
-    if number == 100:
+    if number == 60:
         time.sleep(1.0)
 """,
 }
 END = """
-print("SPENT", json.dumps(spent))
+print("SPENT", json.dumps([spent, late[0]]))
 """
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_time_goes_where_a_stopwatch_says(name: str, tmp_path: Path) -> None:
-    """Within a tenth of all that it measured, in one of two runs: other work may come between the two clocks."""
-    script = tmp_path / "train.py"
+    """Within a tenth of all that it measured, and the time by which other work of the machine made it late."""
+    script, log = tmp_path / "train.py", tmp_path / "events.jsonl"
     script.write_text(START + PROGRAMS[name] + END)
-    first = _apart(script)
-    assert not first or not _apart(script), first
-
-
-def _apart(script: Path) -> str:
-    """Where the account and the stopwatch differ in a run."""
-    log = script.with_name("events.jsonl")
-    log.unlink(missing_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), str(script)],
         env=environment(PYTHONPATH=str(Path(jaxobs.__file__).parents[1])),
-        capture_output=True, text=True, timeout=300, check=True, cwd=script.parent,
+        capture_output=True, text=True, timeout=300, check=True, cwd=tmp_path,
     )  # fmt: skip
-    measured = json.loads(done.stdout.rpartition("SPENT")[2])
+    measured, late = json.loads(done.stdout.rpartition("SPENT")[2])
     told = json.loads(log.read_text().splitlines()[-1])["standing"]["wall"]["seconds"]
-    total = sum(measured.values())
-    wrong = [
-        category
-        for category in ("step", "eval", "input_wait")
-        if abs(told[category] - measured.get(category, 0.0)) > 0.1 * total
-    ]
-    return f"{wrong}: {measured} by the stopwatch, {told} by jaxobs" if wrong else ""
+    most = 0.1 * sum(measured.values()) + late
+    for category in ("step", "eval", "input_wait"):
+        assert told[category] == pytest.approx(measured.get(category, 0.0), abs=most), (measured, late)

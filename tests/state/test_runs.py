@@ -94,6 +94,7 @@ def test_what_is_loaded_from_the_cache_is_no_compiling(tmp_path: Path) -> None:
     assert second["seconds"]["compile"] - second["before"]["compile"] < 0.01
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_in_the_next_process(tmp_path: Path) -> None:
     """Killed two steps after a checkpoint: these two, and the time until the next process, are lost for good."""
     began = time.time()

@@ -228,10 +228,11 @@ def test_patterns_take_no_time_on_lines_made_for_that(tmp_path: Path) -> None:
     assert time.process_time() - start < 20
 
 
+@pytest.mark.slow
 def test_the_quick_look_misses_nothing() -> None:
     """Whatever a pattern finds in the scenarios, its plain texts are in there; and each pattern has some."""
     patterns = [sign.pattern for each in known().values() for sign in each.signs if isinstance(sign, Line)]
-    lines = [line for each in scenarios() for _, _, text in each.sections for line in text.splitlines()]
+    lines = {line for each in scenarios() for _, _, text in each.sections for line in text.splitlines()}
     may_show = literals.gate(tuple(patterns))
     for number, pattern in enumerate(patterns):
         texts = literals.needed(pattern)

@@ -60,7 +60,7 @@ def known_objectives(site: Site) -> list[Objective]:
             if own.description == brought.text():
                 told = {name: getattr(brought, name) for name in ("description", "denominator", "absent")}
                 own = dataclasses.replace(own, **told)
-            own = dataclasses.replace(own, guide=brought.guide, needs=brought.needs, example=example)
+            own = dataclasses.replace(own, guide=brought.guide, example=example)
         found[own.name] = own
     return sorted(found.values(), key=lambda each: each.name)
 

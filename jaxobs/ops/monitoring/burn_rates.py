@@ -14,7 +14,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from jaxobs.ops.monitoring import promql
 from jaxobs.ops.monitoring.objective_types import Example, Guide, Objective
-from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Group, Recording, Runbook, Step, Threshold
+from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Given, Group, Recording, Runbook, Step, Threshold
 
 TOTAL = "job_instance_slo:jax_slo_total:increase5m"
 BAD = "job_instance_slo:jax_slo_bad:increase5m"
@@ -159,9 +159,7 @@ def _alert(objective: Objective, pair: Pair, share: Decimal, cases: tuple[Case, 
             ),
         },
         panel=("executive", "slo_state"),
-        runbook=_runbook(objective),
-        cases=cases,
-        needs=objective.needs,
+        texts=Given(_runbook(objective), cases),
     )  # fmt: skip
 
 

@@ -42,7 +42,6 @@ def objective(route: str, seconds: float) -> Objective:
         total=f"clamp_min({answered}, 0)",
         unit="requests",
         least=Decimal(100),
-        needs="serving",
         guide=_guide(route),
     )
 

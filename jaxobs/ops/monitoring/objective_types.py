@@ -62,8 +62,6 @@ class Objective:
     guide: Guide | None = None
     """None for an objective of the user's, whose alert leads to the general page."""
     example: Example | None = None
-    needs: str = ""
-    """As of a panel."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Further ones of its alerts, for routing."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 SEVERITIES = ("critical", "warning", "info")
 """`critical` pages a person, `warning` makes a ticket, `info` is not routed: it inhibits or explains others."""
@@ -99,6 +100,32 @@ class Case:
             raise ValueError(f"A case has kind {self.kind!r}. Kinds: {', '.join(CASE_KINDS)}.")
 
 
+class Texts(Protocol):
+    """Where the runbook and the cases of an alert come from: both are read only when they are asked for."""
+
+    def runbook(self) -> Runbook:
+        """The runbook."""
+
+    def cases(self) -> tuple[Case, ...]:
+        """The promtool cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Texts that are made with their alert."""
+
+    book: Runbook
+    tests: tuple[Case, ...]
+
+    def runbook(self) -> Runbook:
+        """The runbook."""
+        return self.book
+
+    def cases(self) -> tuple[Case, ...]:
+        """The promtool cases."""
+        return self.tests
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """One alerting rule with all that belongs to it."""
@@ -115,14 +142,12 @@ class Alert:
     for_: str
     panel: tuple[str, str]
     """Dashboard and key of the panel that shows it."""
-    runbook: Runbook
-    cases: tuple[Case, ...]
+    texts: Texts
+    """Its runbook and its cases."""
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     keep_firing_for: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Static ones beyond the severity."""
-    needs: str = ""
-    """What has to be there for it: `gpu`, `tpu`, `several_processes`, ...; empty where any program will do."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -133,6 +158,20 @@ class Alert:
             )
         if self.concern not in ORDER:
             raise ValueError(f"Alert `{self.name}` has concern {self.concern!r}: it must be one of {', '.join(ORDER)}.")
+
+    @property
+    def runbook(self) -> Runbook:
+        """What to do about it."""
+        return self.texts.runbook()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The promtool cases.
+
+        Raises:
+          MissingExtraError: PyYAML is not installed.
+        """
+        return self.texts.cases()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

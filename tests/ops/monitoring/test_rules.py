@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from importlib import resources
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from helpers import rule_checks
 
-from jaxobs.ops.monitoring import alerting, generate, shipped_tests
+from jaxobs.base import discovery
+from jaxobs.base.errors import MissingExtraError
+from jaxobs.ops.monitoring import alerting, generate, objectives, rule_texts, rules, shipped_tests
+from jaxobs.ops.monitoring.rule_types import Given
 from jaxobs.ops.monitoring.site import Site
 
 ALERTS = {rule_checks.key(alert): alert for alert in alerting.declared(Site())}
@@ -30,6 +36,50 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[rule_checks.Outco
 def test_an_alert_lacks_nothing(name: str) -> None:
     """Texts, thresholds with reasons, known series and labels, cases of each kind, and a runbook that says enough."""
     assert list(rule_checks.mistakes(ALERTS[name])) == []
+
+
+@pytest.mark.parametrize(("package", "endings"), [(rules, (".py", ".md", ".tests.yaml")), (objectives, (".py", ".md"))])
+def test_texts_lie_beside_each_module(package: ModuleType, endings: tuple[str, ...]) -> None:
+    """A rule has a runbook and cases, an objective a guide; no file is left over."""
+    files = {path.name for path in resources.files(package).iterdir() if path.is_file()}
+    names = discovery.names(package.__name__)
+    assert files == {"__init__.py", *(f"{name}{ending}" for name in names for ending in endings)}
+
+
+def test_nothing_in_a_runbook_is_skipped() -> None:
+    """Each block and each row of the Markdown is in the runbook that is read from it."""
+    for name in discovery.names(rules.__name__):
+        text = (resources.files(rules) / f"{name}.md").read_text(encoding="utf-8")
+        book = rule_texts.Beside(f"{rules.__name__}.{name}").runbook()
+        blocks = [block for step in book.diagnosis for block in (step.command, step.query) if block]
+        rows = [*book.look_alikes, *(answer for step in book.diagnosis for answer in step.answers)]
+        assert text.count("\n```") == 2 * len(blocks), name
+        assert text.count("\n|") == len(rows) + 2 * text.count("|---|\n"), name
+
+
+def test_a_section_that_is_missing_or_unknown_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the file that lacks it."""
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside/__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    whole = ("Impact", "Diagnosis", "Mitigation", "What this is not")
+    for headings, message in (
+        (whole[:2], r"beside\.rule\.md lacks the sections: Mitigation, What this is not\."),
+        ((*whole, "Advice"), r"beside\.rule\.md has unknown sections: Advice\."),
+    ):
+        (tmp_path / "beside/rule.md").write_text("".join(f"## {each}\n\nText.\n" for each in headings))
+        with pytest.raises(ValueError, match=message):
+            rule_texts.guide("beside.rule")
+
+
+def test_a_runbook_is_read_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent and the assistants have no PyYAML; only the cases need it, for `jaxobs generate`."""
+    rule_texts._cases.cache_clear()
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    alert = rules.alerts()[0]
+    assert len(alert.runbook.meaning) > 40
+    with pytest.raises(MissingExtraError, match=r"jaxobs\[grafana\]"):
+        alert.cases  # noqa: B018
 
 
 def test_recording_rules_are_named_for_what_they_keep() -> None:
@@ -110,7 +160,7 @@ def test_what_is_wrong_is_found() -> None:
         some,
         summary="no sentence",
         description="Nothing.",
-        cases=(),
+        texts=Given(some.runbook, ()),
         panel=("nowhere", "none"),
         for_="10s",
         expr="jax_compilations_total{@} > 3 or rate(jax_live_arrays[5m]) > 1",

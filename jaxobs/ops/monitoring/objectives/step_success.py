@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from jaxobs.ops.monitoring.objective_types import Example, Guide, Objective
+from jaxobs.ops.monitoring.objective_types import Example, Objective
 from jaxobs.ops.monitoring.promql import increase
-from jaxobs.ops.monitoring.rule_types import Step
+from jaxobs.ops.monitoring.rule_texts import guide
 
 _ERRORS = increase('jax_function_errors_total{@, error!~"KeyboardInterrupt|StopIteration"}')
 _STEPPING = "sum by (job, instance) (last_over_time(jax_steps_total{@}[5m])) > 0"
@@ -25,33 +25,7 @@ OBJECTIVE = Objective(
     total=f"sum by (job) (({_FAILED})\nor {increase('jax_steps_total{@}')})",
     unit="steps",
     least=Decimal(100),
-    guide=Guide(
-        impact="Work is lost or repeated: everything since the last checkpoint, or the failed batch.",
-        diagnosis=(
-            Step(
-                do="See which function fails, and how.",
-                query="sum by (job, instance, function, error) (increase(jax_function_errors_total{@}[1h])) > 0",
-                answers=(
-                    ("`XlaRuntimeError` with RESOURCE_EXHAUSTED", "Out of memory: JaxOutOfMemory."),
-                    ("`FloatingPointError`", "Non-finite numbers: JaxNonFiniteValues."),
-                    ("One instance alone", "Its device or its input: look at the device's faults."),
-                ),
-            ),
-            Step(
-                do="Read the last minutes of a process that failed.",
-                command="ls -t last-minutes-*.txt | head -n 1 | xargs cat",
-                answers=(("The file's first lines", "The exception, the function and the line of the program."),),
-            ),
-        ),
-        mitigation=(
-            "Stop retries: a step that failed twice with the same message fails again.",
-            "Take out an instance that fails alone, and let the job continue from its last checkpoint.",
-        ),
-        look_alikes=(
-            ("Errors that the program expects and catches", "the steps continue at their rate",
-             "raise the objective's budget, or do not instrument that function"),
-        ),
-    ),
+    guide=guide(__name__),
     example=Example(
         good={
             'jax_steps_total{job="train", instance="a:9464", loop="train"}': 60,

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Runbook, Step, Threshold
-
-_LABELS = {"job": "serve"}
-
-
-def _fleet(stay: int, go: int, until: str, rate: str = "0+60x120") -> dict[str, str]:
-    """Replicas that answer 60 requests a minute; some of them until a given minute."""
-    found = {}
-    for number in range(stay + go):
-        whose = f'job="serve", instance="{number}:9464"'
-        gone = number >= stay
-        found[f"jax_requests_in_flight{{{whose}}}"] = until if gone else "1x120"
-        requests = f'jax_requests_total{{{whose}, route="/", cold="false", outcome="ok"}}'
-        found[requests] = rate.replace("120", until.partition("x")[2]) if gone and "stale" in until else rate
-    return found
-
+from jaxobs.ops.monitoring.rule_texts import Beside
+from jaxobs.ops.monitoring.rule_types import Alert, Threshold
 
 ALERT = Alert(
     name="JaxReplicasLost",
@@ -50,71 +36,5 @@ ALERT = Alert(
         ),
     },
     panel=("fleet", "replicas_lost"),
-    runbook=Runbook(
-        meaning=(
-            "More than `<share>` of the most replicas of the last hour vanished within ten minutes, although before "
-            "that each of them answered more than `<busy>` what it answered in the median of the two hours before. "
-            "An autoscaler removes replicas after the traffic has gone, not before."
-        ),
-        impact="The remaining replicas have to answer all requests: latency rises, queues grow, or callers get errors.",
-        diagnosis=(
-            Step(
-                do="See how many are left, and what each of them has to do.",
-                query="count by (job) (jax_requests_in_flight{@})",
-                answers=(
-                    ("it rises again", "They were replaced: wait for them to warm up."),
-                    ("it stays low", "Nothing replaces them: continue."),
-                ),
-            ),
-            Step(
-                do="Ask the scheduler.",
-                command=(
-                    "kubectl get pods -A -l app.kubernetes.io/name=JOB -o wide; "
-                    "kubectl get events -A --sort-by=.lastTimestamp | tail -n 30"
-                ),
-                answers=(
-                    ("`Evicted`, nodes that are not ready", "A zone or a node pool is gone: get capacity elsewhere."),
-                    ("`Pending`", "There is no room: raise a quota, or the priority."),
-                    ("`Killing`, scaled down", "Somebody, or a rule of the autoscaler: see the deployment."),
-                ),
-            ),
-        ),
-        mitigation=("Bring capacity back: another zone, another node pool.", "Shed load that can wait."),
-        look_alikes=(
-            ("An autoscaler that follows the traffic", "requests per replica fell first", "nothing: this alert knows"),
-            ("All replicas are gone", "none is left", "JaxJobAbsent"),
-            ("A deployment that replaces them", "the new ones appear meanwhile", "JaxDeploymentUnderWay"),
-        ),
-        evidence=("The scheduler's events.", "Replicas and requests of the last two hours, as a picture."),
-        verify="As many replicas as before are visible, or the smaller number answers all requests in time.",
-    ),
-    cases=(
-        Case(
-            kind="firing", at="66m", series=_fleet(3, 3, "1x60 stale"),
-            fires=(Fired(labels=_LABELS, values=("50%",)),),
-        ),
-        Case(kind="pending", at="62m", series=_fleet(3, 3, "1x60 stale")),
-        Case(kind="healthy", at="66m", series=_fleet(6, 2, "1x60 stale")),
-        Case(kind="healthy", at="66m", series=_fleet(1, 2, "1x60 stale")),
-        Case(
-            kind="firing", at="66m", series=_fleet(2, 2, "1x60 stale"),
-            fires=(Fired(labels=_LABELS, values=("50%",)),),
-        ),
-        Case(
-            kind="firing", at="66m", series=_fleet(6, 3, "1x60 stale"),
-            fires=(Fired(labels=_LABELS, values=("33.33%",)),),
-        ),
-        Case(kind="healthy", at="66m", series=_fleet(3, 3, "1x60 stale", "0+60x40 2400+36x80")),
-        Case(
-            kind="firing", at="66m", series=_fleet(3, 3, "1x60 stale", "0+60x40 2400+48x80"),
-            fires=(Fired(labels=_LABELS, values=("50%",)),),
-        ),
-        Case(kind="recovering", at="110m", series=_fleet(3, 3, "1x60 stale")),
-        Case(
-            kind="target_gone", at="115m",
-            series={name: values.replace("120", "75 stale") for name, values in _fleet(3, 3, "1x60 stale").items()},
-        ),
-        Case(kind="counter_reset", at="66m", series=_fleet(6, 0, "", "0+60x40 0+60x80")),
-    ),
-    needs="serving",
+    texts=Beside(__name__),
 )  # fmt: skip

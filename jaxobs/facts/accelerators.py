@@ -25,16 +25,16 @@ class AcceleratorProcess:
     bytes: int | None
     """None if the driver does not report it."""
     ours: bool | None
-    """Whether it is this process; None if our pid is not among them, and any of them could be this process."""
+    """True for this process; None if our pid is not among them, and any of them could be this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceleratorState:
-    """One accelerator as its driver sees it, whichever process uses it. What the driver does not report is None or
+    """An accelerator as its driver sees it, whichever process uses it. What the driver does not report is None or
     absent."""
 
     time: float
-    """When it was read."""
+    """Time of the reading."""
     device: str
     """JAX's name, `gpu:0`, if the device is identified; otherwise `nvml:<index>`, and `nvml:<index>/<instance>`."""
     uuid: str
@@ -47,19 +47,19 @@ class AcceleratorState:
     parent: str | None = None
     """UUID of the device that a MIG instance belongs to; None for a whole device."""
     up: bool = True
-    """Whether it answered; if not, all figures except counts of past events are absent."""
+    """False if the device did not answer: all figures except counts of past events are then absent."""
     trouble: str | None = None
     """Why it did not answer."""
     utilization: float | None = None
     """Share of the driver's sample period in which a program ran on it."""
     tensorcore_utilization: float | None = None
-    """Of a TPU: utilization of its matrix units; if several cores are one device, their mean."""
+    """Utilization of a TPU's matrix units; if several cores are one device, their mean."""
     memory_controller_utilization: float | None = None
     """Share of the driver's sample period in which its memory was read or written."""
     memory_bandwidth_utilization: float | None = None
-    """Of a TPU: share of its memory's bandwidth."""
+    """Share of a TPU's memory bandwidth that is used."""
     memory_used_bytes: int | None = None
-    """Of all processes; without what the driver reserves, if the driver distinguishes these."""
+    """Memory used by all processes; without what the driver reserves, if the driver distinguishes these."""
     memory_total_bytes: int | None = None
     power_watts: float | None = None
     power_limit_watts: float | None = None
@@ -71,7 +71,7 @@ class AcceleratorState:
     throttle_reasons: tuple[str, ...] | None = None
     """Why its clocks are not higher, now; `THROTTLE_REASONS` are those that slow a busy device down."""
     slowdown: float | None = None
-    """Of a TPU: how much it is throttled, in tenths."""
+    """How much a TPU is throttled, in tenths."""
     ecc_errors: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """`corrected` and `uncorrected`, each `volatile` (since the driver was loaded) and `aggregate` (lifetime)."""
     xid_errors: Mapping[str, int] | None = None
@@ -83,5 +83,5 @@ class AcceleratorState:
     nvlink_links: int | None = None
     """Number of working links."""
     link_faults: Mapping[str, int] = field(default_factory=dict)
-    """Of a TPU: each link between chips, from 0 (healthy) to 10 (unusable)."""
+    """State of each link between a TPU's chips, from 0 (healthy) to 10 (unusable)."""
     processes: tuple[AcceleratorProcess, ...] | None = None

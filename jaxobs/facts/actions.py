@@ -1,4 +1,4 @@
-"""What the process was asked to do."""
+"""Requests to a process, such as a capture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Action(Event):
     result: str
     """`done`, `refused` (a limit, or another capture is in progress) or `failed`."""
     detail: str | None = None
-    """What was captured, or why nothing was, as a sentence for a person."""
+    """A sentence for a person: the capture that was made, or why none was."""
     path: str | None = None
     """The file or directory that was written."""
     bytes: int | None = None

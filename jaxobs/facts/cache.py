@@ -1,4 +1,4 @@
-"""What the persistent compilation cache did."""
+"""Lookups and state of the persistent compilation cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from jaxobs.facts.events import Event
 
 CACHE_RESULTS = ("miss", "hit", "disabled")
-"""What the persistent compilation cache did: looked and found nothing, loaded, or was not asked."""
+"""Result of a request to the persistent compilation cache: looked and found nothing, loaded, or was not asked."""
 
 UNSAVED = ("disabled", "too_fast", "too_small", "not_writer", "callbacks", "error", "unknown")
 """Why a compiled program was not stored in the persistent cache."""
@@ -24,12 +24,12 @@ KEY_PARTS = (
     "compression",
     "custom_hook",
 )
-"""What the key of the persistent cache is made of, in JAX's order."""
+"""Parts of the persistent cache's key, in JAX's order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLookup(Event):
-    """One lookup in the persistent cache."""
+    """A lookup in the persistent cache."""
 
     kind: ClassVar[str] = "cache_lookup"
 
@@ -46,7 +46,7 @@ class CacheLookup(Event):
     differs: tuple[str, ...] = ()
     """On a miss of what an earlier process had compiled: which parts of the key differ, of `KEY_PARTS`."""
     reason: str | None = None
-    """The same as a sentence for a person; None if no earlier process is known to have compiled it."""
+    """A sentence for a person about the parts that differ; None if no earlier process is known to have compiled it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What one cell of a notebook did."""
+"""Figures of one cell of a notebook."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Compiled:
 
     @property
     def loaded(self) -> bool:
-        """Whether they were loaded from the persistent cache."""
+        """True if the programs were loaded from the persistent cache."""
         return self.costliest.cache == "hit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChange:
-    """One device's memory before and after a cell; None where it is not known."""
+    """Memory of one device before and after a cell; None if unknown."""
 
     device: str
     array_bytes: tuple[int, int]
-    """Of live arrays."""
+    """Bytes of live arrays."""
     in_use_bytes: tuple[int, int] | None = None
     """As the allocator reports it."""
     peak_bytes: int | None = None
@@ -40,7 +40,7 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMemory:
-    """Where a cell's memory went."""
+    """Memory that a cell took, by device and group of arrays."""
 
     devices: tuple[MemoryChange, ...] = ()
     grown: tuple[ArrayGroup, ...] = ()
@@ -50,31 +50,31 @@ class CellMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What one cell of a notebook did: what it compiled and why, and where its time and memory went."""
+    """A cell of a notebook: what it compiled and why, and where its time and memory went."""
 
     number: int | None
     """As the notebook shows it: `In [5]`."""
     seconds: float
     """Wall time until the last line had run."""
     time: Mapping[str, float]
-    """Of it, by category of `TIME_CATEGORIES`; empty where the cell did not run on the thread that is charged."""
+    """The wall time by category of `TIME_CATEGORIES`; empty if the cell did not run on the thread that is charged."""
     compiled: tuple[Compiled, ...] = ()
     """The costliest first."""
     dropped: int = 0
     """Compilations beyond the bound on what is kept of a cell."""
     dropped_seconds: float = 0.0
     failed: bool = False
-    """Whether it raised."""
+    """True if the cell raised."""
     still_computing: float | None = None
     """Seconds for which devices went on computing after the last line; None where nobody looked."""
     computing_before: bool = False
     """Whether a device was still computing what an earlier cell had started."""
     unfinished: bool = False
-    """Whether they were computing when we stopped waiting."""
+    """True if devices were still computing when jaxobs stopped waiting."""
     memory: CellMemory | None = None
     """None where nobody looked."""
     findings: tuple[VerdictFinding, ...] = field(default_factory=tuple)
-    """What is wrong, if it was first seen in this cell or the cell added to it."""
+    """Findings that were first seen in this cell, or that the cell added to."""
 
     @property
     def compilations(self) -> int:

@@ -1,4 +1,4 @@
-"""What compiled, how long each phase took, and why."""
+"""Compilations: how long each phase took, and why they happened."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PHASES = ("trace", "lower", "compile", "cache_load")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between a call's signature and the nearest earlier one."""
+    """A difference between a call's signature and the nearest earlier one."""
 
     path: str
     """The argument as the user wrote it: `batch['image']`; empty for what is no argument."""
@@ -55,19 +55,20 @@ class Compilation(Event):
     function: str
     """`module.qualname`, or JAX's own name if the function object is not accessible."""
     cause: str
-    """One of `CAUSES`."""
+    """Why it compiled, one of `CAUSES`."""
     reason: str
-    """One sentence for a person: the argument's path, before and after, and what to do."""
+    """A sentence for a person: the argument's path, before and after, and what to do."""
     changes: tuple[Change, ...] = ()
     """Every difference from the nearest earlier signature."""
     phases: Mapping[str, float] = field(default_factory=dict)
     """Seconds by phase; a phase that did not run is absent."""
     cache: str = "disabled"
-    """One of `CACHE_RESULTS`."""
+    """Result of the persistent cache, one of `CACHE_RESULTS`."""
     uncached_because: str | None = None
     """Why a compiled program was not stored in the persistent cache (`UNSAVED`); None when it was, or was loaded."""
     uncached_detail: str | None = None
-    """The same as a sentence for a person, with the margin: its seconds and the threshold, the error's text."""
+    """A sentence for a person about `uncached_because`, with the margin: its seconds and the threshold, the error's
+    text."""
     call_site: str | None = None
     """`file:line` of the call in the user's code; of an installed program, from its package's name on."""
     library_site: str | None = None
@@ -77,9 +78,9 @@ class Compilation(Event):
     fingerprint: str | None = None
     """Short hash of the lowered program, equal on every process that compiles the same."""
     spans_processes: bool = False
-    """Whether it runs on devices of several processes: then each of them must run it, in the same order."""
+    """True if the program runs on devices of several processes: then each of them must run it, in the same order."""
     eager: bool = False
-    """Whether it is an operation that JAX dispatched on its own, outside any user function."""
+    """True for an operation that JAX dispatched on its own, outside any user function."""
     by_rerun: bool = False
     """In a notebook, of the cause `new_function`: whether this is the first such function object in this run of a cell.
     Rerunning a cell is not a mistake of the program."""
@@ -87,7 +88,7 @@ class Compilation(Event):
     """The transformation whose derived program this is (`linearize`, `transpose`, `batch`), if any."""
     flops: float | None = None
     """Floating-point operations of one execution, according to the compiler; recorded for programs that took a
-    second to     compile, and for all programs of a test with a baseline."""
+    second to compile, and for all programs of a test with a baseline."""
     bytes_accessed: float | None = None
     """Bytes that one execution reads and writes, recorded like `flops`."""
     memory: Mapping[str, int] = field(default_factory=dict)
@@ -100,7 +101,8 @@ class Compilation(Event):
 
     @property
     def where(self) -> str | None:
-        """Where it was called: `train.py:41, in brax/training/agents/ppo/train.py:512`; None where that is unknown."""
+        """Call site with the library's line: `train.py:41, in brax/training/agents/ppo/train.py:512`; None if
+        unknown."""
         inside = f"in {self.library_site}" if self.library_site else None
         return ", ".join(filter(None, (self.call_site, inside))) or None
 

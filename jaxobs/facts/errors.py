@@ -12,7 +12,7 @@ from jaxobs.facts.events import Event
 class Error(Event):
     """An exception that nothing caught: the end of the program, unless it runs at a prompt.
 
-    Or one of a kind that jaxobs knows, as it leaves an instrumented function; see `uncaught`.
+    An error of a kind that jaxobs knows is recorded as it leaves an instrumented function, too; see `uncaught`.
     """
 
     kind: ClassVar[str] = "error"
@@ -20,17 +20,18 @@ class Error(Event):
     error: str
     """The exception's type."""
     message: str | None = None
-    """Its text, the first 2,000 characters; None if values must not be recorded."""
+    """The exception's text, the first 2,000 characters; None if values must not be recorded."""
     call_site: str | None = None
     """`file:line` in the user's code, the innermost."""
     report: str | None = None
     """The text file with the last minutes before it; None if none was written, as at a prompt or in a notebook."""
     error_kind: str | None = None
-    """Its kind according to its text, one of `recorder.error_texts.KINDS`, whatever its type; None if unknown."""
+    """Kind of the error according to its text, one of `recorder.error_texts.KINDS`, whatever its type; None if
+    unknown."""
     meaning: str | None = None
-    """What such an error means, as a sentence for a person."""
+    """A sentence for a person: the meaning of such an error."""
     advice: str | None = None
-    """What to do about it."""
+    """Advice on the error."""
     function: str | None = None
     """The instrumented function that it left, as in `Compilation`; None if it was detected elsewhere."""
     uncaught: bool = True

@@ -1,4 +1,4 @@
-"""What an event is, and its form in the event log and in the API."""
+"""Events, and their form in the event log and in the API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Event:
     kind: ClassVar[str] = ""
 
     time: float
-    """When, in seconds since the epoch."""
+    """Time of the event, in seconds since the epoch."""
     process_index: int = 0
     """JAX's index of the process; 0 where there is one."""
     pid: int = 0

@@ -16,19 +16,19 @@ class Finding(Event):
     kind: ClassVar[str] = "finding"
 
     id: str
-    """The same for the same finding: type, function and subject."""
+    """Identity of the finding, by type, function and subject: equal for each report of one finding."""
     finding: str
-    """Its type, one of those in the folders of `jaxobs.findings`: `recompile_storm`, `array_leak`, ..."""
+    """Type of the finding, one of those in the folders of `jaxobs.findings`: `recompile_storm`, `array_leak`, ..."""
     function: str
     """As in `Compilation`; `<eager>` for operations outside any function of the user."""
     summary: str
-    """One sentence for a person, with the figures."""
+    """A sentence for a person, with the figures."""
     advice: str
-    """What to do in this case."""
+    """Advice for this case."""
     subject: str = ""
-    """What it is about inside the function: `batch['image'] dimension 0`, an operation, a call site."""
+    """Subject inside the function: `batch['image'] dimension 0`, an operation, a call site."""
     severity: str = "warning"
-    """One of `facts.verdicts.SEVERITIES`."""
+    """Severity of the finding, one of `facts.verdicts.SEVERITIES`."""
     where: str | None = None
     """`file:line` in the user's code that it is mainly about."""
     count: int = 0
@@ -43,7 +43,7 @@ class Finding(Event):
     since: float = 0.0
     """Time of the first of them."""
     ended: float | None = None
-    """When it ended by itself: what grew no longer grows; None while it is active."""
+    """Time at which it ended by itself: what grew no longer grows; None while it is active."""
     evidence: tuple[str, ...] = ()
     """Sentences that show it: the latest compilations, with time, call site and change. Bounded."""
     sequences: tuple[int, ...] = ()

@@ -24,15 +24,15 @@ DEVICE_SKIPPED = ("collected", "deleted", "late", "overlapped", "unready")
 seen too late to tell the time; it ran beside the call before it; its output did not come within ten minutes."""
 
 MEMORY_SECTIONS = ("argument", "output", "temp", "alias", "code")
-"""What a compiled program's memory is made of."""
+"""Sections of a compiled program's memory."""
 
 INSTRUCTION_KINDS = ("fusion", "custom_call", "collective", "other")
-"""What an optimised program's instructions are counted as."""
+"""Kinds of an optimised program's instructions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionState:
-    """One function: how often it was called and compiled, and what that cost."""
+    """A function: how often it was called and compiled, and what that cost."""
 
     name: str
     calls: int | None = None
@@ -46,11 +46,11 @@ class FunctionState:
     errors: Mapping[str, int] = field(default_factory=dict)
     """Calls that raised, by the exception's type."""
     error_kinds: Mapping[str, int] = field(default_factory=dict)
-    """Of these calls, those whose error is known by its text, by kind (`jaxobs.recorder.error_texts.KINDS`)."""
+    """Calls that raised an error known by its text, by kind (`jaxobs.recorder.error_texts.KINDS`)."""
     fastpath_misses: Mapping[str, int] = field(default_factory=dict)
     """Calls that JAX dispatched from Python although nothing compiled, by cause, one of `FASTPATH_CAUSES`."""
     fastpath_reason: str | None = None
-    """Why the latest of them was, as a sentence for a person, with what to do."""
+    """Why the latest of these calls was, as a sentence for a person, with what to do."""
     fastpath_watched: bool = False
     """Whether such calls are seen: those of `jax.jit` functions are, where JAX and Python allow it."""
     dispatch: Histogram | None = None
@@ -78,7 +78,7 @@ class ProgramState:
     """A compiled program: what one execution takes on one device, by the compiler's own analysis."""
 
     time: float
-    """When it was compiled or loaded."""
+    """Time of the compilation or of loading."""
     fingerprint: str | None = None
     """Which program: as in `Compilation`."""
     transform: str | None = None

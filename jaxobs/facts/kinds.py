@@ -24,7 +24,7 @@ def classes() -> Mapping[str, type]:
 
 @functools.cache
 def event_types() -> Mapping[str, type[Event]]:
-    """What an event may be, by the field `event` of the log, which is the parameter `kind` of the API."""
+    """Returns the classes of events by the field `event` of the log, which is the parameter `kind` of the API."""
     # Not by __subclasses__: a dataclass with slots is made twice, and the first one is listed there as well.
     found = [each for each in classes().values() if issubclass(each, Event) and each.kind]
     return {each.kind: each for each in sorted(found, key=lambda each: each.kind)}

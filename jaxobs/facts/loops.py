@@ -13,9 +13,9 @@ class HostWait:
     """How the host waits for its devices in a loop that was found, because it reads arrays."""
 
     share: float
-    """Of the steps' time, in which it was seen to wait."""
+    """Share of the steps' time in which the host was seen to wait."""
     idle_share: float
-    """Of the steps' time: so much shorter they are at most if the host does not wait in each."""
+    """Share of the steps' time that would be saved at most if the host did not wait in each step."""
     looks: int
     """How often it was looked at."""
     where: str
@@ -33,7 +33,7 @@ class LoopState:
 
     name: str
     found: bool = False
-    """Whether it is a function that is called in a loop, and its calls are the steps."""
+    """True if the loop is a function that is called in a loop, and its calls are the steps."""
     steps: int = 0
     """Steps that have ended."""
     steps_counted: bool = True
@@ -47,7 +47,7 @@ class LoopState:
     seconds: Histogram | None = None
     """Times of all steps; None where it was found."""
     ended: float | None = None
-    """When the last step ended."""
+    """Time at which the last step ended."""
     recent: tuple[float, ...] = ()
     """Times of the latest steps, the oldest first; the mean of each sample interval where calls are only counted."""
     mean_seconds: float | None = None

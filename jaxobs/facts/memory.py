@@ -11,7 +11,7 @@ from jaxobs.facts.events import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory(Event):
-    """What one device's memory held at a moment."""
+    """The memory of one device at a moment."""
 
     kind: ClassVar[str] = "memory"
 
@@ -31,7 +31,7 @@ class DeviceMemory(Event):
     other_space_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of live arrays in the device's other memory spaces (`pinned_host`, ...), which use none of its own."""
     code_bytes: int | None = None
-    """Of the compiled programs loaded on it; None if the backend does not report it."""
+    """Bytes of the compiled programs loaded on the device; None if the backend does not report it."""
     groups: tuple[ArrayGroup, ...] = ()
     """The largest groups of live arrays on it, the largest first: in the event log, once a minute and at the end."""
 
@@ -41,7 +41,7 @@ class ArrayGroup:
     """Live arrays that are alike: one shape, type, sharding and kind of memory."""
 
     shape: tuple[int, ...]
-    """Of the whole array."""
+    """Shape of the whole array."""
     dtype: str
     sharding: str
     """Device for an array on one, else the partition and the mesh: `P('data', None) over data=4, model=2`."""
@@ -57,7 +57,7 @@ class ArrayGroup:
 
     @property
     def key(self) -> tuple[tuple[int, ...], str, str, str | None]:
-        """What its arrays have in common."""
+        """Key of the group: shape, dtype, sharding and memory kind."""
         return self.shape, self.dtype, self.sharding, self.memory_kind
 
     @property
@@ -72,16 +72,16 @@ class Account:
 
     in_use_bytes: int
     array_bytes: int
-    """Of live arrays in the device's own memory."""
+    """Bytes of live arrays in the device's own memory."""
     code_bytes: int
-    """Of compiled programs; 0 if the backend does not report it."""
+    """Bytes of compiled programs; 0 if the backend does not report it."""
     gap_bytes: int
     """The rest: temporaries of running programs, the allocator's rounding, buffers that nobody lists. Negative if
-    arrays     or code are outside of what the allocator counts."""
+    arrays or code are outside of what the allocator counts."""
 
 
 def account(memory: DeviceMemory) -> Account | None:
-    """The memory of a device by part; None if the allocator or the live arrays are unknown."""
+    """Returns the memory of a device by part; None if the allocator or the live arrays are unknown."""
     if memory.in_use_bytes is None or memory.live_array_bytes is None:
         return None
     code_bytes = memory.code_bytes or 0
@@ -95,7 +95,7 @@ def account(memory: DeviceMemory) -> Account | None:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """What is left on the fullest device."""
+    """Free memory of the fullest device."""
 
     device: str
     bytes: int
@@ -104,7 +104,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
-    """One device that this process can address, and the latest sample of its memory."""
+    """A device that this process can address, and the latest sample of its memory."""
 
     device: str
     """`platform:id`, unique in the job: `gpu:3`."""
@@ -115,13 +115,13 @@ class DeviceState:
     pci_bus_id: str | None = None
     memory: DeviceMemory | None = None
     account: Account | None = None
-    """Its memory by part; None if the allocator does not report the bytes in use."""
+    """The device's memory by part; None if the allocator does not report the bytes in use."""
     history: tuple[tuple[float, int | None, int | None], ...] = ()
     """Samples, oldest first: time, bytes in use (allocator), bytes of live arrays."""
 
 
 def headroom(devices: Iterable[DeviceState]) -> Headroom | None:
-    """Limit less what is in use on the device where that is least; None where no allocator tells both."""
+    """Returns the limit less what is in use on the device where that is least; None if no allocator reports both."""
     left = [
         Headroom(each.device, each.memory.limit_bytes - each.memory.in_use_bytes)
         for each in devices

@@ -48,14 +48,14 @@ class NonFinite(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedState:
-    """One name given to `jaxobs.watch`; or a scalar that a found loop returns, if it turned NaN."""
+    """A name given to `jaxobs.watch`; or a scalar that a found loop returns, if it turned NaN."""
 
     name: str
     calls: int
     checked: int
     """Values that were checked, whole pytrees counted as one."""
     nonfinite: int
-    """Of them, those with a NaN or an infinity."""
+    """Checked values with a NaN or an infinity."""
     finite: bool | None
     """Whether the latest checked value is finite; None until one was checked."""
     step: int | None = None

@@ -11,7 +11,8 @@ from jaxobs.facts.events import Event
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory
 
 OOM_STAGES = ("start", "compile", "load", "run", "allocate", "unknown")
-"""When memory ran out: acquiring the device, compiling, loading the program, running it, creating a single array."""
+"""Stage at which memory ran out: acquiring the device, compiling, loading the program, running it, creating a single
+array."""
 
 OOM_CAUSES = (
     "absurd_request",
@@ -30,7 +31,7 @@ OOM_CAUSES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBuffer:
-    """One buffer of a program that did not fit, as the compiler or the runtime lists it."""
+    """A buffer of a program that did not fit, as the compiler or the runtime lists it."""
 
     size: int
     operator: str | None = None
@@ -46,10 +47,10 @@ class MemoryBuffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OomCause:
-    """One explanation of an out-of-memory error, with what shows it and what to do."""
+    """An explanation of an out-of-memory error, with what shows it and what to do."""
 
     cause: str
-    """One of `OOM_CAUSES`."""
+    """The cause, one of `OOM_CAUSES`."""
     summary: str
     advice: str
     evidence: tuple[str, ...] = ()
@@ -64,11 +65,11 @@ class OutOfMemory(Event):
     function: str
     """As in `Compilation`; `<unknown>` if it cannot be determined."""
     stage: str
-    """One of `OOM_STAGES`."""
+    """The stage, one of `OOM_STAGES`."""
     error: str
     """The exception's type."""
     message: str
-    """Its text, the first 4,000 characters."""
+    """The exception's text, the first 4,000 characters."""
     device: str | None = None
     """The device that is out of memory, as in `DeviceState`; None if several may be."""
     call_site: str | None = None
@@ -84,7 +85,7 @@ class OutOfMemory(Event):
     sections: Mapping[str, int] = field(default_factory=dict)
     """The composition of the failing program, according to the error's text."""
     buffers: tuple[MemoryBuffer, ...] = ()
-    """Its largest buffers, according to the error's text."""
+    """The largest buffers of the failing program, according to the error's text."""
     program: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the function's latest compiled program by section (`MEMORY_SECTIONS`)."""
     program_flops: float | None = None
@@ -97,7 +98,7 @@ class OutOfMemory(Event):
     arrays: tuple[ArrayGroup, ...] = ()
     """The largest groups of live arrays, the largest first."""
     array_shares: tuple[float, ...] = ()
-    """For each of them, its share of the bytes of all live arrays on the device where it is largest, from 0 to 1."""
+    """Share of each of these groups of the bytes of all live arrays on the device where it is largest, from 0 to 1."""
     compilations: tuple[str, ...] = ()
     """The last compilations before it, latest first, one line each."""
     samples: tuple[str, ...] = ()

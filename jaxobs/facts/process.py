@@ -12,7 +12,7 @@ from jaxobs.facts.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest(Event):
-    """What runs here: versions, and the program that was started."""
+    """The program that was started, and the versions that it runs with."""
 
     kind: ClassVar[str] = "manifest"
 
@@ -33,7 +33,7 @@ class Manifest(Event):
     devices: Mapping[str, int] = field(default_factory=dict)
     """Devices of the default backend in the whole job, by kind."""
     devices_by_process: Mapping[str, int] = field(default_factory=dict)
-    """The same by process index."""
+    """Devices of the default backend by process index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class ProcessState:
     hostname: str
     program: str | None
     started: float
-    """When jaxobs was first used in it."""
+    """Time at which jaxobs was first used in the process."""
     process_index: int
     process_count: int
     versions: Mapping[str, str]
@@ -88,10 +88,10 @@ class ObserverState:
 
     installed: bool
     capabilities: Mapping[str, bool] = field(default_factory=dict)
-    """What this JAX allows jaxobs to observe; False if a release moved it."""
+    """Capabilities that this JAX allows jaxobs; False if a release moved what one needs."""
     internal_errors: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """What a bound dropped, by reason."""
+    """Items that a bound dropped, by reason."""
     collect_seconds: float | None = None
     """Time that the latest scrape took."""
     notes: tuple[str, ...] = ()

@@ -16,30 +16,30 @@ IDLE = "<idle>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledFunction:
-    """What the programs of one function took on the devices."""
+    """Device time of the programs of one function."""
 
     function: str
     """As in `Compilation` where that is known, else JAX's name for it; `<none>` for what belongs to no program."""
     seconds: Mapping[str, float]
     """Added up over devices, by category of operation."""
     exposed_seconds: float | None = None
-    """Of its exchanges between devices, the time in which nothing else ran on the device; None if it has none."""
+    """Time of its exchanges between devices in which nothing else ran on the device; None if it has none."""
     replicated_seconds: float | None = None
-    """Of its products, those that all devices compute alike; None where its programs are unknown or run on one."""
+    """Time of its products that all devices compute alike; None if its programs are unknown or run on one device."""
     widened_seconds: float | None = None
-    """Of operations in float64, although most of what their program is given is narrower; None where unknown."""
+    """Time of operations in float64, although most of what their program is given is narrower; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPlace:
-    """Where the program's thread was seen while devices were idle."""
+    """A place of the program's thread while devices were idle."""
 
     where: str
     """`file:line` of the user's."""
     reason: str
     """Why they were, as in `idle`."""
     share: float
-    """Of the devices' time in the sample."""
+    """Share of the devices' time in the sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +60,11 @@ class ProfileSample(Event):
     idle: tuple[IdleTime, ...] = ()
     """Most time first."""
     collective_seconds: float | None = None
-    """Of exchanges between devices, added up over these; None if no operation ran."""
+    """Time of exchanges between devices, added up over these; None if no operation ran."""
     exposed_seconds: float | None = None
-    """Those of them in which nothing else ran on the device."""
+    """Time of exchanges between devices in which nothing else ran on the device."""
     places: tuple[HostPlace, ...] = ()
-    """Where the program's thread was while devices were idle, most time first. Bounded."""
+    """Places of the program's thread while devices were idle, most time first. Bounded."""
     looks: int = 0
     """How often it was looked at."""
     loop: str | None = None
@@ -76,13 +76,13 @@ class ProfileSample(Event):
     start_seconds: float = 0.0
     """How long the program may have been held up to begin the trace."""
     stop_seconds: float = 0.0
-    """The same to end it."""
+    """How long the program may have been held up to end the trace."""
     reading_seconds: float = 0.0
     """Processor time to read it, on a thread of jaxobs."""
 
     @property
     def device_seconds(self) -> float:
-        """Of all operations, added up over devices."""
+        """Seconds of all operations, added up over devices."""
         return sum(spent for each in self.functions for spent in each.seconds.values())
 
     def step_parts(self) -> dict[str, dict[str, float]]:
@@ -102,7 +102,7 @@ class ProfileSample(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopBaseline:
-    """What the first samples of a loop say, to compare later ones with."""
+    """The figures of a loop's first samples, to compare later ones with."""
 
     loop: str
     samples: int
@@ -116,7 +116,7 @@ class LoopBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileState:
-    """What all samples say."""
+    """The figures of all samples."""
 
     samples: int
     window_seconds: float
@@ -130,7 +130,7 @@ class ProfileState:
     latest: tuple[ProfileSample, ...] = ()
     """The latest samples, the oldest first. Bounded."""
     baselines: tuple[LoopBaseline, ...] = ()
-    """Of loops of which there are enough samples. Bounded."""
+    """Baselines of loops with enough samples. Bounded."""
 
 
 def median_parts(samples: Sequence[ProfileSample]) -> dict[str, dict[str, float]]:

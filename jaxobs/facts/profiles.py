@@ -1,4 +1,4 @@
-"""Where the devices' time went, as a trace of JAX's profiler says. What it doesn't say is None, never zero."""
+"""The devices' time by a trace of JAX's profiler. What it doesn't say is None, never zero."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from dataclasses import dataclass
 CATEGORIES = (
     "matmul", "convolution", "elementwise", "reduce", "copy", "collective", "transfer", "custom", "control", "other",
 )  # fmt: skip
-"""What an operation does. `copy` moves data within a device, `transfer` between host and device, `collective` between
+"""Categories of operations. `copy` moves data within a device, `transfer` between host and device, `collective` between
 devices; `control` is what runs other operations: loops, branches, calls."""
 
 PRODUCTS = frozenset({"matmul", "convolution"})
 """Categories of what multiplies and sums: a data sheet's FLOP/s are theirs."""
 
 BOUNDS = ("compute", "memory", "unknown")
-"""What limits an operation at best, by the peaks of the device's data sheet."""
+"""Limits of an operation at best, by the peaks of the device's data sheet."""
 
 IDLE_REASONS = (
     "compile", "checkpoint", "transfer", "input", "garbage_collection", "waiting", "dispatch", "unknown",
 )  # fmt: skip
-"""What the host did while a device had nothing to do. `dispatch` is Python or JAX's runtime on the way to the next
+"""Activities of the host while a device had nothing to do. `dispatch` is Python or JAX's runtime on the way to the next
 program, `waiting` a wait for other devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTime:
-    """One device of a profile."""
+    """A device of a profile."""
 
     device: str
     """`platform:number`, as in metrics; without a number where a trace doesn't tell devices apart (CPUs, JAX < 0.7)."""
     busy_seconds: float
-    """In which at least one operation ran on it."""
+    """Seconds in which at least one operation ran on the device."""
     busy_ratio: float
-    """Of the window."""
+    """Share of the window in which at least one operation ran on the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,29 +42,29 @@ class FunctionTime:
     function: str
     """JAX's name for it."""
     device_seconds: float
-    """Of its operations, added up over devices and streams."""
+    """Seconds of the function's operations, added up over devices and streams."""
     calls: int | None
     """Executions, each once however many devices took part; None where the trace doesn't number them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationTime:
-    """One operation of one program."""
+    """An operation of one program."""
 
     operation: str
     """The instruction's name in the optimized program, or the kernel's."""
     function: str | None
     """None where it belongs to no program: a transfer that the host asked for."""
     category: str
-    """One of `CATEGORIES`."""
+    """Category of the operation, one of `CATEGORIES`."""
     scope: str | None
     """JAX's path to it: `jit(train_step)/layer1/dot_general`."""
     source: str | None
     """`file:line` of the program."""
     device_seconds: float
-    """Of itself: an operation that runs others has only what those leave."""
+    """Seconds of the operation itself: an operation that runs others has only what those leave."""
     share: float
-    """Of the device time of all operations."""
+    """Share of the device time of all operations."""
     count: int
     """How often it ran, on each device."""
     flops: float | None
@@ -72,15 +72,16 @@ class OperationTime:
     bytes: float | None
     """Bytes that all its runs read and wrote, if each array moves once."""
     bound: str
-    """One of `BOUNDS`."""
+    """The limit of the operation at best, one of `BOUNDS`."""
     dtype: str | None = None
     """XLA's name for the number format in which it multiplies, else of its result: `bf16`, `f32`."""
     roofline_ratio: float | None = None
-    """Of its time, what it would take at the peaks of the device's data sheet, in FLOP/s or bytes/s."""
+    """Share of its time that it would take at the peaks of the device's data sheet, in FLOP/s or bytes/s."""
     replicated: bool | None = None
     """Whether all devices of its program compute the same; None where the program is not in the trace."""
     widened: bool | None = None
-    """Whether it computes in float64 although most of what its program is given is narrower; None as above."""
+    """True if it computes in float64 although most of what its program is given is narrower; None if the program is not
+    in the trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ class IdleTime:
     """Time in which devices had nothing to do, for one reason."""
 
     reason: str
-    """One of `IDLE_REASONS`."""
+    """The host's activity, one of `IDLE_REASONS`."""
     seconds: float
     """Added up over devices."""
 
@@ -99,12 +100,12 @@ class CollectiveTime:
 
     seconds: float
     exposed_seconds: float
-    """In which nothing else ran on the device."""
+    """Seconds of them in which nothing else ran on the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Where the devices' time went in a trace. `jaxobs profile --json` prints it."""
+    """The devices' time in a trace. `jaxobs profile --json` prints it."""
 
     window_seconds: float
     """From the first to the last thing that the trace recorded."""
@@ -122,7 +123,7 @@ class Profile:
 
     @property
     def category_seconds(self) -> dict[str, float]:
-        """Seconds of the operations of each category that took any, added up over devices. Most time first."""
+        """Returns the seconds of operations by category, added up over devices, most time first."""
         seconds: dict[str, float] = {}
         for each in self.operations:
             seconds[each.category] = seconds.get(each.category, 0.0) + each.device_seconds

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FIELDS = {"step": {"usual_seconds": "typical_seconds"}}
-"""By the kind of the event."""
+"""Old and new names of fields, by the kind of the event."""
 
 FINDINGS = {
     "functions_made_again": "recreated_functions",
@@ -15,7 +15,7 @@ FINDINGS = {
 
 
 def current(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The event under the names of this version."""
+    """Returns the event under the names of this version."""
     names = FIELDS.get(body["event"], {})
     found = {names.get(name, name): value for name, value in body.items()}
     if body["event"] == "finding" and found.get("finding") in FINDINGS:

@@ -39,29 +39,29 @@ class RequestCompilation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """One request that is reported: a cold one, or one of the slowest."""
+    """A request that is reported: a cold one, or one of the slowest."""
 
     time: float
-    """When it ended."""
+    """Time at which it ended."""
     seconds: float
     outcome: str
-    """One of `REQUEST_OUTCOMES`."""
+    """Outcome of the request, one of `REQUEST_OUTCOMES`."""
     cold: str
-    """One of `REQUEST_COLD`."""
+    """Cold or not, one of `REQUEST_COLD`."""
     waited: bool = False
     """As in `RouteState`."""
     queue_seconds: float | None = None
     first_token_seconds: float | None = None
-    """From its start to its first output token; None unless that is known."""
+    """Seconds from the start of the request to its first output token; None unless known."""
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """None unless it reported tokens."""
+    """Tokens that were generated; None unless the request reported any."""
     finish_reason: str | None = None
-    """One of `FINISH_REASONS`."""
+    """Why the generation ended, one of `FINISH_REASONS`."""
     compilations: int = 0
-    """Executables that it brought."""
+    """Executables that were compiled or loaded in the request."""
     compiled: tuple[RequestCompilation, ...] = ()
-    """The first of them."""
+    """The first of these compilations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class RouteState:
     requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Requests by `cold`, then by outcome: `{"true": {"ok": 2}, "false": {"ok": 998}}`."""
     seconds: Mapping[str, Histogram] = field(default_factory=dict)
-    """Their seconds by `cold`, without the time in a queue."""
+    """Seconds of requests by `cold`, without the time in a queue."""
     waited: int = 0
     """Requests that compiled nothing, but spent most of their time while something compiled elsewhere in the process,
     ended after it, and took at least twice their route's median once that is known: they waited for its program, or for
@@ -93,14 +93,14 @@ class RouteState:
     per_second: float | None = None
     """Requests that ended, a second, over the last minute or the latest 512, whichever is shorter."""
     warm: Latency | None = None
-    """Of the latest that neither compiled nor waited: the steady state."""
+    """Latency of the latest requests that neither compiled nor waited: the steady state."""
     cold: Latency | None = None
-    """Of the latest cold ones."""
+    """Latency of the latest cold requests."""
     queued: int = 0
     """Requests whose time in a queue was reported."""
     queue_seconds: float = 0.0
     queue: Histogram | None = None
-    """The same by duration; None unless one was told."""
+    """Seconds in a queue by duration; None unless a request reported some."""
     batches: int = 0
     """Requests whose batch was reported."""
     batch_used: int = 0
@@ -108,12 +108,12 @@ class RouteState:
     batch_size: int = 0
     """Rows of these batches."""
     batch_sizes: Histogram | None = None
-    """These requests by the rows of their batch that held something."""
+    """Requests by the rows of their batch that held something."""
     input_tokens: int = 0
-    """Of prompts, as far as requests report them; those of requests under way included, as in the next."""
+    """Tokens of prompts, as far as requests report them; requests under way included, as in `output_tokens`."""
     output_tokens: int = 0
     output_tokens_per_second: float | None = None
-    """Of requests that ended within the time of `per_second`; None if none reported any."""
+    """Tokens a second of requests that ended within the time of `per_second`; None if none reported any."""
     finish_reasons: Mapping[str, int] = field(default_factory=dict)
     """Requests by `FINISH_REASONS`, of those that reported one."""
     first_token_seconds: Histogram | None = None
@@ -125,13 +125,13 @@ class RouteState:
     request_tokens: Mapping[str, Histogram] = field(default_factory=dict)
     """Tokens of the requests that have ended, by direction (`input`, `output`), of those that reported some."""
     first_token: Latency | None = None
-    """The first of these, of the latest requests that succeeded."""
+    """Latency to the first output token, of the latest requests that succeeded."""
     output_token: Latency | None = None
-    """The second, likewise."""
+    """Seconds for each output token after the first, of the latest requests that succeeded."""
     latest_cold: tuple[RequestRecord, ...] = ()
-    """With what compiled in them and why, the latest first."""
+    """The latest cold requests, with what compiled in them and why, the latest first."""
     slowest: tuple[RequestRecord, ...] = ()
-    """Of the latest that compiled nothing, the slowest first."""
+    """The slowest of the latest requests that compiled nothing, the slowest first."""
 
     @property
     def total(self) -> int:
@@ -149,7 +149,7 @@ class RouteState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineState:
-    """What an inference engine last reported of itself; None is what it never reported."""
+    """State of an inference engine as last reported; None is what it never reported."""
 
     engine: str
     running: int | None = None

@@ -62,15 +62,15 @@ class Snapshot:
     engines: tuple[EngineState, ...] = ()
     """Inference engines that report their state; empty if none does."""
     inputs: tuple[InputState, ...] = ()
-    """What goes through `jaxobs.data`, by name."""
+    """Inputs that go through `jaxobs.data`, by name."""
     watched: tuple[WatchedState, ...] = ()
-    """What goes through `jaxobs.watch`, by name."""
+    """Values that go through `jaxobs.watch`, by name."""
     verdict: Verdict | None = None
-    """What is wrong, the worst first; None where nobody has judged."""
+    """The findings by what they cost, the worst first; None if nobody has judged."""
     transfers: tuple[TransferState, ...] = ()
     """Lines that move arrays between host and devices, the most bytes first; empty unless `transfers` is set."""
     profile: ProfileState | None = None
-    """Where the devices' time goes, by samples; None unless `profile_interval` is set and one was taken."""
+    """The devices' time, by samples; None unless `profile_interval` is set and one was taken."""
 
     def __repr__(self) -> str:
         """Short, for a prompt: all the fields would fill the screen. `dataclasses.asdict` gives them."""

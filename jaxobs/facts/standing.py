@@ -1,4 +1,4 @@
-"""How a process is doing, in one event."""
+"""The state of a process, in one event."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jaxobs.facts.wall import TimeState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How a process stands, as far as nothing but its state tells it: the fields of `Snapshot` of the same names.
+    """The state of a process that no other event shows: the fields of `Snapshot` of the same names.
 
-    For who has the event log only. Receipts of inputs are in the manifest, and not repeated here.
+    It is for readers of the event log, which has no snapshots.
     """
 
     wall: TimeState | None = None

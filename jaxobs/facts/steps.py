@@ -16,13 +16,13 @@ class Step(Event):
     kind: ClassVar[str] = "step"
 
     loop: str
-    """Its name, as in `jaxobs.step("train")`."""
+    """Name of the loop, as in `jaxobs.step("train")`."""
     count: int
     """How many steps; 1 for a slow one."""
     last: int
     """Number of the last of them in its loop, from 1."""
     seconds: float
-    """Their total time. See `LoopState` for what counts as a step's."""
+    """Total time of the steps. See `LoopState` for what counts as a step's."""
     least_seconds: float
     most_seconds: float
     median_seconds: float
@@ -33,7 +33,7 @@ class Step(Event):
     functions: tuple[str, ...] = ()
     """For a slow step: the functions that compiled in it, the longest compile first; at most a few."""
     slow: bool = False
-    """Whether it is one step that took far longer than is typical of its loop; it is in the other figures as well."""
+    """True for a step that took far longer than is typical of its loop; it is in the other figures as well."""
     typical_seconds: float | None = None
     """For a slow step: the typical step time when it happened."""
     outside_seconds: float | None = None

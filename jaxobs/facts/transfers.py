@@ -8,13 +8,13 @@ from typing import ClassVar
 from jaxobs.facts.events import Event
 
 DIRECTIONS = ("device_to_host", "host_to_device")
-"""Where a transfer goes."""
+"""Directions of a transfer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer(Event):
-    """What one line has moved between host and devices so far: recorded for a new line, when it has grown tenfold, and
-    at the end."""
+    """Transfers between host and devices by one line so far: recorded for a new line, when it has grown tenfold, and at
+    the end."""
 
     kind: ClassVar[str] = "transfer"
 
@@ -32,24 +32,24 @@ class Transfer(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferState:
-    """One line of the program that moves arrays between host and devices, in one direction."""
+    """A line of the program that moves arrays between host and devices, in one direction."""
 
     site: str
     """`file:line` in the user's code; `<unknown>` if a library does it on its own thread."""
     direction: str
-    """One of `DIRECTIONS`."""
+    """Direction of the transfers, one of `DIRECTIONS`."""
     since: float
-    """Time of the first."""
+    """Time of the first transfer."""
     count: int
     """Arrays that were moved. One whose values an earlier read left on the host is not moved again."""
     bytes: int
-    """What they hold; of an array that is put on several devices whole, as many times."""
+    """Bytes of these arrays; of an array that is put on several devices whole, as many times."""
     seconds: float = 0.0
     """Time that these transfers blocked the program, without those that had to wait for a computation."""
     waits: int = 0
     """Arrays that were still being computed when they were read."""
     wait_seconds: float = 0.0
-    """Time that these blocked the program: for the computation, and for the copy after it."""
+    """Time that these arrays blocked the program: for the computation, and for the copy after it."""
     shape: tuple[int, ...] = ()
-    """Of the latest."""
+    """Shape of the latest array."""
     dtype: str = ""

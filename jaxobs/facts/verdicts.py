@@ -13,7 +13,7 @@ SEVERITIES = ("critical", "warning", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a finding costs, as far as that is known."""
+    """Costs of a finding, as far as they are known."""
 
     seconds: float | None = None
     """Time lost so far."""
@@ -27,14 +27,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictFinding:
-    """One entry of the verdict."""
+    """A finding in the verdict."""
 
     id: str
     """As in `Finding`."""
     title: str
-    """One sentence: what is wrong, with the figures."""
+    """A sentence with the figures: what is wrong."""
     severity: str
-    """One of `SEVERITIES`."""
+    """Severity, one of `SEVERITIES`."""
     cost: Cost = field(default_factory=Cost)
     function: str | None = None
     """As in `Compilation`; None where it is about none."""
@@ -42,7 +42,7 @@ class VerdictFinding:
     """`file:line` in the user's code; `file:line, in library/file.py:line` if all of it comes from that line of a
     library."""
     do: str = ""
-    """What to do about it."""
+    """Advice: what to do about the finding."""
     evidence: tuple[str, ...] = ()
     caused_by: str | None = None
     """The `id` of the finding that this one follows from. It comes right behind that one."""
@@ -50,11 +50,11 @@ class VerdictFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The whole verdict. The same on the page, in `jaxobs top`, `explain` and `report`, and in the API."""
+    """The whole verdict: one and the same on the page, in `jaxobs top`, `explain` and `report`, and in the API."""
 
     verdict: str
-    """One of `VERDICTS`."""
+    """The verdict in a word, one of `VERDICTS`."""
     headline: str
-    """One or two sentences: the worst finding, or how well it goes."""
+    """A sentence or two: the worst finding, or how well it goes."""
     findings: tuple[VerdictFinding, ...] = ()
     """The worst first; what follows from another comes behind it."""

@@ -1,4 +1,4 @@
-"""Where the wall time of a process and of a run went."""
+"""The wall time of a process and of a run, by category."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TIME_CATEGORIES = (
     "idle",
     "unattributed",
 )
-"""What every second of a process is counted as, exactly one of them. `unattributed` is what is not known: what is in no
+"""Categories of a process' seconds: each second is in exactly one. `unattributed` is what is not known: what is in no
 other category as long as the program has made no step. With the first one it becomes `init`."""
 
 CHECKPOINT_OPERATIONS = ("save", "save_async", "restore", "wait", "phase")
-"""What a checkpoint's time was taken by: what held its caller up; all of an asynchronous save, the part in the
+"""Operations that take a checkpoint's time: what held its caller up; all of an asynchronous save, the part in the
 background included; reading one; waiting for an earlier asynchronous save; a block of `jaxobs.phase("checkpoint")`."""
 
 
@@ -36,7 +36,7 @@ class RunState:
     attempt: int
     """Number of this process in the run, from 1."""
     since: float
-    """When the first attempt began."""
+    """Time at which the first attempt began."""
     wall_seconds: float
     """From then to now, the time in which none of them ran included."""
     seconds: Mapping[str, float]
@@ -56,19 +56,20 @@ class RunState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeState:
-    """Where the time of this process went, since it was started: every second in exactly one category."""
+    """The time of this process since it was started: every second in exactly one category."""
 
     seconds: Mapping[str, float]
     """By category, all of `TIME_CATEGORIES`; as known now, so that one can become less: what passed for a step turned
     out to be a compilation."""
     counted: Mapping[str, float]
-    """The same as counters show it: none ever goes down, so that a correction takes some time to come through."""
+    """Seconds by category as counters show them: none ever goes down, so that a correction takes some time to come
+    through."""
     category: str
-    """What goes on now."""
+    """The current category."""
     wall_seconds: float
-    """What `seconds` add up to."""
+    """The sum of `seconds`."""
     started: float
-    """When the process was started, in seconds since 1970."""
+    """Time at which the process was started, in seconds since 1970."""
     steps: int
     """Steps of the thread that is charged."""
     goodput: float | None

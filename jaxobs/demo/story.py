@@ -24,7 +24,7 @@ EPOCHS_ONCE = 20
 STEP_PAUSE = 0.08
 """Seconds that a paced run rests after each step, so that it can be watched and costs little."""
 MOMENTS = (0.04, 0.12, 0.2, 0.28, 0.36)
-"""When each mistake is made in a paced run, as parts of its time."""
+"""Moments of the mistakes in a paced run, as parts of its time."""
 LEAK = 0.4
 """From when on a paced run keeps each batch on the device."""
 LAMBDA_ROUNDS = 3
@@ -36,7 +36,7 @@ class _Stopped(Exception):  # noqa: N818
 
 
 class Story:
-    """One run of the demo; `seen` and `accuracy` tell what came of it.
+    """A run of the demo; `seen` and `accuracy` hold its results.
 
     Args:
       teller: says what happens.

@@ -43,7 +43,7 @@ class Teller:
         return bool(self._console and self._console.color_system and not self._console.no_color)
 
     def line(self, *pieces: tuple[str, str]) -> None:
-        """One line of styled pieces."""
+        """Prints styled pieces as a line."""
         if self._console is None:
             print("".join(text for text, _ in pieces).rstrip(), flush=True)
             return
@@ -59,7 +59,7 @@ class Teller:
             self.line((" " * indent, ""), (part, style))
 
     def addresses(self) -> None:
-        """Where to look, one a line."""
+        """Prints the addresses to look at, one a line."""
         width = max((len(name) for name, _ in self._known), default=0)
         for name, address in self._known:
             self.line((f"  {name:<{width}}  ", "dim"), (address, "busy"))
@@ -175,13 +175,13 @@ def _cost_table(seen: Sequence[Seen], surface: Surface) -> list[Line]:
     room = surface.width - sum(column.width + 2 for column in columns) - 2
     columns.append(Column("cure", room))
     rows = [heading(columns)]
-    for each in seen:
-        cure = wrapped(each.trouble.cure, room, 3, surface.glyphs)
+    for mistake in seen:
+        cure = wrapped(mistake.trouble.cure, room, 3, surface.glyphs)
         cells = [
-            plain(each.trouble.name, "warn"),
-            plain(duration(each.seconds), "number"),
-            plain(str(len(each.again))),
-            plain(_main_cause(each), "cause"),
+            plain(mistake.trouble.name, "warn"),
+            plain(duration(mistake.seconds), "number"),
+            plain(str(len(mistake.again))),
+            plain(_main_cause(mistake), "cause"),
             plain(cure[0], "good"),
         ]
         rows.append(row(columns, cells))

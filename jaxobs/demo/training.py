@@ -86,7 +86,7 @@ def new_model() -> tuple[Classifier, Any]:
 @instrument
 @nnx.jit  # type: ignore[untyped-decorator]
 def train_step(model: Classifier, optimizer: Any, images: Any, labels: Any, rate: Any) -> Any:
-    """One step of gradient descent; `rate` scales the learning rate. Returns the loss."""
+    """Makes a step of gradient descent, and returns the loss; `rate` scales the learning rate."""
 
     def loss_of(model: Classifier) -> Any:
         return optax.softmax_cross_entropy_with_integer_labels(model(images), labels).mean()

@@ -20,13 +20,13 @@ class Trouble:
 
     name: str
     mistake: str
-    """What the code does wrong, in a sentence."""
+    """The mistake in the code, in a sentence."""
     cure: str
-    """What to write instead, in a line."""
+    """The cure, in a line."""
     function: str
     """The last part of the name of the function that compiles."""
     causes: tuple[str, ...]
-    """What jaxobs may give as the cause; one of them must occur."""
+    """Causes that jaxobs may give; one of them must occur."""
 
 
 RAGGED = Trouble(
@@ -69,14 +69,14 @@ TROUBLES = (RAGGED, EVALUATION, SCALAR, LAMBDA, COLD)
 
 @dataclass(slots=True)
 class Seen:
-    """What jaxobs saw while a mistake was made."""
+    """Compilations that jaxobs saw while a mistake was made."""
 
     trouble: Trouble
     compilations: list[Compilation] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
-        """What the mistake cost; a first call would have compiled without it as well."""
+        """Seconds that the mistake cost; a first call would have compiled without it as well."""
         return sum(sum(each.phases.values()) for each in self.again)
 
     @property

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What the driver says of a device, or of a MIG instance."""
+    """A device, or a MIG instance, as the driver identifies it."""
 
     uuid: str
     index: int
@@ -29,13 +29,13 @@ class Identity:
 
     @property
     def name(self) -> str:
-        """What it is called where it is not known which device of JAX it is."""
+        """Name of the device if it is not known which device of JAX it is: `nvml:0`, `nvml:0/1`."""
         return f"nvml:{self.index}" + ("" if self.instance is None else f"/{self.instance}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaxDevice:
-    """What JAX says of a device."""
+    """A device as JAX identifies it."""
 
     name: str
     kind: str
@@ -79,7 +79,7 @@ def visible(found: Sequence[Identity], environment: Mapping[str, str]) -> list[I
 
 
 def _numbered(found: Sequence[Identity], order: str) -> list[Identity | None]:
-    """What the numbers stand for: the whole devices, an only instance in the place of its device."""
+    """Returns the devices by CUDA's numbers: the whole devices, an only instance in the place of its device."""
     instances = [each for each in found if each.instance is not None]
     whole = [each for each in found if each.instance is None]
     if any(each.divided for each in whole):

@@ -1,4 +1,4 @@
-"""What a device can compute and move at most, by its data sheet: dense, without the factor of structured sparsity.
+"""Peaks of devices by their data sheets, in FLOP/s and bytes/s: dense, without the factor of structured sparsity.
 
 A device that is not in the table has no peak: it is never guessed from a similar one, and a part of a GPU (MIG) has
 none. Keys are JAX's `device_kind`. JAX's device of TPU v2, v3 and v7 is one of the two cores of a chip: it has half of
@@ -22,7 +22,7 @@ class Peak:
     flops: Mapping[str, float]
     """By number format: `bfloat16`, `float16`, `float8`, `tensorfloat32`."""
     bandwidth: float
-    """Of the device's memory, in bytes/s."""
+    """Peak of the device's memory, in bytes/s."""
 
 
 def _peak(source: str, gigabytes: float, **teraflops: float) -> Peak:

@@ -40,7 +40,7 @@ METRICS = (
     "tpu_throttle_score",
     "ici_link_health",
 )
-"""What is asked for."""
+"""Metrics of the SDK that are asked for."""
 MOST_LINKS = 64
 
 _THROTTLE = re.compile(r"^\s*\d+\s*-\s*(\d+)\s*$")
@@ -53,7 +53,7 @@ class Unavailable(Exception):  # noqa: N818 - a state of the machine, not a mist
 
 @dataclass(frozen=True)
 class TpuDevice:
-    """What JAX says of a TPU device."""
+    """A TPU device as JAX identifies it."""
 
     name: str
     kind: str
@@ -128,7 +128,7 @@ def _metadata_answers() -> bool:
 def states(
     devices: Sequence[TpuDevice], data: Mapping[str, Sequence[str]], version: str | None
 ) -> list[AcceleratorState]:
-    """What the SDK tells of each device, in the devices' order."""
+    """Returns the SDK's figures of each device, in the devices' order."""
     ordered = sorted(devices, key=lambda device: device.order)
     found: dict[str, dict[str, Any]] = {device.name: {} for device in ordered}
 
@@ -149,7 +149,7 @@ def states(
 
 
 def silent(devices: Sequence[TpuDevice], version: str | None, trouble: str) -> list[AcceleratorState]:
-    """What can be told of the devices without asking."""
+    """Returns the states of the devices without asking the SDK."""
     ordered = sorted(devices, key=lambda device: device.order)
     return [_state(each, number, version, up=False, trouble=trouble) for number, each in enumerate(ordered)]
 

@@ -1,4 +1,4 @@
-"""What a metric is.
+"""The form of a metric.
 
 `read` gives the samples of a snapshot: pairs of label values, in the order of `labels`, and a value. It yields nothing
 for what is not known: absent, never zero.
@@ -25,7 +25,7 @@ KINDS = ("counter", "gauge", "histogram", "summary", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric family. `jax_*` tells of the workload, `accelerator_*` of the devices, `jaxobs_*` of the observer."""
+    """A metric family. `jax_*` describes the workload, `accelerator_*` the devices, `jaxobs_*` the observer."""
 
     name: str
     """As in the exposition: counters end in `_total`, the unit is part of the name."""

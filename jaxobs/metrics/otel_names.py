@@ -25,7 +25,7 @@ _PLURALS = (("series", "series"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), 
 
 
 def name(metric: Metric) -> str:
-    """Its name in OpenTelemetry: `jax.compile.phase` for `jax_compile_phase_seconds`."""
+    """Returns the name in OpenTelemetry: `jax.compile.phase` for `jax_compile_phase_seconds`."""
     bare = metric.name.removesuffix("_total")
     if metric.unit:
         bare = bare.removesuffix(f"_{metric.unit}")
@@ -35,7 +35,7 @@ def name(metric: Metric) -> str:
 
 
 def unit(metric: Metric) -> str:
-    """Its unit in UCUM; `{step}` for what counts steps; empty for a state or a number without one."""
+    """Returns the unit in UCUM; `{step}` for what counts steps; empty for a state or a number without one."""
     if metric.unit:
         return UCUM[metric.unit]
     for word in metric.name.split("_")[1:] if metric.kind != "info" else ():
@@ -46,7 +46,8 @@ def unit(metric: Metric) -> str:
 
 
 def in_prometheus(name: str, unit: str, kind: str) -> str:
-    """What the Collector's Prometheus exporter calls a metric: its unit in words, `_total` or `_ratio` at the end.
+    """Returns the name that the Collector's Prometheus exporter gives a metric: unit in words, `_total` or `_ratio`
+    last.
 
     Args:
       kind: `counter`, `gauge`, `histogram`, ... as in the catalogue.

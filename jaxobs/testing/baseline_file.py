@@ -25,7 +25,7 @@ class BaselineError(JaxobsError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Where an entry was measured."""
+    """The place of a measurement: versions and devices."""
 
     jax: str | None = None
     jaxlib: str | None = None
@@ -50,7 +50,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One test."""
+    """The entry of a test."""
 
     environment: Environment = field(default_factory=Environment)
     functions: Mapping[str, Cost] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a person reads of a baseline: the failure of a test, and the table at the end of a run."""
+"""Texts about a baseline: the failure of a test, and the table at the end of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = list[str]
 
 
 def row(node: str, difference: Difference) -> Row:
-    """One line of the table."""
+    """A line of the table."""
     return [
         node,
         difference.function,
@@ -52,12 +52,12 @@ def _aligned(headings: Sequence[str], rows: Sequence[Row]) -> list[str]:
 
 
 def missing(node: str, path: str, next_step: str) -> str:
-    """Of a test that the file does not know."""
+    """Returns the failure of a test that the file does not know."""
     return f"{node} has no entry in the baseline {path}. Create it, and commit the file:\n  {next_step}"
 
 
 def failure(node: str, path: str, before: Entry, now: Entry, differences: Sequence[Difference], next_step: str) -> str:
-    """Of a test that compiles something else than the file has."""
+    """Returns the failure of a test that compiles something else than the file has."""
     lines = [f"What {node} compiles is not what the baseline {path} has.", *_elsewhere(before, now), ""]
     for line in _aligned(HEADINGS[1:], [row(node, each)[1:] for each in differences]):
         lines.append(f"  {line}")
@@ -85,7 +85,7 @@ def _elsewhere(before: Entry, now: Entry) -> list[str]:
 
 
 def written(path: str, before: Mapping[str, Entry], after: Mapping[str, Entry], ran: Collection[str]) -> list[str]:
-    """What an update did to the file."""
+    """Returns a summary of what an update did to the file."""
     added = [node for node in after if node not in before]
     removed = [node for node in before if node not in after]
     changed = [node for node in after if node in before and after[node] != before[node]]

@@ -27,7 +27,7 @@ _MEASURED = pytest.StashKey[dict[str, Any]]()
 
 
 class BaselineRun:
-    """What the plugin asks about baselines.
+    """The plugin's side of baselines: file, tolerances, and what the tests measured.
 
     Raises:
       pytest.UsageError: an option is wrong, or the file that is to be updated cannot be read.
@@ -60,7 +60,7 @@ class BaselineRun:
     # ------------------------------------------------------------------------------------- where a test runs
 
     def tolerances(self, mark: pytest.Mark, node: str) -> costs.Tolerances:
-        """Those of one test; a wrong mark is the test's failure."""
+        """Returns the tolerances of one test; a wrong mark is the test's failure."""
         source = f"`@pytest.mark.jaxobs_baseline` of {node}"
         wrong = f"{source} accepts only keywords: flops=0.02." if mark.args else None
         try:
@@ -127,7 +127,7 @@ class BaselineRun:
     # ------------------------------------------------------------------------------------- where the run ends
 
     def take(self, found: dict[str, Any]) -> None:
-        """What one test measured."""
+        """Figures that a test measured."""
         self._taken.append(found)
 
     def finish(self, session: pytest.Session) -> None:
@@ -167,7 +167,7 @@ class BaselineRun:
         ]
 
     def tell(self, reporter: Any) -> None:
-        """What changed, at the end of pytest's output."""
+        """Writes the changes, at the end of pytest's output."""
         rows = [row for found in self._taken for row in found["rows"]]
         if not rows and not self._told:
             return
@@ -177,7 +177,7 @@ class BaselineRun:
 
 
 def environment() -> Environment:
-    """Where this process measures; no backend is woken for it."""
+    """Returns the versions and devices of this process; no backend is woken for it."""
     found = versions()
     platform = internals.default_platform()
     clients = [each for each in internals.clients() if each.platform == platform]

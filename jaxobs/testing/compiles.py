@@ -127,7 +127,7 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
         return cast(F, bounded)
 
     def _another(self) -> max_compiles:
-        """The same bound, for calls that may overlap."""
+        """A bound for calls that may overlap."""
         return type(self)(self.n, self.function, eager=self.eager, fresh=self.fresh)
 
 

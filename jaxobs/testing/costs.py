@@ -1,4 +1,4 @@
-"""What a test compiles, as figures to hold a later run against, and the differences that exceed a tolerance."""
+"""Costs of a test's compilations, to hold a later run against, and the differences that exceed a tolerance."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ QUANTITIES = ("compilations", "flops", "memory", "compile_seconds")
 MUCH_SLOWER = 2.0
 """How many times as long a compile has to take to be told of where compile seconds have no tolerance."""
 SLOWER_SECONDS = 1.0
-"""And by how much longer."""
+"""Seconds by which a function must take longer to count as slower."""
 MOST_REASONS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one function cost in one test, its programs taken together."""
+    """Costs of a function in a test, its programs taken together."""
 
     compilations: int
     """Executables, compiled or loaded."""
     causes: Mapping[str, int] = field(default_factory=dict)
-    """The same by cause."""
+    """Compilations by cause."""
     flops: float | None = None
     """Floating-point operations of one execution of each; None where the backend does not tell."""
     memory: Mapping[str, int] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Tolerances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One quantity of one function that is not what the baseline has."""
+    """A quantity of a function that is not what the baseline has."""
 
     function: str
     quantity: str
@@ -78,9 +78,9 @@ class Difference:
 def measured(compilations: Iterable[Compilation]) -> dict[str, Cost]:
     """The cost of each function in these; what JAX dispatches by itself is left out."""
     by_function: dict[str, list[Compilation]] = {}
-    for each in compilations:
-        if not each.eager:
-            by_function.setdefault(each.function, []).append(each)
+    for compilation in compilations:
+        if not compilation.eager:
+            by_function.setdefault(compilation.function, []).append(compilation)
     return {name: _cost(found) for name, found in sorted(by_function.items())}
 
 
@@ -106,7 +106,7 @@ def differences(
     tolerances: Tolerances,
     compilations: Sequence[Compilation] = (),
 ) -> list[Difference]:
-    """What differs by more than is tolerated, and what is much slower."""
+    """Returns what differs by more than is tolerated, and what is much slower."""
     nothing = Cost(compilations=0)
     found: list[Difference] = []
     for name in sorted({*before, *now}):
@@ -127,7 +127,7 @@ def differences(
 
 
 def _same_programs(name: str, old: Cost, new: Cost, tolerances: Tolerances) -> Iterator[Difference]:
-    """What as many programs cost; of more or fewer programs the sums cannot be compared."""
+    """Returns the differences of as many programs; sums over more or fewer cannot be compared."""
     if old.flops is not None and new.flops is not None and _differs(old.flops, new.flops, tolerances.flops):
         yield Difference(function=name, quantity="flops", before=old.flops, now=new.flops)
     for section in MEMORY_SECTIONS:
@@ -157,16 +157,16 @@ def _differs(before: float, now: float, tolerance: float) -> bool:
 
 
 def _additional(old: Cost, name: str, compilations: Sequence[Compilation]) -> tuple[str, ...]:
-    """Those whose cause the baseline does not have, or not so often."""
+    """Returns the compilations whose cause the baseline does not have, or not so often."""
     known = Counter(old.causes)
     reasons: list[str] = []
-    for each in compilations:
-        if each.function != name or each.eager:
+    for compilation in compilations:
+        if compilation.function != name or compilation.eager:
             continue
-        if known[each.cause] > 0:
-            known[each.cause] -= 1
+        if known[compilation.cause] > 0:
+            known[compilation.cause] -= 1
         else:
-            reasons.append(place_and_reason(each))
+            reasons.append(place_and_reason(compilation))
     more = [f"and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
     return (*reasons[:MOST_REASONS], *more)
 

@@ -19,14 +19,14 @@ from jaxobs import internals
 
 @dataclass(frozen=True)
 class FakeMemory:
-    """One of a device's memories."""
+    """A memory of a device."""
 
     kind: str
 
 
 @dataclass(eq=False, kw_only=True)
 class FakeDevice:
-    """What jaxobs reads of a JAX device."""
+    """A JAX device, as far as jaxobs reads it."""
 
     id: int = field(kw_only=False)
     platform: str = "gpu"
@@ -36,15 +36,15 @@ class FakeDevice:
     local_hardware_id: int | None = None
     """CUDA's number of the device in this process, or the number of the TPU chip on its host."""
     coords: tuple[int, ...] | None = None
-    """Of a TPU: where its chip is; equal for the cores of one chip."""
+    """Place of a TPU's chip; equal for the cores of one chip."""
     core_on_chip: int | None = None
     statistics: Mapping[str, int | None] | Exception | None = None
     """The answer of `memory_stats()`: some or all of JAX's keys, None as on the CPU, or an error that it raises."""
     memory_kind: str = "device"
-    """Its own memory."""
+    """Kind of the device's own memory."""
 
     def default_memory(self) -> FakeMemory:
-        """Its own memory."""
+        """Returns the device's own memory."""
         return FakeMemory(self.memory_kind)
 
     def memory_stats(self) -> Mapping[str, int | None] | None:
@@ -110,7 +110,7 @@ class FakeArray:
         return self
 
     def unsafe_buffer_pointer(self) -> int:
-        """Where its buffer lies: the same for arrays that share it."""
+        """Returns the buffer's address: equal for arrays that share a buffer."""
         if len(self.sharding.device_set) > 1:
             raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays.")
         return self._address
@@ -125,13 +125,13 @@ class FakeArray:
         self._deleted = True
 
     def is_deleted(self) -> bool:
-        """Whether it was."""
+        """Returns whether the array was deleted."""
         return self._deleted
 
 
 @dataclass(eq=False, kw_only=True)
 class FakeClient:
-    """What jaxobs reads of a JAX backend. Devices of another `process_index` than its own are another host's."""
+    """A JAX backend, as far as jaxobs reads it. Devices of another `process_index` than its own are another host's."""
 
     all_devices: Sequence[FakeDevice] = field(kw_only=False)
     arrays: list[FakeArray] = field(default_factory=list)
@@ -141,11 +141,11 @@ class FakeClient:
     index: int = 0
 
     def devices(self) -> list[FakeDevice]:
-        """Those of every host."""
+        """Returns the devices of every host."""
         return list(self.all_devices)
 
     def local_devices(self) -> list[FakeDevice]:
-        """Those that this process can address."""
+        """Returns the devices that this process can address."""
         return [each for each in self.all_devices if each.process_index == self.index]
 
     def live_executables(self) -> list[Any]:

@@ -36,7 +36,7 @@ BASELINE = "jaxobs_baseline"
 
 @dataclass
 class _Asked:
-    """What a test wants looked at."""
+    """Checks that a test wants."""
 
     bounds: list[max_compiles] = field(default_factory=list)
     baseline: pytest.Mark | None = None
@@ -180,7 +180,7 @@ def _max_compiles() -> type[max_compiles]:
 
 @pytest.fixture(name="jaxobs_compilations")
 def _jaxobs_compilations(request: pytest.FixtureRequest) -> Iterator[list[Compilation]]:
-    """What the test's call compiles, as it happens, without what JAX dispatches by itself."""
+    """Collects what the test's call compiles, as it happens, without operations that JAX dispatches by itself."""
     _skip_if_disabled()
     from jaxobs.testing.watching import watching
 
@@ -200,7 +200,7 @@ class _Reports:
         self._deselected: list[pytest.Item] = []
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        """They exist, though they do not run."""
+        """Keeps the entries of deselected tests: they exist, though they do not run."""
         self._deselected += items
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -28,7 +28,7 @@ class BlindError(AssertionError):
 
 
 class Watch:
-    """What was compiled since the watch began; it grows while the watch goes on."""
+    """Compilations since the watch began; the list grows while the watch goes on."""
 
     def __init__(self) -> None:
         self.compilations: list[Compilation] = []

@@ -1,4 +1,4 @@
-"""What an action is: its parameters, the job that it is given, and what it says of its result.
+"""The form of an action: its parameters, the job that it is given, and its result.
 
 An action's module has `NAME`; `ABOUT`, a sentence; `PARAMETERS`; `WAITED_FOR`, whether who asks over HTTP waits for its
 end; and `run(job)`, which writes into the job's folder. It may have `check(store, values)`, to refuse parameters that
@@ -20,7 +20,7 @@ from jaxobs.state.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of an action."""
+    """A parameter of an action."""
 
     name: str
     kind: type
@@ -100,24 +100,24 @@ class Refused(Exception):  # noqa: N818 - an outcome, told as such
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an action that was done says of it."""
+    """Result of an action that was done."""
 
     detail: str | None = None
-    """What was captured, as a sentence for a person."""
+    """A sentence for a person: what was captured."""
     main: str | None = None
     """The file in the folder to look at; None for the folder."""
 
 
 @dataclass(slots=True)
 class Job:
-    """One run of an action, on a thread of its own."""
+    """A run of an action, on a thread of its own."""
 
     store: Store
     values: Mapping[str, Any]
     folder: str
     """An empty directory of its own, for its user only; it gets its final name when the action is done."""
     most_bytes: int
-    """What the files may take together."""
+    """Bytes that the files may take together."""
     stopping: threading.Event
     """Set when it is to end early, with what there is: at exit, by `Capture.stop`."""
     started: Callable[[], None]

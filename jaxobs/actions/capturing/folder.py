@@ -1,4 +1,4 @@
-"""Where captures lie: a directory for the user alone, with a bound of bytes and of captures.
+"""The directory of captures: for the user alone, with a bound of bytes and of captures.
 
 Each capture is written into a directory without its final name, and gets that when it is whole.
 """
@@ -48,11 +48,11 @@ def name(action: str, now: float, process_index: int, number: int) -> str:
 
 
 class CaptureTooLarge(Exception):  # noqa: N818 - an outcome, told as such
-    """What was captured does not fit; the message says by how much."""
+    """The capture does not fit; the message says by how much."""
 
 
 class Folder:
-    """One directory of captures."""
+    """A directory of captures."""
 
     def __init__(self, settings: Settings) -> None:
         self.path = directory(settings)
@@ -137,9 +137,9 @@ class Folder:
 def size(path: str) -> int:
     """Bytes of the files below a directory."""
     total = 0
-    for each in _files(path):
+    for file in _files(path):
         with contextlib.suppress(OSError):
-            total += os.lstat(each).st_size
+            total += os.lstat(file).st_size
     return total
 
 

@@ -29,7 +29,8 @@ def registered(store: Store) -> bool:
 
 
 def unmet(store: Store) -> str | None:
-    """What stands between the settings and actions, as a sentence, where they want the one half of it."""
+    """Returns what stands between the settings and actions, as a sentence; None if nothing does, or nobody wants
+    actions."""
     if store.settings.actions and not store.settings.action_token:
         return "`actions` is on, but `action_token` is not set: the endpoint accepts no actions."
     if store.settings.action_token and not store.settings.actions:
@@ -70,7 +71,7 @@ def _foreign(post: Post) -> Response | None:
 
 
 def _unknown(store: Store, post: Post) -> Response | None:
-    """Who has no token is asked for it, who has another is refused."""
+    """Returns the refusal of a request with a wrong token or none; None for the right one."""
     token = (store.settings.action_token or "").encode()
     given = (post.authorization or "").strip()
     if not given.lower().startswith(_BEARER):

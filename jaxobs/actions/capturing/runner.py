@@ -42,12 +42,12 @@ class Capture:
         self.name = name
         """Name of its directory: action, time (UTC), process index, pid, number."""
         self.path = path
-        """What is written: a file to look at (`memory`), or a directory (`profile`), which is there at the end. None
-        where nothing is."""
+        """The file to look at (`memory`), or the directory (`profile`), which is there at the end. None if nothing is
+        written."""
         self.result: str | None = None
         """`done`, `refused` or `failed`; None as long as it is under way."""
         self.detail: str | None = None
-        """What was captured, or why nothing was, as a sentence for a person."""
+        """A sentence for a person: what was captured, or why nothing was."""
         self.bytes: int | None = None
         """Size of what was written."""
         self.seconds: float | None = None
@@ -94,7 +94,7 @@ class Runner:
         self._lock = threading.RLock()
         self._current: Capture | None = None
         self._began: dict[str, float] = {}
-        """When each action began last; one that was refused did not."""
+        """Time at which each action began last; one that was refused did not."""
         self._refused: float | None = None
         self._number = 0
 
@@ -227,7 +227,7 @@ class Runner:
             capture._tell()
 
     def _may_tell(self) -> bool:
-        """Who asks again and again is not to fill the log with refusals."""
+        """Returns whether a refusal may be recorded: repeated requests must not fill the log."""
         with self._lock:
             now = time.monotonic()
             if self._refused is not None and now - self._refused < _REFUSALS_EVERY:
@@ -267,9 +267,9 @@ def end(store: Store, timeout: float) -> None:
 
 
 def _forked() -> None:
-    for each in list(_runners.values()):
+    for runner in list(_runners.values()):
         with guarded("action.fork"):
-            each.after_fork()
+            runner.after_fork()
 
 
 def _at_exit() -> None:
@@ -281,6 +281,6 @@ def _at_exit() -> None:
 
 
 def _exiting() -> None:
-    for each in list(_runners.values()):
+    for runner in list(_runners.values()):
         with guarded("action.exit"):
-            each.end(EXIT_SECONDS)
+            runner.end(EXIT_SECONDS)

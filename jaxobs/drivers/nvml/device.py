@@ -1,4 +1,4 @@
-"""One device, or one MIG instance: its questions one by one."""
+"""A device, or a MIG instance: its questions one by one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REASONS = {
 
 
 class Device:
-    """One device, or one MIG instance. Not for two threads at once."""
+    """A device, or a MIG instance. Not for two threads at once."""
 
     def __init__(self, api: Any, handle: Any, identity: Identity, driver: str) -> None:
         self.identity = identity
@@ -66,7 +66,7 @@ class Device:
         self._xids = Xids(api)
 
     def read(self) -> AcceleratorState:
-        """What it says now; raises nothing that NVML raises."""
+        """Returns the device's state as the driver reports it now; raises nothing that NVML raises."""
         now, trouble, measured = time.time(), None, {}
         try:
             if self._lost:
@@ -84,7 +84,7 @@ class Device:
         )
 
     def silent(self, trouble: str) -> AcceleratorState:
-        """What can be told of it without asking."""
+        """Returns the state of a device that is not asked, with the trouble as the reason."""
         return dataclasses.replace(self._plain, time=time.time(), up=False, trouble=trouble)
 
     def _find_again(self) -> None:

@@ -58,7 +58,7 @@ class Traffic:
         }
 
     def _links(self) -> set[tuple[int, int]]:
-        """What counted at the first reading, of NVLink."""
+        """Returns the fields of NVLink that counted at the first reading."""
         fields = {getattr(self._api, name, -1) for name in _NVLINK}
         return {each for each in self._fields or () if each[0] in fields}
 

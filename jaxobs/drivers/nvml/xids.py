@@ -12,7 +12,7 @@ _MOST_EVENTS = 256
 
 
 class Xids:
-    """What was reported of one device since we listen."""
+    """Counts of the Xids that the driver has reported of one device since jaxobs listens."""
 
     def __init__(self, api: Any) -> None:
         self._api = api

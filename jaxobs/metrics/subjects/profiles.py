@@ -1,4 +1,4 @@
-"""Where the devices' time goes, by samples of the profiler."""
+"""The devices' time, by samples of the profiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the wall time went."""
+"""The wall time by category."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the files of a cache directory, and what to do about it. It only looks."""
+"""Checks of a cache directory: what is wrong with its files, and what to do about it. They only look."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECENT_SECONDS = 60.0
 """JAX writes entries in place: one that was touched so lately may be half written by a process that is at it."""
 
 _OF_VOLUMES = re.compile(r"lost\+found|\.snapshots?|\.Trash.*|\.gitkeep|\.gitignore|\.keep|\.\.(data|\d.*)")
-"""What a volume has when it is new."""
+"""Names that a new volume has."""
 _TEMPORARY = re.compile(r"(\.nfs|tmp|\.~|#).*|.*(\.tmp|\.temp|\.part|\.partial|\.swp|~)|.+-[0-9a-f]{64}.*")
 
 
@@ -49,7 +49,6 @@ def examine(contents: Contents, setting: Setting) -> list[Complaint]:
 
 
 def _identity(contents: Contents, setting: Setting) -> Iterator[Complaint]:
-    """Whether it is a cache at all."""
     if contents.nested:
         yield Complaint(
             kind="nested", severity=ADVICE,

@@ -134,7 +134,7 @@ class Comparison:
     # -------------------------------------------------------------------------------------------- as JSON
 
     def as_json(self) -> dict[str, Any]:
-        """The same as one object."""
+        """Returns the comparison as one object."""
         body: dict[str, Any] = {
             "fine": not self.problems,
             "problems": self.problems,

@@ -1,4 +1,4 @@
-"""What a check of a cache directory says, and what it is told.
+"""Complaints of a check of a cache directory, and what the check gets.
 
 A *problem* costs compiles or safety now; an *advice* is about what will.
 """
@@ -23,18 +23,18 @@ class Complaint:
     severity: str
     """`problem` or `advice`."""
     summary: str
-    """One or two sentences for a person, with the figures."""
+    """A sentence or two for a person, with the figures."""
     advice: str
-    """What to do."""
+    """Advice: what to do about it."""
     files: tuple[Path, ...] = ()
     """The files it is about."""
     removable: bool = False
-    """Whether they may be deleted without loss."""
+    """True if the files may be deleted without loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the directory is judged by, besides its contents."""
+    """Everything that a directory is judged by, besides its contents."""
 
     given: str
     """The directory as it was named."""

@@ -1,4 +1,4 @@
-"""What lies in a cache directory: entries, JAX's files beside them, XLA's own caches, and the rest.
+"""The files of a cache directory: entries, JAX's files beside them, XLA's own caches, and the rest.
 
 JAX's `LRUCache` (`jax/_src/lru_cache.py`) names an entry `<key>-cache`. Where `jax_compilation_cache_max_size` is set
 it keeps the time of the last access beside it, in `<key>-atime`, as eight bytes of nanoseconds, little end first, and
@@ -26,7 +26,7 @@ MOST_NESTED = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One compiled program on disk."""
+    """A compiled program on disk."""
 
     path: Path
     key: str
@@ -34,7 +34,7 @@ class Entry:
     function: str
     bytes: int
     written: float
-    """When, in seconds since the epoch."""
+    """Time of writing, in seconds since the epoch."""
     accessed: float | None
     """Last read by JAX, from the `-atime` file; None where there is none."""
     mode: int
@@ -53,7 +53,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a directory holds."""
+    """The contents of a directory."""
 
     path: Path
     entries: tuple[Entry, ...] = ()
@@ -69,7 +69,7 @@ class Contents:
     nested: tuple[Path, ...] = ()
     """Subdirectories that hold entries themselves."""
     folders: tuple[Path, ...] = ()
-    """Other subdirectories."""
+    """Subdirectories that are no caches."""
 
     @property
     def bytes(self) -> int:
@@ -171,7 +171,7 @@ def _read_all(
 
 
 def _entry(file: os.DirEntry[str], atimes: set[str]) -> Entry | None:
-    """One entry; None where it was evicted meanwhile."""
+    """Reads an entry; None if it was evicted meanwhile."""
     key = file.name.removesuffix(ENTRY)
     path = Path(file.path)
     reading = read(path)

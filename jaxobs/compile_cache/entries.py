@@ -1,4 +1,4 @@
-"""One entry of a persistent compilation cache: read to its end, never loaded.
+"""Reads an entry of a persistent compilation cache to its end, and never loads it.
 
 JAX writes, in `jax/_src/compilation_cache.py`, the compile's seconds as four bytes, big end first, and the serialized
 executable behind them, compressed by zstd where it is installed and by zlib elsewhere. The file tells which: both
@@ -39,7 +39,7 @@ _PREFIX = re.compile(r"(jit|pmap|xmap)_(?=.)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What an entry's bytes say."""
+    """Findings of a reading of an entry's bytes."""
 
     state: str
     """`sound`, `broken` (JAX cannot read it), `unreadable` (this user may not), `unchecked` (codec not installed)."""
@@ -48,7 +48,7 @@ class Reading:
     codec: str | None = None
     """`zlib` or `zstd`; None where it is neither."""
     compile_seconds: int | None = None
-    """What the compile took; JAX cuts it to whole seconds."""
+    """Seconds that the compile took; JAX cuts them to whole seconds."""
     executable_bytes: int | None = None
     """Size of the serialized executable, decompressed."""
     layout: str | None = None
@@ -193,7 +193,7 @@ _DECOMPRESSORS: dict[str, Callable[[], _Pieces | None]] = {"zlib": _zlib, "zstd"
 
 
 class _Contents:
-    """What is kept of the decompressed bytes as they pass: the head, the size and one path."""
+    """The parts of the decompressed bytes that are kept as they pass: the head, the size and one path."""
 
     def __init__(self) -> None:
         self.size = 0

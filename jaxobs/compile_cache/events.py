@@ -1,4 +1,4 @@
-"""What the observer wrote down in one run of a command: every program that was compiled or loaded, by any process."""
+"""The observer's notes of one run of a command: every program that was compiled or loaded, by any process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxobs.compile_cache.observer import DIRECTORY, MINIMUM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One program that a process compiled, or loaded from the cache."""
+    """A program that a process compiled, or loaded from the cache."""
 
     function: str
     eager: bool = False
@@ -31,24 +31,25 @@ class Program:
     differs: tuple[str, ...] = ()
     """Parts of the key that differ from what an earlier process had compiled."""
     reason: str | None = None
-    """The same as a sentence."""
+    """A sentence about the parts that differ."""
     directory: str | None = None
-    """Where JAX looked for entries when it was compiled."""
+    """Directory in which JAX looked for entries when it was compiled."""
     minimum_seconds: float | None = None
-    """What compiled faster was not stored."""
+    """Threshold: a program that compiled faster was not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What was seen of one run."""
+    """Observations of one run."""
 
     programs: tuple[Program, ...] = ()
     processes: int = 0
     """Processes that imported JAX."""
     first_step: float | None = None
-    """When each process had its first step behind it, in seconds since the epoch; None where no step is marked."""
+    """Time at which each process had its first step behind it, in seconds since the epoch; None if no step is
+    marked."""
     last_program: float | None = None
-    """When the last program was compiled or loaded."""
+    """Time at which the last program was compiled or loaded."""
     errors: tuple[str, ...] = ()
     """Why processes could not be observed."""
 

@@ -1,4 +1,4 @@
-"""What goes wrong when several jobs, versions, machines or users share a cache directory."""
+"""Checks of a cache directory that several jobs, versions, machines or users share."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _rights(contents: Contents, setting: Setting) -> Iterator[Complaint]:
 
 
 def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
-    """What breaks a cache of bounded size (`jax_compilation_cache_max_size`)."""
+    """Complains about what breaks a cache of bounded size (`jax_compilation_cache_max_size`)."""
     limit = setting.environment.get(MAX_SIZE, "").strip()
     wanted = limit not in ("", "-1")
     timed = len(contents.entries) - contents.missing_atimes
@@ -105,7 +105,7 @@ def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
 
 
 def _namespace(contents: Contents, setting: Setting) -> Iterator[Complaint]:
-    """Whether one can tell which entries are still of use."""
+    """Complains if nobody can tell which entries are still of use."""
     readings = [entry.reading for entry in contents.entries]
     versions = Counter(setting.writers[entry.key] for entry in contents.entries if entry.key in setting.writers)
     layouts = Counter(reading.layout for reading in readings if reading.layout)

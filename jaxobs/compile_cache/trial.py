@@ -30,7 +30,7 @@ _INJECTED = Path(__file__).parent / "injected"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of the command, over now."""
+    """A run of the command that is over."""
 
     started: float
     """Seconds since the epoch."""

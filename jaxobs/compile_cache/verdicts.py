@@ -59,19 +59,19 @@ PART_ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """One reason why programs of a function were compiled again."""
+    """A reason why programs of a function were compiled again."""
 
     reason: str
-    """One of `REASONS`."""
+    """The reason, one of `REASONS`."""
     count: int
     parts: tuple[str, ...] = ()
-    """Of `KEY_PARTS`, where the key differs."""
+    """Parts of the key that differ, of `KEY_PARTS`."""
     detail: str | None = None
     """The latest case as a sentence."""
 
     @property
     def advice(self) -> str:
-        """What to do."""
+        """Advice on this reason."""
         told = [PART_ADVICE[part] for part in self.parts if part in PART_ADVICE]
         return " ".join(told) or ADVICE.get(self.reason, PART_ADVICE["program"])
 
@@ -83,7 +83,7 @@ class Miss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One function, in both runs."""
+    """A function in both runs."""
 
     function: str
     """As in events; `<eager>` for all single operations together."""
@@ -98,7 +98,7 @@ class Verdict:
     misses: tuple[Miss, ...] = ()
     """Why it was compiled again; the most frequent first."""
     near_threshold: bool = False
-    """It was stored, but its compile took hardly longer than the threshold."""
+    """True if it was stored, but its compile took hardly longer than the threshold."""
 
     def fails(self, ignored: Iterable[str] = ()) -> bool:
         """Whether the warm start is not what it should be."""
@@ -128,11 +128,11 @@ def _name(program: Program) -> str:
 
 
 def _by_key(programs: Iterable[Program]) -> dict[str, Program]:
-    """What the cold run compiled, by cache key; one that was stored goes before one that was not."""
+    """Returns the cold run's programs by cache key; one that was stored goes before one that was not."""
     found: dict[str, Program] = {}
-    for each in programs:
-        if each.key is not None and (each.key not in found or each.uncached_because is None):
-            found[each.key] = each
+    for program in programs:
+        if program.key is not None and (program.key not in found or program.uncached_because is None):
+            found[program.key] = program
     return found
 
 
@@ -161,7 +161,6 @@ def _is_near(program: Program) -> bool:
 
 
 def _misses(found: Iterable[Miss]) -> tuple[Miss, ...]:
-    """The same reasons joined."""
     found = list(found)
     counts = Counter((each.reason, each.parts) for each in found)
     latest = {(each.reason, each.parts): each.detail for each in found}

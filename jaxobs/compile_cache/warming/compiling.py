@@ -45,7 +45,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Warmed:
-    """What became of one signature."""
+    """Result of one signature."""
 
     function: str
     signature: str
@@ -53,27 +53,27 @@ class Warmed:
     seconds: float = 0.0
     """Time to lower and compile it, or to load it."""
     cache: str | None = None
-    """What the persistent cache did: `hit`, `miss` or `disabled`; None where it was in this process's memory already,
-    or failed."""
+    """Result of the persistent cache: `hit`, `miss` or `disabled`; None if it was in this process's memory already, or
+    failed."""
     unsaved: str | None = None
     """Why the persistent cache does not have it now, as a sentence; None where it has."""
     error: str | None = None
     """Why it could not be compiled, as a sentence; None where it was."""
     exception: Exception | None = field(default=None, repr=False, compare=False)
-    """The same as it was raised."""
+    """The error as it was raised."""
     compiled: Any = field(default=None, repr=False, compare=False)
     """JAX's compiled function, which can be called."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One signature of one function, still to be made."""
+    """A signature of a function that is still to be compiled."""
 
     fun: Any
     function: str
     arguments: Callable[[], Arguments]
     text: str = "(...)"
-    """What to call it as long as there are no arguments."""
+    """Text for the signature as long as there are no arguments."""
 
 
 Progress = Callable[[int, int, Warmed], object]

@@ -48,7 +48,7 @@ class Finder:
         return (self._script or self._modules[0]).__name__
 
     def program(self, fun: Any) -> Program:
-        """What the arguments of one of its functions may name."""
+        """Returns the program whose values the arguments of one of its functions may name."""
         main = self._script or self._modules[0]
         return Program([main, *self._modules], main, fun)
 
@@ -74,7 +74,7 @@ class Finder:
         raise NotFoundError(_why_not(modules[0], qualname))
 
     def _modules_of(self, name: str) -> list[ModuleType]:
-        """Where to look: the module itself if it is imported, then what was named in its place."""
+        """Returns the modules to look in: the module itself if it is imported, then what was named in its place."""
         if name == "__main__":
             return [self._script] if self._script is not None else self._modules
         found = sys.modules.get(name)
@@ -136,7 +136,7 @@ def _is_guarded(source: bytes, path: str) -> bool:
 
 
 def _jitted_in(module: ModuleType, qualname: str, recorded_module: str) -> list[Any]:
-    """What stands under that name if it is jitted; else everything in the module that is jitted from it."""
+    """Returns the function of that name if it is jitted; else everything in the module that is jitted from it."""
     named = _named(module, qualname)
     if _is_jitted(named):
         return [named]
@@ -145,11 +145,11 @@ def _jitted_in(module: ModuleType, qualname: str, recorded_module: str) -> list[
 
 
 def _attributes(module: ModuleType) -> list[Any]:
-    """What the module and its classes have, each once."""
+    """Returns the attributes of the module and its classes, each once."""
     own = list(vars(module).values())
-    for each in list(own):
-        if isinstance(each, type) and each.__module__ == module.__name__:
-            own += map(_plain, vars(each).values())
+    for holder in list(own):
+        if isinstance(holder, type) and holder.__module__ == module.__name__:
+            own += map(_plain, vars(holder).values())
     return list({id(each): each for each in own}.values())
 
 
@@ -163,7 +163,7 @@ def _is_of(jitted: Any, qualname: str, modules: set[str]) -> bool:
 
 
 def _named(module: ModuleType, qualname: str) -> Any:
-    """What stands under that name; None where nothing does. Runs no `__getattr__` and no descriptor."""
+    """Returns the attribute of that name, None if there is none. Runs no `__getattr__` and no descriptor."""
     found: Any = module
     for part in qualname.split("."):
         if not isinstance(found, ModuleType | type):

@@ -134,7 +134,7 @@ def _leaf(node: Mapping[str, Any]) -> str:
 
 
 def lacks(recorded: Mapping[str, Any]) -> str | None:
-    """What the log could not hold of the arguments; None where it has all.
+    """Returns what the log could not hold of the arguments, as a sentence; None if it has all.
 
     Raises:
       DamagedError: as `check`.

@@ -1,4 +1,4 @@
-"""What to do with an event log outside the program that wrote it: which functions and signatures, and why not."""
+"""Plans the warm-up of an event log outside the program that wrote it: which functions and signatures, and why not."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MOST_HINTS = 3
 
 @dataclass(slots=True)
 class Item:
-    """One recorded signature, and what became of it."""
+    """A recorded signature, and its result."""
 
     recorded: Recorded
     task: Task | None = None
     text: str = ""
     """The arguments in short, once they are known."""
     cache: str | None = None
-    """What the persistent cache did; None where it was in this process's memory, or nothing was compiled."""
+    """Result of the persistent cache; None if it was in this process's memory, or nothing was compiled."""
     seconds: float = 0.0
     dry: bool = False
-    """Whether it was looked at in the log only."""
+    """True if it was looked at in the log only."""
     why_not: str | None = None
     advice: str | None = None
 
@@ -46,7 +46,7 @@ class Item:
 
 @dataclass(slots=True)
 class Plan:
-    """What an event log asks for."""
+    """The signatures that an event log asks for."""
 
     log: Path
     items: list[Item] = field(default_factory=list)
@@ -105,7 +105,7 @@ def make(
 
 
 def outlined(log: Path, names: Sequence[str], makers: Mapping[str, str]) -> Plan:
-    """What `make` would find, as far as the log alone tells: no program is imported, and nothing run.
+    """Returns the plan as far as the log alone tells: no program is imported, and nothing run.
 
     Raises:
       SettingError: the log cannot be read, or a name is not in it.
@@ -137,7 +137,8 @@ def _wanted_of(log: Path, names: Sequence[str], makers: Mapping[str, str]) -> tu
 
 
 def _name_it(recorded: Sequence[Recorded]) -> str:
-    """What to say where nothing is named: a log does not decide what is imported, but it may tell what was."""
+    """Returns the error for no `--script` and no `--module`: a log does not decide what is imported, but may know
+    it."""
     started = {each.signature.get("started"): None for each in recorded}
     modules = {each.signature.get("module"): None for each in recorded}
     hints = [
@@ -160,10 +161,10 @@ def _search_beside(script: str | None) -> None:
 
 
 def _check_names(wanted: Sequence[str], known: Sequence[str]) -> None:
-    for each in wanted:
-        if not any(_wanted(name, [each]) for name in known):
+    for entry in wanted:
+        if not any(_wanted(name, [entry]) for name in known):
             listed = ", ".join(sorted(set(known))) or "none"
-            raise SettingError(f"The log has no compilation of `{each}`. It has: {listed:.1000}.")
+            raise SettingError(f"The log has no compilation of `{entry}`. It has: {listed:.1000}.")
 
 
 def _wanted(name: str, wanted: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ class OpaqueError(UnbuildableError):
 
 @dataclass(frozen=True)
 class Arguments:
-    """What to lower a function for, and in which context."""
+    """Arguments to lower a function for, and the context to do it in."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
@@ -92,7 +92,7 @@ class _Builder:
         return Arguments(args, kwargs, scope)
 
     def _argument(self, number: int, name: str, examples: Any, place: int | str) -> Any:
-        """One argument; `examples` may have one in the same place."""
+        """Rebuilds an argument; `examples` may have one in the same place."""
         from jax import tree_util
 
         known = place < len(examples) if isinstance(place, int) else place in examples

@@ -18,7 +18,7 @@ from jaxobs.reasons.naming import unwrapped
 
 @dataclass(slots=True)
 class Recorded:
-    """One signature of one function, and what the processes paid that compiled it."""
+    """A signature of a function, and what the processes paid that compiled it."""
 
     function: str
     signature: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class Log:
-    """What an event log tells of compilations."""
+    """The compilations of an event log."""
 
     recorded: list[Recorded] = field(default_factory=list)
     without: Counter[str] = field(default_factory=Counter)
@@ -85,7 +85,8 @@ def _take(event: Mapping[str, Any], log: Log, known: dict[str, Recorded]) -> Non
 
 
 def is_of(recorded: Recorded, fun: Any) -> bool:
-    """Whether it was recorded for `fun`: by module and name, where the main module may be imported by now, or main."""
+    """Returns whether a signature was recorded for `fun`: by module and name; the main module may be imported by
+    now."""
     fun = unwrapped(fun)
     module, name = getattr(fun, "__module__", None), getattr(fun, "__qualname__", None)
     signature = recorded.signature

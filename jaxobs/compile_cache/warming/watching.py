@@ -1,4 +1,4 @@
-"""What the persistent cache does for each compile, seen whether or not jaxobs is installed in this process."""
+"""Watches the persistent cache for each compile, whether or not jaxobs is installed in this process."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from types import ModuleType
 
 _VARIABLE = "_JAXOBS_VERIFY_FOLDER"
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_PACKAGE = os.path.abspath(os.path.join(_HERE, "..", "..", ".."))
+_PACKAGE = os.path.abspath(os.path.join(_HERE, "..", ".."))
 
 
 class _JaxFinder:

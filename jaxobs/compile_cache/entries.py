@@ -90,7 +90,7 @@ def _read(path: Path) -> Reading:
         codec = _codec(first)
         if codec is None:
             return Reading(state=BROKEN, problem=f"It begins with {first.hex(' ')}, which is neither zlib nor zstd.")
-        pieces = _DECOMPRESSORS[codec]()
+        pieces = _decompressor(codec)
         if pieces is None:
             return Reading(state=UNCHECKED, codec=codec, problem=_NO_ZSTD)
         contents = _Contents()
@@ -135,8 +135,18 @@ class _GarbageError(Exception):
 _Pieces = Callable[[BinaryIO], Iterator[bytes]]
 
 
-def _zlib() -> _Pieces:
-    return _unzlib
+def _decompressor(codec: str) -> _Pieces | None:
+    """Returns what decompresses a file; for zstd the standard library's (Python 3.14) or `zstandard`'s, as JAX does.
+
+    None if Python has neither of these.
+    """
+    if codec == "zlib":
+        return _unzlib
+    with contextlib.suppress(ImportError):
+        return partial(_unzstd_standard, importlib.import_module("compression.zstd"))
+    with contextlib.suppress(ImportError):
+        return partial(_unzstd_package, importlib.import_module("zstandard"))
+    return None
 
 
 def _unzlib(file: BinaryIO) -> Iterator[bytes]:
@@ -148,15 +158,6 @@ def _unzlib(file: BinaryIO) -> Iterator[bytes]:
         raise _GarbageError(f"zlib cannot decompress it: {error}") from None
     if not stream.eof:
         raise _TruncatedError
-
-
-def _zstd() -> _Pieces | None:
-    """By the standard library (Python 3.14) or by `zstandard`, as JAX does; None where there is neither."""
-    with contextlib.suppress(ImportError):
-        return partial(_unzstd_standard, importlib.import_module("compression.zstd"))
-    with contextlib.suppress(ImportError):
-        return partial(_unzstd_package, importlib.import_module("zstandard"))
-    return None
 
 
 def _unzstd_standard(zstd: Any, file: BinaryIO) -> Iterator[bytes]:
@@ -184,9 +185,6 @@ def _unzstd_package(zstandard: Any, file: BinaryIO) -> Iterator[bytes]:
         raise _GarbageError(f"zstd cannot decompress it: {error}") from None
     if expected > 0:
         raise _TruncatedError
-
-
-_DECOMPRESSORS: dict[str, Callable[[], _Pieces | None]] = {"zlib": _zlib, "zstd": _zstd}
 
 
 # --------------------------------------------------------------------------------------------------- contents

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -15,13 +16,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base.config import Settings
 from jaxobs.base.errors import JaxobsError
 from jaxobs.compile_cache.warming import records
+from jaxobs.compile_cache.warming.outline import MOST_TEXT, MOST_TOLD
 from jaxobs.compile_cache.warming.rebuilding import Arguments, rebuild
-from jaxobs.compile_cache.warming.specs import arrays, describe
-from jaxobs.compile_cache.warming.watching import Watch
+from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.events import Event
 from jaxobs.reasons.known_values import Program
 from jaxobs.reasons.naming import function_name
+from jaxobs.session import lifecycle
+from jaxobs.sources.compilations import Compilations
+from jaxobs.state.store import Store
 
 logger = logging.getLogger("jaxobs")
 
@@ -40,7 +46,7 @@ class Signature:
         self.kwargs = kwargs
 
     def __repr__(self) -> str:
-        return f"Signature{describe(self.args, self.kwargs)}"
+        return f"Signature{_describe(self.args, self.kwargs)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,7 @@ def compile_ahead(
                 return
 
     pool = ThreadPoolExecutor(workers, thread_name_prefix="jaxobs-warmup")
-    with Watch() as watch:
+    with _Watch() as watch:
         try:
             for number, task in enumerate(tasks):
                 # Lowered programs are large: no more of them than the pool will soon take.
@@ -225,10 +231,10 @@ def _lower(task: Task) -> Warmed | _Lowered:
     started, text = time.perf_counter(), task.text
     try:
         made = task.arguments()
-        text = describe(made.args, made.kwargs)
+        text = _describe(made.args, made.kwargs)
         fun = task.fun if callable(getattr(task.fun, "lower", None)) else _jitted(task.fun)
         with made.scope():
-            args, kwargs = arrays(fun, made.args, made.kwargs)
+            args, kwargs = _arrays(fun, made.args, made.kwargs)
             program = fun.lower(*args, **kwargs)
     except Exception as error:
         return _failed(task, text, started, error)
@@ -239,7 +245,7 @@ def _jitted(fun: Any) -> Any:
     return internals.own_jit()(fun)
 
 
-def _compile(task: Task, lowered: _Lowered, handed_over: Sequence[Callable[[], None]], watch: Watch) -> Warmed:
+def _compile(task: Task, lowered: _Lowered, handed_over: Sequence[Callable[[], None]], watch: _Watch) -> Warmed:
     started = time.perf_counter() - lowered.seconds
     for take_over in handed_over:
         take_over()
@@ -265,3 +271,95 @@ def _failed(task: Task, text: str, started: float, error: Exception) -> Warmed:
 def _cores() -> int:
     affinity: Callable[[int], Iterable[int]] | None = getattr(os, "sched_getaffinity", None)
     return os.cpu_count() or 1 if affinity is None else len(list(affinity(0)))
+
+
+# ---------------------------------------------------------------------------------------- the persistent cache
+
+
+class _Watch:
+    """The source of compilations with a store of its own, while it is entered."""
+
+    def __init__(self) -> None:
+        self._thread = threading.local()
+        store = Store(Settings())
+        store.subscribe(self._on_event)
+        self._source = Compilations(store)
+
+    def __enter__(self) -> _Watch:
+        self._source.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._source.stop()
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, Compilation):
+            self._thread.latest = event
+
+    def hand_over(self, since: float) -> list[Callable[[], None]]:
+        """To be called on the thread that compiles what this one has lowered since then."""
+        return [self._source.hand_over(since), *lifecycle.hand_over(since)]
+
+    def forget(self) -> None:
+        """Before a compile of this thread."""
+        self._thread.latest = None
+
+    def seen(self) -> Compilation | None:
+        """The latest compilation of this thread; None where it was in the memory of the process already."""
+        latest: Compilation | None = self._thread.latest
+        return latest
+
+
+# ---------------------------------------------------------------------------------------------- arguments
+
+
+def _describe(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """The arguments in short: `(TrainState of 14 arrays, {float32[64,64], int32[64]}, train=True)`."""
+    parts = [_told(each) for each in args] + [f"{name}={_told(each)}" for name, each in kwargs.items()]
+    text = f"({', '.join(parts)})"
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 2]}…)"
+
+
+def _told(argument: Any) -> str:
+    from jax import tree_util
+
+    leaves, tree = tree_util.tree_flatten(argument)
+    if tree_util.treedef_is_leaf(tree):
+        return _leaf(argument)
+    if len(leaves) <= MOST_TOLD:
+        return f"{{{', '.join(map(_leaf, leaves))}}}"
+    return f"{type(argument).__name__} of {len(leaves)} arrays"
+
+
+def _leaf(value: Any) -> str:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and dtype is not None:
+        return f"{dtype}[{','.join(map(str, shape))}]"
+    # Of others the type: what they hold may be large, or nobody's business.
+    return repr(value) if isinstance(value, bool | int) or value is None else type(value).__name__
+
+
+def _arrays(fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as `fun.lower` takes them: for Equinox, which takes anything but arrays as static, as zeros."""
+    if not type(fun).__module__.startswith("equinox."):
+        return tuple(args), dict(kwargs)
+    from jax import tree_util
+
+    made: tuple[tuple[Any, ...], dict[str, Any]] = tree_util.tree_map(_zeros, (tuple(args), dict(kwargs)))
+    return made
+
+
+def _zeros(spec: Any) -> Any:
+    import jax
+    import numpy as np
+
+    if not isinstance(spec, jax.ShapeDtypeStruct):
+        return spec
+    if jax.dtypes.issubdtype(spec.dtype, jax.dtypes.prng_key):
+        data = jax.eval_shape(jax.random.key_data, spec)
+        name = jax.eval_shape(lambda key: key, spec).dtype
+        return jax.random.wrap_key_data(np.zeros(data.shape, data.dtype), impl=name._impl.name)
+    # Of arrays with a weak type only scalars can be made in public.
+    weak = spec.weak_type and spec.shape == ()
+    zeros = jax.numpy.asarray(np.zeros((), spec.dtype).item() if weak else np.zeros(spec.shape, spec.dtype))
+    return zeros if spec.sharding is None else jax.device_put(zeros, spec.sharding)

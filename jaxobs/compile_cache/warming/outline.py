@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxobs.compile_cache.warming.specs import MOST_TEXT, MOST_TOLD
 from jaxobs.reasons.recorded import MOST_DEPTH, MOST_LEAVES, VERSION
 
+MOST_TOLD = 3
+MOST_TEXT = 200
 _MOST_SIZE = 2**63
 
 

@@ -13,7 +13,6 @@ from jaxobs.facts.events import timestamp
 from jaxobs.ops.agent import deadlines, looking, rendering, runbooks, scoping, steps, surroundings
 from jaxobs.ops.agent.incidents import Incident, Kept, rank
 from jaxobs.ops.agent.looking import Bounds, Seen
-from jaxobs.ops.agent.queries import Answer, Window
 from jaxobs.ops.agent.report import (
     ERROR,
     NO_DATA,
@@ -30,6 +29,7 @@ from jaxobs.ops.agent.report import (
 from jaxobs.ops.diagnosis import diagnose, result
 from jaxobs.ops.diagnosis.evidence import ALERT, METRIC, clean
 from jaxobs.ops.diagnosis.evidence import Evidence as EvidenceRead
+from jaxobs.ops.diagnosis.gathering.prometheus_api import Answer, Window
 from jaxobs.ops.diagnosis.knowledge import IMPACTS, UP
 from jaxobs.ops.diagnosis.known import known
 from jaxobs.ops.diagnosis.result import Diagnosis, Quote

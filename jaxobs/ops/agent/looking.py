@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.ops.agent import deadlines, queries
-from jaxobs.ops.agent.queries import Target, Window
+from jaxobs.ops.agent import deadlines
 from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis import Inputs, gather
 from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
+from jaxobs.ops.diagnosis.gathering import prometheus_api
 from jaxobs.ops.diagnosis.gathering.answers import shown
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.prometheus_api import Target, Window
 from jaxobs.views import client
 
 MOST_PROCESSES = 8
@@ -87,7 +88,7 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
     """Everything that Prometheus and the processes of a subject show within a window."""
     notes: list[str] = []
     try:
-        scraped = queries.targets(prometheus, bounds.answer)
+        scraped = prometheus_api.targets(prometheus, bounds.answer)
     except NoAnswerError as error:
         scraped = []
         notes.append(f"The processes that Prometheus scrapes: {error}.")

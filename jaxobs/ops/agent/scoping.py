@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxobs.ops.agent import queries
-from jaxobs.ops.agent.queries import Window
 from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.diagnosis.gathering import prometheus_api
+from jaxobs.ops.diagnosis.gathering.prometheus_api import Window
 from jaxobs.ops.monitoring.promql import GROUPING, quoted
 
 DAYS = 3
@@ -27,7 +27,7 @@ def in_series(prometheus: str, subject: Subject, window: Window, timeout: float)
     if not own or not places:
         return subject
     query = f'count by ({", ".join(places)}) ({{__name__=~"up|jax_process_start_timestamp_seconds", {_chosen(own)}}})'
-    found = queries.range_of(prometheus, query, window, timeout).lines
+    found = prometheus_api.range_of(prometheus, query, window, timeout).lines
     strange = {name for name in places if found and not any(each.labels.get(name) for each in found)}
     return Subject(tuple((name, value) for name, value in subject.labels if name not in strange))
 
@@ -35,7 +35,7 @@ def in_series(prometheus: str, subject: Subject, window: Window, timeout: float)
 def was_seen(prometheus: str, subject: Subject, until: float, timeout: float) -> bool:
     """Whether Prometheus had metrics of jaxobs from it within the last days."""
     query = f"last_over_time(jax_process_start_timestamp_seconds{{{_chosen(_own(subject))}}}[{DAYS}d])"
-    return bool(queries.range_of(prometheus, query, Window(end=until, seconds=1.0, step=1.0), timeout).lines)
+    return bool(prometheus_api.range_of(prometheus, query, Window(end=until, seconds=1.0, step=1.0), timeout).lines)
 
 
 def _own(subject: Subject) -> dict[str, str]:

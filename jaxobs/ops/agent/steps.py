@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.events import timestamp
-from jaxobs.ops.agent import deadlines, peers, queries, runbooks
-from jaxobs.ops.agent.queries import Answer, Window
+from jaxobs.ops.agent import deadlines, peers, runbooks
 from jaxobs.ops.agent.report import ABNORMAL, ERROR, NO_DATA, OK, Outcome, Series, Step
 from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.diagnosis.gathering import prometheus_api
+from jaxobs.ops.diagnosis.gathering.prometheus_api import Answer, Window
 from jaxobs.ops.monitoring.promql import quoted
 
 MOST_ANSWER = 20
@@ -100,7 +101,7 @@ def ask(prometheus: str, asked: Sequence[Question], window: Window, since: float
         for each in mine:
             left = until - time.monotonic()
             late = Answer(problem=f"the budget of {budget:g} s was used up before it was asked")
-            answer = late if left <= 0 else queries.range_of(prometheus, each.query, window, min(timeout, left))
+            answer = late if left <= 0 else prometheus_api.range_of(prometheus, each.query, window, min(timeout, left))
             found[each.id] = (_step(each, answer, window, since), answer)
 
     deadlines.at_once([lambda n=n: lane(asked[n::LANES]) for n in range(LANES)], budget + 0.5)  # type: ignore[misc]
@@ -134,7 +135,7 @@ def _nothing() -> tuple[Outcome, str]:
     return NO_DATA, "Prometheus has no such series: this says nothing, neither good nor bad."
 
 
-def _series(line: queries.Line) -> Series:
+def _series(line: prometheus_api.Line) -> Series:
     labels = {name: value for name, value in line.labels.items() if name != "__name__"}
     return Series(labels=labels, first=line.points[0][1], last=line.points[-1][1], points=len(line.points))
 
@@ -150,7 +151,7 @@ def _present(what: str) -> Judge:
     return judge
 
 
-def _lately(answer: Answer, window: Window, since: float) -> list[queries.Line]:
+def _lately(answer: Answer, window: Window, since: float) -> list[prometheus_api.Line]:
     """The series with a sample since the incident began, or in the last moments of the window."""
     begun = min(since, window.end - 2 * window.apart)
     return [each for each in answer.lines if each.points[-1][0] >= begun]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.ops.agent import queries
 from jaxobs.ops.agent.acting.actions import Request
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.agent.acting.policy import Policy
 from jaxobs.ops.agent.report import ActionTaken, Report
+from jaxobs.ops.diagnosis.gathering import prometheus_api
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
 from jaxobs.views import client
 
@@ -36,7 +36,7 @@ def desk(reports: Path, policy: Policy, prometheus: str, given: Iterable[str]) -
 
     def targets(job: str) -> list[str]:
         try:
-            scraped = queries.targets(prometheus, TIMEOUT)
+            scraped = prometheus_api.targets(prometheus, TIMEOUT)
         except NoAnswerError:
             scraped = []
         found = dict.fromkeys(named)

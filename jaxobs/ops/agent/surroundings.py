@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from jaxobs.facts.events import timestamp
 from jaxobs.ops.agent import steps
 from jaxobs.ops.agent.incidents import Incident
-from jaxobs.ops.agent.queries import Answer, Window
 from jaxobs.ops.agent.report import BlastRadius, Cause, Context, Moment, Step, SuggestedAction
+from jaxobs.ops.diagnosis.gathering.prometheus_api import Answer, Window
 
 Answers = Sequence[tuple[Step, Answer]]
 

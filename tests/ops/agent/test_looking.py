@@ -12,8 +12,8 @@ from helpers.top_snapshots import process, snapshot
 
 from jaxobs.ops.agent import looking
 from jaxobs.ops.agent.looking import Bounds, Seen
-from jaxobs.ops.agent.queries import Window
 from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.diagnosis.gathering.prometheus_api import Window
 from tools.ports import free_port
 
 WINDOW = Window(end=1_769_850_200.0, seconds=3600.0)

@@ -13,9 +13,9 @@ from helpers.stub_prometheus import Stub, serving
 from jaxobs.ops.agent import investigating, notifications, scoping
 from jaxobs.ops.agent.incidents import Incident
 from jaxobs.ops.agent.investigating import Where
-from jaxobs.ops.agent.queries import Window
 from jaxobs.ops.agent.report import Report
 from jaxobs.ops.agent.subjects import Subject
+from jaxobs.ops.diagnosis.gathering.prometheus_api import Window
 
 OWN = {"job": "train", "instance": "a:9464"}
 ALERT = {**OWN, "alertname": "JaxNonFiniteValues", "severity": "critical"}

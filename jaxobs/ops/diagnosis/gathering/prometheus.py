@@ -5,29 +5,23 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
-import math
 import re
 import time
-import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from jaxobs.base import json_lines
 from jaxobs.ops.diagnosis.counters import since
 from jaxobs.ops.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
 from jaxobs.ops.diagnosis.gathering import metrics
 from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.prometheus_api import MOST_SERIES, Window, ask, dicts, labels_of, points_of
 from jaxobs.ops.diagnosis.knowledge import FINDINGS, UP
 from jaxobs.ops.monitoring import promql
 from jaxobs.views.client import is_url
 
-MOST_SERIES = 500
-"""Of one metric."""
 MOST_ALERTS = 500
-POINTS = 60
-"""Of one series."""
 AT_ONCE = 4
 """Queries that a Prometheus is asked at a time."""
 _TOO_LATE = "the budget of {:g} s was used up before all metrics were asked for"
@@ -51,22 +45,16 @@ def read(
     source = shown(url)
     if not is_url(url):
         return [], Source(kind="prometheus", name=source, problem="give a URL such as http://prometheus:9090")
-    base = url.rstrip("/")
     until = time.monotonic() + budget
     try:
-        found = _alerts(_ask(answers, f"{base}/api/v1/alerts", timeout, until), source, scope or {})
+        found = _alerts(ask(url, "alerts", timeout, answers=answers, until=until), source, scope or {})
     except NoAnswerError as error:
         return [], Source(kind="prometheus", name=source, problem=str(error))
 
     def history(name: str) -> tuple[list[Observation], str]:
-        query = {
-            "query": f"{name}{selector(scope or {})}",
-            "start": f"{now - window:.3f}",
-            "end": f"{now:.3f}",
-            "step": f"{max(window / POINTS, 1):g}",
-        }
+        asked = Window(end=now, seconds=window).asking(f"{name}{selector(scope or {})}")
         try:
-            body = _ask(answers, f"{base}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout, until)
+            body = ask(url, "query_range", timeout, asked, answers=answers, until=until)
         except TooLateError:
             return [], _TOO_LATE.format(budget)
         except NoAnswerError as error:
@@ -91,26 +79,6 @@ def selector(scope: Mapping[str, str]) -> str:
     """Labels as PromQL selects by them; empty without any. Their values are data: they are quoted."""
     wanted = ", ".join(f"{name}={promql.quoted(value)}" for name, value in sorted(scope.items()))
     return f"{{{wanted}}}" if wanted else ""
-
-
-def ask(address: str, timeout: float) -> Mapping[str, Any]:
-    """The data of an answer of Prometheus' API.
-
-    Raises:
-      NoAnswerError: there is none in time, or what answers is no Prometheus.
-    """
-    return _ask(Asked(), address, timeout, math.inf)
-
-
-def _ask(answers: Answers, address: str, timeout: float, until: float) -> Mapping[str, Any]:
-    try:
-        body = json_lines.loads(answers.of_server(address, timeout, until))
-    except ValueError:
-        raise NoAnswerError("the answer is not JSON") from None
-    if not isinstance(body, dict) or body.get("status") != "success" or not isinstance(body.get("data"), dict):
-        raise NoAnswerError("what answers is not a Prometheus")
-    data: Mapping[str, Any] = body["data"]
-    return data
 
 
 def _alerts(data: Mapping[str, Any], source: str, scope: Mapping[str, str]) -> list[Observation]:
@@ -159,32 +127,6 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
         is_state = name in (UP, FINDINGS) or name.startswith("kube_")
         found.append(dataclasses.replace(sample, time=since(sample)) if is_state else sample)
     return found
-
-
-def dicts(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list from outside."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def labels_of(value: Any) -> dict[str, str]:
-    """Labels from outside, bounded in number and length."""
-    if not isinstance(value, dict):
-        return {}
-    return {str(key)[:100]: str(each)[:300] for key, each in list(value.items())[:50]}
-
-
-def points_of(values: Any) -> list[tuple[float, float]]:
-    """The finite samples of a series from outside: time and value."""
-    found = []
-    for each in values if isinstance(values, list) else ():
-        try:
-            at, value = each
-            point = float(at), float(value)
-        except (TypeError, ValueError, OverflowError):
-            continue
-        if all(map(math.isfinite, point)):
-            found.append(point)
-    return found[: 4 * POINTS]
 
 
 def _moment(text: Any) -> float | None:

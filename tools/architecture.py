@@ -264,7 +264,7 @@ class _Drawing:
         return " ".join(steps)
 
     def _dock(self, node: _Node, other: _Node, neighbours: Mapping[_Node, Sequence[_Node]]) -> float:
-        """Where on the edge of a room the arrow from or to a neighbour ends."""
+        """Returns the place on the edge of a room at which the arrow from or to a neighbour ends."""
         ordered = sorted(neighbours[node], key=self.x.__getitem__)
         space = min(24.0, (BOX - 24) / max(1, len(ordered)))
         return round(self.x[node] + (ordered.index(other) - (len(ordered) - 1) / 2) * space, 1)

@@ -22,7 +22,7 @@ import jaxobs
 
 @jaxobs.jit
 def train_step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One step of a made-up regression."""
+    """Takes a step of a made-up regression."""
 
     def loss(w: jax.Array) -> jax.Array:
         return jnp.mean((jnp.tanh(batch @ w) - 0.5) ** 2)
@@ -33,7 +33,6 @@ def train_step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Arr
 
 @jaxobs.jit
 def predict(weights: jax.Array, rows: jax.Array) -> jax.Array:
-    """What is served."""
     return jnp.tanh(rows @ weights).sum(axis=1)
 
 

@@ -119,7 +119,7 @@ def _programs(reports: dict[str, dict[str, Any]]) -> str:
 
 
 def cell(verdict: dict[str, Any]) -> str:
-    """What the table says of one program under one JAX."""
+    """Returns the table's cell for one program under one JAX."""
     return f"{'✗' if verdict['problems'] else '✓'} {SIGNS[verdict['explainer']]}"
 
 

@@ -103,12 +103,12 @@ def _together(parts: Iterable[str]) -> tuple[Command, ...]:
 
 PARTS[OTHERS] = _together([part for part in BEYOND if part not in ALONE])
 REST = (*ALONE, OTHERS, *OWN)
-"""What `make test-all` runs: every part that `make test` leaves out, once."""
+"""Parts that `make test-all` runs: every one that `make test` leaves out, once."""
 
 
 @dataclass
 class Outcome:
-    """What became of one part."""
+    """Outcome of one part."""
 
     part: str
     seconds: float = 0.0
@@ -182,12 +182,14 @@ def summary(outcomes: list[Outcome], left_out: list[str]) -> str:
     """A line for each part with what failed in it, and one for all in the form of pytest's."""
     lines = ["", "check: summary"]
     total: Counter[str] = Counter()
-    for each in outcomes:
-        total += each.counts
-        counts = f" ({_counted(each.counts)})" if each.counts else ""
-        lines.append(f"  {each.part:10} {'FAILED' if each.failed else 'passed'} in {each.seconds:.0f} s{counts}")
-        lines += [f"      {failure}" for failure in each.failed]
-        lines += [f"      failed, and passed alone: {test}" for test in each.unsteady]
+    for outcome in outcomes:
+        total += outcome.counts
+        counts = f" ({_counted(outcome.counts)})" if outcome.counts else ""
+        lines.append(
+            f"  {outcome.part:10} {'FAILED' if outcome.failed else 'passed'} in {outcome.seconds:.0f} s{counts}"
+        )
+        lines += [f"      {failure}" for failure in outcome.failed]
+        lines += [f"      failed, and passed alone: {test}" for test in outcome.unsteady]
     lines += [f"  {part:10} not run" for part in left_out]
     seconds = sum(each.seconds for each in outcomes)
     closing = f" {_counted(total) or 'no tests ran'} in {seconds:.2f}s ({int(seconds // 60)} min) "

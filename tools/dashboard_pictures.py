@@ -442,7 +442,7 @@ DRAWERS: Mapping[str, Drawer] = {
 
 
 def picture(board: Board, answers: Sequence[Answer], out: Path, note: str) -> None:
-    """One dashboard."""
+    """Draws one dashboard into a file."""
     raw = panel_data.drawn(board)
     bottom = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in raw["panels"])
     height = TOP + bottom * UNIT + 12

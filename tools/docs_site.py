@@ -52,12 +52,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def place(path: str) -> str:
-    """Where a file of the repository is on the site."""
+    """Returns the path on the site of a file of the repository."""
     return "index.md" if path == HOME else path.removeprefix("docs/")
 
 
 def source(place_: str) -> str:
-    """Which file of the repository a page of the site is made of."""
+    """Returns the file of the repository that a page of the site is made of."""
     if place_ == "index.md":
         return HOME
     return f"docs/{place_}" if (ROOT / "docs" / place_).exists() else place_

@@ -27,12 +27,12 @@ INSTALL_SECONDS = 900
 
 @dataclass(frozen=True)
 class Row:
-    """One version of JAX, and the Python versions that will do for it, the best first."""
+    """A version of JAX, and the Python versions that suit it, the best first."""
 
     jax: str
     pythons: tuple[str, ...]
     packages: tuple[str, ...] = ("flax", "equinox")
-    """What is installed beside JAX and prometheus-client."""
+    """Packages installed next to JAX and prometheus-client."""
     name: str = ""
     """For an environment that is there for its packages."""
 
@@ -69,7 +69,7 @@ MATRIX = (
     Row(NEWEST, ("3.13",)),
 )
 OWN = Row(own_jax() or NEWEST, (own_python(),))
-"""What runs this."""
+"""Row of the interpreter that runs this."""
 RAY = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("ray[serve]==2.60.0",), name="ray")
 """Ray is large, and pins packages that others want newer."""
 TRACKERS = Row(
@@ -80,7 +80,7 @@ TRACKERS = Row(
 )
 """Each has a hundred dependencies or another idea of protobuf."""
 XPROF = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("xprof==2.24.2",), name="xprof")
-"""What `jaxobs profile` is compared with."""
+"""XProf, with which `jaxobs profile` is compared."""
 _ZOO_PYTHONS = ("3.11", "3.12", "3.13")
 ZOO = Row(
     "0.10.2",
@@ -145,7 +145,7 @@ ZOO_MAXTEXT = Row(
     ),
     name="zoo-maxtext",
 )
-"""What MaxText's training imports; it is not in `GROUPS`, for MaxText itself comes as a folder of sources."""
+"""Packages that MaxText's training imports; not in `GROUPS`, for MaxText itself comes as a folder of sources."""
 _ZOO = (ZOO, ZOO_BRAX)
 GROUPS = {
     "all": (*MATRIX, RAY, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "trackers": (TRACKERS,),
@@ -196,7 +196,7 @@ def installed(row: Row) -> bool:
 
 
 def is_ours(row: Row) -> bool:
-    """Whether this very interpreter is the row's."""
+    """Returns whether this interpreter is the row's."""
     return not row.name and row.jax == own_jax() and own_python() in row.pythons
 
 
@@ -209,7 +209,7 @@ def _requirements(row: Row) -> list[str]:
 
 
 def _recipe(row: Row, base: str) -> str:
-    """What an environment was made from; the newest JAX is asked for anew each week."""
+    """Returns what an environment is made from; the newest JAX is asked for again each week."""
     year, week, _ = datetime.date.today().isocalendar()
     fresh = f"{year} week {week}" if row.jax == NEWEST else ""
     return "\n".join([base, *_requirements(row), fresh, ""])

@@ -32,15 +32,15 @@ HANGS_AFTER = 60.0
 
 @dataclass
 class Result:
-    """What came of it."""
+    """Cases that were run, and those that failed."""
 
     cases: int = 0
     failures: list[str] = field(default_factory=list)
-    """One text for each: the reader, its seed, what was changed, and the end of the traceback."""
+    """A text for each failure: reader, seed, change, and the end of the traceback."""
 
 
 def fuzz(made: Originals, cases: int, seed: int = 1, only: Sequence[str] = ()) -> Result:
-    """So many cases for each reader. The same seed makes the same changes."""
+    """Runs `cases` cases for each reader. Changes are the same for the same seed."""
     result = Result()
     for name, case in Readers(made).all().items():
         if only and name not in only:

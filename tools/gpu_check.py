@@ -49,7 +49,7 @@ def _memory() -> list[Line]:
 
 
 def _too_large() -> list[Line]:
-    """One array of twice what there is."""
+    """Asks for one array of twice the device's memory."""
     name = _watched()
     import jax
 
@@ -218,10 +218,10 @@ TITLES = {
 
 
 def run(name: str) -> list[Line]:
-    """One check, in a process of its own.
+    """Runs one check in a process of its own.
 
     Raises:
-      RuntimeError: it could not be made; with what it wrote.
+      RuntimeError: the check ended with an error; with its output.
     """
     removed = ("JAX_PLATFORMS", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION")
     environment = {key: value for key, value in os.environ.items() if key not in removed} | dict(CHECKS[name][1])
@@ -249,7 +249,7 @@ def gpu_at_hand() -> str | None:
 
 
 def page(found: Mapping[str, list[Line]], about: Mapping[str, str]) -> str:
-    """What was found, as Markdown."""
+    """Returns the results as a page of Markdown."""
     parts = [
         "# On a GPU\n",
         "Written by `python -m tools.gpu_check --markdown docs/gpu.md` (`make gpu`); do not edit.\n",
@@ -303,9 +303,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except RuntimeError as error:
             found[name] = [Line("the check itself", str(error).splitlines()[0], "to end", False)]
             print(error, file=sys.stderr)
-        for each in found[name]:
-            print(f"{'ok  ' if each.holds else 'OVER'} {name:20} {each.what}: {each.found}  (expected {each.expected})")
-            failed = failed or not each.holds
+        for line in found[name]:
+            print(f"{'ok  ' if line.holds else 'OVER'} {name:20} {line.what}: {line.found}  (expected {line.expected})")
+            failed = failed or not line.holds
     if options.markdown:
         options.markdown.write_text(page(found, machine()))
     return int(failed)

@@ -1,4 +1,4 @@
-"""What a GPU's figures have to be: allocator against driver, a report of memory that ran out, a busy device."""
+"""Rules for a GPU's figures: allocator against driver, a report of memory that ran out, a busy device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB, GIB = 2**20, 2**30
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was looked at: what it was, and whether it is as it should be."""
+    """A figure, and whether it is as it should be."""
 
     what: str
     found: str

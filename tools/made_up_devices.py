@@ -26,7 +26,7 @@ Samples = Iterator[tuple[str, tuple[str, ...], float]]
 
 
 def process(platform: str) -> Samples:
-    """What one process exports now."""
+    """Yields the samples that one process exports now."""
     yield "jax_build_info", ("0.1.0", "3.12.8", "0.10.2", "0.10.2", f"jax-{platform}", "570.86.10", ""), 1
     yield "jax_process_info", ("0", "2"), 1
     yield "jax_process_start_timestamp_seconds", (), STARTED

@@ -150,7 +150,7 @@ def filled(functions: int, compilations: int) -> Store:
 
 
 def compilation(number: int, functions: int) -> Compilation:
-    """One of them, with a text of its own."""
+    """Returns a made-up compilation with a text of its own."""
     before, after = (f"float32[{32 + (number + n) % 97},128]" for n in (0, 1))
     return Compilation(
         time=time.time(), function=f"project.models.encoder.layer_{number % functions}.Attention.__call__",

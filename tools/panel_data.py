@@ -36,7 +36,7 @@ ALL = {
     **dict.fromkeys(SITE.grouping, ".*"), "job": ".+", "instance": ".+", "function": ".+", "device": ".+",
     "loop": ".+", "route": ".+",
 }  # fmt: skip
-"""What the variables hold when somebody opens a dashboard."""
+"""Values of the variables when somebody opens a dashboard."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a Prometheus says to one query of a panel."""
+    """Answer of a Prometheus to one query of a panel."""
 
     panel: Panel
     letter: str
@@ -142,7 +142,7 @@ class Prometheus:
 
 @contextmanager
 def programs(count: int, seconds: float, *options: str) -> Iterator[list[str]]:
-    """So many of `tools.board_program`, each a little slower than the one before; their addresses."""
+    """Runs `count` times `tools.board_program`, each a little slower than the one before; yields their addresses."""
     folder = tempfile.mkdtemp(prefix="jaxobs-cache-")
     ports = [free_port() for _ in range(count)]
     commands = [
@@ -152,18 +152,18 @@ def programs(count: int, seconds: float, *options: str) -> Iterator[list[str]]:
     ]  # fmt: skip
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for command in commands]
     try:
-        for each in running:
-            assert each.stdout is not None
-            if not each.stdout.readline():
-                raise RuntimeError(f"{each.args!r} ended at once")
+        for program in running:
+            assert program.stdout is not None
+            if not program.stdout.readline():
+                raise RuntimeError(f"{program.args!r} ended at once")
         yield [f"127.0.0.1:{port}" for port in ports]
     finally:
         for each in running:
             each.terminate()
-        for each in running:
-            each.wait()
-            assert each.stdout is not None
-            each.stdout.close()
+        for program in running:
+            program.wait()
+            assert program.stdout is not None
+            program.stdout.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -174,9 +174,9 @@ def devices() -> Iterator[list[str]]:
     try:
         yield [f"127.0.0.1:{each.server_port}" for each in servers]
     finally:
-        for each in servers:
-            each.shutdown()
-            each.server_close()
+        for server in servers:
+            server.shutdown()
+            server.server_close()
 
 
 def get(url: str, path: str, **parameters: object) -> Any:
@@ -213,7 +213,7 @@ def put_in(expr: str, values: Mapping[str, str]) -> str:
 
 
 def answers(board: Board, url: str, span: Span, job: str = ".+") -> Iterator[Answer]:
-    """What Prometheus says to each query of a dashboard for some jobs."""
+    """Yields Prometheus' answer to each query of a dashboard for some jobs."""
     raw = drawn(board)
     by_id = {panel["id"]: panel for panel in raw["panels"]}
     values = variables(raw) | span.values() | {"job": job}

@@ -23,14 +23,14 @@ from typing import Any
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 COLOURS = 256
-"""Of the palette: enough for a page that is drawn in few colours, in a third of the bytes."""
+"""Size of the palette: enough for a page that is drawn in few colours, in a third of the bytes."""
 SETTLED = 5.0
 """Seconds until a page that was just opened has asked for all that it shows."""
 
 
 @dataclass(frozen=True)
 class Screen:
-    """What the page is looked at on."""
+    """Screen on which a page is drawn."""
 
     width: int = 1440
     height: int = 1100
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def demo() -> list[str]:
-    """What starts the demo, for this interpreter."""
+    """Returns the arguments with which this interpreter starts the demo."""
     return ["-m", "jaxobs", "demo", "--minutes", "5", "--port", "0"]
 
 

@@ -45,7 +45,7 @@ _TEXTS = {
 
 
 def page_sentences(source: str, suffix: str) -> dict[int, list[str]]:
-    """The same for a script or the markup of the live page; what a template fills in is `x`."""
+    """Returns the texts by line of a script or of the live page's markup; what a template fills in is `x`."""
     found: dict[int, list[str]] = defaultdict(list)
     for number, line in enumerate(source.splitlines(), 1):
         for texts in _TEXTS[suffix].findall(line):

@@ -18,7 +18,7 @@ _CHANGED = frozenset({"first_call", "new_function", "cache_cleared", "unknown"})
 
 
 def refuted(event: Mapping[str, Any]) -> list[str]:
-    """What the facts of an event, as in the event log, refute in its sentences; empty where all is well."""
+    """Returns what the facts of an event, as in the event log, refute in its sentences; empty if nothing."""
     if event["event"] == "compilation":
         return list(_compilation(event))
     if event["event"] == "finding":
@@ -28,9 +28,9 @@ def refuted(event: Mapping[str, Any]) -> list[str]:
 
 def _compilation(event: Mapping[str, Any]) -> Iterator[str]:
     reason, changes, cause = str(event["reason"]), event["changes"], event["cause"]
-    for each in changes:
-        if each["before"] == each["after"]:
-            yield f"`{each['path']}` did not change: {each['before']} -> {each['after']}"
+    for change in changes:
+        if change["before"] == change["after"]:
+            yield f"`{change['path']}` did not change: {change['before']} -> {change['after']}"
     kinds = {each["what"] for each in changes}
     if changes and cause not in _CHANGED and cause not in kinds:
         yield f"the cause {cause} is none of the changes {sorted(kinds)}"

@@ -1,4 +1,4 @@
-"""What `make test` and `make test-all` run: together everything, whatever fails, each test once."""
+"""`make test` and `make test-all` together run each test once, whatever fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def test_every_part_has_a_marker_a_target_and_commands() -> None:
-    """Who adds a part is told where it is still missing."""
     declared = {each.partition(":")[0] for each in PYPROJECT["tool"]["pytest"]["ini_options"]["markers"]}
     assert set(checks.BEYOND) <= declared, "declare it among the markers in pyproject.toml"
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ UNDER_PYTEST = {"docs/testing.md": {"failed": 1, "passed": 3}}
 
 
 def test_each_block_is_of_a_language_that_is_tried() -> None:
-    """One with another language, or with a misspelt one, would be passed over in silence."""
+    """A block of another language, or of a misspelt one, would be passed over in silence."""
     odd = [f"{each}: {each.language}" for each in examples.blocks() if not each.language]
     known = {*examples.TRIED, *examples.OUTPUT}
     fences = [
@@ -42,7 +42,7 @@ def test_each_block_is_of_a_language_that_is_tried() -> None:
 
 
 def test_what_is_not_run_says_why() -> None:
-    """And is rare."""
+    """At most three blocks are not run."""
     assert [str(each) for each in examples.blocks() if each.not_run is not None and len(each.not_run) < 20] == []
     assert sum(each.not_run is not None for each in examples.blocks()) <= 3
 
@@ -75,7 +75,7 @@ def test_python_runs(page: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", examples.blocks("python"), ids=str)
 def test_python_is_python(block: Block) -> None:
-    """Also where a block is not run."""
+    """A block that is not run compiles as well."""
     compile(block.text, str(block), "exec")
 
 
@@ -115,7 +115,7 @@ def test_a_wrong_command_is_seen(text: str) -> None:
 
 @pytest.mark.parametrize("block", shell_examples.runnable(), ids=str)
 def test_commands_run(block: Block, tmp_path: Path) -> None:
-    """Those of the docs that need nothing but a program to train, in a folder with one."""
+    """Commands of the docs that need nothing but a program to train run in a folder with one."""
     done = shell_examples.run(block.text, tmp_path)
     assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
     assert "Traceback" not in done.stderr and "usage:" not in done.stderr, done.stderr[-2000:]
@@ -190,7 +190,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def links(page: Path) -> list[str]:
-    """What a page links to, outside of blocks and code."""
+    """Returns the targets of a page's links, outside of blocks and code."""
     text = re.sub(r"(?ms)^ *```.*?^ *```", "", page.read_text(encoding="utf-8"))
     return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text))
 

@@ -27,7 +27,6 @@ def test_durations(text: str, factor: int, expected: str) -> None:
 
 
 def test_what_is_no_duration() -> None:
-    """It is told, not taken for nothing."""
     with pytest.raises(ValueError, match="'10' is no duration"):
         faster.duration("10", 60)
 
@@ -56,7 +55,7 @@ def test_expressions(expr: str, expected: str) -> None:
 
 
 def test_an_age_that_is_not_understood() -> None:
-    """It is refused: a limit that stays as it is would make a test wait for an hour, or pass for nothing."""
+    """A limit that stays as it is would make a test wait for an hour, or pass for nothing."""
     with pytest.raises(ValueError, match="Which of these are seconds by the clock"):
         faster.expression("3600 < time() - a", 60)
 

@@ -17,7 +17,7 @@ CASES = 10
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Originals]:
-    """What one real program leaves."""
+    """Yields what a real program leaves."""
     yield originals.make(tmp_path_factory.mktemp("fuzz"))
 
 
@@ -64,7 +64,7 @@ def test_a_reader_that_fails_is_found(made: Originals, monkeypatch: pytest.Monke
 
 
 def test_every_kind_of_change_is_made(made: Originals) -> None:
-    """Of the structure of a line, and of lines."""
+    """Both the structure of a line and the order of lines change."""
     log = made.files["events.jsonl"]
     told = [Changer(f"kinds {number}").lines(log)[0] for number in range(300)]
     words = {what.split()[2] if what.startswith("line ") else what for what in told}

@@ -118,7 +118,7 @@ def test_wheel_tells_of_itself(wheel: Path) -> None:
 
 
 def test_messages_name_no_file_that_pip_leaves_out() -> None:
-    """What an installed jaxobs says points to commands or addresses; `docs/` and `runbooks/` are in a clone only."""
+    """Messages of an installed jaxobs point to commands or addresses; `docs/` and `runbooks/` are in a clone only."""
     folders = re.compile(r"(?<![\w/])(docs|runbooks|alerts|dashboards|deploy|examples|tools|tests|benchmarks)/[\w.-]+")
     wrong = []
     for file in (ROOT / "jaxobs").rglob("*.py"):
@@ -292,7 +292,7 @@ def test_a_run_is_reported_without_a_clone(bare: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_demo_starts_and_stops_without_a_clone(whole: Path, tmp_path: Path) -> None:
-    """It serves its page, and SIGTERM ends it in order."""
+    """The demo serves its page, and SIGTERM ends it in order."""
     command = [whole, "-u", "-m", "jaxobs", "demo", "--port", "0"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JAX", "XLA"))}
     with subprocess.Popen(command, cwd=tmp_path, env=kept, stdout=subprocess.PIPE, text=True) as demo:

@@ -77,5 +77,5 @@ def test_program_is_unchanged_and_counted(name: str, tmp_path: Path) -> None:
 
 
 def metrics(folder: Path) -> str:
-    """What the observed program left in its metrics file."""
+    """Returns the metrics file of the observed program."""
     return (folder / "observed" / "metrics.prom").read_text()

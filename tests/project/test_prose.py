@@ -20,7 +20,7 @@ PAGES = [
 
 
 def complaints(*paths: Path) -> list[str]:
-    """What Vale says about these files, with where."""
+    """Returns Vale's complaints about these files, with their places."""
     command = [built("vale"), f"--config={CONFIGURATION}", "--output=line", *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode in (0, 1), done.stderr

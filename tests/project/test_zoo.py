@@ -52,7 +52,7 @@ WATCHED = dataclasses.replace(PLAIN, errors="took 2 s\n", events=EVENTS, metrics
 
 
 def keys(entry: Entry = ENTRY, **changed: Any) -> set[str]:
-    """What differs where the run with jaxobs has something else."""
+    """Returns the keys that differ if the run with jaxobs has something else."""
     watched = dataclasses.replace(WATCHED, **changed)
     return set(comparing.compare(entry, Pair((PLAIN,), (watched,))).differences)
 
@@ -81,12 +81,12 @@ def test_what_is_expected_is_no_difference() -> None:
     ],
 )
 def test_each_kind_of_difference_is_found(changed: dict[str, Any], expected: set[str]) -> None:
-    """One thing is changed at a time."""
+    """A single changed thing makes exactly the expected differences."""
     assert keys(**changed) == expected
 
 
 def test_steps_of_which_not_all_were_seen_are_not_compared() -> None:
-    """The loop is; and a number that is said to be all of them is."""
+    """The loop is compared, and so is a number that is said to be all of its steps."""
     some = [{"name": "__main__.train_step", "steps": 60, "steps_counted": False}]
     ended = _exit()
     ended["standing"]["loops"] = some
@@ -102,7 +102,7 @@ def test_a_sentence_that_its_facts_refute_is_a_difference() -> None:
 
 
 def test_known_differences_hold_in_both_directions() -> None:
-    """One that is gone fails as one that is new, but for times, which lie on either side of their bound."""
+    """A difference that is gone fails as a new one does, but for times, which lie on either side of their bound."""
     late = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(steps=90)))
     known = dataclasses.replace(ENTRY, differs={"loop": "It is named after the loader.", "time step": "Unknown."})
     result = comparing.compare(known, Pair((PLAIN,), (late,)))
@@ -150,7 +150,7 @@ def test_a_stalled_turn_is_no_difference(step: float, idle: float, expected: set
 
 
 def test_what_differs_in_one_of_two_runs_is_not_new() -> None:
-    """Other work on the machine comes between the clocks once; what is wrong comes again."""
+    """A difference in one run comes from other work on the machine; a fault differs in both."""
     known = dataclasses.replace(ENTRY, differs={"loop": "It is named after the loader."})
     late = dataclasses.replace(WATCHED, events=(*EVENTS[:-1], _exit(step=5.4, steps=90)))
     off = comparing.compare(known, Pair((PLAIN,), (late,)))
@@ -165,7 +165,7 @@ def test_what_differs_in_one_of_two_runs_is_not_new() -> None:
 def test_a_program_that_differs_is_run_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It fails if it differs again, and what differs comes last, where the output of CI is cut."""
+    """A second difference fails, and what differs comes last, where the output of CI is cut."""
     fine, off = (
         comparing.compare(ENTRY, Pair((PLAIN,), (WATCHED,))),
         comparing.compare(ENTRY, Pair((PLAIN,), (dataclasses.replace(WATCHED, out="no\n"),))),
@@ -188,7 +188,7 @@ def test_a_program_that_differs_is_run_once_more(
 
 
 def test_the_stopwatch_gives_each_second_to_one_category(tmp_path: Path) -> None:
-    """What compiles counts as that, wherever it lies; a library's own figures replace what was marked."""
+    """Compiling counts as that wherever it lies; a library's own figures replace what was marked."""
     told = {
         "began": 0.0, "ended": 20.0, "marks": [[2.0, "step"], [10.0, "other"]], "past": [[12.0, 15.0, "eval"]],
         "compiling": [[1.0, 3.0], [1.5, 2.5], [14.0, 16.0]], "programs": 2,
@@ -201,7 +201,7 @@ def test_the_stopwatch_gives_each_second_to_one_category(tmp_path: Path) -> None
 
 
 def test_marks_become_calls_in_their_lines() -> None:
-    """So call sites are those of the program that a person reads."""
+    """Call sites stay those of the program that a person reads."""
     source = "def f():\n    #: eval\n    x = 1  #: not one\n    #: ended ('step', x)\n"
     assert stopwatch.with_marks(source).splitlines() == [
         "def f():", '    zoo_mark("eval")', "    x = 1  #: not one", "    zoo_ended(('step', x))"
@@ -209,7 +209,7 @@ def test_marks_become_calls_in_their_lines() -> None:
 
 
 def test_every_program_has_an_entry() -> None:
-    """And every entry a program, unless it comes from a folder of sources."""
+    """Each program has an entry, and each entry a program, unless it comes from a folder of sources."""
     known = main.entries()
     programs = {path.stem for path in running.PROGRAMS.glob("*.py")}
     assert programs == {name for name, entry in known.items() if entry.sources is None}

@@ -151,13 +151,13 @@ class Cluster:
         version, kind = given["apiVersion"], given["kind"]
         if (version, kind) not in self._plurals:
             with contextlib.suppress(RefusedError):
-                for each in self.get(self._group(version))["resources"]:
-                    if "/" not in each["name"]:
-                        self._plurals[version, each["kind"]] = (each["name"], each["namespaced"])
+                for resource in self.get(self._group(version))["resources"]:
+                    if "/" not in resource["name"]:
+                        self._plurals[version, resource["kind"]] = (resource["name"], resource["namespaced"])
         return (version, kind) in self._plurals
 
     def path(self, given: Object, namespace: str) -> str:
-        """Where an object is; `namespace` is for those that have one and do not say which."""
+        """Returns an object's path; `namespace` is for an object that has one and does not say which."""
         if not self.knows(given):
             raise RefusedError(f"the server has no {given['kind']} of {given['apiVersion']}")
         plural, inside = self._plurals[given["apiVersion"], given["kind"]]
@@ -170,10 +170,10 @@ class Cluster:
 
 
 def wait(condition: Any, what: str, seconds: float) -> Any:
-    """What a condition says as soon as it says something.
+    """Waits until a condition returns something true, and returns that.
 
     Raises:
-      TimeoutError: it said nothing.
+      TimeoutError: the condition stayed false.
     """
     until = time.monotonic() + seconds
     while True:

@@ -78,7 +78,7 @@ def operator(cluster: Cluster) -> Iterator[None]:
 
 
 def secret(cluster: Cluster, name: str, key: str, contains: str) -> str:
-    """What the operator wrote into a Secret, as soon as it is about us."""
+    """Waits until the operator writes about us into a Secret, and returns the text."""
 
     def read() -> str:
         with contextlib.suppress(Exception):
@@ -181,10 +181,10 @@ def seen(cluster: Cluster, config: Path) -> dict[tuple[str, ...], str]:
     def asked() -> bool:
         found.clear()
         with contextlib.suppress(OSError):
-            for each in _query(port, "up"):
-                labels = each["metric"]
+            for sample in _query(port, "up"):
+                labels = sample["metric"]
                 names = ("namespace", "job", "pod", "pod_phase")
-                found[tuple(labels.get(name, "") for name in names)] = each["value"][1]
+                found[tuple(labels.get(name, "") for name in names)] = sample["value"][1]
             steps = {each["metric"]["namespace"] for each in _query(port, "jax_steps_total > 0")}
             return found == WANTED and steps == {"research", "products"}
         return False

@@ -1,4 +1,4 @@
-"""One change to a valid text: of JSON by its structure, of lines by their order, of bytes as disks and editors do."""
+"""Changes to valid texts: of JSON by its structure, of lines by their order, of bytes as disks and editors do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Changer:
     def __init__(self, seed: str) -> None:
         self._random = Random(seed)
         self.told = ""
-        """What the latest change was."""
+        """Name of the latest change."""
 
     def number(self) -> int:
         """Any number."""
@@ -55,7 +55,7 @@ class Changer:
         return self.told, kind(data.splitlines(keepends=True))
 
     def body(self, data: bytes) -> tuple[str, bytes]:
-        """One JSON text with one thing changed, and what was."""
+        """Returns the name of a change, and a JSON text with that one thing changed."""
         body = json.loads(data)
         places = list(_places(body))
         if not places:

@@ -1,4 +1,4 @@
-"""What is valid: files and answers that a real program leaves, made by running one."""
+"""Valid originals: files and answers that a real program leaves, made by running one."""
 
 from __future__ import annotations
 

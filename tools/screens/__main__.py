@@ -19,14 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 OUT = ROOT / "docs" / "screens"
 FOLDER = Path("/tmp/app")
-"""Where the programs run: call sites are in the pictures, and no path of this machine is to be."""
+"""Folder in which the programs run: pictures show call sites, and no path of this machine belongs there."""
 DESKTOP, PHONE = (1440, 1000, 1.0), (390, 844, 2.0)
 """Width, height and pixels of the screen for one of the page."""
 
 
 @dataclass(frozen=True)
 class Looked:
-    """One program, and for how long it runs before it is looked at."""
+    """A program, and for how long it runs before its page is drawn."""
 
     name: str
     seconds: float
@@ -56,22 +56,22 @@ def main() -> None:
         stack.callback(shutil.rmtree, FOLDER, ignore_errors=True)
         began = time.monotonic()
         addresses: list[tuple[Looked, str]] = []
-        for each in sorted(LOOKED_AT, key=lambda each: each.seconds):
-            if each.name in wanted:
-                addresses.append((each, stack.enter_context(running(command(each), FOLDER))))
+        for program in sorted(LOOKED_AT, key=lambda each: each.seconds):
+            if program.name in wanted:
+                addresses.append((program, stack.enter_context(running(command(program), FOLDER))))
         chromium = stack.enter_context(browser())
-        for each, url in addresses:
-            time.sleep(max(0.0, began + each.seconds - time.monotonic()))
+        for program, url in addresses:
+            time.sleep(max(0.0, began + program.seconds - time.monotonic()))
             for device, (width, height, scale) in (("desktop", DESKTOP), ("phone", PHONE)):
                 for scheme in ("light", "dark"):
                     screen = Screen(width, height, scale, scheme, whole=False)
-                    take(chromium, url, OUT / f"{each.name}-{device}-{scheme}.png", screen)
-            if each.name == "demo":
+                    take(chromium, url, OUT / f"{program.name}-{device}-{scheme}.png", screen)
+            if program.name == "demo":
                 take(chromium, url, ROOT / "docs" / "live-page.png", Screen())
 
 
 def command(each: Looked) -> list[str]:
-    """What starts it."""
+    """Returns the arguments that start a program."""
     if each.name == "demo":
         return demo()
     shutil.copy(PROGRAMS / f"{each.name}.py", FOLDER)

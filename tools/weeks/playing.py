@@ -57,7 +57,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Played:
-    """What became of one fleet's weeks."""
+    """Result of one fleet's weeks."""
 
     fleet: str
     seed: int
@@ -80,7 +80,7 @@ class Played:
 
 
 def play(fleet: str, minutes: int, processes: int, seed: int) -> Played:
-    """What Alertmanager would have sent in these minutes.
+    """Plays a fleet's minutes, and returns what Alertmanager would have sent.
 
     Raises:
       SystemExit: there is no Go.
@@ -117,22 +117,22 @@ def answered(samples: Iterable[tuple[str, str]], minutes: int) -> dict[str, Any]
 def series(processes: Iterable[Process], minutes: int) -> Iterator[tuple[str, str]]:
     """Series in promtool's notation; those of processes with one and the same life are written once."""
     same: dict[str, tuple[Process, dict[str, str]]] = {}
-    for each in processes:
-        life = repr(replace(each, instance="", index=0))
+    for process in processes:
+        life = repr(replace(process, instance="", index=0))
         if life not in same:
-            same[life] = (each, scenes.series([each], minutes))
+            same[life] = (process, scenes.series([process], minutes))
         first, known = same[life]
         for name, values in known.items():
-            own = name.replace(f'instance="{first.instance}"', f'instance="{each.instance}"')
-            yield own.replace(f'process_index="{first.index}"', f'process_index="{each.index}"'), values
+            own = name.replace(f'instance="{first.instance}"', f'instance="{process.instance}"')
+            yield own.replace(f'process_index="{first.index}"', f'process_index="{process.index}"'), values
 
 
 def at_once(processes: Iterable[Process], minutes: int) -> int:
     """The most processes that live in one minute."""
     change = [0] * (minutes + 1)
-    for each in processes:
-        change[each.start] += 1
-        change[min(minutes, each.start + sum(part.minutes for part in each.parts))] -= 1
+    for process in processes:
+        change[process.start] += 1
+        change[min(minutes, process.start + sum(part.minutes for part in process.parts))] -= 1
     most = living = 0
     for by in change:
         living += by

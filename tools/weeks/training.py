@@ -27,7 +27,7 @@ def training(chance: random.Random, minutes: int, processes: int) -> Iterator[Pr
 def _run(
     chance: random.Random, run: str, job: str, count: int, minutes: int, outage: int
 ) -> Iterator[Process]:  # fmt: skip
-    """One run from attempt to attempt: each ends by a preemption, and the next begins minutes later."""
+    """Yields the attempts of one run: each ends by a preemption, and the next begins minutes later."""
     at, attempt = chance.randrange(1, 30), 0
     pace, compiling = chance.randrange(45, 120), chance.randrange(4, 40)
     while at < minutes:

@@ -17,7 +17,7 @@ from tools.zoo.stopwatch import GROUPS
 BY_COST = frozenset({"costly_recompilations", "host_sync", "no_persistent_cache"})
 """Reported from so many seconds or such a share on, by the machine: whether they come is no difference."""
 TOLERANCE = 0.05
-"""Of the process's time: so far a category may be from the stopwatch."""
+"""Share of the process's time by which a category may differ from the stopwatch."""
 LOOPS = ("step", "eval")
 STALLED_SECONDS = 0.4
 """A turn of a loop that stalls, as on a machine that others use too, is `idle` for jaxobs, and the stopwatch sees no
@@ -26,10 +26,10 @@ turns: so much of what jaxobs calls idle, and no more, may be missing from a loo
 
 @dataclass(frozen=True)
 class Said:
-    """What jaxobs says of a program, in the terms of an `Entry`."""
+    """Statements of jaxobs about a program, in the terms of an `Entry`."""
 
     causes: Mapping[str, Mapping[str, int]]
-    """Of all functions but eager operations."""
+    """Compilations by function and cause, without eager operations."""
     eager: int
     """Eager operations that were compiled."""
     findings: tuple[Finding, ...]
@@ -44,11 +44,11 @@ class Said:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a program."""
+    """Outcome of a program."""
 
     said: Said
     differences: Mapping[str, str]
-    """What differs, by key."""
+    """Differences by key."""
     new: tuple[str, ...]
     """Keys that `Entry.differs` does not know, ..."""
     gone: tuple[str, ...]
@@ -61,7 +61,7 @@ class Result:
 
 
 def in_both(first: Result, second: Result) -> Result:
-    """What is new, or gone, in both of two runs; the rest is as in the second."""
+    """Returns the second of two runs, with only those new and gone keys that both have."""
     return dataclasses.replace(
         second,
         new=tuple(key for key in second.new if key in first.new),
@@ -98,7 +98,7 @@ def _last(name: str) -> str:
 
 
 def _said(outcomes: tuple[Outcome, ...]) -> Said:
-    """What process 0 says, and the findings of all."""
+    """Returns the statements of process 0, and the findings of all processes."""
     causes: dict[str, Counter[str]] = {}
     eager = 0
     for event in _of_kind(outcomes[:1], "compilation"):

@@ -1,4 +1,4 @@
-"""What an entry of the zoo declares."""
+"""Declarations of an entry of the zoo."""
 
 from __future__ import annotations
 
@@ -61,4 +61,4 @@ class Entry:
     sources: Sources | None = None
     """For a program that no registry has, instead of one in `tools/zoo/programs`."""
     differs: Mapping[str, str] = field(default_factory=dict)
-    """Where jaxobs is known to say something else: the difference, by its key, and why. Checked in both directions."""
+    """Known differences: by key, the reason why jaxobs says something else. Checked in both directions."""

@@ -27,18 +27,18 @@ QUICK_XLA = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=fa
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one process."""
+    """Outcome of one process."""
 
     code: int | None
-    """None where it was killed after `SECONDS`."""
+    """Exit code; None if the process was killed after `SECONDS`."""
     out: str
     errors: str
     seconds: dict[str, float]
     """By the stopwatch."""
     programs: int
-    """Compiled, or loaded from a cache, by JAX's own count."""
+    """Programs that JAX counted as compiled or loaded from a cache."""
     events: tuple[dict[str, Any], ...] = ()
-    """Those of jaxobs."""
+    """Events of jaxobs."""
     metrics: str = ""
 
 
@@ -124,7 +124,7 @@ def _environment(entry: Entry, watch: Path, path: list[str]) -> dict[str, str]:
 
 
 def left(entry: Entry, folder: Path) -> Pair:
-    """What an earlier run of a program left in its folder."""
+    """Returns the outcomes that an earlier run of a program left in its folder."""
     return Pair(_left(entry, folder / "plain"), _left(entry, folder / "watched"))
 
 

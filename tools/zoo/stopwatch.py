@@ -1,4 +1,4 @@
-"""What the stopwatch in a program of the zoo measured, by the categories that it can tell apart."""
+"""Seconds that the stopwatch in a program of the zoo measured, by the categories that it can distinguish."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _spans(told: Mapping[str, Any]) -> list[tuple[float, float, str]]:
 
 
 def _cut(span: tuple[float, float, str], begin: float, end: float) -> Iterable[tuple[float, float, str]]:
-    """What is left of a span."""
+    """Yields the parts of a span that lie outside of begin and end."""
     first, last, category = span
     if first < begin:
         yield first, min(last, begin), category

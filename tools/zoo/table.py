@@ -99,7 +99,7 @@ def _counted(findings: tuple[Finding, ...]) -> list[tuple[Finding, int]]:
 
 
 def _verdict(entry: Entry, result: Result) -> str:
-    """What differs in this run, by the reason that the entry has for it."""
+    """Returns the differences of this run, by the reasons that the entry has for them."""
     keys: dict[str, list[str]] = {}
     for key in result.differences:
         keys.setdefault(entry.differs.get(key, "new"), []).append(key.replace("<unknown>", "`<unknown>`"))

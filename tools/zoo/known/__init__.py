@@ -1,4 +1,4 @@
-"""One file for each program of the zoo: whose it is, and what is to be expected of it.
+"""Entries of the zoo, one file for each program: whose it is, and what to expect of it.
 
 To add a program, put it into `tools/zoo/programs` and a file of the same name here. Write what you expect before you
 look at what jaxobs says.

@@ -34,7 +34,7 @@ class NeuralODE(eqx.Module):
 
 @jax.jit
 def trajectories(starts, times):
-    """Of a damped oscillator."""
+    """Returns the trajectories of a damped oscillator."""
     decay, turn = jnp.exp(-0.1 * times)[:, None], 2.0 * times
     cos, sin = jnp.cos(turn), jnp.sin(turn)
     rotations = jnp.stack([jnp.stack([cos, sin], -1), jnp.stack([-sin, cos], -1)], -2)

@@ -1,1 +1,1 @@
-"""What brings the generated files into a cluster or to a Prometheus: plain data, one module for each system."""
+"""Manifests and configurations as plain data, one module for each system that reads them."""

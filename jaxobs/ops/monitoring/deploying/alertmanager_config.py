@@ -14,7 +14,7 @@ _MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)(".*")')
 
 
 def alertmanager_config(site: Site) -> Object:
-    """The same routes, inhibitions and receivers as `prometheus.alertmanager`."""
+    """Returns the routes, inhibitions and receivers of `prometheus.alertmanager` as an AlertmanagerConfig."""
     plain = prometheus.alertmanager(site)
     return {
         "apiVersion": "monitoring.coreos.com/v1alpha1",

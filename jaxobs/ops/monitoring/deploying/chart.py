@@ -31,11 +31,11 @@ Pods are scraped that have
 
 
 def files(site: Site, rules: str, managed_rules: str, drawn: Mapping[str, str], dashboard: Object) -> dict[str, str]:
-    """The chart's files by path.
+    """Returns the chart's files by path.
 
     Args:
       rules: the rules as Prometheus takes them, as a file.
-      managed_rules: the same for Google Cloud's managed Prometheus.
+      managed_rules: the file of rules for Google Cloud's managed Prometheus.
       drawn: the dashboards' JSON by path.
       dashboard: the ConfigMap of one of them.
     """
@@ -57,7 +57,7 @@ def files(site: Site, rules: str, managed_rules: str, drawn: Mapping[str, str], 
 
 
 def _drawn(template: Template) -> str:
-    """An object's YAML with templates where its values are."""
+    """Returns an object's YAML, with templates in the place of its values."""
     places = {value.path: _template(value, template.document) for value in template.values if value.path}
     places.update(template.fixed)
     held = copy.deepcopy(template.document)

@@ -29,24 +29,20 @@ MONITORING = Value(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """One file of `templates/`."""
+    """A file of the chart's `templates/`."""
 
     name: str
     document: Object
     around: str
-    """With OBJECT once."""
+    """Text of the file, with OBJECT once."""
     values: tuple[Value, ...]
-    """Those with a path replace what is there."""
+    """Values that the file uses; one with a path replaces what is at that place."""
     fixed: tuple[tuple[tuple[str | int, ...], str], ...] = ()
-    """Places that are replaced by something else than a value."""
+    """Places that are replaced by a fixed template."""
 
 
 def templates(site: Site, dashboard: Object) -> list[Template]:
-    """All of them.
-
-    Args:
-      dashboard: the ConfigMap of one dashboard.
-    """
+    """Returns the chart's templates, given the ConfigMap of any one dashboard."""
     scraped = (_ENABLED, _LABELS, _INTERVAL, _NAMESPACES, _SAMPLES)
     return [
         Template(

@@ -15,20 +15,20 @@ NOTHING: Any = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """One value."""
+    """A value that users of the chart can set."""
 
     name: str
-    """With dots, as after `--set`."""
+    """Name with dots, as after `--set`."""
     help: str
     """A sentence for `values.yaml`."""
     path: tuple[str | int, ...] = ()
-    """The place in the object that it replaces; empty for a value that a template asks for by name."""
+    """Place in the object that the value replaces; empty if a template asks for the value by name."""
     default: Any = NOTHING
-    """Without it, what is at that place."""
+    """Default; without one, what the object has at `path`."""
     template: str = ""
-    """What is written at that place; without it, the value as it is. INDENT stands for the place's indentation."""
+    """Template written at `path`; without one, the value as it is. INDENT stands for the indentation there."""
     choices: tuple[str, ...] = ()
-    """What it may be; empty: anything of its type."""
+    """Allowed texts; empty if anything of the default's type is allowed."""
 
 
 Given = dict[str, tuple[Value, Any]]
@@ -36,19 +36,17 @@ Given = dict[str, tuple[Value, Any]]
 
 
 def default(value: Value, document: Object) -> Any:
-    """The default of a value, given the object it is about."""
     return at(document, value.path) if value.default is NOTHING else value.default
 
 
 def at(found: Any, path: Iterable[str | int]) -> Any:
-    """What is at a place."""
     for key in path:
         found = found[key]
     return found
 
 
 def text(given: Given) -> str:
-    """`values.yaml`: each value with its comment."""
+    """Returns `values.yaml`, in which each value has its comment."""
     lines = [f"# {MARK}. Do not edit: keep your values in a file of your own, `helm install --values FILE`."]
     above = ""
     for value, set_to in given.values():
@@ -65,7 +63,7 @@ def text(given: Given) -> str:
 
 
 def schema(given: Given) -> Object:
-    """`values.schema.json`: Helm refuses a name that is not among the values, and a value of another type."""
+    """Returns `values.schema.json`, by which Helm refuses unknown names and values of another type."""
     top = _mapping()
     for value, set_to in given.values():
         group, _, name = value.name.rpartition(".")

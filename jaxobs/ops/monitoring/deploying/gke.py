@@ -29,7 +29,7 @@ _TAKEN = ("record", "alert", "expr", "for", "labels", "annotations")
 
 
 def pod_monitoring(workload: str, site: Site) -> Object:
-    """Scrapes the pods of one workload, in all namespaces.
+    """Returns the object that scrapes the pods of one workload, in all namespaces.
 
     Args:
       workload: the value of the pods' label `app.kubernetes.io/name`; it becomes `job`.
@@ -51,7 +51,7 @@ def pod_monitoring(workload: str, site: Site) -> Object:
 
 
 def rules(groups: list[Object]) -> Object:
-    """The rules for the jobs of a whole cluster."""
+    """Returns the rules as the object for a whole cluster."""
     return {
         "apiVersion": API,
         "kind": "ClusterRules",
@@ -61,7 +61,7 @@ def rules(groups: list[Object]) -> Object:
 
 
 def rule_groups(groups: list[Object]) -> Object:
-    """The groups without what this operator does not know."""
+    """Returns the groups without the fields that this operator does not know."""
     return {"groups": [{**each, "rules": [_rule(rule) for rule in each["rules"]]} for each in groups]}
 
 

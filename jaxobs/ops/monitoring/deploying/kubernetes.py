@@ -41,7 +41,7 @@ LABELS = {NAME_LABEL: "jaxobs", "app.kubernetes.io/part-of": "jaxobs"}
 
 
 def pod_monitor(site: Site) -> Object:
-    """Scrapes every pod that has the label `jaxobs.scrape: "true"` and a port called `jaxobs`.
+    """Returns the object that scrapes every pod with the label `jaxobs.scrape: "true"` and the port `jaxobs`.
 
     `job` comes from the pod's own name label, else it would be the monitor's and two workloads could not be told apart.
     Pods that have ended stay targets, with their phase as `pod_phase`: so the rules know who finished. Nothing is
@@ -74,7 +74,7 @@ def pod_monitor(site: Site) -> Object:
 
 
 def prometheus_rule(groups: list[Object]) -> Object:
-    """The rules as an object of prometheus-operator."""
+    """Returns the rules as an object of prometheus-operator."""
     metadata = {"name": "jaxobs", "labels": {**LABELS, "role": "alert-rules"}}
     return {
         "apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": metadata,
@@ -83,7 +83,7 @@ def prometheus_rule(groups: list[Object]) -> Object:
 
 
 def dashboards(files: dict[str, str]) -> Iterator[Object]:
-    """Each dashboard as a ConfigMap that Grafana's sidecar finds by its label.
+    """Yields each dashboard as a ConfigMap that Grafana's sidecar finds by its label.
 
     Args:
       files: the dashboards' JSON by path.
@@ -103,7 +103,7 @@ def dashboards(files: dict[str, str]) -> Iterator[Object]:
 
 
 def autoscaler() -> Object:
-    """Replicas by the requests under way.
+    """Returns an autoscaler that sets replicas by the requests in flight.
 
     An accelerator is busy to 100 % with one request or with fifty, so its utilization says nothing of how many more it
     could take; the requests that wait do. https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
@@ -127,7 +127,7 @@ def autoscaler() -> Object:
 
 
 def adapter_rules(site: Site) -> Object:
-    """How prometheus-adapter hands the metric to the autoscaler above: values of its Helm chart."""
+    """Returns values for the chart of prometheus-adapter, which hands the metric to `autoscaler`."""
     matchers = ", ".join(['namespace!=""', 'pod!=""', *site.extra_matchers()])
     rule = {
         "seriesQuery": f"jax_requests_in_flight{{{matchers}}}",
@@ -138,13 +138,13 @@ def adapter_rules(site: Site) -> Object:
 
 
 def scaling_query(site: Site, *, job: str, namespace: str) -> str:
-    """The requests under way in one job: those of all jobs together would scale each of them by the others' load."""
+    """Returns the query for one job's requests in flight: a sum over all jobs would scale each by the others' load."""
     chosen = ", ".join([f'job="{job}"', f'namespace="{namespace}"', *site.extra_matchers()])
     return f"sum (avg_over_time(jax_requests_in_flight{{{chosen}}}[2m]))"
 
 
 def scaled_object(site: Site) -> Object:
-    """The same for KEDA, which asks Prometheus itself."""
+    """Returns an autoscaler for KEDA, which asks Prometheus by itself."""
     query = scaling_query(site, job=SCALED, namespace="default")
     trigger = {
         "type": "prometheus",

@@ -1,4 +1,4 @@
-"""Kustomize bases: what `kubectl apply -k` takes of a folder."""
+"""Kustomize bases, by which `kubectl apply -k` takes a folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxobs.ops.monitoring.deploying.kubernetes import Object
 
 
 def base(resources: Iterable[str]) -> Object:
-    """A base of files beside it and of folders."""
+    """Returns a base with these files and folders."""
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",

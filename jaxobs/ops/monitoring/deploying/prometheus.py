@@ -13,7 +13,7 @@ STORES = {
     "thanos": "http://thanos-receive:19291/api/v1/receive",
     "victoriametrics": "http://victoria-metrics:8428/api/v1/write",
 }
-"""Where long-term stores take what Prometheus writes."""
+"""Addresses to which Prometheus writes, by long-term store."""
 
 TARGETS = [
     {"targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:9464"], "labels": {"job": "train"}},
@@ -22,7 +22,7 @@ TARGETS = [
 
 
 def prometheus(site: Site, store: str | None = None) -> Config:
-    """A whole configuration: it finds the processes of jobs, evaluates the rules and tells Alertmanager.
+    """Returns a configuration that finds the processes of jobs, evaluates the rules and tells Alertmanager.
 
     Args:
       store: one of `STORES`, to write everything there as well.
@@ -54,7 +54,7 @@ def prometheus(site: Site, store: str | None = None) -> Config:
 
 
 def alertmanager(site: Site) -> Config:
-    """Routes by severity; what has a known reason is kept quiet.
+    """Returns a configuration that routes by severity, and inhibits alerts with a known reason.
 
     `critical` pages, `warning` makes a ticket, `info` goes nowhere. Names of receivers are yours to fill.
     """

@@ -1,4 +1,4 @@
-"""What a dashboard's queries, variables and links are once a site's choices are put in; the same for each format."""
+"""Queries, variables and links of a dashboard with a site's choices put in; each format shares them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxobs.ops.monitoring.site import Site
 TAG = "jaxobs"
 ALL = ".+"
 ANY = ".*"
-"""Of a label that targets need not have."""
+"""Matcher of `All` for a label that targets need not have."""
 UNITS = {"seconds": "s", "bytes": "bytes", "ratio": "percentunit", "factor": "none", "celsius": "celsius"}
 """Grafana's units by those of thresholds; what is counted has `short`."""
 COLORS = {"critical": "red", "warning": "orange", "info": "yellow"}
@@ -88,7 +88,7 @@ class Content:
         return found
 
     def all_value(self, variable: str) -> str:
-        """What `All` stands for."""
+        """Returns the pattern that `All` of a variable stands for."""
         if variable in self.site.grouping and variable != "job":
             return ANY
         return "|".join(self.site.functions) if variable == "function" and self.site.functions else ALL

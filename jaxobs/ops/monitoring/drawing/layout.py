@@ -1,4 +1,4 @@
-"""Where panels stand: 24 columns, each panel as high up as it fits, nothing over anything else."""
+"""Places of panels in 24 columns: each panel as high up as it fits, none over another."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from jaxobs.ops.monitoring.panel_types import Panel
 
 COLUMNS = 24
 ROW_HEIGHT = 1
-"""Of a row's heading."""
+"""Height of a row's heading."""
 
 Place = tuple[int, int]
-"""From the left and from the top."""
+"""Distances from the left and from the top."""
 
 
 def places(panels: tuple[Panel, ...]) -> Iterator[tuple[Panel, Place]]:
@@ -27,5 +27,5 @@ def places(panels: tuple[Panel, ...]) -> Iterator[tuple[Panel, Place]]:
 
 
 def height(panels: tuple[Panel, ...]) -> int:
-    """Of a row without its heading."""
+    """Returns the height of a row without its heading."""
     return max((y + panel.height for panel, (_, y) in places(panels)), default=0)

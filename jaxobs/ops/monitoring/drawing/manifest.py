@@ -18,7 +18,7 @@ from jaxobs.ops.monitoring.panel_types import Annotation, Panel, Row
 
 API_VERSION = "dashboard.grafana.app/v2"
 PANEL_VERSION = "13.0.0"
-"""Of the panels' plugins: those that come with the first Grafana that takes this format as its own."""
+"""Version of the panels' plugins: those of the first Grafana that takes this format as its own."""
 
 
 def model(content: Content) -> resource.Manifest:

@@ -1,4 +1,4 @@
-"""One panel as Grafana's model: queries, how it is drawn, its colours and links."""
+"""Panels as Grafana's model: queries, drawing, colours and links."""
 
 from __future__ import annotations
 

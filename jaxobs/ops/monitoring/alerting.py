@@ -1,4 +1,4 @@
-"""Rules as Prometheus takes them, and their promtool tests, from the declarations and a site's choices."""
+"""Rules as Prometheus takes them, and their promtool tests: made of the declarations and a site's choices."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _LABEL = re.compile(r"\$labels\.(\w+)\s*(\| urlquery)?")
 
 
 def declared(site: Site) -> list[Alert]:
-    """All alerts, those of the objectives included: by concern, then by severity, then by name."""
+    """Returns all alerts, those of the objectives included: by concern, then by severity, then by name."""
     found = [*rules.alerts(), *(alert for each in wanted_objectives(site) for alert in burn_rates.alerts(each))]
     return sorted(found, key=lambda each: (ORDER.index(each.concern), SEVERITIES.index(each.severity), each.name))
 
 
 def enabled(site: Site) -> list[Alert]:
-    """The alerts that the site wants."""
+    """Returns the alerts that the site wants."""
     return [alert for alert in declared(site) if site.alerts.get(alert.name, AlertChoice()).enabled]
 
 
 def wanted_objectives(site: Site) -> list[Objective]:
-    """The objectives that the site wants, its own included, with its targets: by name."""
+    """Returns the objectives that the site wants, its own included, with its targets: by name."""
     found = []
-    for each in known_objectives(site):
-        choice = site.objectives.get(each.name, ObjectiveChoice())
+    for objective in known_objectives(site):
+        choice = site.objectives.get(objective.name, ObjectiveChoice())
         if choice.enabled:
-            target = each.target if choice.target is None else Decimal(repr(choice.target))
-            found.append(dataclasses.replace(each, target=target, period=choice.period or each.period))
+            target = objective.target if choice.target is None else Decimal(repr(choice.target))
+            found.append(dataclasses.replace(objective, target=target, period=choice.period or objective.period))
     return found
 
 
 def known_objectives(site: Site) -> list[Objective]:
-    """The built-in objectives and the site's own: one of its own takes the place of a built-in one with its name.
+    """Returns the built-in objectives and the site's own, by name.
 
-    It keeps that one's page of the runbooks, which is about the same thing.
+    An objective of the site takes the place of a built-in one with its name, and keeps its page of the runbooks.
     """
     brought_in = [*objectives.objectives(), *latency_objectives.objectives(site.latency)]
     found = {each.name: each for each in brought_in}
@@ -66,18 +66,18 @@ def known_objectives(site: Site) -> list[Objective]:
 
 
 def thresholds(alert: Alert, site: Site) -> dict[str, float]:
-    """The values of an alert's thresholds, by name."""
+    """Returns the values of an alert's thresholds, by name."""
     chosen = site.alerts.get(alert.name, AlertChoice()).thresholds
     return {name: chosen.get(name, each.value) for name, each in alert.thresholds.items()}
 
 
 def expression(alert: Alert, site: Site) -> str:
-    """An alert's expression as Prometheus takes it."""
+    """Returns an alert's expression as Prometheus takes it."""
     return site.filled(alert.expr, thresholds(alert, site))
 
 
 def recording_groups(site: Site) -> list[Rule]:
-    """The groups of recording rules."""
+    """Returns the groups of recording rules."""
     return [
         {
             "name": f"jaxobs-{group.name}",
@@ -96,7 +96,7 @@ def recording_groups(site: Site) -> list[Rule]:
 
 
 def alert_groups(site: Site) -> list[Rule]:
-    """The groups of alerts: one for each concern, in the order of `ORDER`."""
+    """Returns the groups of alerts: one for each concern, in the order of `ORDER`."""
     groups: dict[str, list[Rule]] = {}
     for alert in enabled(site):
         groups.setdefault(alert.concern, []).append(rule(alert, site))
@@ -104,7 +104,7 @@ def alert_groups(site: Site) -> list[Rule]:
 
 
 def rule(alert: Alert, site: Site) -> Rule:
-    """One alert as Prometheus takes it."""
+    """Returns an alert as Prometheus takes it."""
     chosen = site.alerts.get(alert.name, AlertChoice())
     board, key = alert.panel
     return {
@@ -123,7 +123,7 @@ def rule(alert: Alert, site: Site) -> Rule:
 
 
 def dashboard_url(board: str, key: str, site: Site) -> str:
-    """The address of one panel."""
+    """Returns the address of a panel."""
     return f"{site.grafana_url}/d/jaxobs-{board}?viewPanel={panel_id(key)}"
 
 
@@ -141,7 +141,7 @@ def _chosen(alert: Alert, site: Site) -> str:
 
 
 def panel_id(key: str) -> int:
-    """The number of a panel: it stays the same from release to release, whatever is added beside it.
+    """Returns the number of a panel, which stays the same from release to release, whatever is added beside it.
 
     FNV-1a of the key, folded to 31 bits less the sign (http://www.isthe.com/chongo/tech/comp/fnv/).
     """
@@ -152,12 +152,12 @@ def panel_id(key: str) -> int:
 
 
 def intervals(site: Site) -> list[str]:
-    """The intervals of the cases of the alerts that the site took as they are; promtool has one in a file."""
+    """Returns the intervals between samples of the cases of `tests`; promtool has one interval in a file."""
     return sorted({case.interval for alert in enabled(site) if alert.name not in site.alerts for case in alert.cases})
 
 
 def tests(site: Site, wanted: Mapping[str, Alert] | None = None, *, interval: str = "1m") -> dict[str, Any]:
-    """The promtool tests of the alerts that the site took as they are.
+    """Returns the promtool tests of the alerts that the site took as they are.
 
     Args:
       wanted: only these, by name.
@@ -180,13 +180,13 @@ def tests(site: Site, wanted: Mapping[str, Alert] | None = None, *, interval: st
 
 
 ON_THE_WAY = {"pending": "pending", "recovering": "firing", "target_gone": "firing"}
-"""What an alert was on the way to what a case expects."""
+"""State in which an alert was on the way to what a case expects, by the kind of the case."""
 
 
 def test(alert: Alert, cases: list[Case], site: Site) -> Rule:
-    """A promtool test of cases that look at the same series: what fires at the time of each.
+    """Returns a promtool test of cases that look at the same series: what fires at the time of each.
 
-    Where something is to fire no more, or not yet, it is also tested that it did, or that it is on its way there.
+    If an alert is to fire no more, or not yet, the test also asks whether it did, or is on its way there.
     """
     seen = 'count(last_over_time(ALERTS{{alertname="{}", alertstate="{}"}}[1d])) > bool 0'
     ways = [(case.at, seen.format(alert.name, ON_THE_WAY[case.kind])) for case in cases if case.kind in ON_THE_WAY]
@@ -216,7 +216,7 @@ def test(alert: Alert, cases: list[Case], site: Site) -> Rule:
 
 
 def labels(alert: Alert, site: Site) -> dict[str, str]:
-    """The static labels of an alert."""
+    """Returns the static labels of an alert."""
     chosen = site.alerts.get(alert.name, AlertChoice())
     return {"severity": chosen.severity or alert.severity, **alert.labels}
 
@@ -239,7 +239,7 @@ def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tu
 
 
 def check(site: Site) -> None:
-    """Whether the site's choices are about alerts and thresholds that there are.
+    """Refuses choices of a site about alerts, objectives or thresholds that there are not.
 
     Raises:
       SettingError: an alert or a threshold is unknown, or a value lies outside its bounds; with the next step.

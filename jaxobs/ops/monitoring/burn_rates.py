@@ -1,5 +1,5 @@
-"""The rules of an objective: what happened, what share of it was bad over each window, and alerts on how fast the error
-budget burns.
+"""The rules of an objective: how much happened, the share that was bad over each window, and alerts on how fast the
+error budget burns.
 
 Windows, budgets and waiting times: the SRE workbook, chapter 5, as sloth and the kubernetes-mixin have them. A pair of
 windows fires when both burn faster than `factor`: the long one says that it matters, the short one that it goes on.
@@ -30,17 +30,20 @@ _HOURS = {"5m": Decimal(1) / 12, "30m": Decimal("0.5"), "1h": Decimal(1), "2h": 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two windows that together tell."""
+    """A pair of windows: an alert fires when the error budget burns too fast in both."""
 
     severity: str
     short: str
     long: str
     percent: Decimal
-    """Of the budget of the whole period, spent within the long window."""
+    """Percentage of the whole period's budget that is spent within the long window."""
     for_: str
 
     def factor(self, days: int) -> Decimal:
-        """How many times faster than allowed the budget burns: percent / 100 * hours of the period / of the window."""
+        """Returns how many times faster than allowed the budget burns.
+
+        The factor is percent / 100 * hours of the period / hours of the long window.
+        """
         return (self.percent / 100 * days * 24 / _HOURS[self.long]).quantize(Decimal("0.0001"), ROUND_DOWN).normalize()
 
 
@@ -53,18 +56,18 @@ PAIRS = (
 
 
 def days(objective: Objective) -> int:
-    """Days of the objective's period."""
+    """Returns the days of the objective's period."""
     return int(objective.period.removesuffix("d"))
 
 
 def pairs(objective: Objective) -> list[tuple[Pair, Decimal]]:
-    """The pairs of windows with the share of bad that each takes; none that would take more than everything."""
+    """Returns the pairs of windows with the share of bad at which each fires; none that would take more than all."""
     found = [(pair, (pair.factor(days(objective)) * objective.budget).normalize()) for pair in PAIRS]
     return [(pair, share) for pair, share in found if share < 1]
 
 
 def group(objectives: list[Objective]) -> Group:
-    """The recording rules of all of them, in one group, for they rest on each other."""
+    """Returns the recording rules of all objectives in one group, for they rest on each other."""
     seen = Recording(
         name=promql.SEEN,
         expr=(
@@ -116,7 +119,7 @@ def _recordings(objective: Objective) -> Iterator[Recording]:
 
 
 def alerts(objective: Objective) -> list[Alert]:
-    """The objective's alerts, one for each pair of windows: one name, one runbook; the first has the cases."""
+    """Returns the objective's alerts, one for each pair of windows: one name, one runbook; the first has the cases."""
     return [
         _alert(objective, pair, share, _cases(objective) if number == 0 else ())
         for number, (pair, share) in enumerate(pairs(objective))
@@ -233,7 +236,7 @@ GENERAL = Guide(
         ("Too little traffic", "fewer events than the threshold `least`", "the alert does not fire then"),
     ),
 )  # fmt: skip
-"""For an objective that brings no guide."""
+"""Guide for an objective that brings none."""
 
 
 def _cases(objective: Objective) -> tuple[Case, ...]:
@@ -313,7 +316,7 @@ def _known_after(objective: Objective, example: Example) -> int:
 
 
 def _of(objective: Objective, example: Example) -> int:
-    """What happens in a minute: of the series that the objective counts."""
+    """Returns how much the series that the objective counts rise by in a minute."""
     return sum(rate for name, rate in example.bad.items() if _name(name) in objective.total)
 
 

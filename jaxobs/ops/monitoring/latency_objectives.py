@@ -14,7 +14,7 @@ from jaxobs.ops.monitoring.rule_types import Step
 
 
 def objective(route: str, seconds: float) -> Objective:
-    """Requests for a route are answered within so long.
+    """Returns the objective that a route's requests are answered within so many seconds.
 
     Raises:
       ValueError: no bucket of the histogram ends there, so that nothing could be counted.
@@ -47,7 +47,7 @@ def objective(route: str, seconds: float) -> Objective:
 
 
 def objectives(latency: Mapping[str, float]) -> list[Objective]:
-    """Those of a site, by route.
+    """Returns the objectives of a site, from seconds by route.
 
     Raises:
       ValueError: a time is no bucket's bound, or two routes would have one name.
@@ -65,7 +65,7 @@ def objectives(latency: Mapping[str, float]) -> list[Objective]:
 
 
 def slug(route: str) -> str:
-    """A route as part of a name: `/v1/chat` is `v1-chat`, and `/` is `root`."""
+    """Returns a route as part of a name: `v1-chat` for `/v1/chat`, and `root` for `/`."""
     return "-".join(part for part in re.split(r"[^a-z0-9]+", route.lower()) if part) or "root"
 
 

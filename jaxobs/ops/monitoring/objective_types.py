@@ -1,4 +1,4 @@
-"""What a service level objective is, as plain data: which share of what happens has to be good, over how long."""
+"""Service level objectives as plain data: the share of what happens that has to be good, over a period."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PERIODS = ("7d", "14d", "28d", "30d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guide:
-    """The part of the runbook that is about this objective."""
+    """The part of a runbook that is about the objective alone."""
 
     impact: str
     diagnosis: tuple[Step, ...]
@@ -31,14 +31,14 @@ class Example:
     good: Mapping[str, int]
     bad: Mapping[str, int]
     share: Decimal
-    """What share is bad then."""
+    """Share that is bad in a minute of `bad`."""
     delay: int = 0
-    """Minutes from the start of the series until they count."""
+    """Minutes from the start of the series until the objective counts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """One objective. `bad` and `total` are what happened within five minutes, and leave the label `job`."""
+    """An objective. `bad` and `total` count the last five minutes, and leave the label `job`."""
 
     name: str
     """Lower case with hyphens; the value of the label `slo`."""
@@ -51,19 +51,19 @@ class Objective:
     bad: str
     total: str
     unit: str
-    """What is counted: `requests`, `seconds`, `steps`."""
+    """The counted things: `requests`, `seconds`, `steps`."""
     least: Decimal
-    """Fewer than this in the long window tell nothing: no alert."""
+    """Number in the long window below which no alert fires."""
     period: str = "28d"
     denominator: str = ""
-    """A sentence: all that is counted, and what is not."""
+    """A sentence: all that is counted, and the exceptions."""
     absent: str = ""
-    """A sentence: what it means when there is nothing to count."""
+    """A sentence: how a job is judged in which there is nothing to count."""
     guide: Guide | None = None
     """None for an objective of the user's, whose alert leads to the general page."""
     example: Example | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Further ones of its alerts, for routing."""
+    """Further labels of the alerts, for routing."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -77,12 +77,14 @@ class Objective:
 
     @property
     def budget(self) -> Decimal:
-        """Share that may be bad."""
+        """Share that may be bad: 1 less the target."""
         return 1 - self.target
 
     def text(self) -> str:
-        """What is good, what it is a share of, how much has to happen, and what an absence means; of one of the user's,
-        its description."""
+        """Returns sentences: what is good, the share of what, how much has to happen, and how an absence is judged.
+
+        For an objective of the user's it is the description alone.
+        """
         if not self.denominator:
             return self.description
         least = f"With fewer than {self.least:,} {self.unit} in the long window of an alert, it does not fire."
@@ -90,5 +92,5 @@ class Objective:
 
     @property
     def alert(self) -> str:
-        """Name of its alert."""
+        """Name of the objective's alert."""
         return "JaxSlo" + "".join(part.capitalize() for part in self.name.split("-")) + "Burn"

@@ -22,7 +22,7 @@ from jaxobs.ops.monitoring.objective_types import Objective
 
 UNIT, LEAST = "jaxobs/unit", "jaxobs/least"
 OWN_LABELS = ("severity", "slo", "short", "long", "exhaustion", "job", "instance", "alertname", "phase")
-"""Of the alerts: an objective's labels cannot take their place."""
+"""Labels that alerts have: an objective's labels cannot take their place."""
 
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _PERIODS = {"1w": "7d", "2w": "14d", "4w": "28d"}
@@ -126,7 +126,7 @@ class _Document:
 
 
 def read(path: Path) -> tuple[Objective, ...]:
-    """The objectives of a file.
+    """Returns the objectives of a file.
 
     Raises:
       SettingError: it cannot be read, is no YAML, or holds what is not of the format; with the objective, the place in
@@ -166,7 +166,7 @@ def read(path: Path) -> tuple[Objective, ...]:
 
 
 def text(objectives: Iterable[Objective], what: str) -> str:
-    """The objectives as a file that `read` takes.
+    """Returns the objectives as a file that `read` takes.
 
     Args:
       what: the kind that `jaxobs generate` takes, for the first line.
@@ -245,7 +245,7 @@ def _least(given: str) -> Decimal:
 
 
 def _bad(ratio: _Ratio) -> str:
-    """Where the file counts what is good, the rest of it all: everything where nothing is good."""
+    """Returns the query of what is bad: all but the good, if the file counts the good."""
     if (ratio.bad is None) == (ratio.good is None):
         raise ValueError("`spec.indicator.spec.ratioMetric` must have `total` and either `bad` or `good`.")
     if ratio.bad is not None:
@@ -256,7 +256,7 @@ def _bad(ratio: _Ratio) -> str:
 
 
 def _checked(name: str, metric: _Metric) -> str:
-    """The query, if the rules can be made of it."""
+    """Returns the query, if the rules can be made of it."""
     place = f"spec.indicator.spec.ratioMetric.{name}.metricSource.spec.query"
     try:
         filled = promql.filled(metric.query, 'job=~".+"', grouping=("job",))

@@ -1,4 +1,4 @@
-"""Pieces of PromQL that many panels have."""
+"""Pieces of PromQL that many panels share."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ MOST = 20
 
 
 def highest(expr: str, most: int = MOST) -> str:
-    """The highest of them, at each time."""
+    """Returns an expression for the highest series at each time."""
     return f"topk({most}, {expr})"
 
 
 def lowest(expr: str, most: int = MOST) -> str:
-    """The lowest of them, at each time."""
+    """Returns an expression for the lowest series at each time."""
     return f"bottomk({most}, {expr})"
 
 
 def or_zero(expr: str, by: str = "job") -> str:
-    """Zero for each job, or process, that has none of it, so that nothing found is told from nothing scraped."""
+    """Returns the expression with a zero for each job or process without a series: nothing found differs from nothing
+    scraped."""
     return f"{expr} or 0 * count by ({by}) (jax_build_info{{@}})"
 
 
 def share(part: str, whole: str, by: str) -> str:
-    """A ratio of two sums of rates of counters: 0 where there is no part, nothing where the whole is 0."""
+    """Returns the ratio of two sums of rates of counters: 0 without a part, and no sample if the whole is 0."""
     total = f"(sum by ({by}) (rate({whole}[$__rate_interval])) > 0)"
     return f"(sum by ({by}) (rate({part}[$__rate_interval])) / {total} or 0 * {total})"
 
 
 def steps(by: str = "job, loop") -> str:
-    """Steps a second of jobs: each run's first process counts, for the steps of the others are the same ones."""
+    """Returns steps per second of jobs: only each run's first process counts, for the others make the same steps."""
     return (
         f"sum by ({by}) (rate(jax_steps_total{{@}}[$__rate_interval])"
         ' * on (job, instance) group_left () jax_process_info{@, process_index="0"})'

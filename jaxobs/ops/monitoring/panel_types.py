@@ -1,4 +1,4 @@
-"""What a dashboard is: rows of panels, as plain data, from which Grafana's JSON is generated.
+"""Dashboards as plain data: rows of panels, from which Grafana's JSON is generated.
 
 Queries are PromQL with the gaps of `jaxobs.ops.monitoring.rule_types`; the dashboard's variables fill them.
 """
@@ -13,20 +13,20 @@ NEEDS = (
     "", "accelerator", "gpu", "tpu", "several_processes", "serving", "generation", "steps", "items", "input",
     "persistent_cache", "checkpoints", "transfers", "profiles", "trouble", "hours",
 )  # fmt: skip
-"""What has to be there for a panel to show anything; empty where any program will do.
+"""Things without one of which a panel shows nothing; empty if any program will do.
 
 `trouble`: a fault, or a rule that fires; `hours`: hours of work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One query."""
+    """A query of a panel."""
 
     expr: str
     legend: str = ""
-    """As `{{function}}`; only of labels that the query leaves."""
+    """Names of the lines, as `{{function}}`; only of labels that the query leaves."""
     instant: bool = False
-    """Only now; always so in a table."""
+    """Whether only the last value is asked for; always so in a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,40 +39,40 @@ class Column:
     link: str = ""
     """`runbook` or the name of a dashboard: where a click on a cell leads."""
     mappings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """As those of a panel."""
+    """Text and colour by value, as those of a panel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One panel. Its key is its identity: links and alerts point to it."""
+    """A panel. Its key is its identity: links and alerts point to it."""
 
     key: str
     title: str
     description: str
-    """What it shows, how to read it, and what is good."""
+    """Sentences: the figure, how to read it, and which values are good."""
     kind: str
     unit: str
     """Grafana's id of the unit: `s`, `bytes`, `percentunit`, `short`, ..."""
     targets: tuple[Target, ...]
     width: int = 12
-    """Of 24."""
+    """Columns of the 24 that a dashboard has."""
     height: int = 8
     needs: str = ""
     alert: str = ""
-    """The alert whose first threshold is drawn, and is the colour's."""
+    """The alert whose first threshold is drawn, and colours the values."""
     least: float | None = None
     most: float | None = None
     decimals: int | None = None
     stacked: bool = False
     good: str = "low"
-    """For colours: `low`, `high` or `none`."""
+    """Values that are good, for the colours: `low`, `high` or `none`."""
     columns: tuple[Column, ...] = ()
     mappings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Text and colour by value."""
     colors: Mapping[str, str] = field(default_factory=dict)
-    """Of series, by their legend."""
+    """Units of series, by their legend."""
     no_value: str = ""
-    """What stands there when nothing is found, which is then as it should be."""
+    """Text that is shown if nothing is found, which is then as it should be."""
     content: str = ""
     """Markdown of a `text`."""
 
@@ -95,7 +95,7 @@ class Variable:
     query: str
     """As `label_values(jax_function_calls_total{@}, function)`; empty for a number that the user types."""
     default: str = ".+"
-    """For a number, the name of what a site says of it: `accelerator_hour`."""
+    """For a number, the name of the site's choice that sets it: `accelerator_hour`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +107,12 @@ class Annotation:
     title: str
     color: str = "blue"
     value_is_time: bool = False
-    """The value tells when it was, in milliseconds."""
+    """Whether the value is the time of the mark, in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """One dashboard. Its address is `jaxobs-<name>`."""
+    """A dashboard. Its address is `jaxobs-<name>`."""
 
     name: str
     title: str

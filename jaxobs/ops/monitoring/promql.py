@@ -1,4 +1,4 @@
-"""PromQL with gaps: filling them, and reading what an expression asks for with a parser.
+"""PromQL with gaps: fills them, and reads with a parser what an expression asks for.
 
 Histograms are written once for both of their kinds: `quantile_of(0.99, jax_step_seconds{@}, job, instance)` is filled
 as `histogram_quantile` over the classic buckets or over the native histogram. So are `buckets_of`, `sum_of`, `count_of`
@@ -37,7 +37,7 @@ def filled(
     native: bool = False,
     grouping: Sequence[str] = GROUPING,
 ) -> str:
-    """The expression with matchers of targets and thresholds put in.
+    """Returns the expression with the matchers of targets and the thresholds put in.
 
     Args:
       expr: has `{@}` in each selector; `{@fn}` where a function is chosen as well.
@@ -65,7 +65,7 @@ def filled(
 
 
 def by_job(labels: str, grouping: Sequence[str] = GROUPING) -> str:
-    """A list of labels with those that tell jobs apart in the place of `job`."""
+    """Returns a list of labels with those that tell jobs apart in the place of `job`."""
     found = re.findall(r"\w+", labels)
     if "job" in found:
         place = found.index("job")
@@ -95,7 +95,7 @@ RUN = "job_instance_run_id:jax_run:bool"
 
 
 def increase(selector: str, window: str = "5m") -> str:
-    """By how much counters rose, those included that came into being meanwhile.
+    """Returns an expression for how much counters rose, those that came into being meanwhile included.
 
     `increase` takes the first sample of a series for where it began, so that an event that brings a new series, as a
     first compilation does, is none. What came into being counts whole, unless it is Prometheus that came late.
@@ -125,19 +125,19 @@ def _histogram(gap: re.Match[str], native: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as PromQL writes it."""
+    """Returns a text as PromQL writes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def number(value: float) -> str:
-    """A number as PromQL takes it and a person reads it: without an exponent, without binary digits."""
+    """Returns a number as PromQL takes it and a person reads it: without an exponent, without binary digits."""
     text = format(Decimal(repr(value)).normalize(), "f")
     return "0" if text == "-0" else text
 
 
 def parse(expr: str) -> Any:
-    """The syntax tree.
+    """Returns the syntax tree of an expression.
 
     Raises:
       ValueError: it is no PromQL; with the expression.
@@ -157,7 +157,7 @@ def parse(expr: str) -> Any:
 
 
 def selectors(expr: str) -> Iterator[Any]:
-    """The vector selectors of an expression, those in range selectors included."""
+    """Yields the vector selectors of an expression, those in range selectors included."""
     tree = parse(expr)  # first, for it says what is missing where the parser is
     import promql_parser
 

@@ -1,4 +1,4 @@
-"""What lies beside a rule: its runbook in Markdown, `<rule>.md`, and its promtool cases in YAML, `<rule>.tests.yaml`.
+"""Reads the files beside a rule: its runbook in Markdown, `<rule>.md`, and its promtool cases, `<rule>.tests.yaml`.
 
 A runbook has the sections of the page that is generated from it, without what the rule itself says. A file of cases
 has `series`, short names for the series of its cases; `labels`, those of what fires, unless a case has others;
@@ -34,7 +34,7 @@ class Beside:
     module: str
 
     def runbook(self) -> Runbook:
-        """The runbook of the rule that the module declares.
+        """Returns the runbook of the rule that the module declares.
 
         Raises:
           ValueError: a section is missing or unknown; with the file's name.
@@ -42,7 +42,7 @@ class Beside:
         return _runbook(self.module)
 
     def cases(self) -> tuple[Case, ...]:
-        """The promtool cases of the rule that the module declares.
+        """Returns the promtool cases of the rule that the module declares.
 
         Raises:
           MissingExtraError: PyYAML is not installed.
@@ -67,7 +67,7 @@ def _runbook(module: str) -> Runbook:
 
 
 def guide(module: str) -> Guide:
-    """The guide beside the module of an objective: the sections of a runbook that are about this objective alone.
+    """Returns the guide beside the module of an objective: the sections of its runbook that are about it alone.
 
     Raises:
       ValueError: a section is missing or unknown; with the file's name.
@@ -145,7 +145,6 @@ def _look_alikes(section: str) -> tuple[tuple[str, str, str], ...]:
 
 
 def _rows(text: str) -> list[list[str]]:
-    """The rows of a table below its head."""
     rows = [line for line in text.splitlines() if line.startswith("|")][2:]
     return [[cell.strip().replace("\\|", "|") for cell in _CELLS.split(row)[1:-1]] for row in rows]
 

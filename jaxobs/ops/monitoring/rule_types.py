@@ -1,4 +1,4 @@
-"""What an alert, a recording rule, a runbook and a promtool case are: plain data, from which files are generated.
+"""Alerts, recording rules, runbooks and promtool cases as plain data, from which files are generated.
 
 An expression is PromQL with two kinds of gaps. `{@}` or `{@, loop!=""}` is where the matchers go that choose the
 targets: the job's in a rule, the dashboard's variables in a panel; `{@fn}` where functions are chosen as well. `<name>`
@@ -19,10 +19,10 @@ ORDER = ("availability", "saturation", "performance", "capacity", "info")
 """The concerns of alerts, in the order in which files and pages list them."""
 
 NAME = re.compile(r"([A-Z]+[a-z0-9]+)+")
-"""What mixtool takes for a name in camel case."""
+"""Names that mixtool takes for camel case."""
 
 CASE_KINDS = ("firing", "pending", "healthy", "recovering", "counter_reset", "target_gone", "job_finished")
-"""What a promtool case shows. Every alert has the first four and `target_gone`; one on a counter, `counter_reset`."""
+"""Kinds of promtool cases. Each alert has the first four and `target_gone`; one on a counter, `counter_reset`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class Threshold:
     unit: str
     """`seconds`, `bytes`, `ratio`, `count`, ...: as in the catalogue."""
     why: str
-    """Where the value comes from, as a sentence: a capacity, an objective, a source."""
+    """The reason for the value, as a sentence: a capacity, an objective, a source."""
     least: float = 0.0
     most: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step of a diagnosis: something to run or to ask, and what each answer means."""
+    """A step of a diagnosis: something to run or to ask, and the meaning of each answer."""
 
     do: str
     """A sentence."""
@@ -49,12 +49,12 @@ class Step:
     query: str = ""
     """PromQL with the gaps of an expression."""
     answers: tuple[tuple[str, str], ...] = ()
-    """Pairs of what may be seen, and what it means or where to go on."""
+    """Pairs: an observation, and its meaning or the place to go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runbook:
-    """What someone who is woken at three needs. Markdown, without headings; sentences that stand for themselves."""
+    """Instructions for someone who is woken at three: Markdown without headings, in sentences that stand alone."""
 
     meaning: str
     impact: str
@@ -62,13 +62,13 @@ class Runbook:
     mitigation: tuple[str, ...]
     """In the order in which to try them."""
     look_alikes: tuple[tuple[str, str, str], ...]
-    """What this is not: what looks alike, how to tell it apart, where to go instead (an alert's name, or a page)."""
+    """Faults that look alike: what, how to tell it apart, where to go instead (an alert's name, or a page)."""
     evidence: tuple[str, ...]
-    """What to attach when handing it on."""
+    """Things to attach when the incident is handed on."""
     verify: str
-    """How to know that it is over."""
+    """Sentences that say how to know that the fault is over."""
     gpu: str = ""
-    """What differs on GPUs, where something does."""
+    """Sentences about GPUs; empty if nothing differs there."""
     tpu: str = ""
 
 
@@ -78,20 +78,20 @@ class Fired:
 
     labels: Mapping[str, str]
     values: tuple[str, ...] = ()
-    """What each `{{ ... $value ... }}` or other template that is no label prints, in order."""
+    """Texts that each `{{ ... $value ... }}` or other template that is no label prints, in order."""
     told_at: str = ""
-    """When its condition last held, where it only keeps firing; annotations are those of that time."""
+    """Time at which the condition last held, if the alert only keeps firing; its annotations are of that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One promtool test: what a Prometheus has scraped, and what fires then."""
+    """A promtool test: scraped series, and the alerts that fire then."""
 
     kind: str
     series: Mapping[str, str]
     """Values by series, in promtool's notation; matchers of targets are written out."""
     at: str
-    """When it is looked, from the start of the series."""
+    """Time of the look, from the start of the series."""
     fires: tuple[Fired, ...] = ()
     interval: str = "1m"
 
@@ -101,7 +101,7 @@ class Case:
 
 
 class Texts(Protocol):
-    """Where the runbook and the cases of an alert come from: both are read only when they are asked for."""
+    """Source of an alert's runbook and cases: both are read only when they are asked for."""
 
     def runbook(self) -> Runbook:
         """The runbook."""
@@ -112,7 +112,7 @@ class Texts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Texts that are made with their alert."""
+    """Runbook and cases that are made with their alert."""
 
     book: Runbook
     tests: tuple[Case, ...]
@@ -128,12 +128,12 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alerting rule with all that belongs to it."""
+    """An alerting rule with all that belongs to it."""
 
     name: str
     severity: str
     concern: str
-    """One of `ORDER`."""
+    """Concern of the alert: an entry of `ORDER`."""
     summary: str
     """A sentence without templates."""
     description: str
@@ -143,11 +143,11 @@ class Alert:
     panel: tuple[str, str]
     """Dashboard and key of the panel that shows it."""
     texts: Texts
-    """Its runbook and its cases."""
+    """Source of the runbook and the cases."""
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     keep_firing_for: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Static ones beyond the severity."""
+    """Static labels beyond the severity."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -161,7 +161,7 @@ class Alert:
 
     @property
     def runbook(self) -> Runbook:
-        """What to do about it."""
+        """Instructions for whoever the alert wakes."""
         return self.texts.runbook()
 
     @property
@@ -176,12 +176,12 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """One recording rule: `level:metric:operations`, where the level names the labels that are kept."""
+    """A recording rule, named `level:metric:operations`: the level names the labels that are kept."""
 
     name: str
     expr: str
     why: str
-    """Who reads it, and why it is recorded, as a sentence."""
+    """Readers of the series and the reason to record it, as a sentence."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

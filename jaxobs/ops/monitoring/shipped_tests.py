@@ -41,7 +41,7 @@ class _Unit:
 
 
 def tests(site: Site, interval: str) -> dict[str, Any]:
-    """The file of one interval between samples: the alerts that the site took as they are."""
+    """Returns the file of one interval between samples, for the alerts that the site took as they are."""
     alerts = [alert for alert in alerting.enabled(site) if alert.name not in site.alerts]
     units = [
         _Unit(alert, tuple(cases))
@@ -79,7 +79,7 @@ def _until_it_fires(unit: _Unit) -> _Unit:
 
 
 def _needed(unit: _Unit, units: list[_Unit]) -> bool:
-    """Whether it is the shortest that fires, of an alert."""
+    """Returns whether the unit is the shortest of its alert that fires."""
     firing = [
         each
         for each in units
@@ -176,11 +176,11 @@ def _series(units: list[_Unit], interval: str, name: str) -> dict[str, Any]:
 def _cut(values: str, most: int) -> str:
     """The first samples, in promtool's notation: what comes after a case was looked at costs each rule time."""
     kept: list[str] = []
-    for each in values.split():
-        once, times, more = each.partition("x")
+    for samples_text in values.split():
+        once, times, more = samples_text.partition("x")
         samples = 1 if not times else int(more) if once == "_" else int(more) + 1
         left = min(samples, most)
-        kept.append(each if left == samples else f"{once}x{left if once == '_' else left - 1}")
+        kept.append(samples_text if left == samples else f"{once}x{left if once == '_' else left - 1}")
         most -= left
         if not most:
             break

@@ -1,4 +1,4 @@
-"""What a place that runs jaxobs may change of what is generated: one small TOML or YAML file, checked as it is read.
+"""The site file: a small TOML or YAML file with which a place that runs jaxobs changes what is generated.
 
 job = "train-.*"                    # the targets: a regular expression for the label `job`
 matchers = {cluster = "a"}          # further labels of the targets
@@ -40,12 +40,12 @@ _URL = re.compile(r"(https?://\S+|/\S*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChoice:
-    """What is different about one alert."""
+    """Changes to an alert."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     enabled: bool = True
-    """Whether it is generated."""
+    """Whether the alert is generated."""
     severity: Literal["critical", "warning", "info"] | None = None
     """Overrides the alert's own severity."""
     for_: str | None = None
@@ -56,12 +56,12 @@ class AlertChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveChoice:
-    """What is different about one service level objective."""
+    """Changes to a service level objective."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     enabled: bool = True
-    """Whether its rules and alerts are generated."""
+    """Whether the objective's rules and alerts are generated."""
     target: float | None = None
     """Share that must be good, such as 0.95."""
     period: Literal["7d", "14d", "28d", "30d"] | None = None
@@ -105,7 +105,7 @@ class Site:
     native_histograms: bool = False
     """Whether Prometheus stores histograms as native ones, so that there are no `_bucket` series."""
     prices: Prices = Prices()
-    """What things cost."""
+    """Prices for the panels about costs."""
     alerts: Mapping[str, AlertChoice] = field(default_factory=dict)
     """Changes to alerts, by name."""
     objectives: Mapping[str, ObjectiveChoice] = field(default_factory=dict)
@@ -147,24 +147,24 @@ class Site:
                 _duration(f"alerts.{alert}.for", choice.for_)
 
     def filled(self, expr: str, thresholds: Mapping[str, float] | None = None) -> str:
-        """An expression of a rule with the site's targets, functions and grouping put in."""
+        """Returns an expression of a rule with the site's targets, functions and grouping put in."""
         return promql.filled(expr, self.targets(), thresholds, function=self.function(), grouping=self.grouping)
 
     def targets(self) -> str:
-        """The matchers of the targets in a rule."""
+        """Returns the matchers of the targets in a rule."""
         return ", ".join([f"job=~{quoted(self.job)}", *self.extra_matchers()])
 
     def extra_matchers(self) -> list[str]:
-        """The matchers beyond the job."""
+        """Returns the matchers beyond the job."""
         return [f"{name}={quoted(value)}" for name, value in sorted(self.matchers.items())]
 
     def function(self) -> str:
-        """The matcher of the functions in a rule; empty for all."""
+        """Returns the matcher of the functions in a rule; empty for all."""
         return f"function=~{quoted('|'.join(self.functions))}" if self.functions else ""
 
 
 def read(path: Path) -> Site:
-    """The choices of a file: YAML where its name says so, else TOML.
+    """Returns the choices of a file: YAML if its name says so, else TOML.
 
     Raises:
       SettingError: it cannot be read, is neither, or holds what nobody knows; with its place and value.
@@ -181,7 +181,7 @@ def read(path: Path) -> Site:
 
 
 def checked(found: Mapping[str, Any], where: str) -> Site:
-    """The choices from plain data.
+    """Returns the choices from plain data.
 
     Raises:
       SettingError: a name is unknown or a value does not fit; with its place and value.

@@ -12,7 +12,7 @@ MOST_DEPTH = 50
 
 
 def load(text: str) -> list[Any]:
-    """The documents of a file as plain data; objects of Python are not made.
+    """Returns the documents of a file as plain data; objects of Python are not made.
 
     Raises:
       ValueError: it is no YAML, or is larger or nested deeper than a person writes it: aliases may stand for very much.
@@ -37,7 +37,7 @@ def load(text: str) -> list[Any]:
 
 
 def dump(*documents: Any, what: str, owner: bool = False) -> str:
-    """The documents as one file.
+    """Returns the documents as one file.
 
     Args:
       what: the kind that `jaxobs generate` takes, for the first line.

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from helpers import dashboard_budget, dashboard_checks, label_flow
+from helpers import dashboard_budget, dashboard_checks, label_flow, rule_checks
 from helpers.dashboard_checks import CHECKS, Seen
 from helpers.label_flow import LabelError, Labels, labels_of
 from helpers.paths import ROOT
@@ -39,29 +39,19 @@ KEYS = {
     "fleet": "processes step_time_heatmap slowest_processes step_spread goodput_by_process compiling_processes "
     "memory_heatmap versions version_table findings_by_process restarts series_and_scrape",
 }
-"""What links from outside rely on."""
-
-
-def known() -> dict[str, Labels]:
-    """The labels of all that is exported or recorded."""
-    found = label_flow.series()
-    groups = [
-        (rule["record"], rule["expr"], rule.get("labels", {}))
-        for group in alerting.recording_groups(SITE)
-        for rule in group["rules"]
-    ]
-    return found | label_flow.recorded(groups)
+"""Keys of panels that links from outside rely on."""
 
 
 def seen(board: Board, site: Site) -> Seen:
     """A dashboard as it is read again."""
     raw = json.loads(drawing.draw(board, site))
     found = dashboard_checks.manifest(raw) if site.dashboards == "v2" else dashboard_checks.classic(raw)
-    found.known = known()
+    found.known = rule_checks.known_series()
     return found
 
 
 BOARDS = boards.boards()
+PANELS = {(board.name, panel.key): panel for board in BOARDS for row in board.rows for panel in row.panels}
 SITES = {
     "v1": SITE,
     "v2": Site(dashboards="v2"),
@@ -153,34 +143,32 @@ def test_alerts_and_panels_agree() -> None:
                 links = [link["url"] for link in drawn[alerting.panel_id(alert.panel[1])]["links"]]
                 assert links.count(f"{SITE.runbook_url}/{alert.name}.md") == 1
     for alert in alerts:
-        assert boards.panel(*alert.panel)
-
-
-RECORDED = {rule["record"]: rule["expr"] for group in alerting.recording_groups(SITE) for rule in group["rules"]}
+        assert alert.panel in PANELS
 
 
 def asked(expr: str) -> set[str]:
-    """What an expression asks for, what is behind recorded series included."""
-    found = {each.name for each in promql.selectors(expr)}
-    return found.union(*(asked(RECORDED[name]) for name in found if name in RECORDED))
-
-
-def of_a_panel(board: Board, panel: Panel) -> set[str]:
-    """The same of all queries of a panel."""
-    found = seen(board, SITE)
-    shown = next(each for each in found.panels if each.id == alerting.panel_id(panel.key))
-    return set().union(*(asked(found.filled(each.expr)) for each in shown.queries))
+    """Returns the series that an expression asks for, those behind recorded series included."""
+    recorded = [rule for group in alerting.recording_groups(SITE) for rule in group["rules"]]
+    found: set[str] = set()
+    left = [expr]
+    while left:
+        for name in {selector.name for selector in promql.selectors(left.pop())} - found:
+            found.add(name)
+            left += [rule["expr"] for rule in recorded if rule["record"] == name]
+    return found
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
 def test_an_alert_s_panel_shows_what_the_alert_asks_for(board: Board) -> None:
-    """Its own series, or what they are recorded from; of a finding of jaxobs, what it is about."""
+    """Panel and alert share a series, or what it is recorded from; an alert on a finding shows its subject."""
+    found = seen(board, SITE)
+    panels = {panel.id: panel for panel in found.panels}
     for alert in alerting.enabled(SITE):
-        if alert.panel[0] != board.name:
-            continue
-        panel = boards.panel(*alert.panel)
-        wanted = asked(alerting.expression(alert, SITE))
-        assert wanted == {"jax_findings"} or wanted & of_a_panel(board, panel), f"{alert.name} on {panel.key}"
+        if alert.panel[0] == board.name:
+            queries = panels[alerting.panel_id(alert.panel[1])].queries
+            shown = set().union(*(asked(found.filled(query.expr)) for query in queries))
+            wanted = asked(alerting.expression(alert, SITE))
+            assert wanted == {"jax_findings"} or wanted & shown, f"{alert.name} on {alert.panel}"
 
 
 def test_thresholds_are_the_alerts() -> None:
@@ -220,17 +208,17 @@ def test_budget(board: Board) -> None:
 
 def test_budget_counts() -> None:
     """The estimate knows what an aggregation leaves, and what the worst twenty are."""
-    count = dashboard_budget.series
-    assert count("jax_device_memory_in_use_bytes", known()) == dashboard_budget.DEVICES
-    assert count("sum by (instance) (jax_device_memory_in_use_bytes)", known()) == dashboard_budget.PROCESSES
-    assert count("topk(20, jax_device_memory_in_use_bytes)", known()) == 20
-    assert count('sum(jax_requests_total{cold="true"}) or sum by (cold) (up * on (job) group_left (cold) x)', {
-        **known(), "x": Labels(frozenset({"job", "cold"}), frozenset({"job", "cold"})),
-    }) == 4  # fmt: skip
+    count, known = dashboard_budget.series, rule_checks.known_series()
+    assert count("jax_device_memory_in_use_bytes", known) == dashboard_budget.DEVICES
+    assert count("sum by (instance) (jax_device_memory_in_use_bytes)", known) == dashboard_budget.PROCESSES
+    assert count("topk(20, jax_device_memory_in_use_bytes)", known) == 20
+    routes = known | {"x": Labels(frozenset({"job", "cold"}), frozenset({"job", "cold"}))}
+    joined = 'sum(jax_requests_total{cold="true"}) or sum by (cold) (up * on (job) group_left (cold) x)'
+    assert count(joined, routes) == 4
 
 
 def test_committed_is_fresh() -> None:
-    """What is committed is what is generated, and by another process with other hashes as well."""
+    """The committed files are the generated ones, also those of another process with other hashes."""
     wanted = dashboards.files(SITE)
     assert {path: (ROOT / path).read_text(encoding="utf-8") for path in wanted} == wanted
     code = (
@@ -385,7 +373,7 @@ def test_labels_of(expr: str, labels: str) -> None:
     ],
 )
 def test_labels_that_cannot_be(expr: str, sentence: str) -> None:
-    """What asks for a label that cannot be there is told, with the expression."""
+    """An error names the label that cannot be there, and the expression that asks for it."""
     with pytest.raises(LabelError, match=sentence) as caught:
         labels_of(expr)
     assert expr in str(caught.value)

@@ -1,4 +1,4 @@
-"""What one program does, function by function: for a developer who looks for the cause."""
+"""The work of a program, function by function: for a developer who looks for the cause."""
 
 from __future__ import annotations
 

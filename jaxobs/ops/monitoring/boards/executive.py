@@ -1,4 +1,4 @@
-"""What the accelerators bring for what they cost: goodput, objectives, throughput, cost, utilization; by job."""
+"""Goodput, objectives, throughput, cost and utilization of the accelerators, by job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxobs.ops.monitoring.panel_types import Annotation, Board, Column, Panel, 
 _STEPPING = "and on (job) group by (job) (rate(jax_steps_total{@}[$__rate_interval]))"
 _GOODPUT = share('jax_time_seconds_total{@, category="step"}', "jax_time_seconds_total{@}", "job")
 _DOLLARS = "count by (job) (jax_device_info{@}) * $price / 3600"
-"""What all devices of a job cost a second."""
+"""Cost of all devices of a job, in the price's currency per second."""
 
 CATEGORY_COLORS = {
     "step": "green", "compile": "orange", "trace": "yellow", "cache_load": "light-orange", "input_wait": "purple",

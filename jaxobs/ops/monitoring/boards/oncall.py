@@ -1,4 +1,4 @@
-"""What is wrong now: for someone who has just been paged."""
+"""Faults of now: for someone who has just been paged."""
 
 from __future__ import annotations
 

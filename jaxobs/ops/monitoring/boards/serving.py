@@ -11,7 +11,7 @@ _PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
 
 
 def _percentiles(metric: str) -> tuple[Target, ...]:
-    """Of all processes together: buckets may be added up, percentiles may not."""
+    """Percentiles over all processes together: buckets may be added up, percentiles may not."""
     return tuple(
         Target(
             expr=highest(f"quantile_of({quantile}, {metric}{{@, {_ROUTE}}}, {_BY})"),

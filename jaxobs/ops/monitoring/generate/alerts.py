@@ -7,7 +7,7 @@ from jaxobs.ops.monitoring.site import Site
 
 
 def files(site: Site) -> dict[str, str]:
-    """Contents by path. The tests are about the targets as declared, so a site that chooses others has none."""
+    """Returns the contents by path; no tests for a site that chooses other targets than the declared ones."""
     groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
     found = {"alerts/jaxobs.rules.yaml": yaml_text.dump({"groups": groups}, what="alerts", owner=True)}
     found["alerts/jaxobs.slos.yaml"] = openslo.text(alerting.wanted_objectives(site), what="alerts")

@@ -7,7 +7,7 @@ from jaxobs.ops.monitoring.site import Site
 
 
 def files(site: Site) -> dict[str, str]:
-    """Contents by path.
+    """Returns the contents by path.
 
     Raises:
       MissingExtraError: Grafana's models are not installed.

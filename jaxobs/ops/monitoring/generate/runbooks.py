@@ -28,7 +28,7 @@ _SPANS = ((86400, "day", "days"), (3600, "hour", "hours"), (60, "minute", "minut
 
 
 def files(site: Site) -> dict[str, str]:
-    """Contents by path."""
+    """Returns the contents by path."""
     alerts = sorted(alerting.enabled(site), key=lambda alert: alert.name)
     pages = {name: list(same) for name, same in itertools.groupby(alerts, key=lambda alert: alert.name)}
     found = {f"{_FOLDER}/README.md": _index(pages, site)}
@@ -38,7 +38,7 @@ def files(site: Site) -> dict[str, str]:
 
 
 def human(value: float, unit: str) -> str:
-    """A figure with its unit, as a person says it."""
+    """Returns a figure with its unit, as a person says it: `2 hours` for 7200 seconds."""
     number = promql.number
     if unit == "ratio":
         return f"{number(round(value * 100, 6))} %"
@@ -78,7 +78,7 @@ def _severity(alert: Alert, site: Site) -> str:
 
 
 class _Page:
-    """One page, of the alerts of one name."""
+    """The page of the alerts of one name."""
 
     def __init__(self, alerts: list[Alert], names: set[str], site: Site) -> None:
         self._alerts, self._alert, self._site = alerts, alerts[0], site
@@ -88,7 +88,7 @@ class _Page:
         self._some = len(names) > 1
 
     def text(self) -> str:
-        """The whole page."""
+        """Returns the whole page."""
         alert, book = self._alert, self._alert.runbook
         severity = _severity(alert, self._site)
         panel, where = alerting.dashboard_url(*alert.panel, self._site), f"{alert.panel[0]} / {alert.panel[1]}"
@@ -117,7 +117,7 @@ class _Page:
         )
 
     def _told(self, text: str) -> str:
-        """A text with the values of thresholds, and with links to other pages."""
+        """Returns a text with the values of thresholds in it, and with links to other pages."""
         known, values = self._alert.thresholds, alerting.thresholds(self._alert, self._site)
         text = _THRESHOLD.sub(
             lambda gap: human(values[gap[1]], known[gap[1]].unit) if gap[1] in known else gap[0], text
@@ -175,7 +175,7 @@ class _Page:
             )
 
     def _sources(self) -> Iterator[str]:
-        """What the rules ask for: what is recorded, as it is recorded, and the metrics under it."""
+        """Yields the recorded series that the rules ask for, with their expressions, and the metrics under them."""
         recorded: dict[str, list[alerting.Rule]] = {}
         for group in alerting.recording_groups(self._site):
             for rule in group["rules"]:
@@ -205,10 +205,10 @@ class _Series:
 
     name: str
     matchers: tuple[tuple[str, str, str], ...]
-    """Label, operator, value."""
+    """Label, operator and value of each."""
 
     def chooses(self, labels: Mapping[str, str]) -> bool:
-        """Whether series with these static labels can be among those that it selects."""
+        """Returns whether series with these static labels can be among the selected ones."""
         return all(name not in labels or _MATCHES[op](labels[name], value) for name, op, value in self.matchers)
 
 
@@ -238,5 +238,4 @@ def _numbered(texts: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text in a row of a table."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""The objectives that jaxobs brings: one is one module here with `OBJECTIVE`, found by this folder."""
+"""The built-in objectives: each is a module of this folder, with its part of the runbook in Markdown beside it."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class ObjectiveModule(discovery.Module, Protocol):
 
 
 def objectives() -> list[Objective]:
-    """All of them, by name."""
+    """Returns all built-in objectives, by name."""
     return sorted((module.OBJECTIVE for module in discovery.modules(ObjectiveModule)), key=lambda each: each.name)

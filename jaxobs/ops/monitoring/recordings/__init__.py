@@ -1,4 +1,4 @@
-"""What is recorded: a group of rules is one module here with `GROUP`, found by this folder."""
+"""The recording rules: each group is a module of this folder."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class RecordingModule(discovery.Module, Protocol):
 
 
 def groups() -> list[Group]:
-    """All of them, by name."""
+    """Returns all groups of recording rules, by name."""
     return sorted((module.GROUP for module in discovery.modules(RecordingModule)), key=lambda group: group.name)

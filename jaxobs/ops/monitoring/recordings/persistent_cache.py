@@ -1,4 +1,4 @@
-"""What became of lookups in the persistent cache, and of what should have been stored."""
+"""Results of lookups in the persistent cache, and of attempts to store in it."""
 
 from __future__ import annotations
 

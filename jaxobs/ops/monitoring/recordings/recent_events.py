@@ -1,4 +1,4 @@
-"""What rarely happens, over the last half an hour, the first of its kind included."""
+"""Rare events of the last half an hour, the first of its kind included."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECONDS = {"10m": 600, "30m": 1800}
 
 
 def _rise(selector: str, window: str) -> str:
-    """By how much a counter rose. What came into being counts whole where the process was scraped before, or is new."""
+    """Returns how much a counter rose; a new series counts whole if its process was scraped before, or is new."""
     watched = f"({_START} offset {window} or (time() - {_START} < {_SECONDS[window]}))"
     new = f"({selector} unless {selector} offset {window}) and on (job, instance) {watched}"
     return f"({new})\nor increase({selector}[{window}])"

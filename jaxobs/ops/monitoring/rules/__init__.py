@@ -1,4 +1,4 @@
-"""What is alerted on: an alert is one module here with `ALERT`, found by this folder."""
+"""The alerts: each is a module of this folder, with its runbook and its promtool cases in files beside it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class RuleModule(discovery.Module, Protocol):
 
 
 def alerts() -> list[Alert]:
-    """All of them: by concern, then by severity, then by name."""
+    """Returns all alerts: by concern, then by severity, then by name."""
     found = [module.ALERT for module in discovery.modules(RuleModule)]
     return sorted(found, key=lambda each: (ORDER.index(each.concern), SEVERITIES.index(each.severity), each.name))

@@ -1,4 +1,4 @@
-"""Where the devices' time goes, by samples of the profiler."""
+"""Time of the devices by function and operation, from samples of the profiler."""
 
 from __future__ import annotations
 

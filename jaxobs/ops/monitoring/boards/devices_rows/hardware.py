@@ -1,4 +1,4 @@
-"""What the driver tells of each device: load, power, heat, faults, links."""
+"""Figures of each device's driver: load, power, heat, faults, links."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ What entries share, and the parts of a large one, lie in packages inside, which 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -76,20 +77,25 @@ def short_name(entry: Module) -> str:
     return entry.__name__.rpartition(".")[2]
 
 
-def forms(package: str) -> list[type[Any]]:
+def forms(package: str) -> list[Any]:
     """Returns the protocols that the `__init__.py` of `package` declares for its entries."""
-    declared = vars(importlib.import_module(package)).values()
-    return [each for each in declared if _is_form(each) and each.__module__ == package]
+    return _forms(importlib.import_module(package))
 
 
-def members(form: type[Any]) -> list[str]:
+@functools.cache
+def _forms(package: ModuleType) -> list[Any]:
+    return [each for each in vars(package).values() if _is_form(each) and each.__module__ == package.__name__]
+
+
+@functools.cache
+def members(form: Any) -> list[str]:
     """Returns the names that an entry of this form has, as they are declared."""
     bases = [base for base in reversed(form.__mro__) if _is_form(base)]
     found = dict.fromkeys(name for base in bases for name in (*inspect.get_annotations(base), *vars(base)))
     return [name for name in found if not name.startswith("_")]
 
 
-def missing(entry: Module | ModuleType, form: type[Any]) -> list[str]:
+def missing(entry: Module | ModuleType, form: Any) -> list[str]:
     """Returns the names that the form asks for and the entry lacks."""
     return [name for name in members(form) if not hasattr(entry, name)]
 

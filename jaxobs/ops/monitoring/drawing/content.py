@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 
 from jaxobs.ops.monitoring import alerting, promql
@@ -23,7 +24,7 @@ _LIMIT = re.compile(r"<(Jax\w+)\.(\w+)>")
 """In the query of a panel, a threshold of an alert: `<JaxStepTimeRegression.factor>`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Content:
     """A board as a site wants it."""
 
@@ -31,6 +32,14 @@ class Content:
     site: Site
     prices_in: bool
     """The price is written into the queries, for no variable can stand for it."""
+
+    @functools.cached_property
+    def _declared(self) -> list[Alert]:
+        return alerting.declared(self.site)
+
+    @functools.cached_property
+    def _enabled(self) -> list[Alert]:
+        return alerting.enabled(self.site)
 
     def uid(self, board: str = "") -> str:
         """The address of a dashboard, by default of this one."""
@@ -52,7 +61,7 @@ class Content:
         return found.replace("$price", price) if self.prices_in else found
 
     def _limit(self, gap: re.Match[str]) -> str:
-        alert = next(each for each in alerting.declared(self.site) if each.name == gap[1])
+        alert = next(each for each in self._declared if each.name == gap[1])
         return promql.number(alerting.thresholds(alert, self.site)[gap[2]])
 
     def legend(self, legend: str) -> str:
@@ -108,7 +117,7 @@ class Content:
         """The alerts that a panel shows, worst first; of several of one name, as burn rates have, the worst."""
         shown = {
             alert.name: alert
-            for alert in reversed(alerting.enabled(self.site))
+            for alert in reversed(self._enabled)
             if alert.panel == (self.board.name, panel.key) or alert.name == panel.alert
         }
         return sorted(shown.values(), key=lambda alert: SEVERITIES.index(alert.severity))

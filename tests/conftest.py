@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from helpers.clock import Clock
 
 _THE_USERS = ("GIT_", "JAX_", "JAXOBS_", "OTEL_", "PYTHON", "XLA_")
-"""What a user may have set for programs of their own."""
+"""First letters of variables that a user may have set for programs of their own."""
 _OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE")
 """Python writes UTF-8 where no locale is set; where the C locale is, only `LC_ALL` keeps it from that."""
 _KEPT = ("PYTHONUNBUFFERED",)
@@ -87,7 +87,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What looks at a page in a browser is marked by the fixture that it uses; files that take long come first."""
+    """Marks tests of pages in a browser by the fixture that they use, and puts files that take long first."""
     for item in items:
         if "chrome" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)

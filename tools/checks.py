@@ -76,6 +76,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
         module("tools.architecture", "--check"),
         module("tools.alert_suites", "--check"),
         module("tools.commits"),
+        module("tools.docstrings"),
     ),
     "types": ((str(BIN / "mypy"),), module("tools.registries")),
     "floors": ((str(BIN / "lint-imports"),),),

@@ -2,18 +2,21 @@
 
 python -m tools.prose FOLDER     writes one file for each module, each sentence on the line that it has in the module
 
-Settings, help, messages, alerts, runbooks, help of metrics, the live page: whatever a module says in more than a few
-words. Docstrings are for readers of the code, and are left out.
+Settings, help, messages, alerts, runbooks, help of metrics, the live page, docstrings: whatever a module says in more
+than a few words.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+
+from tools import docstrings
 
 ROOT = Path(__file__).resolve().parent.parent
 _WORDS = re.compile(r"(?:[A-Za-z][a-z'-]*[,;:]? ){3,}")
@@ -21,14 +24,16 @@ _CODE = re.compile(r"[{};]$|=>|\(\?|\\[SWDswdb.(\[]|\w\|\w|^(?:import|def|from|c
 """Python, JavaScript, CSS and regular expressions."""
 
 
-def sentences(source: str) -> dict[int, list[str]]:
-    """By line: the texts of a module that say something, the gaps of an f-string filled with `x`."""
+def sentences(source: str, *, with_docstrings: bool = True) -> dict[int, list[str]]:
+    """Returns the texts of a module that say something, by line; the gaps of an f-string are filled with `x`."""
     tree = ast.parse(source)
     inside: set[int] = set()
     found: dict[int, list[str]] = defaultdict(list)
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             inside.add(id(node.value))
+            if with_docstrings and isinstance(node.value.value, str):
+                _keep(found, node.lineno, _unwrapped(node.value.value))
         elif isinstance(node, ast.JoinedStr):
             inside.update(id(each) for each in node.values)
             texts = (str(each.value) if isinstance(each, ast.Constant) else "`x`" for each in node.values)
@@ -53,19 +58,29 @@ def page_sentences(source: str, suffix: str) -> dict[int, list[str]]:
     return dict(found)
 
 
+def _unwrapped(docstring: str) -> str:
+    """Puts each paragraph on one line; a paragraph that is indented by four or more is an example of code."""
+    paragraphs = re.split(r"\n(?:\s*\n)+", inspect.cleandoc(docstring))
+    return "\n".join(" ".join(each.split()) for each in paragraphs if not each.startswith("    "))
+
+
 def _keep(found: dict[int, list[str]], line: int, text: str) -> None:
-    """Each line of a text is a sentence, or several; those of commands are not."""
+    """Keeps the lines of a text that are sentences; commands and code are not."""
     for part in (" ".join(each.split()) for each in text.split("\n")):
         if _WORDS.search(f"{part} ") and not _CODE.search(part):
             found[line].append(part if part[-1] in ".:!?" else f"{part}.")
 
 
 def write(folder: Path) -> list[Path]:
-    """The files, which have the names of the modules and `.md`: to Vale, what is in backticks is code."""
+    """Writes a file for each module, with its name and `.md`: to Vale, what is in backticks is code."""
     written = []
     for module in sorted(each for each in (ROOT / "jaxobs").rglob("*") if each.suffix in (".py", *_TEXTS)):
         path, source = module.relative_to(ROOT).as_posix(), module.read_text(encoding="utf-8")
-        lines = sentences(source) if module.suffix == ".py" else page_sentences(source, module.suffix)
+        if module.suffix == ".py":
+            left_out = docstrings.within(path, (*docstrings.EXEMPT, *docstrings.WORDS_TO_COME))
+            lines = sentences(source, with_docstrings=not left_out)
+        else:
+            lines = page_sentences(source, module.suffix)
         if not lines:
             continue
         file = folder / f"{path}.md"

@@ -45,7 +45,7 @@ def test_the_newest_changes_say_it_plainly(tmp_path: Path) -> None:
 
 @pytest.mark.linters
 def test_the_program_says_it_plainly(tmp_path: Path) -> None:
-    """Settings, help, messages, alerts and runbooks, each with the line that it has in its module."""
+    """Settings, help, messages, alerts, runbooks and docstrings, each with the line that it has in its module."""
     files = prose.write(tmp_path)
     assert len(files) > 150
     assert [each.removeprefix(f"{tmp_path}/") for each in complaints(*files)] == []
@@ -80,8 +80,12 @@ def test_stiff_words_are_seen(stiff: str, tmp_path: Path) -> None:
 
 
 def test_every_text_of_a_module_is_found() -> None:
-    """On its line; docstrings, code and short words are not prose."""
-    source = '''"""The module says nothing to users here."""
+    """On its line; code and short words are not prose."""
+    source = '''"""The module says something
+to those who read it.
+
+    with an(example) of its use
+"""
 NAME = "train_step"
 HELP = "write a report of the whole run"
 PATTERN = r"stopped sending (heartbeats|signals) to the other"
@@ -93,10 +97,13 @@ def f(x):
         "Give another one."
     )
 '''
-    assert prose.sentences(source) == {
-        3: ["write a report of the whole run."],
-        9: ["``x`` is not a name that anybody knows. Give another one."],
+    messages = {
+        7: ["write a report of the whole run."],
+        13: ["``x`` is not a name that anybody knows. Give another one."],
     }
+    read = {1: ["The module says something to those who read it."], 11: ["This is for those who read the code."]}
+    assert prose.sentences(source) == messages | read
+    assert prose.sentences(source, with_docstrings=False) == messages
 
 
 def test_every_text_of_the_live_page_is_found() -> None:

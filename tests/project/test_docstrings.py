@@ -1,0 +1,73 @@
+"""`python -m tools.docstrings`: which docstrings and loops it refuses, and where it looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import docstrings
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ('"""Of one report."""', (1, "the docstring begins with `Of`: name its subject")),
+        ('x = 1\n"""What a step takes."""', (2, "the docstring begins with `What`: name its subject")),
+        (
+            'def f():\n    """\n    Whether it is over.\n    """',
+            (2, "the docstring begins with `Whether it`: name its subject"),
+        ),
+        (
+            "for each in rows:\n    print(each)\n    print()",
+            (1, "`for each in` has a body of several lines: name what it goes through"),
+        ),
+        (
+            "for each in rows:\n    print(\n        each,\n    )",
+            (1, "`for each in` has a body of several lines: name what it goes through"),
+        ),
+    ],
+)
+def test_a_fault_is_found(source: str, fault: tuple[int, str]) -> None:
+    """A docstring that leans on the line above, wherever one may be; a long loop over `each`."""
+    assert list(docstrings.faults(source)) == [fault]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Summary of one report."""',
+        '"""Offset in bytes."""',
+        '"""Whether items are counted."""',
+        'text = "What a step takes."',
+        "for each in rows:\n    print(each)",
+        "for row in rows:\n    print(row)\n    print()",
+        "print([each for each in rows])",
+    ],
+)
+def test_what_is_fine_is_left_alone(source: str) -> None:
+    """First words of other meaning, strings that are no docstrings, loops of one line."""
+    assert list(docstrings.faults(source)) == []
+
+
+def test_the_repository_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of it, but for the folders that are exempt with a reason."""
+    for name in ("jaxobs/base", "jaxobs/exempt", *docstrings.CHECKED[1:]):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("jaxobs/base", "jaxobs/exempt"):
+        (tmp_path / name / "module.py").write_text('"""That one."""\n')
+    monkeypatch.setattr(docstrings, "ROOT", tmp_path)
+    monkeypatch.setattr(docstrings, "EXEMPT", {"jaxobs/exempt": "because"})
+    monkeypatch.setattr(docstrings, "TO_COME", ())
+    assert docstrings.main([]) == 1
+    assert capsys.readouterr().out == "jaxobs/base/module.py:1: the docstring begins with `That`: name its subject\n"
+    assert docstrings.main([str(tmp_path / "jaxobs" / "exempt")]) == 1
+    assert docstrings.main([str(tmp_path / "tests")]) == 0
+
+
+def test_what_is_exempt_is_there() -> None:
+    """A folder that was moved or removed is not exempt for ever."""
+    folders = [*docstrings.EXEMPT, *docstrings.TO_COME, *docstrings.WORDS_TO_COME]
+    assert [name for name in folders if not (docstrings.ROOT / name).is_dir()] == []

@@ -32,14 +32,14 @@ Describe: TypeAlias = Callable[[Run], Operation]
 
 @dataclass(slots=True)
 class OwnTime:
-    """One device's time, by what ran."""
+    """The time of one device, by what ran."""
 
     seconds: dict[_Key, float] = field(default_factory=lambda: defaultdict(float))
     counts: Counter[_Key] = field(default_factory=Counter)
     busy: list[Interval] = field(default_factory=list)
     collectives: list[Interval] = field(default_factory=list)
     others: list[Interval] = field(default_factory=list)
-    """When something other than an exchange ran."""
+    """Intervals in which something other than an exchange ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,19 @@ class Analysis:
     trace: Trace
     profile: Profile
     busy: Mapping[str, Sequence[Interval]]
-    """When each device had something to do, in nanoseconds of the trace's clock."""
+    """Intervals in which each device had something to do, in nanoseconds of the trace's clock."""
     gaps: Mapping[str, Sequence[idle.Gap]]
-    """When each device had nothing to do, and why."""
+    """Intervals in which each device had nothing to do, and why."""
     describe: Describe
-    """What an operation is."""
+    """Returns the operation of a run."""
     function: Callable[[Run], str | None]
-    """Whose program a run belongs to."""
+    """Returns the function whose program a run belongs to."""
 
 
 def profile_of(
     trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None
 ) -> Profile:
-    """Where the devices' time went; arguments as of `analyse`."""
+    """Returns the profile of a trace; arguments as of `analyse`."""
     return analyse(trace, kinds, host).profile
 
 
@@ -69,7 +69,7 @@ def analyse(
     trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None,
     programs: Programs | None = None,
 ) -> Analysis:  # fmt: skip
-    """Where the devices' time went.
+    """Finds out where the devices' time went.
 
     Args:
       kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't tell of them.
@@ -113,7 +113,7 @@ def _device(device: str, time: OwnTime, window: float) -> DeviceTime:
 
 
 def own_time(track: Track, describe: Describe) -> OwnTime:
-    """What each operation of a device took itself.
+    """Returns the time that each operation of a device took itself.
 
     A loop or a call has only the time in which nothing that it runs does, on its own row or, where a CPU's thread
     waits for another one, on those beside it.
@@ -177,10 +177,10 @@ def _operations(
 ) -> tuple[OperationTime, ...]:
     seconds: dict[_Key, float] = defaultdict(float)
     counts: Counter[_Key] = Counter()
-    for each in times.values():
-        for key, time in each.seconds.items():
+    for own in times.values():
+        for key, time in own.seconds.items():
             seconds[key] += time * NANO
-        counts.update(each.counts)
+        counts.update(own.counts)
     everything = sum(seconds.values())
     limits = {_limits(track, kinds) for track in trace.tracks}
     limit = next(iter(limits)) if len(limits) == 1 else (None, None, None)
@@ -224,7 +224,7 @@ def _limits(track: Track, kinds: Mapping[str, str]) -> _Limits:
 def _peaks(
     operation: Operation, kind: str | None, told: float | None, bandwidth: float | None
 ) -> tuple[float | None, float | None]:
-    """What the device can do at most in an operation's number format, in FLOP/s, and its memory, in bytes/s."""
+    """Returns the device's peaks: in an operation's number format, in FLOP/s, and of its memory, in bytes/s."""
     peak = peaks.peak_flops_of(kind, operation.dtype) if kind is not None else None
     return peak or told, bandwidth
 
@@ -232,7 +232,7 @@ def _peaks(
 def _roofline_ratio(
     operation: Operation, peak: float | None, bandwidth: float | None, seconds: float
 ) -> float | None:  # fmt: skip
-    """Of the time that it takes, what it would take at the peaks.
+    """Returns the share of the time that the operation would take at the peaks.
 
     The peak in FLOP/s is that of products; what is none of them is limited by the memory, as far as data sheets say.
     """
@@ -260,8 +260,8 @@ def _functions(
     trace: Trace, times: Mapping[str, OwnTime], programs: Programs, known: Mapping[_Key, Operation]
 ) -> tuple[FunctionTime, ...]:
     seconds: dict[str, float] = defaultdict(float)
-    for each in times.values():
-        for (_, module, program), time in each.seconds.items():
+    for own in times.values():
+        for (_, module, program), time in own.seconds.items():
             if module:
                 seconds[programs.function(module, program)] += time * NANO
     calls = _calls(trace, programs, known)
@@ -301,7 +301,7 @@ def _each_run(track: Track) -> Iterable[Run]:
 
 def _collectives(times: Iterable[OwnTime]) -> CollectiveTime:
     seconds = exposed = 0.0
-    for each in times:
-        seconds += intervals.total(each.collectives) * NANO
-        exposed += intervals.total(intervals.without(each.collectives, each.others)) * NANO
+    for own in times:
+        seconds += intervals.total(own.collectives) * NANO
+        exposed += intervals.total(intervals.without(own.collectives, own.others)) * NANO
     return CollectiveTime(seconds=seconds, exposed_seconds=exposed)

@@ -1,4 +1,4 @@
-"""What an operation does, as one of `facts.profiles.CATEGORIES`: from its instruction, else from its name."""
+"""The category of an operation, one of `facts.profiles.CATEGORIES`: by its instruction, else by its name."""
 
 from __future__ import annotations
 
@@ -87,16 +87,16 @@ def _inner(instruction: Instruction, module: Module, deep: int) -> Iterator[str]
     large = any(array.elements > 1 for array in instruction.arrays)
     for number in instruction.called:
         inner = module.computations.get(number)
-        for each in inner.instructions.values() if inner is not None else ():
-            if each.opcode in costs.FREE or each.opcode in _NOTHING:
+        for step in inner.instructions.values() if inner is not None else ():
+            if step.opcode in costs.FREE or step.opcode in _NOTHING:
                 continue
-            if large and each.opcode in costs.ARITHMETIC and all(array.elements == 1 for array in each.arrays):
+            if large and step.opcode in costs.ARITHMETIC and all(array.elements == 1 for array in step.arrays):
                 continue  # where a slice begins
-            if each.opcode == "broadcast":  # of a scalar that an operation takes: nothing by itself
+            if step.opcode == "broadcast":  # of a scalar that an operation takes: nothing by itself
                 if len(inner.instructions if inner is not None else ()) <= _FEW:
                     yield "elementwise"
                 continue
-            yield of_instruction(each, module, deep + 1)
+            yield of_instruction(step, module, deep + 1)
 
 
 _FEW = 3

@@ -1,4 +1,4 @@
-"""What got slower from one profile to another: by function, scope, operation and line of the source."""
+"""Compares two profiles: what got slower, by function, scope, operation and line of the source."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from jaxobs.facts.profiles import OperationTime, Profile
 
 PER = ("step", "call", "trace")
-"""What times are divided by: steps, else executions of the functions that both profiles have, else nothing."""
+"""Divisors of the times: steps, else executions of the functions that both profiles have, else nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row: seconds of device time in each profile. None where a profile has no such row."""
+    """A row: seconds of device time in each profile. None where a profile has no such row."""
 
     name: str
     before: float | None
     after: float | None
     category: str | None = None
-    """Of an operation."""
+    """The category of an operation."""
 
     @property
     def seconds(self) -> float:
@@ -33,7 +33,7 @@ class ProfileComparison:
     """Two profiles. What got slower most comes first, what got faster most last."""
 
     per: str
-    """One of `PER`."""
+    """The divisor, one of `PER`."""
     window: Change
     device: Change
     """Time of all operations."""
@@ -46,7 +46,7 @@ class ProfileComparison:
 
 
 def compare(before: Profile, after: Profile) -> ProfileComparison:
-    """What changed, for one step where both profiles have steps."""
+    """Returns the changes, for one step where both profiles have steps."""
     per, divisors = _divisors(before, after)
     both = before, after
 
@@ -105,7 +105,7 @@ def _named(row: OperationTime) -> tuple[str | None, ...]:
 
 
 def _placed(row: OperationTime) -> tuple[str | None, ...]:
-    """What has no scope has only its name."""
+    """Returns category and scope of an operation; its name if it has no scope."""
     return (row.function, row.category, row.scope) if row.scope is not None else _named(row)
 
 

@@ -65,9 +65,9 @@ def _sum(instruction: Instruction, module: Module, deep: int) -> float | None:
         inner = module.computations.get(number)
         if inner is None or deep > _MOST_DEEP:
             return None
-        for each in inner.instructions.values():
-            part = flops(each, inner, module, deep + 1)
-            if part is None and each.opcode not in ("scatter", "sort", "fft", "select-and-scatter"):
+        for step in inner.instructions.values():
+            part = flops(step, inner, module, deep + 1)
+            if part is None and step.opcode not in ("scatter", "sort", "fft", "select-and-scatter"):
                 return None
             found += part or 0.0
     return found
@@ -163,14 +163,14 @@ def _plain(instruction: Instruction, computation: Computation) -> float:
 
 def _fused(instruction: Instruction, computation: Computation, inner: Computation) -> float:
     users: dict[int, list[Instruction]] = {}
-    for each in inner.instructions.values():
-        for number in each.operands:
-            users.setdefault(number, []).append(each)
+    for user in inner.instructions.values():
+        for number in user.operands:
+            users.setdefault(number, []).append(user)
     read = 0.0
-    for each in inner.instructions.values():
-        if each.opcode == "parameter" and each.parameter < len(instruction.operands):
-            whole = sum(array.bytes for array in _arrays(computation, instruction.operands[each.parameter]))
-            read += min(whole, _taken(each, _behind(each.number, users, inner), inner, whole))
+    for parameter in inner.instructions.values():
+        if parameter.opcode == "parameter" and parameter.parameter < len(instruction.operands):
+            whole = sum(array.bytes for array in _arrays(computation, instruction.operands[parameter.parameter]))
+            read += min(whole, _taken(parameter, _behind(parameter.number, users, inner), inner, whole))
     root = inner.instructions.get(inner.root)
     written = sum(each.bytes for each in instruction.arrays)
     for _ in range(_MOST_DEEP):
@@ -183,17 +183,17 @@ def _fused(instruction: Instruction, computation: Computation, inner: Computatio
 
 
 def _behind(number: int, users: dict[int, list[Instruction]], inner: Computation) -> list[tuple[int, Instruction]]:
-    """Who reads a parameter, by way of bitcasts too, each with the number under which it does."""
+    """Returns the readers of a parameter, by way of bitcasts too, each with the number under which it reads."""
     found, left, seen = [], [number], {number}
     while left:
         at = left.pop()
-        for each in users.get(at, ()):
-            if each.opcode == "bitcast":
-                if each.number not in seen:
-                    seen.add(each.number)
-                    left.append(each.number)
+        for user in users.get(at, ()):
+            if user.opcode == "bitcast":
+                if user.number not in seen:
+                    seen.add(user.number)
+                    left.append(user.number)
             else:
-                found.append((at, each))
+                found.append((at, user))
     return found
 
 

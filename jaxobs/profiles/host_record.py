@@ -1,4 +1,4 @@
-"""What jaxobs recorded of the host beside a trace: waits for input, checkpoints, collections, its own steps."""
+"""The host's record beside a trace: waits for input, checkpoints, collections, jaxobs' own steps."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from jaxobs.profiles.intervals import Interval
 from jaxobs.profiles.tracks import HostEvent, Trace
 
 _DISPATCHES = re.compile(r"PjitFunction\(|ExecuteReplicated|LoadedExecutable::Execute|CpuExecutable::Execute")
-"""What only a thread does that calls compiled functions."""
+"""Names of events that only a thread has which calls compiled functions."""
 _CALL = "PjitFunction("
 _ON_CALLERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (reason, re.compile(pattern, re.IGNORECASE))
@@ -57,7 +57,7 @@ Gap = tuple[float, float, str]
 def gaps(
     trace: Trace, busy: Mapping[str, Sequence[Interval]], known: Mapping[str, Sequence[Interval]] | None = None
 ) -> dict[str, list[Gap]]:
-    """When each device was idle, and why.
+    """Returns the intervals in which each device was idle, and why.
 
     Args:
       busy: when each device had something to do.
@@ -83,8 +83,8 @@ def gaps(
 def seconds_by_reason(found: Mapping[str, Sequence[Gap]]) -> list[tuple[str, float]]:
     """Nanoseconds of all devices by reason, the most first."""
     sums: dict[str, float] = {}
-    for each in found.values():
-        for start, end, reason in each:
+    for gaps_of_device in found.values():
+        for start, end, reason in gaps_of_device:
             sums[reason] = sums.get(reason, 0.0) + end - start
     return sorted(sums.items(), key=lambda each: (-each[1], each[0]))
 
@@ -101,20 +101,20 @@ def _take(left: list[Interval], spans: Sequence[Interval], reason: str, made: li
 
 
 def host_times(trace: Trace) -> tuple[dict[str, list[Interval]], bool]:
-    """When the host did what may keep a device idle, by reason, and whether the trace saw the host at all."""
+    """Returns by reason what the host did that may keep a device idle, and whether the trace saw the host at all."""
     spans: dict[str, list[Interval]] = {}
     of_name: dict[tuple[bool, str], str | None] = {}
     sees_host = False
     for events in trace.host.values():
         calls = any(_DISPATCHES.search(name) for name in {each.name for each in events})
         sees_host |= calls
-        for each in events:
-            key = calls, each.name
+        for event in events:
+            key = calls, event.name
             if key not in of_name:
-                of_name[key] = _reason(each.name, calls=calls)
+                of_name[key] = _reason(event.name, calls=calls)
             reason = of_name[key]
             if reason is not None:
-                spans.setdefault(reason, []).append((each.start, each.end))
+                spans.setdefault(reason, []).append((event.start, event.end))
         if calls:
             spans.setdefault("garbage_collection", []).extend(_collections(events))
     did = {reason: intervals.union(each) for reason, each in spans.items()}
@@ -135,11 +135,11 @@ def _compiling_calls(trace: Trace, compiling: Sequence[Interval]) -> Iterable[In
     """Calls in which something compiled: what they do besides is tracing."""
     starts = [start for start, _ in compiling]
     for events in trace.host.values():
-        for each in events:
-            if each.name.startswith(_CALL):
-                at = bisect_left(starts, each.start)
-                if at < len(starts) and compiling[at][1] <= each.end:
-                    yield each.start, each.end
+        for event in events:
+            if event.name.startswith(_CALL):
+                at = bisect_left(starts, event.start)
+                if at < len(starts) and compiling[at][1] <= event.end:
+                    yield event.start, event.end
 
 
 def _collections(events: Sequence[HostEvent]) -> Iterable[Interval]:

@@ -16,11 +16,11 @@ class Spanned(Protocol):
 
     @property
     def start(self) -> float:
-        """When it began."""
+        """Beginning of the span, in the clock of its trace."""
 
     @property
     def end(self) -> float:
-        """When it ended."""
+        """End of the span, in the clock of its trace."""
 
 
 S = TypeVar("S", bound=Spanned)
@@ -77,7 +77,8 @@ def common(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[In
 
 
 def own_time(row: Iterable[S]) -> list[tuple[float, float, S]]:
-    """Who of a row's events has the time, moment by moment: the innermost one, where events lie within others.
+    """Divides a row's time among its events, moment by moment: the innermost one has it, where events lie within
+    others.
 
     An event that outlasts the one around it has its time to its own end.
     """

@@ -1,4 +1,4 @@
-"""One profile of the traces of several hosts that ran one job."""
+"""Merges the profiles of the traces of several hosts that ran one job."""
 
 from __future__ import annotations
 

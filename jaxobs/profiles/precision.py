@@ -8,7 +8,7 @@ from jaxobs.internals.xplane.modules import Array, Instruction, Module
 
 WIDE = frozenset({"f64", "c128"})
 _MOST_SHARE = 0.5
-"""Of a program's floating-point inputs, by bytes: with more of them in float64, that is what its author wants."""
+"""Share of a program's floating-point inputs, by bytes: with more of them in float64, its author wants it."""
 
 
 def is_given_narrow(module: Module) -> bool:

@@ -1,4 +1,4 @@
-"""What each operation of a trace is: its category, its place in the program, what it computes and moves."""
+"""The operations of a trace: category, place in the program, what each computes and moves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PREFIX = re.compile(r"^(?:jit|pjit|pmap|xmap)_+")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is known of an operation before it runs. Costs are of one run."""
+    """Facts of an operation that are known before it runs. Costs are of one run."""
 
     category: str
     scope: str | None = None
@@ -29,13 +29,13 @@ class Operation:
     flops: float | None = None
     bytes: float | None = None
     dtype: str | None = None
-    """Of what a product multiplies."""
+    """Number format of the factors of a product, else of the result."""
     entry: bool = False
-    """Whether it runs once in each execution of its program."""
+    """True if it runs once in each execution of its program."""
     replicated: bool | None = None
     """Whether all devices compute the same; None where nobody knows."""
     widened: bool | None = None
-    """Whether it computes in float64 in a program whose inputs mostly are narrower; None where nobody knows."""
+    """True if it computes in float64 in a program whose inputs mostly are narrower; None where nobody knows."""
 
 
 class Programs:
@@ -51,10 +51,10 @@ class Programs:
         self._replicated: dict[int, set[str]] = {}
         self._narrow: dict[int, bool] = {}
         self.known: dict[tuple[str, str, int | None], Operation] = {}
-        """What was asked for: by an operation's name, its program's name and number."""
+        """Operations that were asked for: by an operation's name, its program's name and number."""
 
     def operation(self, name: str, module: str, program: int | None, stats: Stats) -> Operation:
-        """What an operation is, by its program, else by what the backend says of it, else by its name."""
+        """Returns an operation by its program, else by what the backend says of it, else by its name."""
         key = name, module, program
         if key not in self.known:
             pacing.offer()
@@ -172,9 +172,9 @@ def _multiplied(instruction: Instruction, computation: Computation, module: Modu
         return operand.arrays[0].dtype if operand is not None and operand.arrays else None
     for number in instruction.called if instruction.opcode == "fusion" else ():
         inner = module.computations.get(number)
-        for each in inner.instructions.values() if inner is not None else ():
-            if each.opcode in ("dot", "convolution") and inner is not None:
-                return _multiplied(each, inner, module)
+        for step in inner.instructions.values() if inner is not None else ():
+            if step.opcode in ("dot", "convolution") and inner is not None:
+                return _multiplied(step, inner, module)
     return instruction.arrays[0].dtype if instruction.arrays else None
 
 

@@ -21,7 +21,7 @@ _OWN = frozenset({
     "collective-permute", "infeed", "partition-id", "recv", "reduce-scatter", "replica-id", "rng", "all-to-all",
     "ragged-all-to-all", "rng-get-and-update-state",
 })  # fmt: skip
-"""What is another thing on each device, whatever it is made of."""
+"""Operations whose result differs on each device, whatever it is made of."""
 _UNITED = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
 _RUNS = frozenset({"call", "async-start"})
 _MOST_TURNS = 64
@@ -46,7 +46,7 @@ def replicated(module: Module) -> set[str]:
 
 
 class _Marks:
-    """What is known of the instructions that run; one that runs in several places is whole if it is in all."""
+    """Marks of the instructions that run; one that runs in several places is whole if it is in all."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -55,7 +55,7 @@ class _Marks:
         self.known: dict[str, _Whole] = {}
 
     def run(self, computation: Computation, given: Sequence[_Whole] | None) -> _Whole:
-        """What a computation returns.
+        """Returns whether the result of a computation is whole.
 
         Args:
           given: of its parameters; None of the program's own, which say it themselves.
@@ -112,7 +112,7 @@ class _Marks:
         return False if inner is None or self._deep > _MOST_TURNS else self.run(inner, operands)
 
     def _loop(self, instruction: Instruction, operands: list[_Whole]) -> _Whole:
-        """What a loop carries is whole if it is so before the first turn and after each."""
+        """Returns whether a loop's values are whole: they are if they are so before the first turn and after each."""
         carried = operands[0] if operands else False
         for _ in range(_MOST_TURNS):
             before = carried

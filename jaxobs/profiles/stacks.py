@@ -41,13 +41,13 @@ def _inside(row: OperationTime) -> list[str]:
 
 @dataclass(slots=True)
 class Node:
-    """One frame of a flame graph."""
+    """A frame of a flame graph."""
 
     name: str
     seconds: float = 0.0
     """With all that is inside."""
     category: str | None = None
-    """Of an operation."""
+    """The category of an operation."""
     inside: dict[str, Node] = field(default_factory=dict)
 
 

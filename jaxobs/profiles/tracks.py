@@ -30,7 +30,7 @@ _NOISE = ("end: ", "ThreadpoolListener::", "PythonRefManager::")
 
 
 class Run(NamedTuple):
-    """One run of one operation."""
+    """A run of an operation."""
 
     start: float
     """Nanoseconds; `end` likewise."""
@@ -42,12 +42,12 @@ class Run(NamedTuple):
     execution: int | None
     """Which execution of the program it was part of."""
     stats: Stats
-    """What the backend says of this run and of all runs of this operation."""
+    """Statistics of the backend on this run and on all runs of this operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One device."""
+    """The runs of one device."""
 
     device: str
     rows: tuple[tuple[Run, ...], ...] = ()
@@ -86,7 +86,7 @@ class Trace:
 
     tracks: tuple[Track, ...] = ()
     host: Mapping[str, tuple[HostEvent, ...]] = field(default_factory=dict)
-    """What each thread did, by its name: of the threads that run Python, all of it."""
+    """Events of each thread, by its name: all of them for the threads that run Python."""
     steps: tuple[Step, ...] = ()
     programs: Mapping[int, Module] = field(default_factory=dict)
     began: float | None = None

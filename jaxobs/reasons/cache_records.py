@@ -35,13 +35,13 @@ MOST_NEIGHBOURS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """One lookup of one program in the persistent cache, by one process."""
+    """A lookup of a program in the persistent cache, by one process."""
 
     function: str
     key: str
     """JAX's cache key; the entry's file is called so, with `-cache` behind it."""
     time: float
-    """When the lookup was over, in seconds since the epoch."""
+    """Time at which the lookup was over, in seconds since the epoch."""
     process: str
     """A random name of the process: its number may come again, on this machine or on another."""
     pid: int = 0
@@ -59,13 +59,13 @@ class KeyRecord:
     parts: Mapping[str, str] = field(default_factory=dict)
     """Short digests by name of the part (`KEY_PARTS`), the beginnings of those that JAX logs; absent if not known."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """The same parts as a person reads them: versions, flags, options; absent for those that are mere hashes."""
+    """The parts as a person reads them: versions, flags, options; absent for those that are mere hashes."""
     directory: str | None = None
-    """Where the entry was looked for."""
+    """Directory in which the entry was looked for."""
     compile_seconds: float | None = None
-    """What the compiler took; None on a hit."""
+    """Seconds that the compiler took; None on a hit."""
     load_seconds: float | None = None
-    """What reading and loading the entry took; None on a miss."""
+    """Seconds that reading and loading the entry took; None on a miss."""
     stored: bool | None = None
     """Whether the entry was in the cache afterwards; None where that is out of sight."""
     uncached_because: str | None = None
@@ -115,7 +115,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def encode_value(part: str, digest: str, value: Any) -> bytes:
-    """What a part's digest stands for, as a line: written once, not with each record."""
+    """Returns the value behind a part's digest as a line: it is written once, not with each record."""
     return _encode({"part": part, "digest": digest, "value": value}).encode()
 
 

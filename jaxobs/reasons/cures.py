@@ -1,4 +1,4 @@
-"""What to do about a recompilation, in this very case.
+"""Advice on a recompilation, in this very case.
 
 Advice has preconditions: where the facts do not meet them, something more general is said, which they cannot refute.
 """
@@ -25,7 +25,7 @@ ALIKE = 4
 def cure(
     cause: str, changes: Sequence[Change], *, earlier: int = 1, owner: str | None = None, serving: bool = False
 ) -> str:
-    """One or two sentences for the changes of that cause, or for the cause where none is listed.
+    """Returns a sentence or two for the changes of that cause, or for the cause if none is listed.
 
     Args:
       earlier: how many signatures the function was compiled for before.
@@ -47,7 +47,7 @@ def cure(
 
 
 def operation_cure(cause: str, changes: Sequence[Change], *, varies: bool) -> str:
-    """The same for an operation outside any jitted function; whether it is one line of the user's that `varies`."""
+    """Returns the advice for an operation outside any jitted function; `varies`: one line of the user's calls it."""
     if cause in ("context", "cache_cleared", "new_function", "sharding", "placement"):
         return cure(cause, changes)
     of_cause = [change for change in changes if change.what == cause]
@@ -73,14 +73,14 @@ _FUNCTION = re.compile(r"^\w+(\.[\w<>]+)+ \(")
 
 
 def _made_by_the_user(changes: Sequence[Change]) -> bool:
-    """Whether it is a function or an object of the user's own that was made again, and given to the library."""
+    """Returns whether a function or an object of the user's own was made again, and given to the library."""
     if not changes or changes[0].what != "static_argument" or "compares by identity" not in changes[0].after:
         return False
     return owner_of(changes[0].after.lstrip("<")) is None
 
 
 _OF_ITS_CALLER = frozenset({"dtype", "weak_type", "sharding", "placement", "layout"})
-"""What arguments are, which a library may have made itself for a function of its own."""
+"""Causes that lie in the arguments, which a library may have made itself for a function of its own."""
 
 
 def _named(changes: Sequence[Change]) -> str:
@@ -180,7 +180,7 @@ def _jnp(dtype: str) -> str:
 
 
 def weak_type(changes: Sequence[Change]) -> str:
-    """What to do about arguments that were weakly typed in one call and not in another."""
+    """Returns the advice for arguments that were weakly typed in one call and not in another."""
     first = changes[0]
     typed = _TYPED.match(first.before)
     kind = typed["dtype"] if typed and _DTYPES.match(typed["dtype"]) else "float32"

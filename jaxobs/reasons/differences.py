@@ -1,4 +1,4 @@
-"""What differs between two signatures, each difference with the argument's path as the user wrote it."""
+"""Differences between two signatures, each with the argument's path as the user wrote it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxobs.reasons.structures import Aligned, Parting
 MOST_CHANGES = 256
 """Differences that are listed; a signature that differs in more is described by these."""
 MOST_NODES = 200_000
-"""Of trees that are gone through for one comparison with all earlier signatures; the most alike come first."""
+"""Nodes of trees that are gone through for one comparison with all earlier signatures, the most alike first."""
 
 
 def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
@@ -78,12 +78,12 @@ def changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
     found: list[Change] = []
     parameters = signatures.parameter_names(fun)
     aligned: list[Aligned] = []
-    for each in structures.walk(old, new):
-        if isinstance(each, Aligned):
-            aligned.append(each)
+    for part in structures.walk(old, new):
+        if isinstance(part, Aligned):
+            aligned.append(part)
         elif len(found) < MOST_CHANGES:
-            path = signatures.path(each.keys, parameters)
-            found.append(Change(path, "static_argument" if each.static else "structure", *each.texts()))
+            path = signatures.path(part.keys, parameters)
+            found.append(Change(path, "static_argument" if part.static else "structure", *part.texts()))
     found = _passed_otherwise(found)
     found += _leaves_changes(parameters, old, new, aligned)
     found += options.changes(old.options, new.options)
@@ -125,7 +125,6 @@ def _leaves_changes(parameters: list[str], old: Signature, new: Signature, align
 
 
 def _leaf_changes(old: Leaf | Static, new: Leaf | Static) -> list[tuple[str, str, str]]:
-    """What differs, before and after."""
     if isinstance(old, Static) or isinstance(new, Static):
         return [("static_argument", *_static_texts(old, new))]
     found = []

@@ -55,7 +55,7 @@ class Explainer:
         self.late = False
         """Whether JAX was in use before anybody looked: then the first miss seen may not have been the first."""
         self._forward: OrderedDict[str, Explanation] = OrderedDict()
-        """What was said of forward passes whose backward pass has not been compiled yet."""
+        """Explanations of forward passes whose backward pass has not been compiled yet."""
 
     def explain(
         self,
@@ -107,7 +107,8 @@ class Explainer:
         return Explanation("first_call", f"First call of `{name}`{_UNDER.get(transform or '', '')}{seen}.")
 
     def _backward(self, name: str, transform: str | None) -> Explanation | None:
-        """Of a backward pass: compiled with its forward pass, and for the same reason. Its own arguments say little."""
+        """Explains a backward pass: compiled with its forward pass, for the same reason. Its own arguments say
+        little."""
         forward = self._forward.pop(name, None) if transform == "transpose" else None
         if forward is None or forward.cause in ("first_call", "unknown"):
             return None

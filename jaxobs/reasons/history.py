@@ -1,4 +1,4 @@
-"""What was compiled before: programs, and the signatures that each was compiled for, within bounds.
+"""The compilations so far: programs, and the signatures that each was compiled for, within bounds.
 
 Signatures are small where they share: leaves are shared by all, trees within a program. What is given up for the
 bounds is counted; a program whose signatures were given up is still known not to be new.
@@ -26,7 +26,7 @@ _WORDS_IN_TREE = 24
 
 @dataclass(slots=True)
 class Seen:
-    """One compilation of a program."""
+    """A compilation of a program."""
 
     function: Callable[[], Any]
     """Gives the function object while it lives."""
@@ -39,7 +39,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Program:
-    """What one program was compiled for."""
+    """A program with the signatures that it was compiled for."""
 
     seen: deque[Seen] = field(default_factory=deque)
     objects: int = 0
@@ -49,7 +49,7 @@ class Program:
     words: int = 0
 
     def signatures(self, of: Any = None) -> list[Signature]:
-        """Those that are remembered, oldest first; of one function object where `of` is given."""
+        """Returns the remembered signatures, oldest first; those of one function object where `of` is given."""
         return [
             each.signature
             for each in self.seen
@@ -57,20 +57,20 @@ class Program:
         ]
 
     def signatures_at(self, lines: tuple[str, ...]) -> list[Signature]:
-        """Those that are remembered of calls from these lines, oldest first."""
+        """Returns the remembered signatures of calls from these lines, oldest first."""
         return [each.signature for each in self.seen if each.signature is not None and each.lines == lines]
 
     def knows(self, function: Any) -> bool:
-        """Whether that function object was compiled before."""
+        """Returns whether the function object was compiled before."""
         return any(same(each.function(), function) for each in self.seen)
 
     def sharing(self, signature: Signature | None) -> Signature | None:
         """The signature with a tree that the program has already, where they are equal."""
         if signature is None:
             return None
-        for each in reversed(self.seen):
-            if each.signature is not None and same_tree(each.signature.tree, signature.tree):
-                return dataclasses.replace(signature, tree=each.signature.tree)
+        for seen in reversed(self.seen):
+            if seen.signature is not None and same_tree(seen.signature.tree, signature.tree):
+                return dataclasses.replace(signature, tree=seen.signature.tree)
         return signature
 
     def weigh(self) -> int:
@@ -134,9 +134,9 @@ class History:
     def _give_up_oldest(self) -> None:
         """Gives up the oldest signature of the program that compiled longest ago."""
         key, program = next(iter(self._with_signatures.items()))
-        for each in program.seen:
-            if each.signature is not None:
-                each.signature, each.words = None, 0
+        for seen in program.seen:
+            if seen.signature is not None:
+                seen.signature, seen.words = None, 0
                 self.given_up += 1
                 self._words += program.weigh()
                 return

@@ -30,7 +30,7 @@ class OpaqueValueError(JaxobsError, ValueError):
 
 
 class Program:
-    """What a program has in memory that a log may name.
+    """The values that a program has in memory and a log may name.
 
     Args:
       modules: the program's own, imported already.
@@ -108,7 +108,7 @@ class Program:
     # ------------------------------------------------------------------------------------------------- names
 
     def named(self, path: Any) -> Any:
-        """What `module:qualname` names, if the program holds it and it is of a kind that a log may name.
+        """Returns the value `module:qualname`, if the program holds it and it is of a kind that a log may name.
 
         Raises:
           OpaqueValueError: it is not.
@@ -137,7 +137,7 @@ class Program:
         return kind
 
     def _found(self, path: Any) -> tuple[Any, bool]:
-        """What has that name in memory, and whether the program holds it. No code runs to find it."""
+        """Returns the value of that name in memory, and whether the program holds it. No code runs to find it."""
         name, _, qualname = str(path).partition(":")
         module = self._main if name == "__main__" else sys.modules.get(name)
         missing = OpaqueValueError(f"`{path!s:.120}` does not exist: no imported module has it")
@@ -154,12 +154,13 @@ class Program:
         return found, module in self._modules or id(root) in self._ids()
 
     def _ids(self) -> set[int]:
-        """What the program's modules hold, and the modules and the homes of the types among that."""
+        """Returns the ids of what the program's modules hold, and of the modules and the homes of the types among
+        that."""
         if self._held is None:
             own = [value for module in self._modules for value in list(vars(module).values())]
             homes = {id(each): each for each in own if isinstance(each, types.ModuleType)}
-            for each in own:
-                home = sys.modules.get(each.__module__) if isinstance(each, type) else None
+            for value in own:
+                home = sys.modules.get(value.__module__) if isinstance(value, type) else None
                 if home is not None:
                     homes[id(home)] = home
             self._held = {id(each) for each in own}
@@ -193,7 +194,7 @@ def _namespace(holder: Any) -> Mapping[str, Any]:
 
 
 def _is_number(kind: type) -> bool:
-    """Whether it is a data type of NumPy's or JAX's: `np.float32`, `jnp.bfloat16`."""
+    """Returns whether a type is a data type of NumPy's or JAX's: `np.float32`, `jnp.bfloat16`."""
     numpy, jax = sys.modules.get("numpy"), sys.modules.get("jax.numpy")
     if numpy is not None and issubclass(kind, numpy.generic):
         return True
@@ -201,7 +202,7 @@ def _is_number(kind: type) -> bool:
 
 
 def _computes(value: Any) -> bool:
-    """Whether it is a function of JAX's that computes, and touches nothing else."""
+    """Returns whether a value is a function of JAX's that computes, and touches nothing else."""
     return any(
         value is each and callable(value) and not _WITH_FILES.fullmatch(name)
         for module in _NUMERICS

@@ -13,7 +13,7 @@ from jaxobs import internals
 
 
 def identity(fun: Any, name: str) -> Hashable:
-    """What stays the same when a function object is made again: its code, or a primitive and its parameters."""
+    """Returns what is equal when a function object is made again: its code, or a primitive and its parameters."""
     if is_primitive(fun):
         return _primitive_identity(fun, name)
     code = getattr(unwrapped(fun), "__code__", None)
@@ -21,12 +21,12 @@ def identity(fun: Any, name: str) -> Hashable:
 
 
 def is_primitive(fun: Any) -> bool:
-    """Whether it is what JAX jits to run one operation by itself."""
+    """Returns whether JAX jits the function to run one operation by itself."""
     return bool(getattr(fun, "_apply_primitive", False))
 
 
 def is_control_flow(fun: Any) -> bool:
-    """Whether it runs one operation that was given functions: `lax.scan`, `lax.cond`."""
+    """Returns whether the function runs one operation that was given functions: `lax.scan`, `lax.cond`."""
     return is_primitive(fun) and bool(_bodies(_params(fun)))
 
 
@@ -54,10 +54,12 @@ def _primitive_identity(fun: Any, name: str) -> Hashable:
 
 
 def _sources(value: Any) -> list[str]:
-    """Where the functions were written that a parameter of a primitive was traced from."""
+    """Returns the places of the functions that a parameter of a primitive was traced from."""
     found = []
-    for each in value if isinstance(value, tuple | list) else (value,):
-        debug_info = getattr(each, "debug_info", None) or getattr(getattr(each, "jaxpr", None), "debug_info", None)
+    for function in value if isinstance(value, tuple | list) else (value,):
+        debug_info = getattr(function, "debug_info", None) or getattr(
+            getattr(function, "jaxpr", None), "debug_info", None
+        )
         source = getattr(debug_info, "func_src_info", None)
         if isinstance(source, str):
             found.append(source)

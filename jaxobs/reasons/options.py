@@ -45,7 +45,7 @@ def _text(value: Any) -> str:
 
 @functools.lru_cache(maxsize=256, typed=True)
 def _known_text(value: Any) -> str:
-    """One object for equal values."""
+    """Returns one object for equal values."""
     return _bounded(shardings.text(value))
 
 
@@ -57,7 +57,7 @@ def _bounded(text: str) -> str:
 
 
 def changes(old: Options, new: Options) -> list[Change]:
-    """Those whose texts differ."""
+    """Returns the options whose texts differ."""
     before = dict(old)
     return [
         Change(_NAMES.get(name, name), "jit_options", *_difference(before[name], value))

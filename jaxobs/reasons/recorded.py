@@ -152,7 +152,7 @@ class _Writer:
 
 
 def _place(fun: Any) -> dict[str, str]:
-    """Where the function can be found: its module and name, and what was started, a script or `-m` and a module."""
+    """Returns where to find the function: its module and name, and what was started, a script or `-m` and a module."""
     fun, main = unwrapped(fun), sys.modules.get("__main__")
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
     place = {

@@ -1,4 +1,4 @@
-"""What differs between two shardings, as texts that always differ."""
+"""Differences between two shardings, as texts that always differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled program was made for: the call's signature, as values that keep no array alive.
+"""Signatures: what a compiled program was made for, as values that keep no array alive.
 
 Taken on a cache miss only, beside a compile that costs a thousand times as much. Leaves are kept in the order in
 which JAX flattens them; their paths are worked out only when two signatures differ.
@@ -29,7 +29,7 @@ MOST_ALIKE = 8
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What JAX's cache keys see of one array argument."""
+    """An array argument, as far as JAX's cache keys see it."""
 
     shape: tuple[Any, ...] | None
     """Sizes; None for what has no abstract value."""
@@ -57,17 +57,17 @@ class Static:
 
     type: type
     text: str
-    """Its repr without addresses, longer than what is shown."""
+    """The value's repr without addresses, longer than what is shown."""
     hash: int
     equals_itself: bool = True
     by_identity: bool = False
-    """Whether its type compares by identity: another object is another value, however alike."""
+    """True if the value's type compares by identity: another object is another value, however alike."""
     value: Callable[[], Any] = field(default=lambda: None, repr=False)
     """Gives the object while it lives; None for one that cannot be referred to weakly."""
     made_at: str | None = None
     """`file:line` of a function: many are called `<lambda>`."""
     written: Any = None
-    """What `literals.write` makes of it; opaque where values may not be recorded."""
+    """The value as `literals.write` writes it; opaque where values may not be recorded."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Static) or not (self.equals_itself and other.equals_itself):
@@ -86,7 +86,7 @@ class Static:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signature:
-    """One call as JAX's caches tell it from others."""
+    """A call as JAX's caches distinguish it from others."""
 
     leaves: tuple[Leaf | Static, ...]
     tree: Any
@@ -98,7 +98,7 @@ class Signature:
     generation: int = 0
     """How often JAX's caches had been emptied."""
     quotes: bool = True
-    """Whether its metadata may be quoted."""
+    """True if its metadata may be quoted."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Signature):
@@ -238,7 +238,7 @@ def _scalar_leaf(value: Any) -> Leaf:
 
 
 def static(value: Any, values: bool = True) -> Static:
-    """What stands for a static argument; its type alone where `values` must not be recorded."""
+    """Returns the stand-in of a static argument; its type alone where `values` must not be recorded."""
     kind = type(value)
     try:
         hashed = hash(value)

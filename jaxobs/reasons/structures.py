@@ -150,7 +150,7 @@ class _Walk:
     # ------------------------------------------------------------------------------------------------ texts
 
     def _parted(self, a: Any, b: Any, at: tuple[int, int]) -> Texts:
-        """What stands on both sides of a place where only one has a node, or the types differ."""
+        """Returns texts of both sides of a place where only one has a node, or the types differ."""
         before, after = self._text(0, a, at[0]), self._text(1, b, at[1])
         if before != after:
             return before, after
@@ -158,7 +158,7 @@ class _Walk:
         return _classes(*(None if node is None else node[0] for node in nodes))
 
     def _metadata(self, kind: type, before: Any, after: Any) -> Texts:
-        """What stands beside the arrays in a user's node, where it differs."""
+        """Returns texts of the metadata beside the arrays in a user's node, where it differs."""
         if not self._sides[1].quotes:
             return f"metadata of {kind.__qualname__}", f"different metadata of {kind.__qualname__}"
         both = texts.text_of(before), texts.text_of(after)
@@ -180,7 +180,7 @@ class _Walk:
         return all(isinstance(leaf, Static) for leaf in there)
 
     def _text(self, side: int, tree: Any, leaf: int) -> str:
-        """What stands there: a leaf as it is, a container by its type and size."""
+        """Returns the text of a place: a leaf as it is, a container by its type and size."""
         node = tree.node_data()
         if node is None:
             return "None" if tree.num_leaves == 0 else str(self._sides[side].leaves[leaf])

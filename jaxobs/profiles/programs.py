@@ -6,17 +6,20 @@ import contextlib
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxobs.base import pacing
-from jaxobs.internals.xplane.modules import Computation, Instruction, Module
+from jaxobs.internals.xplane.modules import Array, Computation, Instruction, Module
 from jaxobs.internals.xplane.space import Stats
-from jaxobs.profiles import categories, costs, precision, replication
+from jaxobs.profiles import categories, costs, replication
 
 _ROOT = re.compile(r"^(?:jit|pjit|pmap|xmap)\((.*?)\)(?:/|$)")
 _PRODUCTS = {"matmul": "dot", "convolution": "convolution"}
 _PREFIX = re.compile(r"^(?:jit|pjit|pmap|xmap)_+")
+_WIDE = frozenset({"f64", "c128"})
+_MOST_SHARE = 0.5
+"""Share of a program's floating-point inputs, by bytes: with more of them in float64, its author wants it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class Programs:
                 described = dataclasses.replace(
                     _described(*known, code),
                     replicated=name in self._alike(number, code),
-                    widened=self._given_narrow(number, code) and precision.is_wide(known[0], code),
+                    widened=self._given_narrow(number, code) and _is_wide(known[0], code),
                 )
                 return _with_stats(described, stats)
         scope = _scope(stats)
@@ -85,7 +88,7 @@ class Programs:
 
     def _given_narrow(self, number: int, module: Module) -> bool:
         if number not in self._narrow:
-            self._narrow[number] = precision.is_given_narrow(module)
+            self._narrow[number] = _is_given_narrow(module)
         return self._narrow[number]
 
     def function(self, module: str, program: int | None) -> str:
@@ -199,3 +202,30 @@ def _scope(stats: Stats) -> str | None:
 def _text(stats: Stats, name: str) -> str | None:
     value = stats.get(name)
     return value if isinstance(value, str) and value else None
+
+
+def _is_given_narrow(module: Module) -> bool:
+    """Returns whether a program has floating-point inputs, and most of them are narrower than float64."""
+    entry = module.computations.get(module.entry)
+    given = [
+        array
+        for each in (entry.instructions.values() if entry is not None else ())
+        if each.opcode == "parameter"
+        for array in each.arrays
+        if array.dtype.startswith(("f", "bf", "c"))
+    ]
+    wide = sum(each.bytes for each in given if each.dtype in _WIDE)
+    return bool(given) and wide < _MOST_SHARE * sum(each.bytes for each in given)
+
+
+def _is_wide(instruction: Instruction, module: Module) -> bool:
+    """Returns whether an instruction computes arrays in float64; scalars don't count."""
+    return any(each.dtype in _WIDE and each.elements > 1 for each in _computed(instruction, module))
+
+
+def _computed(instruction: Instruction, module: Module) -> Iterator[Array]:
+    yield from instruction.arrays
+    for number in instruction.called if instruction.opcode == "fusion" else ():
+        inner = module.computations.get(number)
+        for each in inner.instructions.values() if inner is not None else ():
+            yield from each.arrays

@@ -47,7 +47,7 @@ def cure(
 
 
 def operation_cure(cause: str, changes: Sequence[Change], *, varies: bool) -> str:
-    """Returns the advice for an operation outside any jitted function; `varies` if one line of the user's is the cause."""
+    """Returns the advice for an operation outside any jitted function; `varies` if the user's own line causes it."""
     if cause in ("context", "cache_cleared", "new_function", "sharding", "placement"):
         return cure(cause, changes)
     of_cause = [change for change in changes if change.what == cause]

@@ -54,7 +54,7 @@ def ask(
     path: str = "/api/v1/actions/",
     **headers: Any,
 ) -> Answer:
-    """One request with the token, unless another or None is given; underscores in names stand for hyphens."""
+    """Sends a request with the token, unless another or None is given; underscores in names stand for hyphens."""
     given = {"Authorization": AUTHORIZATION, **headers}
     connection = http.client.HTTPConnection("127.0.0.1", handle.port, timeout=120)
     with contextlib.closing(connection):
@@ -71,7 +71,7 @@ def configure(**changes: Any) -> None:
 
 
 def test_memory(endpoint: Handle) -> None:
-    """It is there when the answer comes, with its path."""
+    """The capture is there when the answer comes, with its path."""
     kept = jnp.ones(3)
     response, answer = ask(endpoint, "memory")
     assert (response.status, answer["result"]) == (200, "done"), answer

@@ -51,7 +51,7 @@ def configure(fresh: None, tmp_path: Path) -> Iterator[Configure]:
 
 @pytest.fixture
 def step(configure: Configure) -> Callable[[], None]:
-    """One step of a program, long enough to be told from the next."""
+    """Makes a step of a program, long enough to be distinguished from the next."""
 
     @jaxobs.jit(name="train.step")
     def traced_train_step(x: jax.Array) -> jax.Array:
@@ -141,7 +141,8 @@ def test_what_was_captured_is_an_event(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_so_many_steps(step: Callable[[], None], tmp_path: Path) -> None:
-    """It ends after them while the program goes on, and holds each of them by the function's name, and no more."""
+    """A trace ends after its steps while the program goes on, and holds each of them by the function's name, and no
+    more."""
     capture = jaxobs.capture("profile", steps=3)
     assert capture.result is None
     for _ in range(3):
@@ -169,7 +170,7 @@ def test_the_steps_of_one_function(step: Callable[[], None]) -> None:
 
 
 def test_a_trace_ends_by_time_where_no_steps_come(step: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """And says so; one that nothing can be counted for does not last long by itself."""
+    """The result says so; a trace that can count nothing does not last long by itself."""
     clock = SimpleNamespace(now=1.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("jaxobs.actions.profile.time", clock)
     capture = jaxobs.capture("profile", steps=5, seconds=0.2)
@@ -181,7 +182,6 @@ def test_a_trace_ends_by_time_where_no_steps_come(step: Callable[[], None], monk
 
 
 def test_a_trace_where_no_step_can_be_counted(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is short by itself, and says why it counted none."""
     monkeypatch.setattr("jaxobs.actions.profile.UNCOUNTED_SECONDS", 0.1)
     jnp.ones(3)
     capture = jaxobs.capture("profile").wait(120)
@@ -224,7 +224,7 @@ def test_a_trace_of_the_program_s_own_goes_on(configure: Configure, step: Callab
 
 
 def test_a_program_that_ends_our_trace_and_begins_its_own(step: Callable[[], None], tmp_path: Path) -> None:
-    """Its own is left alone."""
+    """The program's trace is left alone."""
     capture = jaxobs.capture("profile", steps=2)
     jax.profiler.stop_trace()
     jax.profiler.start_trace(str(tmp_path / "own"))
@@ -239,7 +239,7 @@ def test_a_program_that_ends_our_trace_and_begins_its_own(step: Callable[[], Non
 def test_a_trace_that_cannot_be_written(
     step: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told as failed; JAX can trace again."""
+    """The capture has failed, and JAX can trace again."""
     capture = jaxobs.capture("profile", steps=1)
     [unfinished] = tmp_path.iterdir()
     unfinished.rename(tmp_path / "moved")
@@ -297,7 +297,7 @@ def test_not_too_many_bytes(configure: Configure, step: Callable[[], None], tmp_
 
 
 def test_not_too_many_captures(configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all processes; other files there are none of ours; half a capture of a process that died is cleared away."""
+    """The bound holds for all processes; other files are left alone; half a capture of a dead process is removed."""
     jnp.ones(3)
     monkeypatch.setattr(folder, "MOST_CAPTURES", 2)
     (tmp_path / "memory-of-mine").mkdir()
@@ -359,7 +359,7 @@ def test_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_parameters_from_texts_and_from_values(kind: type, value: Any, parsed: Any) -> None:
-    """What a query sends, and what JSON and Python do; a value that does not fit is named."""
+    """Texts of a query and values of JSON and Python are read; a value that does not fit is named."""
     parameter = Parameter("size", kind, None, "It is a size.", least=0, most=100)
     if parsed is not None:
         assert parameter.parsed(value) == parsed
@@ -369,21 +369,21 @@ def test_parameters_from_texts_and_from_values(kind: type, value: Any, parsed: A
 
 
 def test_every_action_is_whole() -> None:
-    """Its name is its file's; it says what it does and bounds its parameters."""
+    """An action has its file's name, says what it does and bounds its parameters."""
     for name, module in actions.known().items():
         assert module.__name__.endswith(f".{name}")
         assert module.ABOUT.endswith(".")
         assert isinstance(module.WAITED_FOR, bool)
-        for each in module.PARAMETERS:
-            assert each.about.endswith(".")
-            assert each.kind not in (int, float) or each.least > float("-inf") < each.most < float("inf")
+        for action in module.PARAMETERS:
+            assert action.about.endswith(".")
+            assert action.kind not in (int, float) or action.least > float("-inf") < action.most < float("inf")
 
 
 # --------------------------------------------------------------------------------------------------- the directory
 
 
 def test_the_directory_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is set, else the event log's, else a private one among temporary files that is nobody else's."""
+    """The setting wins, then the event log's place, else a private directory among temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert folder.directory(Settings(capture_directory="/x/y", event_log="/z/log")) == "/x/y"
     assert folder.directory(Settings(event_log="/z/log")) == "/z"

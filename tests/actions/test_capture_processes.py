@@ -42,7 +42,7 @@ x = train_step(jnp.ones(3))
 
 
 def outcome(program: str, folder: Path, **variables: str) -> Any:
-    """What a program prints as JSON on its last line."""
+    """Returns what a program prints as JSON on its last line."""
     given = {"JAXOBS_CAPTURE_DIRECTORY": str(folder / "captures"), "JAXOBS_CAPTURE_INTERVAL": "0"} | variables
     done = run(BEGIN + textwrap.dedent(program), **given)
     assert done.returncode == 0, done.stderr
@@ -62,7 +62,7 @@ def start(program: str, folder: Path) -> subprocess.Popen[str]:
 
 
 def test_sigusr2(tmp_path: Path) -> None:
-    """It captures and the program goes on; its own handler is called as well, and is back after `uninstall`."""
+    """A capture is made and the program goes on; its own handler is called too, and is back after `uninstall`."""
     found = outcome(
         """
         heard = []
@@ -100,7 +100,7 @@ def test_sigusr2(tmp_path: Path) -> None:
 
 
 def test_sigusr2_captures_both_where_nobody_handles_it(tmp_path: Path) -> None:
-    """It would have ended the program, which goes on; after `uninstall` it would again."""
+    """The signal would have ended the program, which goes on; after `uninstall` it would again."""
     found = outcome(
         STEP
         + """
@@ -118,7 +118,7 @@ print(json.dumps([actions(), signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL]
 
 
 def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
-    """Where it is off, or the program's own; where a handler in C has it; off the main thread; where it was taken."""
+    """The signal stays the program's if captures by it are off, or somebody else has taken it, in Python or in C."""
     found = outcome(
         """
         import faulthandler
@@ -181,7 +181,7 @@ def test_devices_stay_asleep(tmp_path: Path) -> None:
 
 
 def test_forked_children(tmp_path: Path) -> None:
-    """One forked with JAX awake captures nothing and hangs nowhere; one that wakes JAX itself may capture."""
+    """A child forked with JAX awake captures nothing and hangs nowhere; one that wakes JAX itself may capture."""
     found = outcome(
         """
         def child(what):
@@ -229,7 +229,7 @@ def test_forked_children(tmp_path: Path) -> None:
     ids=["installed, an exception", "uninstalled", "never installed"],
 )
 def test_a_trace_under_way_at_the_end(begin: str, end: str, tmp_path: Path) -> None:
-    """It is written with the steps that were made, and the exit does not wait for the others."""
+    """The trace is written with the steps that were made, and the exit does not wait for the others."""
     process = start(
         f"""
         {begin}

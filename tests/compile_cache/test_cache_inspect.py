@@ -76,7 +76,7 @@ def inspected(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[i
 
 
 def kinds(body: dict[str, Any], severity: str = "problem") -> list[str]:
-    """What was complained of."""
+    """Returns the kinds of the complaints."""
     return [each["kind"] for each in body["findings"] if each["severity"] == severity]
 
 
@@ -110,7 +110,7 @@ def test_a_sound_cache_is_listed_with_the_versions_of_its_writers(
 
 
 def contents_of(folder: Path) -> dict[Path, tuple[bytes, int, int]]:
-    """What lies in it, and when each file was written; not when it was read."""
+    """Returns each file's bytes, mode and time of writing; not when it was read."""
     return {file: (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode) for file in folder.iterdir()}
 
 
@@ -168,8 +168,8 @@ def test_leftovers_are_told_apart_from_what_jax_and_xla_keep_there(
     """Access times without entry and temporary files are problems; XLA's directories and the lock are none."""
     entry = entry_of(cache, "wide_step")
     used = time.time() - 3600
-    for each in cache.glob("*-cache"):
-        stamp = each.with_name(each.name.removesuffix("-cache") + "-atime")
+    for case in cache.glob("*-cache"):
+        stamp = case.with_name(case.name.removesuffix("-cache") + "-atime")
         stamp.write_bytes(int(used * 1e9).to_bytes(8, "little"))
     orphan = cache / f"jit_gone-{HEX}-atime"
     orphan.touch()
@@ -315,7 +315,7 @@ def test_the_text_is_bounded_and_lists_the_largest_first(tmp_path: Path, capsys:
 
 
 def test_a_large_entry_takes_little_memory(tmp_path: Path) -> None:
-    """It is decompressed piece by piece, to its end."""
+    """Decompression goes piece by piece, to the end."""
     path = tmp_path / "entry"
     path.write_bytes(zlib.compress((9).to_bytes(4, "big") + bytes(100_000_000)))
     tracemalloc.start()

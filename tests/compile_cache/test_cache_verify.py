@@ -82,7 +82,7 @@ def verified(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 def test_caches_that_lie_are_found_out_function_by_function(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One program, six kinds of functions; a shell script starts it, and a `sitecustomize` of the user's runs too."""
+    """A program has six kinds of functions; a shell script starts it, and a `sitecustomize` of the user's runs too."""
     (tmp_path / "liars.py").write_text(LIARS)
     script = tmp_path / "start.sh"
     script.write_text(f"echo starting\nexec '{sys.executable}' '{tmp_path}/liars.py' $1\n")
@@ -177,7 +177,7 @@ def test_what_cannot_be_compared_is_said(
 
 
 def runs(pid: int) -> bool:
-    """Whether there is such a process that has not ended; one that has may wait to be reaped by another."""
+    """Returns whether the process goes on; one that has ended may wait to be reaped by another."""
     try:
         return ") Z " not in Path("/proc", str(pid), "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -259,7 +259,7 @@ def test_verdicts_that_need_several_processes_or_bad_luck() -> None:
 
 
 def test_single_operations_below_the_threshold_are_no_failure_but_others_are() -> None:
-    """They are one row, and fail only for a reason that is not theirs."""
+    """Single operations are one row, and fail only for a reason that is not theirs."""
     fast = {"eager": True, "uncached_because": "too_fast"}
     found = judged(
         [stored("add", "a", **fast), stored("mul", "m", **fast)],
@@ -291,7 +291,6 @@ def test_success_is_not_overstated(reason: str, eager: bool, ignored: list[str],
 
 
 def test_every_reason_has_an_advice() -> None:
-    """Whatever a verdict says, it says what to do."""
     for reason in verdicts.REASONS:
         assert len(verdicts.Miss(reason=reason, count=1).advice) > 20
     for part in verdicts.KEY_PARTS:

@@ -301,7 +301,7 @@ REASONS = [
 
 
 def test_why_not_is_told(folder: pathlib.Path) -> None:
-    """What cannot be found or made again has a reason, and the others are not kept from it."""
+    """A signature that cannot be found or made again has a reason, and the others are not kept from it."""
     (folder / "library_of_test.py").write_text(textwrap.dedent(LIBRARY))
     (folder / "raises_of_test.py").write_text("raise SystemExit(3)")
     given = [each for each, _ in REASONS]
@@ -451,7 +451,8 @@ def test_a_tampered_log_imports_and_calls_nothing(folder: pathlib.Path) -> None:
 
 
 def test_what_the_program_holds_is_read(folder: pathlib.Path) -> None:
-    """Its dataclasses and enumerations, JAX's functions that compute, and the defaults of the function itself."""
+    """Dataclasses and enumerations of the program, JAX's functions that compute, and the function's own defaults are
+    read."""
     (folder / "program_of_test.py").write_text(textwrap.dedent(PROGRAM))
     written = [
         {"dataclass": "program_of_test:Config", "fields": {"width": 3}},
@@ -510,7 +511,7 @@ def test_a_mesh_of_a_tampered_log_is_bounded(folder: pathlib.Path) -> None:
 
 
 def test_a_script_that_would_run_is_not_loaded(folder: pathlib.Path) -> None:
-    """It has to have a guard; what cannot be imported is named."""
+    """A script has to have a guard; one that cannot be imported is named."""
     script = folder / "unguarded_of_test.py"
     script.write_text("raise RuntimeError('it runs')")
     (folder / "raises_of_test.py").write_text("raise SystemExit(3)")

@@ -33,7 +33,7 @@ S = jax.ShapeDtypeStruct
 
 @contextmanager
 def phases() -> Iterator[list[tuple[str, str]]]:
-    """What JAX itself reports to have traced or compiled, and on which thread."""
+    """Collects what JAX itself reports to have traced or compiled, and on which thread."""
     seen: list[tuple[str, str]] = []
 
     def listener(event: str, _seconds: float, **_kwargs: Any) -> None:
@@ -86,7 +86,6 @@ def cases() -> dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...], dict[st
     ["jax.jit", "jaxobs.jit", "a plain array", "a number", "donated", "keywords", "sharded", "Equinox", "nnx"],
 )
 def test_the_first_call_finds_it_compiled(name: str) -> None:
-    """It neither traces nor compiles, as JAX itself tells."""
     function, signature, args, kwargs = cases()[name]
     with phases() as ahead:
         (warmed,) = jaxobs.warmup(function, signature)
@@ -225,7 +224,7 @@ def test_recorded_signatures_warm_the_function_of_that_name(tmp_path: pathlib.Pa
 
 
 def test_the_cache_is_told(tmp_path: pathlib.Path) -> None:
-    """What the persistent cache did, and why it does not have a program."""
+    """The result has what the persistent cache did, and why it does not have a program."""
     from jax.experimental.compilation_cache import compilation_cache
 
     options = {

@@ -48,7 +48,7 @@ def words(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One run of `jaxobs demo --once`, with its event log and metrics."""
+    """Runs `jaxobs demo --once`, with event log and metrics."""
     folder = tmp_path_factory.mktemp("demo")
     log, metrics = folder / "events.jsonl", folder / "metrics.prom"
     command = [*COMMAND, "--once", "--port=0", f"--event-log={log}", f"--metrics-file={metrics}"]
@@ -58,7 +58,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_once_ends_well(finished: Any) -> None:
-    """It ends with 0, and says nothing on standard error."""
     assert finished.ended.returncode == 0, finished.ended.stderr
     assert finished.ended.stderr == ""
     assert "\x1b" not in finished.ended.stdout
@@ -93,7 +92,7 @@ def test_summary_counts_what_the_log_holds(finished: Any) -> None:
 
 
 def test_model_learns(finished: Any) -> None:
-    """It is a real training run: nine of ten digits that it never saw are read rightly."""
+    """The training is real: nine of ten digits that the model never saw are read rightly."""
     accuracy = re.search(r"It reads ([\d.]+)% of the digits", finished.ended.stdout)
     assert accuracy is not None
     assert float(accuracy[1]) > 90
@@ -190,7 +189,7 @@ def test_missing_prometheus_is_told_before_training(tmp_path: Path) -> None:
 
 
 def test_usual_port_taken_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where 9464 is taken the demo serves on a free port, unless somebody asked for that very port."""
+    """The demo takes a free port if 9464 is taken, unless somebody asked for that very port."""
     asked: list[Any] = []
 
     def serve(**given: Any) -> Any:
@@ -290,7 +289,6 @@ def test_prometheus_that_does_not_start_says_why(tmp_path: Path, monkeypatch: py
 
 
 def test_taken_port_gives_another() -> None:
-    """Where the usual port is taken another one is found."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -40,7 +40,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _tpus(count: int, cores: int = 1) -> FakeClient:
-    """So many devices, of which so many are the cores of one chip; the last first."""
+    """Makes so many devices, of which so many are the cores of one chip; the last first."""
     devices = [
         FakeDevice(
             10 + i, platform="tpu", device_kind="TPU fake", local_hardware_id=i // cores,
@@ -105,7 +105,7 @@ def test_a_chip_with_two_devices() -> None:
 
 
 def test_a_device_of_two_cores() -> None:
-    """Their mean: the device did half of what it could."""
+    """The device has the cores' mean: it did half of what it could."""
     watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(tensorcore_util=["100.00", "0.00", "20.00", "40.00"]):
         states = watch.sample()
@@ -147,7 +147,6 @@ def test_other_drivers_keep_their_devices() -> None:
 
 
 def test_a_question_that_fails_takes_only_its_own_figure() -> None:
-    """And is asked again."""
     watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL) as libtpu:
         libtpu.metrics["duty_cycle_pct"] = RuntimeError("UNAVAILABLE")
@@ -210,7 +209,7 @@ def test_a_slow_reading_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_reading_is_paid_for_with_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was told last stays meanwhile."""
+    """The last figures stay meanwhile."""
     monkeypatch.setattr(libtpu_source, "PAUSE", 1e9)
     watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL) as libtpu:
@@ -260,7 +259,7 @@ class _Metadata(http.server.BaseHTTPRequestHandler):
 def test_libtpu_is_not_asked_where_it_would_wait_for_metadata(
     status: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would try the service again for minutes, with the interpreter to itself. The reason says what to set."""
+    """libtpu would try the service again for minutes, with the interpreter to itself. The reason says what to set."""
     monkeypatch.delenv("TPU_SKIP_MDS_QUERY")
     watch = Watch(TpuMonitoring, _tpus(2))
     with http.server.HTTPServer(("127.0.0.1", 0), _Metadata) as server, FakeLibtpu(**ALL) as libtpu:

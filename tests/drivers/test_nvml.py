@@ -102,7 +102,7 @@ def test_what_is_not_supported_is_absent(fake: FakeNvml) -> None:
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, 6, 10, 13, 15, 16, 17, 999])
 def test_any_question_may_fail_in_any_way(fake: FakeNvml, code: int) -> None:
-    """One answer after the other is an error: nothing is raised, and the other device keeps all its figures."""
+    """Each answer in turn is an error: nothing is raised, and the other device keeps all its figures."""
     fake.device(0, uuid="GPU-a", **ALL)
     fake.device(1, uuid="GPU-b", **ALL)
     watch = Watch(Accelerators, _gpus(2))
@@ -119,7 +119,6 @@ def test_any_question_may_fail_in_any_way(fake: FakeNvml, code: int) -> None:
 
 
 def test_a_passing_error_costs_one_sample_of_one_figure(fake: FakeNvml) -> None:
-    """The others stay, and the figure comes back."""
     fake.device(0, uuid="GPU-a", **ALL)
     watch = Watch(Accelerators, _gpus(1))
     fake.device(0, power="error 999")
@@ -138,7 +137,7 @@ def test_an_old_driver_is_asked_by_the_older_names(fake: FakeNvml) -> None:
 
 
 def test_a_count_of_32_bits_is_no_count(fake: FakeNvml) -> None:
-    """It would begin anew every tenth of a second at the speed of PCI Express."""
+    """A count of 32 bits would begin anew every tenth of a second at the speed of PCI Express."""
     fake.device(0, uuid="GPU-a")
     fake.field(0, PCIE_TX, 5)
     fake.device(0, **{f"field.{PCIE_TX}.0.type": 1})
@@ -167,7 +166,7 @@ def test_a_link_that_stops_counting_takes_the_sum_away(fake: FakeNvml) -> None:
 
 
 def test_xids_are_counted_by_code(fake: FakeNvml) -> None:
-    """Those that came since the last tick; told of in a note, once."""
+    """Xids that came since the last tick are counted, and mentioned in a note, once."""
     fake.device(0, uuid="GPU-a", xid="none")
     fake.device(1, uuid="GPU-b", xid="none")
     watch = Watch(Accelerators, _gpus(2))
@@ -199,7 +198,7 @@ def test_processes_of_whom_nobody_knows(fake: FakeNvml) -> None:
 
 
 def test_a_lost_device_says_so_and_comes_back(fake: FakeNvml) -> None:
-    """Its last Xid is counted, its figures are gone, the other's stay; after a reset it is found again."""
+    """The last Xid of a lost device is counted, its figures are gone; after a reset it is found again."""
     for index, uuid in enumerate(("GPU-a", "GPU-b")):
         fake.device(index, uuid=uuid, **ALL)
     watch = Watch(Accelerators, _gpus(2))
@@ -370,7 +369,7 @@ def test_mig_through_the_driver(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_other_processes_devices_are_theirs_to_tell_of(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One process for each GPU: each tells of its own, under JAX's name."""
+    """Each of several processes reports its own devices, under JAX's names."""
     for index in range(4):
         fake.device(index, uuid=f"GPU-{index}", power=index * 1000)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")

@@ -91,12 +91,12 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def validator(name: str) -> jsonschema.Draft202012Validator:
-    """Of one definition."""
+    """Returns the validator of one definition."""
     return jsonschema.Draft202012Validator({"$defs": SCHEMA["$defs"], "$ref": f"#/$defs/{name}"})
 
 
 def closed(schema: Any) -> Any:
-    """The same, refusing properties that it does not name."""
+    """Returns the schema so that it refuses properties which it does not name."""
     if isinstance(schema, list):
         return [closed(each) for each in schema]
     if not isinstance(schema, dict):
@@ -132,7 +132,7 @@ def test_what_real_programs_log_is_in_it(logged: list[dict[str, Any]]) -> None:
 
 @pytest.mark.slow
 def test_what_is_damaged_is_not_in_it(logged: list[dict[str, Any]]) -> None:
-    """It would be no schema if it let everything through."""
+    """A schema that lets everything through would be none."""
     for name in event_types():
         line = next(each for each in logged if each["event"] == name)
         for field in ("time", "event", "sequence", "pid"):

@@ -13,7 +13,7 @@ from jaxobs.facts.process import Exit
 
 
 def test_an_event_is_a_line_of_the_log() -> None:
-    """When, what and who first; then its fields, with tuples as lists and times as RFC 3339 in UTC."""
+    """A line begins with time and event; then come the fields, with tuples as lists and times as RFC 3339 in UTC."""
     event = Compilation(
         time=1_770_000_000.25, function="f", cause="shape", reason="Why.", pid=7, sequence=3, process_index=1,
         changes=(Change(path="x", what="shape", before="(2,)", after="(3,)"),),
@@ -27,7 +27,6 @@ def test_an_event_is_a_line_of_the_log() -> None:
 
 
 def test_facts_are_frozen() -> None:
-    """Whoever got one can rely on it."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         Exit(time=1.0, reason="normal").reason = "other"  # type: ignore[misc]
 

@@ -23,7 +23,6 @@ def test_a_field_that_has_a_better_name_now() -> None:
 
 
 def test_a_finding_that_has_a_better_name_now() -> None:
-    """Its kind is one that this version has."""
     known = {each.NAME for each in all_kinds.every()}
     for before, now in renamed.FINDINGS.items():
         assert renamed.current({"event": "finding", "finding": before})["finding"] == now
@@ -31,7 +30,6 @@ def test_a_finding_that_has_a_better_name_now() -> None:
 
 
 def test_other_events_are_left_alone() -> None:
-    """And the fields of this version exist."""
     body = as_event(compilation("train.step"))
     assert renamed.current(body) == body
     for kind, names in renamed.FIELDS.items():

@@ -143,7 +143,7 @@ def test_no_label_is_a_target_label() -> None:
 
 
 def test_only_instrumented_functions_have_histograms_by_function() -> None:
-    """Of 200 functions with 20 buckets each, nobody would be left with series."""
+    """Histograms of 200 functions with 20 buckets each would leave nobody series."""
     by_function = [m.name for m in METRICS if m.kind == "histogram" and "function" in m.labels]
     assert by_function == ["jax_function_dispatch_seconds", "jax_function_device_seconds"]
 

@@ -1,4 +1,4 @@
-"""What got slower, of profiles made by hand."""
+"""Comparisons of profiles made by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_times_are_those_of_a_step() -> None:
 
 
 def test_without_steps_calls_count_and_without_both_the_trace() -> None:
-    """Of the function that both have."""
+    """The calls are those of the function that both have."""
     before, after = profile(operation("dot.1", 10), steps=None, calls=2), profile(operation("dot.1", 40), calls=4)
     assert compare(before, after).per == "call"
     assert changes(compare(before, after).operations) == {"f: dot.1": 5.0}

@@ -1,4 +1,4 @@
-"""Whose exchanges hold devices up, of traces made by hand."""
+"""Exchanges that hold devices up, in traces made by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kernel(operation: str, start: float, end: float, module: str) -> Event:
 
 
 def test_each_function_has_its_own() -> None:
-    """What computes hides exchanges, whosever it is; other exchanges don't."""
+    """Any computation hides exchanges, whosever it is; other exchanges don't."""
     streams = {
         "Stream #1(compute)": [kernel("dot.1", 0, 6, "jit_train"), kernel("dot.2", 10, 12, "jit_eval")],
         "Stream #2(nccl)": [
@@ -44,7 +44,7 @@ def test_what_exchanges_nothing_is_absent() -> None:
 
 
 def test_an_exchange_that_is_hidden_takes_nothing() -> None:
-    """But its function has some, so it is there."""
+    """The function has an exchange, so it is there."""
     streams = {
         "Stream #1": [kernel("dot.1", 0, 6, "jit_train")],
         "Stream #2": [kernel("all-reduce.1", 1, 5, "jit_train")],

@@ -97,7 +97,7 @@ def test_collections_lie_between_their_callbacks() -> None:
 
 
 def test_a_device_that_is_alone_waits_for_the_others() -> None:
-    """What the host did has precedence."""
+    """The host's own doings have precedence."""
     made = xplanes.host(
         python=[CALL],
         worker=[operation("dot.1", 0, 10 * US), operation("dot.1", 0, 4 * US, device=1)],
@@ -118,7 +118,6 @@ def test_what_is_known_from_elsewhere_counts() -> None:
 
 
 def test_every_reason_has_a_text() -> None:
-    """Of those that there are."""
     assert set(IDLE_TEXTS) == set(IDLE_REASONS) == {*idle.ORDER, "dispatch", "unknown"}
 
 

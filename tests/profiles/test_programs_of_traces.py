@@ -1,4 +1,4 @@
-"""What operations are: categories, scopes and costs of programs that XLA has compiled, and of names alone."""
+"""Categories, scopes and costs of operations of programs that XLA has compiled, and of names alone."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[str, Callable[..., Any], tuple[jax.Array, ...]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_category_is_that_of_what_was_written(case: str, tmp_path: Path) -> None:
-    """Whatever XLA has fused it with."""
+    """The operations that XLA has fused with it do not change its category."""
     category, fun, arguments = CASES[case]
     found = operations(tmp_path, fun, *arguments)
     assert category in {each.category for each in found}, [(each.operation, each.category) for each in found]
@@ -128,6 +128,5 @@ def test_bytes_are_those_of_operands_and_results(tmp_path: Path) -> None:
     ],
 )
 def test_without_a_program_the_name_tells(name: str, category: str) -> None:
-    """Of instructions and of kernels."""
     assert category in CATEGORIES
     assert categories.of_name(name) == category

@@ -66,7 +66,6 @@ def test_busy_time_is_that_of_an_independent_count(looped: Reading) -> None:
 
 
 def test_products_are_found_with_their_scope_line_and_costs(looped: Reading) -> None:
-    """Of the program that the trace has."""
     products = [each for each in looped.profile.operations if each.category == "matmul"]
     [product] = [each for each in products if each.scope is not None and "layer1" in each.scope]
     assert product.function == "scanned"
@@ -79,7 +78,6 @@ def test_products_are_found_with_their_scope_line_and_costs(looped: Reading) -> 
 
 
 def test_steps_and_calls_are_counted(looped: Reading) -> None:
-    """Those that were declared, and executions."""
     assert looped.profile.steps == STEPS
     assert [(each.function, each.calls) for each in looped.profile.functions] == [("scanned", STEPS)]
 

@@ -1,4 +1,4 @@
-"""What all devices compute alike, and what is in float64 by accident: of programs that XLA has compiled."""
+"""Operations that all devices compute alike, and those in float64 by accident, in programs that XLA has compiled."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def operations(folder: Path, fun: Callable[..., Any], *arguments: Any) -> tuple[
 
 
 def alike(found: tuple[OperationTime, ...]) -> set[bool | None]:
-    """What is known of its products."""
+    """Returns whether products are replicated, as far as known."""
     products = {each.replicated for each in found if each.category in PRODUCTS}
     assert products, [(each.operation, each.category) for each in found]
     return products
@@ -54,7 +54,6 @@ W, X = np.full((128, 128), 0.01, np.float32), np.ones((128, 128), np.float32)
 
 
 def product(w: jax.Array, x: jax.Array) -> jax.Array:
-    """One product."""
     return jnp.tanh(x @ w)
 
 
@@ -99,13 +98,12 @@ def test_products_that_all_devices_compute_alike(case: str, tmp_path: Path) -> N
 
 
 def test_one_device_computes_nothing_twice(tmp_path: Path) -> None:
-    """It has no peers."""
     assert alike(operations(tmp_path, product, W, X)) == {False}
 
 
 @pytest.mark.parametrize(("axes", "same"), [(("data", "model"), True), (("data",), False), (("model",), False)])
 def test_only_a_sum_over_all_devices_is_whole(axes: tuple[str, ...], same: bool, tmp_path: Path) -> None:
-    """One over an axis of the mesh differs along the other."""
+    """A sum over an axis of the mesh differs along the other."""
 
     def each(w: jax.Array, x: jax.Array) -> jax.Array:
         return jnp.tanh(jax.lax.psum(x, axes) @ w)[None]
@@ -122,7 +120,7 @@ def instruction(name: str, opcode: str, number: int, *operands: int, **more: Any
 
 
 def made(*instructions: Instruction, partitions: int = 8) -> set[str]:
-    """What is replicated of a program by hand."""
+    """Returns the names of what is replicated in a program made by hand."""
     entry = Computation("main", {each.number: each for each in instructions}, instructions[-1].number)
     return replicated(Module("jit_f", {1: entry}, 1, partitions))
 

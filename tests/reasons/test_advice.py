@@ -195,7 +195,7 @@ def test_operations_inside_a_library_are_compared_with_calls_from_the_same_lines
 
 
 def test_a_state_that_comes_back_weakly_typed_is_cured_where_it_is_computed() -> None:
-    """It starts as an array of a fixed type: to start otherwise would change nothing."""
+    """The state starts as an array of a fixed type: to start otherwise would change nothing."""
     jaxobs.install()
 
     @jax.jit

@@ -35,7 +35,7 @@ def record(key: str = "jit_f-1", *, hours: float = 2.0, **fields: Any) -> KeyRec
 
 
 def changed(mine: KeyRecord, **values: Any) -> KeyRecord:
-    """The same as it was earlier, but for these parts."""
+    """Returns the record of an earlier process that differs in these parts."""
     parts = {**mine.parts, **{part: f"{part}-0" for part in values}}
     readable = {**mine.values, **{part: value for part, value in values.items() if part != "program"}}
     return dataclasses.replace(

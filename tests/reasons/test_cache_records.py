@@ -89,7 +89,7 @@ def test_lines_that_cannot_be_read_are_skipped(tmp_path: Path) -> None:
 
 
 def test_the_file_stays_within_its_bound_and_keeps_the_latest(tmp_path: Path) -> None:
-    """One record of a program for each process index; the newest survive, with what their digests stand for."""
+    """Each process index has one record of a program; the newest survive, with the values of their digests."""
     sidecar = Sidecar(str(tmp_path), most_bytes=20_000)
     for number in range(300):
         sidecar.add(record(number % 100, time=float(number)))
@@ -136,7 +136,6 @@ def test_a_record_that_is_too_long_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_gone_is_an_error_of_the_system(tmp_path: Path) -> None:
-    """Whoever writes counts it."""
     with pytest.raises(FileNotFoundError):
         Sidecar(str(tmp_path / "gone")).add(record())
 

@@ -157,7 +157,7 @@ SHARDINGS: dict[str, tuple[Callable[[], tuple[Any, Any]], tuple[str, str]]] = {
 
 @pytest.mark.parametrize("name", SHARDINGS)
 def test_shardings_whose_texts_are_alike(name: str) -> None:
-    """What differs is told, and nothing else."""
+    """Only the difference is in the texts."""
     try:
         old, new = SHARDINGS[name][0]()
     except (TypeError, AttributeError) as error:
@@ -169,7 +169,7 @@ def test_shardings_whose_texts_are_alike(name: str) -> None:
 
 
 def jit_options(in_shardings: tuple[Any, ...]) -> Any:
-    """Of a jitted function."""
+    """Returns the jit options of a function with these shardings."""
     return SimpleNamespace(static_argnums=(), static_argnames=(), in_shardings_leaves=in_shardings)
 
 
@@ -286,7 +286,7 @@ def test_functions_of_one_name_are_told_by_their_lines() -> None:
 
 @pytest.mark.parametrize("keys", [True, False])
 def test_nodes_whose_texts_are_alike(keys: bool) -> None:
-    """Of two classes of one name; with metadata that prints alike, or is alike but for blanks."""
+    """Nodes of two classes of one name; with metadata that prints alike, or is alike but for blanks."""
     (change,) = told(taken(node(keys=keys)(X)), taken(node(keys=keys)(X)))
     assert (change.path, change.what) == ("x", "structure") and "another class of the same name" in change.after
     model = node(keys=keys)
@@ -379,7 +379,7 @@ STATIC_VALUES = [*METADATA, (Alike(1), LONG), (Alike(2), LONG), float("nan"), No
 
 
 def _mutated(value: Any, pick: random.Random) -> Any:
-    """The same with one thing changed, somewhere."""
+    """Returns the value with one thing changed, somewhere."""
     leaves, tree = jax.tree_util.tree_flatten(value)
     if not leaves or pick.random() < 0.2:
         return next(_values(pick))
@@ -421,7 +421,7 @@ def test_every_pair_of_a_kind() -> None:
 
 
 def test_advice_for_what_looks_alike() -> None:
-    """It names the mesh or the class, and code in it stays code."""
+    """The advice names the mesh or the class, and code in it stays code."""
 
     def advice(old: Any, new: Any) -> str:
         change = told(taken(old), taken(new))[0]

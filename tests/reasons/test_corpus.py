@@ -22,7 +22,7 @@ def report(row: Row, devices: int) -> dict[str, Any]:
 
 
 def wrong(found: dict[str, Any]) -> list[str]:
-    """What was not told rightly, each with what was told."""
+    """Returns the causes that were not found rightly, each with what was found."""
     return [
         f"{verdict['id']}: {'; '.join(verdict['problems'])}\n    {verdict['reasons']}"
         for verdict in found["verdicts"]
@@ -60,7 +60,6 @@ def test_every_cause_is_right(row: Row) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_cause_is_right_on_one_device() -> None:
-    """What needs no mesh."""
     found = report(OWN, 1)
     assert not wrong(found), "\n".join(wrong(found))
     assert len(found["verdicts"]) >= LEAST_ON_ONE_DEVICE

@@ -39,7 +39,7 @@ class Trouble:
     """A loop that compiles again, and the same loop with the cure applied."""
 
     advice: str
-    """What the reason has to say."""
+    """Text that the reason must hold."""
     mistaken: Callable[[], None]
     cured: tuple[Callable[[], None], ...]
     fits: int = 1
@@ -190,7 +190,7 @@ def test_the_cure_works(trouble: Trouble, fresh: None) -> None:
 
 
 def test_the_demo_is_cured(fresh: None) -> None:
-    """Its four mistakes, made and mended: no recompilation is left."""
+    """The four mistakes of the demo, made and mended, leave no recompilation."""
     pytest.importorskip("sklearn", exc_type=ImportError)
     from jaxobs.demo import training
 
@@ -222,7 +222,7 @@ def test_the_demo_is_cured(fresh: None) -> None:
 
 @pytest.mark.parametrize("cause", sorted(cures._GENERAL))
 def test_every_cause_has_a_cure(cause: str) -> None:
-    """Also where no change is listed, and where its texts are none that the cure can read."""
+    """A cause has a cure where no change is listed, too, and where its texts cannot be read."""
     assert cures.cure(cause, ()).endswith(".")
     assert cures.cure(cause, [Change("x", cause, "?", "!")]).endswith(".")
 
@@ -248,7 +248,7 @@ def test_the_partial_of_functools_is_named(fresh: None) -> None:
 
 
 def test_a_request_has_no_last_batch(fresh: None) -> None:
-    """The same change of sizes is told in another way while a request is served."""
+    """The advice on a change of sizes is another one while a request is served."""
 
     def advice(route: str | None) -> str:
         jaxobs.install()

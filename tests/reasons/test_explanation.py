@@ -27,7 +27,7 @@ def called(fun, *args, static_argnums=(), **kwargs) -> Call:
 
 
 def explain(explainer, name, fun, *args, **options):
-    """What the explainer says of a miss of that call."""
+    """Returns the explainer's explanation of a miss of that call."""
     call = called(fun, *args, **options)
     return explainer.explain(name, call, signature.take(call))
 
@@ -73,7 +73,7 @@ def test_several_changes_are_all_listed() -> None:
 
 
 def test_a_sharding_and_a_placement_are_told_apart() -> None:
-    """The same devices in another layout, or other devices."""
+    """Devices in another layout are a sharding, other devices a placement."""
     mesh = Mesh(np.array(jax.devices()), ("data",))
     split, whole = (NamedSharding(mesh, spec) for spec in (PartitionSpec("data"), PartitionSpec()))
     x = np.zeros(8, np.float32)
@@ -139,7 +139,7 @@ def test_metadata_can_be_kept_out() -> None:
 
 
 def test_partials_methods_and_wrappers_are_one_function() -> None:
-    """What is made again around one function is a new object of the same function."""
+    """A wrapper that is made again around one function is a new object of the same function."""
 
     class Model:
         def step(self, x):
@@ -210,7 +210,7 @@ def test_every_cause_is_one_of_the_contract() -> None:
 
 
 def test_numpy_and_jax_arrays_have_one_signature() -> None:
-    """Also float64 from NumPy, which JAX makes float32."""
+    """NumPy's float64, which JAX makes float32, is no difference either."""
     import jax.numpy as jnp
 
     taken = [signature.take(called(f, x)) for x in (np.zeros(3), np.zeros(3, np.float32), jnp.zeros(3))]
@@ -218,7 +218,7 @@ def test_numpy_and_jax_arrays_have_one_signature() -> None:
 
 
 def test_hostile_values_are_told_apart_all_the_same() -> None:
-    """What raises in `__repr__`, `__eq__` or where an attribute is asked for is no reason to say nothing."""
+    """Values that raise in `__repr__`, `__eq__` or `__getattr__` are no reason to say nothing."""
 
     class Hostile:
         def __init__(self, number: int) -> None:

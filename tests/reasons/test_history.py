@@ -1,4 +1,4 @@
-"""What is remembered of earlier compilations, and what its bounds give up."""
+"""Memory of earlier compilations, and what its bounds give up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def f(parameters):
 
 
 def signature(size: int, prefix: str = "layer", leaves: int = 50) -> Signature:
-    """Of a call with a dictionary of arrays."""
+    """Returns the signature of a call with a dictionary of arrays."""
     parameters = {f"{prefix}_{n}": jax.ShapeDtypeStruct((size, n), "float32") for n in range(leaves)}
     taken = take(Call(f, f, (parameters,), {}))
     assert taken is not None
@@ -72,7 +72,7 @@ def test_signatures_are_bounded_by_what_they_weigh(programs: int) -> None:
 
 
 def test_the_weight_of_a_tree_lasts_as_long_as_the_tree() -> None:
-    """When the signature that brought it goes, the tree that others share is still weighed."""
+    """A tree that other signatures share is still weighed when the one that brought it goes."""
     past = History()
     for size in range(3 * MOST_SIGNATURES):
         program = past.program("f")
@@ -81,7 +81,7 @@ def test_the_weight_of_a_tree_lasts_as_long_as_the_tree() -> None:
 
 
 def test_a_program_without_signatures_is_not_taken_for_new() -> None:
-    """What was given up makes the cause unknown, never `first_call`."""
+    """A program that lost its signatures has the cause unknown, never `first_call`."""
     explainer = Explainer(History(most_words=100))
     explainer.explain("f", Call(f, f, None, {}), signature(1))
     assert explainer.history.given_up == 1

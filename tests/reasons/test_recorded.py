@@ -50,7 +50,7 @@ class Config:
 
 
 def step(state: Any, batch: Any = None) -> None:
-    """What the signatures are of."""
+    """The function that the signatures are for."""
 
 
 def written(*args: Any, values: bool = True, **kwargs: Any) -> dict[str, Any] | None:
@@ -108,7 +108,8 @@ def test_a_tree_is_made_again(make: Any) -> None:
 
 
 def test_placements_are_made_again() -> None:
-    """What was committed is committed again: to one device, or over a mesh with its order of devices and its axes."""
+    """Arrays that were committed are committed again: to one device, or over a mesh with its order of devices and
+    axes."""
     one = jax.device_put(np.ones(3), jax.devices()[3])
     split = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh(), P(("data", "model"))))
     partly = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh(), P(None, "model")))
@@ -188,7 +189,7 @@ def test_what_cannot_be_written_down_is_taken_from_an_example() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_again_is_told(change: Any, message: str) -> None:
-    """Other versions, damage, and devices or types that are not there."""
+    """Another version, damage, and devices or types that are not there are named."""
     record = written(jax.device_put(np.ones(3), jax.devices()[3]))
     assert record is not None
     change(record)

@@ -70,7 +70,7 @@ def run(tests: pytest.Pytester, *args: str, **outcomes: int) -> str:
 
 
 def content(tests: pytest.Pytester) -> dict[str, Any]:
-    """What is in the file."""
+    """Returns the contents of the file."""
     found: dict[str, Any] = json.loads((tests.path / "jaxobs-baseline.json").read_text())
     return found
 
@@ -323,7 +323,7 @@ def differing(before: list[Compilation], now: list[Compilation], **tolerances: A
 
 
 def test_costs_are_added_up_by_function() -> None:
-    """What is eager is left out; what one program does not tell is not known of all."""
+    """Eager operations are left out; a figure that one program lacks is not known of all."""
     cost = costs.measured([compilation(), compilation("shape"), compilation(function="add", eager=True)])
     assert cost == {
         "model.step": Cost(
@@ -359,7 +359,7 @@ def test_differences_are_of_equal_programs() -> None:
 
 
 def test_seconds_are_told_and_fail_on_demand() -> None:
-    """Of one machine and another nothing follows; twice as long and a second longer is worth a line."""
+    """Seconds of another machine prove nothing; twice as long and a second longer is worth a line."""
     slow, slower, slowest = ([compilation(phases={"compile": each})] for each in (1.0, 1.9, 2.5))
     assert differing(slow, slower) == []
     assert differing(slow, slowest) == [("compile seconds", "+150.0 %", False)]
@@ -368,7 +368,7 @@ def test_seconds_are_told_and_fail_on_demand() -> None:
 
 
 def test_only_additional_causes_are_quoted() -> None:
-    """Those that the baseline has as often are not; of many, the first."""
+    """Causes that the baseline has as often are not quoted; of many, the first are."""
     before, now = [compilation(), compilation("shape")], [compilation(), compilation("dtype"), compilation("shape")]
     (found,) = costs.differences(costs.measured(before), costs.measured(now), Tolerances(), now)
     assert found.reasons == ("model.py:7: Because of dtype.",)
@@ -378,7 +378,7 @@ def test_only_additional_causes_are_quoted() -> None:
 
 
 def test_seconds_do_not_churn() -> None:
-    """They are written anew only with something else, or when they are far off."""
+    """Seconds are written anew only with something else, or when they are far off."""
     cost = Cost(compilations=1, flops=1.0, compile_seconds=1.5)
     for seconds in (0.6, 2.9, None):
         assert costs.settled(cost, Cost(compilations=1, flops=1.0, compile_seconds=seconds)) is cost
@@ -398,7 +398,7 @@ def test_tolerances_are_read_strictly() -> None:
 
 
 def test_the_file_reads_back(tmp_path: Path) -> None:
-    """What is written is what is read; names are sorted; figures stand on lines of their own."""
+    """A written file reads back; names are sorted; figures stand on lines of their own."""
     entries = {
         'b.py::test[ü-"x"]': Entry(environment=Environment(jax="1"), functions={}),
         "a.py::test": Entry(functions={"m.z": Cost(compilations=1), "m.a": Cost(compilations=2, flops=0.5)}),

@@ -18,7 +18,7 @@ BATCH = {"x": RANDOM.randn(8, 4).astype(np.float32), "label": np.arange(8) % 3}
 
 
 def loss(params: dict[str, Any], batch: dict[str, Any], scale: float = 1.0) -> dict[str, Any]:
-    """Of a small network, beside something that has no derivative."""
+    """Returns the loss of a small network, beside something that has no derivative."""
     logits = jnp.tanh(batch["x"] @ params["w"] + params["b"])
     picked = jnp.take_along_axis(jax.nn.log_softmax(logits), batch["label"][:, None], axis=1)
     return {"loss": -scale * picked.mean(), "guess": logits.argmax(axis=1)}
@@ -50,7 +50,8 @@ def failure(fun: Any, *args: Any, **options: Any) -> str:
 
 
 def test_right_derivatives_pass() -> None:
-    """Of a pytree with integers in it, of both orders; integers stay fixed and integer outputs are left out."""
+    """A pytree with integers in it passes, and so do both orders; integers stay fixed and integer outputs are left
+    out."""
     assert_gradients_match(jax.jit(loss), (PARAMS, BATCH, 0.5))
     assert_gradients_match(jax.jit(lambda w: jnp.sin(w) * w), (np.float32(0.7),), order=2)
 
@@ -96,7 +97,7 @@ def test_a_small_argument_is_not_lost_beside_a_large_one() -> None:
 
 
 def test_second_order_is_told_with_its_order() -> None:
-    """One argument's own second derivative, and one that only all together show."""
+    """A second derivative that one argument shows by itself, and one that only all together show."""
 
     @jax.custom_jvp
     def cube(x, y):
@@ -172,7 +173,6 @@ def test_other_numbers() -> None:
     ],
 )
 def test_wrong_use_is_explained(args: Any, options: Any, error: type[Exception], told: str) -> None:
-    """What was given, and what was wanted."""
     with pytest.raises(error, match=told):
         assert_gradients_match(jnp.sin, args, **options)
     with pytest.raises(ValueError, match="returns nothing that can be differentiated"):

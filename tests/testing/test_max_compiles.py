@@ -34,7 +34,7 @@ def jitted():
 
 
 def test_within_the_bound_nothing_happens() -> None:
-    """What is allowed is allowed; the compilations can be looked at; nothing stays installed."""
+    """The compilations can be looked at, and nothing stays installed."""
     with max_compiles(2) as found:
         step = jitted()
         step(np.ones(2, np.float32))
@@ -79,7 +79,6 @@ def test_only_the_named_function_counts() -> None:
 
 
 def test_eager_operations_count_when_asked_for() -> None:
-    """They do not by default."""
     import jax.numpy as jnp
 
     with max_compiles(0):
@@ -96,7 +95,7 @@ def test_the_blocks_own_exception_goes_through() -> None:
 
 
 def test_as_a_decorator_each_call_has_its_own_bound() -> None:
-    """Also on a coroutine function, until it has been awaited; a generator function is refused."""
+    """A coroutine function is bounded until it has been awaited; a generator function is refused."""
 
     @max_compiles(1)
     def train(size: int, repeat: int = 1) -> int:
@@ -146,7 +145,7 @@ def test_as_a_decorator_each_call_has_its_own_bound() -> None:
 
 
 def test_fresh_depends_on_nothing_before() -> None:
-    """What was compiled before the block is compiled again inside it."""
+    """Programs that were compiled before the block are compiled again inside it."""
     step = jitted()
     step(np.ones(2, np.float32))
     with max_compiles(0):
@@ -172,7 +171,7 @@ def test_wrong_arguments_fail_at_once(given: dict, error: type[Exception], told:
 
 
 def test_a_bound_that_cannot_see_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where jaxobs failed or was uninstalled inside the block, the count proves nothing."""
+    """The count proves nothing if jaxobs failed or was uninstalled inside the block."""
     with pytest.raises(BlindError, match="jaxobs was uninstalled inside the block"), max_compiles(0):
         lifecycle.uninstall()
         jitted()(np.ones(2, np.float32))
@@ -191,7 +190,7 @@ def test_a_bound_that_cannot_see_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_blocks_may_overlap() -> None:
-    """One that ends leaves the others their eyes; nested ones each count what is inside them."""
+    """A block that ends leaves the others their eyes; nested ones each count what is inside them."""
     inside, done = threading.Event(), threading.Event()
     caught: list[Exception] = []
 

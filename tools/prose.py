@@ -16,6 +16,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import yaml
+
 from tools import docstrings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,6 +66,26 @@ def _unwrapped(docstring: str) -> str:
     return "\n".join(" ".join(each.split()) for each in paragraphs if not each.startswith("    "))
 
 
+_SHOWN = ("title", "description", "no_value", "content", "label")
+"""Fields of a dashboard that are texts for people."""
+
+
+def dashboard_sentences(source: str) -> dict[int, list[str]]:
+    """Sentences of a dashboard's YAML file, by line: its titles and descriptions, and no queries."""
+    found: dict[int, list[str]] = defaultdict(list)
+    nodes = [yaml.compose(source)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                if isinstance(value, yaml.ScalarNode) and key.value in _SHOWN:
+                    _keep(found, value.start_mark.line + 1, value.value)
+                nodes.append(value)
+    return dict(found)
+
+
 def _keep(found: dict[int, list[str]], line: int, text: str) -> None:
     """Keeps the lines of a text that are sentences; commands and code are not."""
     for part in (" ".join(each.split()) for each in text.split("\n")):
@@ -74,13 +96,14 @@ def _keep(found: dict[int, list[str]], line: int, text: str) -> None:
 def write(folder: Path) -> list[Path]:
     """Writes a file for each module, with its name and `.md`: to Vale, what is in backticks is code."""
     written = []
-    for module in sorted(each for each in (ROOT / "jaxobs").rglob("*") if each.suffix in (".py", *_TEXTS)):
+    modules = [each for each in (ROOT / "jaxobs").rglob("*") if each.suffix in (".py", *_TEXTS)]
+    for module in sorted([*modules, *(ROOT / "jaxobs").glob("ops/monitoring/boards/*.yaml")]):
         path, source = module.relative_to(ROOT).as_posix(), module.read_text(encoding="utf-8")
         if module.suffix == ".py":
             left_out = docstrings.within(path, (*docstrings.EXEMPT, *docstrings.WORDS_TO_COME))
             lines = sentences(source, with_docstrings=not left_out)
         else:
-            lines = page_sentences(source, module.suffix)
+            lines = dashboard_sentences(source) if module.suffix == ".yaml" else page_sentences(source, module.suffix)
         if not lines:
             continue
         file = folder / f"{path}.md"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 KINDS = ("timeseries", "stat", "gauge", "bargauge", "table", "heatmap", "state-timeline", "status-history", "text")
 NEEDS = (
@@ -18,8 +19,15 @@ NEEDS = (
 `trouble`: a fault, or a rule that fires; `hours`: hours of work."""
 
 
+class _Declared:
+    """Base of the types that a YAML file declares: pydantic refuses fields that the class lacks."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(_Declared):
     """A query of a panel."""
 
     expr: str
@@ -30,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(_Declared):
     """A column of a table: the label or the query (by its letter) that fills it."""
 
     source: str
@@ -43,7 +51,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class Panel(_Declared):
     """A panel. Its key is its identity: links and alerts point to it."""
 
     key: str
@@ -60,8 +68,8 @@ class Panel:
     needs: str = ""
     alert: str = ""
     """The alert whose first threshold is drawn, and colours the values."""
-    least: float | None = None
-    most: float | None = None
+    least: int | float | None = None
+    most: int | float | None = None
     decimals: int | None = None
     stacked: bool = False
     good: str = "low"
@@ -78,7 +86,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(_Declared):
     """Panels under a heading."""
 
     title: str
@@ -87,7 +95,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Variable(_Declared):
     """A choice beside data source, job and instance, which every dashboard has."""
 
     name: str
@@ -99,7 +107,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
+class Annotation(_Declared):
     """Marks in time on every panel."""
 
     name: str
@@ -111,7 +119,7 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
+class Board(_Declared):
     """A dashboard. Its address is `jaxobs-<name>`."""
 
     name: str

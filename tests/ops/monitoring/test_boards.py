@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -392,3 +393,19 @@ def test_recorded_labels() -> None:
         "job:steps:max": ["window"],
     }
     assert recordings.groups()
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("colour: red", "colour"), ("title: [1]", "title"), ("rows: {}", "rows")],
+)
+def test_a_wrong_field_of_a_dashboard_is_refused_by_name(
+    line: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt field or a value of another type is an error that names the file and the field."""
+    body = "title: T\ndescription: D\nrows: []\n"
+    (tmp_path / "wrong.yaml").write_text(re.sub(rf"(?m)^{named}:.*\n", "", body) + line + "\n")
+    monkeypatch.setattr(boards.resources, "files", lambda package: tmp_path)
+    boards.boards.cache_clear()
+    with pytest.raises(ValueError, match=rf"(?s)wrong\.yaml: .*{named}"):
+        boards.boards()

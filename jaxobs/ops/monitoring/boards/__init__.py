@@ -1,19 +1,48 @@
-"""The dashboards: each is a module of this folder."""
+"""Dashboards: each is a YAML file in this folder, named like the dashboard, with the fields of `panel_types.Board`."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import functools
+from importlib import resources
 
-from jaxobs.base import discovery
-from jaxobs.ops.monitoring.panel_types import Board
-
-
-class BoardModule(discovery.Module, Protocol):
-    """Declares one dashboard."""
-
-    BOARD: Board
+from jaxobs.base.errors import MissingExtraError
+from jaxobs.ops.monitoring.panel_types import Board, Panel
 
 
-def boards() -> list[Board]:
-    """Returns all dashboards, by name."""
-    return [module.BOARD for module in discovery.modules(BoardModule)]
+@functools.cache
+def boards() -> tuple[Board, ...]:
+    """Returns all dashboards, by name.
+
+    Raises:
+      MissingExtraError: PyYAML or pydantic is not installed.
+      ValueError: a file has a field that `Board` lacks, or a value of another type; the message names both.
+    """
+    try:
+        import pydantic
+        import yaml
+    except ImportError as error:
+        raise MissingExtraError("jaxobs generate dashboards", str(error.name), "grafana") from error
+    loader, adapter, found = getattr(yaml, "CSafeLoader", yaml.SafeLoader), pydantic.TypeAdapter(Board), []
+    for file in sorted(resources.files(__package__).iterdir(), key=lambda file: file.name):
+        name, _, ending = file.name.partition(".")
+        if ending == "yaml":
+            body = yaml.load(file.read_text(encoding="utf-8"), Loader=loader)
+            try:
+                found.append(adapter.validate_python({"name": name, **body}))
+            except pydantic.ValidationError as error:
+                raise ValueError(f"{file.name}: {error}") from error
+    return tuple(found)
+
+
+def panel(board: str, key: str) -> Panel:
+    """Returns a panel by its dashboard and its key.
+
+    Raises:
+      KeyError: there is none.
+    """
+    for found in boards():
+        for row in found.rows if found.name == board else ():
+            for entry in row.panels:
+                if entry.key == key:
+                    return entry
+    raise KeyError(f"{board}/{key}")

@@ -31,9 +31,13 @@ def assignments(package: str) -> Iterator[str]:
         alias = f"{form.__name__}_of_{package.replace('.', '_')}"
         yield f"from {package} import {form.__name__} as {alias}"
         for name in discovery.names(package):
-            if not discovery.missing(importlib.import_module(f"{package}.{name}"), form):
-                yield f"import {package}.{name} as {name}_{alias}"
-                yield f"_{name}_{alias}: {alias} = {name}_{alias}"
+            module = importlib.import_module(f"{package}.{name}")
+            if not discovery.missing(module, form):
+                own, needs = f"{name.replace('.', '_')}_{alias}", getattr(module, "NEEDS", None)
+                yield f"import {package}.{name} as {own}"
+                if needs is not None:
+                    yield f"from {needs.__module__} import {needs.__name__} as needs_of_{own}"
+                yield f"_{own}: {alias}{f'[needs_of_{own}]' if needs is not None else ''} = {own}"
 
 
 def check(*names: str) -> int:

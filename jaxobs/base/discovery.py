@@ -3,7 +3,8 @@
 The folder's `__init__.py` declares what an entry has, as a `Protocol` that extends `Module`. mypy checks every entry
 against it (`python -m tools.registries`), and a module that lacks some of it is refused by name. If a folder declares
 several protocols, an entry needs one of them; a protocol that extends another names what some entries have beside it.
-What entries share, and the parts of a large one, lie in packages inside, which are no entries.
+What entries share, and the parts of a large one, lie in packages inside, which are no entries. If the folder says
+`BY_SUBJECT = True`, its entries lie in the folders inside, one for each subject.
 """
 
 from __future__ import annotations
@@ -67,9 +68,13 @@ def module(form: type[Entry], name: str) -> Entry:
 
 
 def names(package: str) -> list[str]:
-    """Returns the names of the entries of `package`, which are not imported."""
+    """Returns the names of the entries of `package`, which are not imported; with `BY_SUBJECT`, as `subject.name`."""
     root = importlib.import_module(package)
-    return sorted(info.name for info in pkgutil.iter_modules(root.__path__) if not info.ispkg)
+    inside = list(pkgutil.iter_modules(root.__path__))
+    if getattr(root, "BY_SUBJECT", False):
+        subjects = [info.name for info in inside if info.ispkg]
+        return sorted(f"{subject}.{name}" for subject in subjects for name in names(f"{package}.{subject}"))
+    return sorted(info.name for info in inside if not info.ispkg)
 
 
 def short_name(entry: Module) -> str:
@@ -90,7 +95,7 @@ def _forms(package: ModuleType) -> list[Any]:
 @functools.cache
 def members(form: Any) -> list[str]:
     """Returns the names that an entry of this form has, as they are declared."""
-    bases = [base for base in reversed(form.__mro__) if _is_form(base)]
+    bases = reversed(form.__mro__)
     found = dict.fromkeys(name for base in bases for name in (*inspect.get_annotations(base), *vars(base)))
     return [name for name in found if not name.startswith("_")]
 

@@ -1,31 +1,29 @@
-"""Leaks: what grows for as long as the program runs. Samples of memory in, findings out; one file for each kind.
+"""Leaks: what grows for as long as the program runs. Samples of memory in, findings out.
 
-A kind's module has `NAME`, the finding's type; `ABOUT` and `TOLD_WHEN`, for the reference; and `watch()`, which makes a
-`Kind`. What is growth, and what only fills up or comes and goes, is decided by `jaxobs.findings.growth` for all.
+A kind of leak names the series that may grow and says what to tell of one that does. `jaxobs.findings.growth` decides
+for all what is growth, and what only fills up or comes and goes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from jaxobs.base import discovery
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup
-from jaxobs.findings import kinds
+from jaxobs.findings import all_kinds
+from jaxobs.findings.cases import UNKNOWN
 from jaxobs.findings.growth import LEAST_RISES, Floor, Point, Run
 
 MOST_FLOORS = 1024
 """Series of one kind that are remembered, with those that are gone for now."""
 MOST_CASES = 20
-UNKNOWN = "<unknown>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +86,8 @@ class Case:
         return sum(run.grown for run in self.runs.values())
 
 
-class Kind(Protocol):
-    """One kind of leak."""
+class Leak(Protocol):
+    """What one kind of leak says of the series that it names."""
 
     def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
         """What may grow, and how large it is; of very many the most important first."""
@@ -107,24 +105,12 @@ class Kind(Protocol):
         """What to say of a case."""
 
 
-class LeakKind(kinds.Kind, Protocol):
-    """Watches one kind of series."""
-
-    def watch(self) -> Kind: ...
-
-
-@functools.cache
-def known() -> tuple[LeakKind, ...]:
-    """The modules of all kinds."""
-    return tuple(discovery.modules(LeakKind))
-
-
 class Leaks:
     """All kinds of leaks in one process. Not thread-safe: its owner samples on one thread at a time."""
 
     def __init__(self) -> None:
         cases: list[Case] = []
-        self._kinds = [_Watched(each.NAME, each.watch(), cases) for each in known()]
+        self._kinds = [_Watched(each.NAME, each.leak(), cases) for each in all_kinds.leaks()]
         self._number = 0
         self._at_end = False
         self._latest: tuple[Sample, Point] | None = None
@@ -155,7 +141,7 @@ class Leaks:
 class _Watched:
     """One kind, with the floors of its series and the cases that stand."""
 
-    def __init__(self, name: str, kind: Kind, cases: list[Case]) -> None:
+    def __init__(self, name: str, kind: Leak, cases: list[Case]) -> None:
         self._name = name
         self._kind = kind
         self._all = cases

@@ -1,11 +1,9 @@
-"""Patterns over time: compilations in, findings out. One file for each pattern, found by the folder.
+"""Patterns over time: compilations in, findings out.
 
-A pattern's module has `NAME`, the finding's type; `ABOUT` and `TOLD_WHEN`, for the reference; its thresholds, each
-with a sentence why; and `watch()`, which makes a watcher for one function (see `support.case.Watcher`). One whose
-programs may be a bounded set has `CLOSES`: it is over when that is closed (see `support.reuse`). One that says
-that something is wrong, and not what, has `GENERAL`, the higher the less it says: it gives way to the others. A
-pattern knows facts only, so that what was seen live can be found again in an event log. What patterns share lies in
-`support`.
+A pattern's kind has `watch()`, which makes a watcher for one function (see `compilations.support.case.Watcher`). One
+whose programs may be a bounded set has `CLOSES`: it is over when that is closed (see `compilations.support.reuse`). One
+that says that something is wrong, and not what, has `GENERAL`, the higher the less it says: it gives way to the others.
+A pattern knows facts only, so that what was seen live can be found again in an event log.
 """
 
 from __future__ import annotations
@@ -15,14 +13,12 @@ import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from jaxobs.base import discovery
 from jaxobs.facts.compilations import EAGER, Compilation
 from jaxobs.facts.findings import Finding
-from jaxobs.findings import kinds
-from jaxobs.findings.patterns.support.case import Case, Watcher, line_of
-from jaxobs.findings.patterns.support.reuse import GRID_CALLS, Made, Reuse
+from jaxobs.findings import all_kinds
+from jaxobs.findings.compilations.support.case import Case, Watcher, line_of
+from jaxobs.findings.compilations.support.reuse import GRID_CALLS, Made, Reuse
 
 MOST_FUNCTIONS = 48
 """Functions that compiled twice and are watched; the one that compiled longest ago is forgotten first."""
@@ -34,18 +30,6 @@ MOST_FINDINGS = 100
 
 EXPLAINED = 0.5
 """Share of a general pattern's compilations that a specific one explains, from which on it stands for both."""
-
-
-class PatternKind(kinds.Kind, Protocol):
-    """Watches the compilations of one function."""
-
-    def watch(self) -> Watcher: ...
-
-
-@functools.cache
-def known() -> tuple[PatternKind, ...]:
-    """The modules of all patterns."""
-    return tuple(discovery.modules(PatternKind))
 
 
 @dataclass(slots=True)
@@ -77,7 +61,7 @@ class Patterns:
         """`made`: calls of a function so far, if they are seen."""
         self._made = made
         # The specific ones first: a general one is not reported where they explain it by the same compilation.
-        ordered = sorted(known(), key=lambda each: getattr(each, "GENERAL", 0))
+        ordered = sorted(all_kinds.watching(), key=lambda each: getattr(each, "GENERAL", 0))
         self._watch = tuple(watch) if watch is not None else tuple(each.watch for each in ordered)
         self._once: OrderedDict[str, Compilation] = OrderedDict()
         """The only compilation so far of functions that compiled once."""
@@ -187,12 +171,12 @@ class Patterns:
 
 @functools.cache
 def _general() -> dict[str, int]:
-    return {each.NAME: each.GENERAL for each in known() if hasattr(each, "GENERAL")}
+    return {each.NAME: each.GENERAL for each in all_kinds.watching() if hasattr(each, "GENERAL")}
 
 
 @functools.cache
 def _closing() -> frozenset[str]:
-    return frozenset(each.NAME for each in known() if getattr(each, "CLOSES", False))
+    return frozenset(each.NAME for each in all_kinds.watching() if getattr(each, "CLOSES", False))
 
 
 def _closed(finding: Finding, now: float, reuse: Reuse) -> Finding:

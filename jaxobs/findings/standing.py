@@ -1,110 +1,140 @@
-"""Several processes of one job: what each says about itself goes in, findings come out. One file for each kind.
+"""The findings that looks at a process show: which are news, which stand, and which are over.
 
-A kind's module has `NAME`, the finding's type; `ABOUT` and `TOLD_WHEN`, for the reference; `STEADY`, how many views in
-a row have to show it; and `find(view)`, the cases that a view shows. What kinds share lies in `support`.
+The same evidence, seen live or read back from an event log, shows the same cases.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeVar
 
-from jaxobs.base import discovery
 from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
-from jaxobs.findings import kinds
-from jaxobs.findings.fleet.support.view import Case, View
-
-LETS_GO = 3
-"""Views in a row without a case after which it is over."""
-MOST_CASES = 64
-
-
-class FleetKind(kinds.Kind, Protocol):
-    """Finds cases in what is known of a job."""
-
-    STEADY: int
-    """Views in a row that have to show it."""
-
-    def find(self, view: View, /) -> Iterable[Case]: ...
+from jaxobs.findings import LookingKind, all_kinds
+from jaxobs.findings.cases import Case
+from jaxobs.findings.fleet.support.view import View
+from jaxobs.findings.input.support.waits import Waits
+from jaxobs.findings.scene import Scene
 
 
-@functools.cache
-def known() -> tuple[FleetKind, ...]:
-    """The modules of all kinds."""
-    return tuple(discovery.modules(FleetKind))
+class _Evidence(Protocol):
+    @property
+    def time(self) -> float: ...
 
 
-class _Standing:
-    """A case: how often in a row it was seen, or not seen."""
-
-    __slots__ = ("finding", "missed", "seen", "since")
-
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.seen = self.missed = 0
-        self.finding: Finding | None = None
+Looked = TypeVar("Looked", bound=_Evidence)
 
 
-class Fleet:
-    """All kinds in one process. Not thread-safe: its owner samples on one thread at a time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """What becomes of the cases in one sort of evidence."""
 
-    def __init__(self) -> None:
-        # Now: what is first imported at exit, a dataclass above all, changes how a KeyboardInterrupt ends the process.
-        self._kinds = known()
-        self._standing: dict[str, _Standing] = {}
-
-    def see(self, view: View, between: bool = False) -> Iterator[tuple[Finding, bool]]:
-        """Takes in a view; the findings that stand or have just ended, and whether each is news.
-
-        Args:
-          view: what is known now.
-          between: it comes between two ticks: it shows only what need not last, and ends nothing.
-        """
-        shown = set()
-        for kind in self._kinds:
-            if between and kind.STEADY > 1:
-                continue
-            for case in kind.find(view):
-                identity = _identity(kind.NAME, case)
-                shown.add(identity)
-                if identity not in self._standing and len(self._standing) >= MOST_CASES:
-                    continue
-                standing = self._standing.setdefault(identity, _Standing(view.time))
-                standing.seen, standing.missed = standing.seen + 1, 0
-                if standing.seen >= kind.STEADY:
-                    news = standing.finding is None
-                    standing.finding = _finding(kind.NAME, identity, case, view.time, standing.since)
-                    yield standing.finding, news
-        if not between:
-            yield from self._missing(shown, view.time)
-
-    def _missing(self, shown: set[str], now: float) -> Iterator[tuple[Finding, bool]]:
-        for identity in [each for each in self._standing if each not in shown]:
-            standing = self._standing[identity]
-            standing.missed += 1
-            if standing.finding is None or standing.missed >= LETS_GO:
-                del self._standing[identity]
-                if standing.finding is not None:
-                    yield _ended(standing.finding, now), True
+    doubled: tuple[str, ...] = ()
+    """Figures that make a case news again when they have doubled."""
+    lets_go: int | None = None
+    """Looks in a row without a case after which it is over; None if it stands for good."""
+    over: Callable[[Finding, float], Finding] = lambda finding, now: finding
+    """Says of a finding that it is over."""
+    most_of_kind: int | None = None
+    most: int = sys.maxsize
+    """Cases that stand at a time."""
 
 
-def _identity(kind: str, case: Case) -> str:
-    text = "\0".join((kind, case.function, case.subject))
-    return f"{kind}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}"
-
-
-def _finding(kind: str, identity: str, case: Case, now: float, since: float) -> Finding:
-    return Finding(
-        time=now, id=identity, finding=kind, function=case.function, subject=case.subject, summary=case.summary,
-        advice=case.advice, count=case.count, since=since, evidence=tuple(filter(None, case.evidence)), data=case.data,
-    )  # fmt: skip
-
-
-def _ended(finding: Finding, now: float) -> Finding:
+def _job_over(finding: Finding, now: float) -> Finding:
     return dataclasses.replace(
         finding, time=now, ended=now, summary=f"{finding.summary} Over since {timestamp(now)[11:19]}Z."
     )
+
+
+def _wait_over(finding: Finding, now: float) -> Finding:
+    return dataclasses.replace(
+        finding, time=now, ended=now, summary=f"{finding.summary} This is over now.",
+        advice="No action is needed: it is over.",
+    )  # fmt: skip
+
+
+_RULES: dict[type[Any], _Rules] = {
+    Scene: _Rules(doubled=("count", "seconds"), most_of_kind=16),
+    View: _Rules(lets_go=3, over=_job_over, most=64),
+    Waits: _Rules(doubled=("seconds",), lets_go=1, over=_wait_over),
+}
+
+
+@dataclass(slots=True)
+class _Standing:
+    since: float
+    seen: int = 0
+    """Looks that showed it."""
+    missed: int = 0
+    """Looks in a row that did not."""
+    finding: Finding | None = None
+    """The latest, once it was reported."""
+    reported: Finding | None = None
+    """The one that was news."""
+
+
+class Standing(Generic[Looked]):
+    """All kinds that find in one sort of evidence. Not thread-safe: its owner looks on one thread at a time."""
+
+    def __init__(self, needs: type[Looked]) -> None:
+        # Now: what is first imported at exit, a dataclass above all, changes how a KeyboardInterrupt ends the process.
+        self._kinds = all_kinds.needing(needs)
+        self._rules = _RULES[needs]
+        self._standing: dict[str, _Standing] = {}
+
+    def see(self, evidence: Looked, between: bool = False) -> Iterator[tuple[Finding, bool]]:
+        """Takes in a look; yields the findings that stand or have just ended, and whether each is news.
+
+        Args:
+          between: whether it comes between two regular looks: it shows only what need not last, and ends nothing.
+        """
+        now, shown = evidence.time, set()
+        for kind, case in _cases(self._kinds, evidence, self._rules):
+            steady = all_kinds.steady(kind)
+            if between and steady > 1:
+                continue
+            identity = case.identity(kind.NAME)
+            shown.add(identity)
+            if identity not in self._standing and len(self._standing) >= self._rules.most:
+                continue
+            standing = self._standing.setdefault(identity, _Standing(now))
+            standing.seen, standing.missed = standing.seen + 1, 0
+            if standing.seen >= steady:
+                since = case.since or (0.0 if self._rules.lets_go is None else standing.since)
+                finding = standing.finding = case.finding(kind.NAME, identity, now, since)
+                news = standing.reported is None or self._has_doubled(standing.reported, finding)
+                if news:
+                    standing.reported = finding
+                yield finding, news
+        if not between and self._rules.lets_go is not None:
+            yield from self._missing(shown, now, self._rules.lets_go)
+
+    def _has_doubled(self, before: Finding, now: Finding) -> bool:
+        return any(getattr(now, name) >= 2 * max(getattr(before, name), 1) for name in self._rules.doubled)
+
+    def _missing(self, shown: set[str], now: float, lets_go: int) -> Iterator[tuple[Finding, bool]]:
+        for identity in [identity for identity in self._standing if identity not in shown]:
+            standing = self._standing[identity]
+            standing.missed += 1
+            if standing.finding is None or standing.missed >= lets_go:
+                del self._standing[identity]
+                if standing.finding is not None:
+                    yield self._rules.over(standing.finding, now), True
+
+
+def shown_by(evidence: Looked) -> Iterator[Finding]:
+    """Yields the findings that one look shows."""
+    for kind, case in _cases(all_kinds.needing(type(evidence)), evidence, _RULES[type(evidence)]):
+        yield case.finding(kind.NAME, case.identity(kind.NAME), evidence.time, case.since)
+
+
+def _cases(
+    kinds: Iterable[LookingKind[Looked]], evidence: Looked, rules: _Rules
+) -> Iterator[tuple[LookingKind[Looked], Case]]:
+    for kind in kinds:
+        for case in islice(kind.find(evidence), rules.most_of_kind):
+            yield kind, case

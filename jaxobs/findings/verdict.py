@@ -13,8 +13,8 @@ from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import SEVERITIES, Cost, Verdict, VerdictFinding
 from jaxobs.facts.wall import TimeState
 from jaxobs.findings import all_kinds
-from jaxobs.findings.conditions.support.scene import UNKNOWN
-from jaxobs.findings.patterns.support.case import duration, plural
+from jaxobs.findings.cases import UNKNOWN
+from jaxobs.findings.compilations.support.case import duration, plural
 from jaxobs.recorder.oom_texts import human
 
 SMALL_SECONDS = 1.0

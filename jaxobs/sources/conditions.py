@@ -1,12 +1,12 @@
-"""Conditions: on the slow tick, the state goes through `findings.conditions`; what is found is recorded."""
+"""Findings in how the process stands: on the slow tick, all kinds that need a `Scene` look at one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from jaxobs.facts.events import Event
-from jaxobs.findings.conditions import Conditions
-from jaxobs.findings.conditions.support.scene import Scene
+from jaxobs.findings.scene import Scene
+from jaxobs.findings.standing import Standing
 from jaxobs.sources.support.source import Source, keep
 from jaxobs.state.store import Store
 
@@ -20,11 +20,11 @@ class ConditionsSource(Source):
 
     def after_fork(self) -> None:
         """In a forked child: nothing was found yet."""
-        self._conditions = Conditions()
+        self._findings = Standing(Scene)
 
     def sample(self) -> None:
         """Records what is new, and brings the rest up to date."""
-        keep(self._store, self._conditions.see(scene(self._store)))
+        keep(self._store, self._findings.see(scene(self._store)))
 
     def concluding(self) -> None:
         """The last samples of all sources were taken."""

@@ -21,7 +21,6 @@ from jaxobs.base.guard import guard, guarded, internal_error
 from jaxobs.base.questions import Question, no_more_threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
-from jaxobs.findings.fleet import Fleet
 from jaxobs.findings.fleet.support.addresses import Address, Addresses
 from jaxobs.findings.fleet.support.digest import MOST_PROCESSES, Digest, Listed, Programs, decode, decode_listed
 from jaxobs.findings.fleet.support.excess import Excess
@@ -30,6 +29,7 @@ from jaxobs.findings.fleet.support.looks import Looks
 from jaxobs.findings.fleet.support.pace import Pace
 from jaxobs.findings.fleet.support.progress import Progress
 from jaxobs.findings.fleet.support.view import View, seconds
+from jaxobs.findings.standing import Standing
 from jaxobs.recorder import last_minutes, user_errors
 from jaxobs.recorder.last_minutes import Ending
 from jaxobs.recorder.report_files import ReportFiles
@@ -104,7 +104,7 @@ class FleetSource:
         self._lock, self._beginning = threading.Lock(), threading.Lock()
         self._looker: Looker | None = None
         self._programs = Programs()
-        self._pace, self._looks, self._fleet = Pace(), Looks(), Fleet()
+        self._pace, self._looks, self._findings = Pace(), Looks(), Standing(View)
         self._progress = Progress()
         self._sites: dict[str, None] = {}
         """Lines from which compiled functions are called, the latest last."""
@@ -195,7 +195,7 @@ class FleetSource:
             differing=dict(self._differing), stuck_after=after, threads=self._threads, report=self._report,
             interval=self._store.settings.sample_interval,
         )  # fmt: skip
-        keep(self._store, self._fleet.see(view, between))
+        keep(self._store, self._findings.see(view, between))
 
     def _own(self, index: int, now: float) -> Digest:
         self._tick += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from jaxobs.findings.input_findings import InputFindings
+from jaxobs.findings.input.support.waits import Looks, Waits
+from jaxobs.findings.standing import Standing
 from jaxobs.sources.support.source import Source, keep
 from jaxobs.state.input_waits import Inputs
 from jaxobs.state.store import Store
@@ -19,11 +20,11 @@ class InputsSource(Source):
 
     def after_fork(self) -> None:
         """Forgets the parent's findings: a forked child has taken no batch yet."""
-        self._findings = InputFindings()
+        self._looks, self._findings = Looks(), Standing(Waits)
 
     def sample(self) -> None:
         """Keeps the findings that are new or over."""
-        keep(self._store, self._findings.see(self._store.part(Inputs).frozen(), time.time()))
+        keep(self._store, self._findings.see(self._looks.look(self._store.part(Inputs).frozen(), time.time())))
 
 
 source = InputsSource

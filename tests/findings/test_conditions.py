@@ -18,7 +18,8 @@ from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.requests import Latency, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.facts.wall import TimeState
-from jaxobs.findings import conditions
+from jaxobs.findings.scene import Scene
+from jaxobs.findings.standing import Standing
 
 
 def histogram(count: int, total: float) -> Histogram:
@@ -287,7 +288,7 @@ def test_a_cache_that_is_off() -> None:
 
 def test_what_is_news() -> None:
     """New, or twice as large; else it is brought up to date in silence."""
-    watching = conditions.Conditions()
+    watching = Standing(Scene)
 
     def see(bad: int) -> list[bool]:
         state = WatchedState(name="loss", calls=bad, checked=bad, nonfinite=bad, finite=False)

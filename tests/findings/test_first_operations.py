@@ -7,7 +7,7 @@ import pytest
 from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.growth import Point, Run
 from jaxobs.findings.leaks import Sample
-from jaxobs.findings.leaks.executables import ExecutableLeaks
+from jaxobs.findings.memory.executable_leak import ExecutableLeaks
 
 
 def compilation(cause: str, eager: bool) -> Compilation:

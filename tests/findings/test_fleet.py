@@ -18,13 +18,12 @@ from helpers.paths import PROGRAMS
 
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.findings import Finding
-from jaxobs.findings import fleet
-from jaxobs.findings.fleet import Fleet
 from jaxobs.findings.fleet.support.digest import MOST_LISTED, Digest, Listed, Programs, decode, decode_listed
 from jaxobs.findings.fleet.support.excess import Excess
 from jaxobs.findings.fleet.support.looks import Looks
 from jaxobs.findings.fleet.support.pace import Pace
 from jaxobs.findings.fleet.support.view import View, named
+from jaxobs.findings.standing import Standing
 from jaxobs.sources.fleet import FleetSource
 from jaxobs.state.store import Store
 from jaxobs.views import story
@@ -44,7 +43,7 @@ def view(own: Digest, *others: Digest, **given: Any) -> View:
 
 def found(*views: View) -> list[tuple[Finding, bool]]:
     """What stands after these views."""
-    watched, told = Fleet(), []
+    watched, told = Standing(View), []
     for each in views:
         told = list(watched.see(each))
     return told
@@ -59,11 +58,6 @@ def programs(*names: str) -> Programs:
 
 
 # ----------------------------------------------------------------------------------------------- what is told
-
-
-def test_every_kind_has_what_the_reference_needs() -> None:
-    """A folder is its own registry."""
-    assert all(each.ABOUT.endswith(".") and each.TOLD_WHEN.endswith(".") and each.STEADY >= 1 for each in fleet.known())
 
 
 def test_a_digest_survives_its_way() -> None:
@@ -224,7 +218,7 @@ def test_a_process_that_says_nothing_is_told() -> None:
 
 def test_views_between_two_ticks_hurry_and_end_nothing() -> None:
     """Programs are compared at once; a straggler has to last for ticks, however much is compiled meanwhile."""
-    watched, slow = Fleet(), view(digest(0), digest(1, usual=0.3))
+    watched, slow = Standing(View), view(digest(0), digest(1, usual=0.3))
     differing = dataclasses.replace(slow, programs=programs("a").all(), differing={1: programs("b").listed()})
     for _ in range(5):
         assert {each.finding for each, _ in watched.see(differing, between=True)} == {"diverging_programs"}

@@ -22,10 +22,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 import jaxobs
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup
-from jaxobs.findings import leaks
+from jaxobs.findings import all_kinds, leaks
+from jaxobs.findings.cases import UNKNOWN
 from jaxobs.findings.leaks import Leaks, Sample
-from jaxobs.findings.leaks import arrays as array_leaks
-from jaxobs.findings.leaks import host as host_leaks
+from jaxobs.findings.memory import array_leak as array_leaks
+from jaxobs.findings.memory import host_memory_leak as host_leaks
 from jaxobs.session import lifecycle
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -54,13 +55,13 @@ def sample() -> Iterator[Callable[[], None]]:
 
 def standing() -> list[Finding]:
     """The leaks in the snapshot."""
-    kinds = {each.NAME for each in leaks.known()}
+    kinds = {each.NAME for each in all_kinds.leaks()}
     return [each for each in jaxobs.snapshot().findings if each.finding in kinds]
 
 
 def told() -> list[Finding]:
     """The leaks as events."""
-    kinds = {each.NAME for each in leaks.known()}
+    kinds = {each.NAME for each in all_kinds.leaks()}
     recorded = lifecycle._session.store.events(kind="finding")[0] if lifecycle._session else []
     return [each for each in recorded if isinstance(each, Finding) and each.finding in kinds]
 
@@ -211,7 +212,7 @@ def test_without_counted_functions_it_is_told_by_the_minute(sample: Callable[[],
         history.append(step(batch))
         sample()
     (leak,) = standing()
-    assert leak.function == leaks.UNKNOWN
+    assert leak.function == UNKNOWN
     assert "per minute" in leak.summary
 
 

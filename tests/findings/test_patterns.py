@@ -16,7 +16,7 @@ from jaxobs.facts.events import as_event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.process import Exit
 from jaxobs.findings import patterns
-from jaxobs.findings.patterns.support import sizes
+from jaxobs.findings.compilations.support import sizes
 from jaxobs.sources.patterns import PatternsSource
 from jaxobs.state.store import Store
 from tools.sentences import refuted
@@ -630,15 +630,6 @@ def test_memory_is_bounded() -> None:
         tracemalloc.stop()
     assert len(watching._standing) == patterns.MOST_FINDINGS >= len(watching.standing()) > 0
     assert grown < 8e6
-
-
-def test_every_pattern_declares_itself() -> None:
-    """Each file has a name, a sentence, and says when it is told; the name is that of the file."""
-    for module in patterns.known():
-        assert module.__name__ == f"jaxobs.findings.patterns.{module.NAME}"
-        assert module.ABOUT.endswith(".")
-        assert module.TOLD_WHEN
-        assert f"`{module.NAME}`" in (module.__doc__ or "")
 
 
 # --------------------------------------------------------------------------------------------------- the source

@@ -8,8 +8,8 @@ from jaxobs.facts.cache import CacheState
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.process import ObserverState, ProcessState
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.findings import conditions
-from jaxobs.findings.conditions.support.scene import Scene
+from jaxobs.findings import standing
+from jaxobs.findings.scene import Scene
 
 NOW = 1_770_000_000.0
 
@@ -35,4 +35,4 @@ def scene(events: dict[str, Any] | None = None, **more: Any) -> Scene:
 
 def found(events: dict[str, Any] | None = None, **more: Any) -> list[Finding]:
     """All findings of such a scene."""
-    return list(conditions.find(scene(events, **more)))
+    return list(standing.shown_by(scene(events, **more)))

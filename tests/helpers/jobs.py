@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from helpers.paths import PROGRAMS, ROOT
-from jaxobs.findings import fleet
+from jaxobs.findings import all_kinds
+from jaxobs.findings.fleet.support.view import View
 from tools.ports import free_port
 
 RUN = (
     "-m", "jaxobs", "run", "--port", "0", "--sample-interval", "0.2", "--stuck-seconds", "2", "--stuck-steps", "5",
 )  # fmt: skip
-KINDS = {each.NAME for each in fleet.known()}
+KINDS = {each.NAME for each in all_kinds.needing(View)}
 
 
 class Job:

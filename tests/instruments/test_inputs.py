@@ -24,8 +24,9 @@ import jaxobs
 from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.inputs import InputState
-from jaxobs.findings import input_findings
-from jaxobs.findings.input_findings import InputFindings, input_bound
+from jaxobs.findings.input import input_bound
+from jaxobs.findings.input.support.waits import Looks, Waits
+from jaxobs.findings.standing import Standing
 from jaxobs.state import input_waits, store
 from jaxobs.state.input_waits import MOST_INPUTS, Inputs, verdict_of
 from jaxobs.state.wall import Wall
@@ -240,22 +241,17 @@ def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_ov
         name="train", batches=100, wait_seconds=0.0, share=0.9, verdict="input", summary="Figures.",
         intervals=128, mean_wait_seconds=0.09, mean_interval_seconds=0.1,
     )  # fmt: skip
-    findings = InputFindings()
+    looks, findings = Looks(), Standing(Waits)
     told: list[tuple[float, Finding, bool]] = []
     for now in range(0, 200, 5):
         verdict = "input" if now <= 120 else "mixed"
         state = dataclasses.replace(bound, wait_seconds=now * 0.9, verdict=verdict)
-        told += [(float(now), *each) for each in findings.see([state], float(now))]
+        told += [(float(now), *each) for each in findings.see(looks.look([state], float(now)))]
     news = [(now, round(finding.seconds), finding.ended) for now, finding, new in told if new]
     assert news == [(30.0, 27, None), (60.0, 54, None), (120.0, 108, None), (125.0, 108, 125.0)]
     assert told[0][1].finding == input_bound.NAME
     assert told[0][1].subject == "train"
     assert "27 s of the last 30 s" in told[0][1].summary
-
-
-def test_each_kind_says_what_it_is() -> None:
-    """The reference is made of these."""
-    assert all(each.ABOUT.endswith(".") and each.TOLD_WHEN for each in input_findings.known())
 
 
 def test_threads_lose_no_batch() -> None:

@@ -20,9 +20,9 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.compile_cache import entries, events, writers
 from jaxobs.compile_cache.warming import plan
 from jaxobs.exporters.forms.http_types import BadRequest, Post
-from jaxobs.findings.fleet import Fleet
 from jaxobs.findings.fleet.support.digest import Digest, Programs, decode, decode_listed
 from jaxobs.findings.fleet.support.view import View
+from jaxobs.findings.standing import Standing
 from jaxobs.ops.monitoring import openslo, site
 from jaxobs.ops.monitoring.objectives import objectives
 from jaxobs.reasons import cache_differences, cache_records
@@ -212,7 +212,7 @@ class Readers:
             programs.differ(found)
             view = View(time=time.time(), own=own, count=2, others={found.process: found}, programs=programs.all(),
                         differing={found.process: None})  # fmt: skip
-            fleet = Fleet()
+            fleet = Standing(View)
             for _ in range(4):
                 for finding, _news in fleet.see(view):
                     json.dumps(finding.summary)

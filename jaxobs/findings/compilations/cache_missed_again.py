@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxobs.facts.cache import CacheLookup
-from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.findings.patterns.support.case import duration, plural
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration, plural
+from jaxobs.findings.scene import Scene
 
 NAME = "cache_missed_again"
+NEEDS = Scene
 ABOUT = "The persistent cache had no entry for programs that an earlier process had compiled."
 
 LEAST_SECONDS = 1.0

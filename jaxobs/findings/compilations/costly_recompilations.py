@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.support import sizes
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, times, total_seconds
+from jaxobs.findings.compilations.support import sizes
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, times, total_seconds
 
 NAME = "costly_recompilations"
 ABOUT = "A few recompilations of a function took long."

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.support.case import MOST_SITES, Case, Telling, duration, plural
+from jaxobs.findings.compilations.support.case import MOST_SITES, Case, Telling, duration, plural
 
 NAME = "eager_initialization"
 ABOUT = "Many single operations compile one by one, for example because a model is built outside any jitted function."

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxobs.facts.compilations import Change, Compilation
-from jaxobs.findings.patterns.support import sizes
-from jaxobs.findings.patterns.support.case import Case, Telling, duration, plural
-from jaxobs.findings.patterns.support.programs import Repetitions
+from jaxobs.findings.compilations.support import sizes
+from jaxobs.findings.compilations.support.case import Case, Telling, duration, plural
+from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "eager_recompiles"
 ABOUT = "Operations outside any jitted function keep compiling at one line of code."

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, plural, times
-from jaxobs.findings.patterns.support.programs import Repetitions
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural, times
+from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "flip_flop"
 ABOUT = "A function alternates between signatures and recompiles each of them repeatedly."

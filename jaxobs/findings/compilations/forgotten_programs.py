@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.flip_flop import advice
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, times
-from jaxobs.findings.patterns.support.programs import Repetitions
+from jaxobs.findings.compilations.flip_flop import advice
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, times
+from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "forgotten_programs"
 ABOUT = "One program recompiles repeatedly, because something makes JAX drop it."

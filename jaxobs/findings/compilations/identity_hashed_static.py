@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, plural
-from jaxobs.findings.patterns.support.static_arguments import looks_alike
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural
+from jaxobs.findings.compilations.support.static_arguments import looks_alike
 
 NAME = "identity_hashed_static"
 ABOUT = "A static argument is created again as an object that looks the same but does not compare equal."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.findings.patterns.support.case import duration
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.scene import Scene
 
 NAME = "no_persistent_cache"
+NEEDS = Scene
 ABOUT = "Each start compiles for a long time, and nothing is kept for the next one."
 
 LEAST_SECONDS = 60.0

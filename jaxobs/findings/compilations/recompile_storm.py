@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxobs.facts.compilations import Change, Compilation
-from jaxobs.findings.patterns.support import sizes
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, times
-from jaxobs.findings.patterns.support.static_arguments import looks_alike, unbounded, values
+from jaxobs.findings.compilations.support import sizes
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, times
+from jaxobs.findings.compilations.support.static_arguments import looks_alike, unbounded, values
 
 NAME = "recompile_storm"
 ABOUT = "A function keeps recompiling after its warm-up."

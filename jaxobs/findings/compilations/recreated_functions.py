@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.support.case import Case, Telling, duration, times
-from jaxobs.findings.patterns.support.programs import Repetitions
+from jaxobs.findings.compilations.support.case import Case, Telling, duration, times
+from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "recreated_functions"
 ABOUT = "A loop creates new lambdas, closures or partials, and JAX compiles each of them."

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, plural, shortened
-from jaxobs.findings.patterns.support.static_arguments import NUMBERS, OTHERS, looks_alike, unbounded, values
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural, shortened
+from jaxobs.findings.compilations.support.static_arguments import NUMBERS, OTHERS, looks_alike, unbounded, values
 
 NAME = "static_values"
 ABOUT = "A static argument keeps taking new values."

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Change, Compilation
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, plural
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural
 
 NAME = "two_shardings_at_start"
 ABOUT = "A function compiles twice at its start, because its arrays are placed differently from the second call on."

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxobs.facts.compilations import Compilation
-from jaxobs.findings.patterns.support import sizes
-from jaxobs.findings.patterns.support.case import Case, Telling, plural
-from jaxobs.findings.patterns.support.reuse import CALLS_EACH, LEAST_CALLS
+from jaxobs.findings.compilations.support import sizes
+from jaxobs.findings.compilations.support.case import Case, Telling, plural
+from jaxobs.findings.compilations.support.reuse import CALLS_EACH, LEAST_CALLS
 
 NAME = "unbounded_shapes"
 ABOUT = "One dimension of an argument keeps taking new sizes."

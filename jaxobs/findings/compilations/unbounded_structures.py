@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Change, Compilation
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, plural, shortened
-from jaxobs.findings.patterns.support.static_arguments import looks_alike
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural, shortened
+from jaxobs.findings.compilations.support.static_arguments import looks_alike
 
 NAME = "unbounded_structures"
 ABOUT = "The structure of the arguments keeps changing."

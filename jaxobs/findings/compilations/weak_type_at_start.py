@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Change, Compilation
-from jaxobs.findings.patterns.support.case import Case, Telling, at_sites, duration, plural
+from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural
 from jaxobs.reasons.cures import cure
 
 NAME = "weak_type_at_start"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.devices.support.profiled import Profiled, described, profiled
+from jaxobs.findings.scene import Scene
 
 NAME = "copies_in_step"
+NEEDS = Scene
 ABOUT = "In the steps of a loop, the devices copy arrays or move them between memories for much of their time."
 
 LEAST_SHARE = 0.3

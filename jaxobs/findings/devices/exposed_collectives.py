@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.conditions.support.profiled import Profiled, profiled
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.devices.support.profiled import Profiled, profiled
+from jaxobs.findings.scene import Scene
 
 NAME = "exposed_collectives"
+NEEDS = Scene
 ABOUT = "Devices exchange data, or wait for others to do so, and compute nothing meanwhile."
 
 LEAST_SHARE = 0.3

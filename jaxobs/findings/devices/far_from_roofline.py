@@ -6,10 +6,12 @@ import statistics
 from collections.abc import Iterator
 
 from jaxobs.facts.profiles import OperationTime
-from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.devices.support.profiled import Profiled, described, profiled
+from jaxobs.findings.scene import Scene
 
 NAME = "far_from_roofline"
+NEEDS = Scene
 ABOUT = "One operation takes most of the devices' time, far from what their data sheet allows."
 
 LEAST_SHARE = 0.5

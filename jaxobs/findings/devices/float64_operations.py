@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.devices.support.profiled import Profiled, described, profiled
+from jaxobs.findings.scene import Scene
 
 NAME = "float64_operations"
+NEEDS = Scene
 ABOUT = "In the steps of a loop, the devices compute in float64, although most of what they are given is narrower."
 
 LEAST_SHARE = 0.25

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jaxobs.findings.conditions.support.profiled import Profiled, profiled
-from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.findings.patterns.support.case import duration
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.devices.support.profiled import Profiled, profiled
+from jaxobs.findings.scene import Scene
 
 NAME = "idle_devices"
+NEEDS = Scene
 ABOUT = "In the steps of a loop, the devices are idle because of what the host does, as samples of the profiler show."
 
 LEAST_SHARE = 0.25

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.profiles import PRODUCTS
-from jaxobs.findings.conditions.support.profiled import Profiled, described, profiled
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.devices.support.profiled import Profiled, described, profiled
+from jaxobs.findings.scene import Scene
 
 NAME = "replicated_operations"
+NEEDS = Scene
 ABOUT = "In the steps of a loop, each device computes the same matrix products or convolutions as all others."
 
 LEAST_SHARE = 0.25

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.conditions.support.scene import UNKNOWN, Case, Scene
+from jaxobs.findings.cases import UNKNOWN, Case
+from jaxobs.findings.scene import Scene
 
 NAME = "uncaught_error"
+NEEDS = Scene
 ABOUT = "An uncaught exception ended the program."
 TOLD_WHEN = (
     "an exception ended the process; one at a prompt or in a notebook, where the process continues, does not count"

@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxobs.findings.cases import Case
 from jaxobs.findings.fleet.support.digest import Listed, Program
-from jaxobs.findings.fleet.support.view import Case, View, named
+from jaxobs.findings.fleet.support.view import View, named
 
 NAME = "diverging_programs"
+NEEDS = View
 ABOUT = "Processes of one job compiled different programs, or the same ones in a different order."
 TOLD_WHEN = (
     "Among the programs that span several processes, the n-th one of a process has a different function or "

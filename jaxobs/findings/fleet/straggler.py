@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from jaxobs.findings.cases import Case
 from jaxobs.findings.fleet.support.digest import Digest
-from jaxobs.findings.fleet.support.view import Case, View, goes_on, median, seconds
+from jaxobs.findings.fleet.support.view import View, goes_on, median, seconds
 
 NAME = "straggler"
+NEEDS = View
 ABOUT = "One process takes longer for its steps than the others, or the others wait for it."
 TOLD_WHEN = (
     "A process's step time is a quarter and 10 ms above the median of the processes that run the same loop; for "

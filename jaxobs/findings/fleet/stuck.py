@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.fleet.support.view import Case, View, goes_on, named, seconds
+from jaxobs.findings.cases import Case
+from jaxobs.findings.fleet.support.view import View, goes_on, named, seconds
 
 NAME = "stuck"
+NEEDS = View
 ABOUT = "A process is alive but has not finished a step for many times its usual step time, or has stopped reporting."
 TOLD_WHEN = (
     "No step has ended for `stuck_steps` times the usual step time and at least `stuck_seconds` (ten times that if "
@@ -83,6 +85,7 @@ def _silent(view: View, process: int, silence: float) -> Case:
     return Case(
         function=digest.loop if digest is not None else view.own.loop,
         subject=f"process {process}",
+        count=1,
         summary=f"Process {process}{host} has not reported for {seconds(silence)}.{steps}",
         advice="It may be gone, stopped, or blocked by code that does not release Python's interpreter lock. On that "
         "host, check `py-spy dump --pid`, the kernel's log for an out-of-memory kill, and the network.",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from jaxobs.facts.inputs import InputState
-from jaxobs.findings.input_findings import Telling
+from collections.abc import Iterator
+
+from jaxobs.findings.cases import Case
+from jaxobs.findings.input.support.waits import Waits
 from jaxobs.state.input_waits import INPUT_BOUND
 
 NAME = "input_bound"
+NEEDS = Waits
 ABOUT = "The program waits for its input most of the time, while the devices are idle."
 
 LEAST_SECONDS = 30.0
@@ -18,25 +21,18 @@ TOLD_WHEN = (
 )
 
 
-class InputBound:
-    """Since when the input is the bottleneck, and what was waited before."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._waited = 0.0
-
-    def see(self, state: InputState, now: float) -> Telling | None:
-        """The share and the figures, once it lasted."""
-        if state.verdict != "input":
-            self._since = None
-            return None
-        if self._since is None:
-            self._since, self._waited = now, state.wait_seconds
-        if now - self._since < LEAST_SECONDS or state.share is None:
-            return None
-        lost, lasted = state.wait_seconds - self._waited, now - self._since
-        return Telling(
-            since=self._since,
+def find(waits: Waits) -> Iterator[Case]:
+    """Yields a case for each input that has been the bottleneck for long."""
+    for state in waits.states:
+        since, waited = waits.since.get(state.name, (waits.time, 0.0))
+        lost, lasted = state.wait_seconds - waited, waits.time - since
+        if lasted < LEAST_SECONDS or state.share is None:
+            continue
+        yield Case(
+            key=f"{NAME} {state.name}",
+            subject=state.name,
+            since=since,
+            count=state.batches,
             seconds=lost,
             summary=f"Input `{state.name}`: {state.summary} It waited {lost:,.0f} s of the last {lasted:,.0f} s.",
             advice=(
@@ -51,6 +47,3 @@ class InputBound:
                 "mean_interval_seconds": state.mean_interval_seconds,
             },
         )
-
-
-watch = InputBound

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.conditions.support.pauses import FEWEST, are_of_input, excess, slow_steps
-from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.findings.patterns.support.case import duration
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.scene import Scene
+from jaxobs.findings.steps.support.pauses import FEWEST, are_of_input, excess, slow_steps
 
 NAME = "input_pauses"
+NEEDS = Scene
 ABOUT = "The input pauses now and then, as at the beginning of each epoch, and these pauses cost time."
 
 LEAST_SHARE = 0.1

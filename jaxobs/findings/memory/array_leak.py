@@ -202,4 +202,4 @@ def _number(value: float) -> str:
     return f"{whole:,}" if whole and abs(value - whole) < _NEARLY * whole else f"{value:,.3g}"
 
 
-watch = ArrayLeaks
+leak = ArrayLeaks

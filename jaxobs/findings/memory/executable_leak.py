@@ -79,4 +79,4 @@ class ExecutableLeaks:
         )
 
 
-watch = ExecutableLeaks
+leak = ExecutableLeaks

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from jaxobs.findings import growth
 from jaxobs.findings.growth import Run
-from jaxobs.findings.leaks import Case, Sample, Telling, arrays, clock, executables, pace
+from jaxobs.findings.leaks import Case, Sample, Telling, clock, pace
+from jaxobs.findings.memory import array_leak, executable_leak
 from jaxobs.recorder.oom_texts import human
 
 NAME = "host_memory_leak"
@@ -93,12 +94,12 @@ class HostLeaks:
 
 def _takes_host_memory(case: Case, sample: Sample) -> bool:
     """On the CPU backend an array takes more of the process than its size, by the allocator's holes."""
-    if case.kind != arrays.NAME:
-        return case.kind == executables.NAME
+    if case.kind != array_leak.NAME:
+        return case.kind == executable_leak.NAME
     return any(
         device.startswith("cpu:")
         for group in sample.groups
-        if group.key in case.runs or case.subject == arrays.MANY
+        if group.key in case.runs or case.subject == array_leak.MANY
         for device in group.bytes_per_device
     )
 
@@ -115,4 +116,4 @@ def _returned(run: Run, sample: Sample) -> tuple[str | None, int | None]:
     return min(fits)[1:] if fits else (None, None)
 
 
-watch = HostLeaks
+leak = HostLeaks

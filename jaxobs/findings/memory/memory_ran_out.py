@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.out_of_memory import OutOfMemory
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.scene import Scene
 from jaxobs.recorder.oom_texts import human
 
 NAME = "memory_ran_out"
+NEEDS = Scene
 ABOUT = "A call ran out of memory, on a device or on the host."
 TOLD_WHEN = "a call raised an out-of-memory error, whether or not the program caught it"
 FOLLOWS = ("array_leak", "executable_leak")

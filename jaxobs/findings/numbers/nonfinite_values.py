@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.numbers import NonFinite, WatchedState
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.scene import Scene
 from jaxobs.loops.loop_outputs import FEWEST_BAD
 
 NAME = "nonfinite_values"
+NEEDS = Scene
 ABOUT = "A watched value, or a scalar that a training loop returns, is NaN or infinite."
 TOLD_WHEN = (
     "a value passed to `jaxobs.watch` was not finite; a scalar that the function of a found loop returns was finite, "

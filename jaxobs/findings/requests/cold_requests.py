@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxobs.facts.requests import RequestCompilation, RouteState
-from jaxobs.findings.conditions.support.scene import UNKNOWN, Case, Scene
-from jaxobs.findings.patterns.support.case import duration, plural
+from jaxobs.findings.cases import UNKNOWN, Case
+from jaxobs.findings.compilations.support.case import duration, plural
+from jaxobs.findings.scene import Scene
 
 NAME = "cold_requests"
+NEEDS = Scene
 ABOUT = "Requests waited for a compilation."
 
 LEAST_SECONDS = 0.5

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.conditions.support.scene import Case, Scene
+from jaxobs.findings.cases import Case
+from jaxobs.findings.scene import Scene
 
 NAME = "failed_requests"
+NEEDS = Scene
 ABOUT = "A considerable share of the requests to a route ends with a server error."
 
 FEWEST = 5

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState
-from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.findings.patterns.support.case import duration
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.scene import Scene
 
 NAME = "host_sync"
+NEEDS = Scene
 ABOUT = "The host waits for the devices in each step of a loop, because it reads an array, and the devices wait for it."
 
 LEAST_SHARE = 0.15

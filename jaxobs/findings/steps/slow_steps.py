@@ -9,11 +9,13 @@ from typing import Any
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.steps import Step
-from jaxobs.findings.conditions.support.pauses import FEWEST, MAJORITY, are_before, are_of_input, excess, slow_steps
-from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.findings.patterns.support.case import duration
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.scene import Scene
+from jaxobs.findings.steps.support.pauses import FEWEST, MAJORITY, are_before, are_of_input, excess, slow_steps
 
 NAME = "slow_steps"
+NEEDS = Scene
 ABOUT = "Some steps of a loop take more than three times as long as a typical one, and together they cost time."
 
 LEAST_SECONDS = 1.0

@@ -6,11 +6,13 @@ import statistics
 from collections.abc import Iterator, Mapping
 
 from jaxobs.facts.profile_samples import IDLE, LoopBaseline, median_parts
-from jaxobs.findings.conditions.support.profiled import MOST, Profiled, profiled
-from jaxobs.findings.conditions.support.scene import Case, Scene
-from jaxobs.findings.patterns.support.case import duration
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.devices.support.profiled import MOST, Profiled, profiled
+from jaxobs.findings.scene import Scene
 
 NAME = "step_time_regression"
+NEEDS = Scene
 ABOUT = "Steps of a loop take longer than they did, and samples of the profiler show what takes longer."
 
 LEAST_RATIO = 1.25

@@ -29,9 +29,9 @@ from jaxobs.facts.process import Exit, Manifest, ProcessState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.standing import Standing
 from jaxobs.facts.steps import Step
-from jaxobs.findings import conditions
-from jaxobs.findings.conditions.support.scene import KINDS, Scene
+from jaxobs.findings import standing
 from jaxobs.findings.patterns import Patterns
+from jaxobs.findings.scene import KINDS, Scene
 from jaxobs.findings.verdict import judged
 from jaxobs.state.loops import MOST_SHOWN
 from jaxobs.state.store import Store
@@ -186,7 +186,7 @@ class Recording:
             last_sequence=self._newest,
             **self._stood.fields(),
         )
-        found = latest_findings(as_it_was.findings, conditions.find(self._scene(as_it_was)))
+        found = latest_findings(as_it_was.findings, standing.shown_by(self._scene(as_it_was)))
         return judged(dataclasses.replace(as_it_was, findings=tuple(sorted(found, key=lambda each: -each.time))))
 
     def _scene(self, snapshot: Snapshot) -> Scene:

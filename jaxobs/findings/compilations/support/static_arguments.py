@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from jaxobs.facts.compilations import Change
-from jaxobs.findings.patterns.support import sizes
+from jaxobs.findings.compilations.support import sizes
 
 NUMBERS = 6
 """So many different numbers, or tuples of them, that do not look like buckets: what varies belongs into an array."""

@@ -11,7 +11,7 @@ from jaxobs.facts.loops import LoopState
 from jaxobs.facts.profile_samples import ProfileSample, SampledFunction
 from jaxobs.facts.profiles import OperationTime
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.findings.conditions.support.scene import Case
+from jaxobs.findings.cases import Case
 
 FEWEST = 5
 """One sample is a few steps: they may have been any."""

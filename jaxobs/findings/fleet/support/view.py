@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from jaxobs.findings.fleet.support.digest import Digest, Listed, Program
 
@@ -43,20 +42,6 @@ class View:
     def all(self) -> dict[int, Digest]:
         """The digests of all processes that are known, with this one's."""
         return {self.own.process: self.own, **self.others}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One finding as it stands: what becomes a `Finding`."""
-
-    function: str
-    summary: str
-    advice: str
-    subject: str = ""
-    """What tells it from another of its kind; no figures that change."""
-    evidence: tuple[str, ...] = ()
-    count: int = 1
-    data: Mapping[str, Any] = field(default_factory=dict)
 
 
 def goes_on(digest: Digest, view: View) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.steps import Step
-from jaxobs.findings.conditions.support.scene import Scene
+from jaxobs.findings.scene import Scene
 
 FEWEST = 3
 """One or two are chance: a pause of the host, a page that was not in memory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.findings.input_findings.input_bound import LEAST_SECONDS
+from jaxobs.findings.input.input_bound import LEAST_SECONDS
 from jaxobs.ops.diagnosis import counters
 from jaxobs.ops.diagnosis.evidence import Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric

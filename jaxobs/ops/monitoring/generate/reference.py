@@ -22,8 +22,7 @@ from jaxobs.facts.events import Event
 from jaxobs.facts.kinds import classes, event_types
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Verdict
-from jaxobs.findings import all_kinds
-from jaxobs.findings.kinds import Kind
+from jaxobs.findings import Kind, all_kinds
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import EAGER_HELP, SUBJECTS
 from jaxobs.metrics.metric import Metric

@@ -1,0 +1,1 @@
+"""Findings about the devices' time, from samples of the profiler."""

@@ -1,0 +1,1 @@
+"""Findings about errors that end a process."""

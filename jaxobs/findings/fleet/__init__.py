@@ -1,0 +1,1 @@
+"""Findings about several processes of one job."""

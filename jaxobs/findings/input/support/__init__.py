@@ -1,0 +1,1 @@
+"""What findings about inputs are made of."""

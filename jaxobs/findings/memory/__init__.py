@@ -1,0 +1,1 @@
+"""Findings about memory: what is never freed, and what ran out."""

@@ -1,0 +1,1 @@
+"""Findings about values that are not finite."""

@@ -1,0 +1,1 @@
+"""Findings about the steps of loops."""

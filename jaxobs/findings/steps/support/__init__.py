@@ -1,0 +1,1 @@
+"""Slow steps, and pauses before steps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.findings.cases import Case
-from jaxobs.findings.devices.support.profiled import Profiled, described, profiled
+from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, described, in_samples
 from jaxobs.findings.scene import Scene
 
 NAME = "copies_in_step"
@@ -13,7 +13,6 @@ NEEDS = Scene
 ABOUT = "In the steps of a loop, the devices copy arrays or move them between memories for much of their time."
 
 LEAST_SHARE = 0.3
-LEAST_SECONDS = 1.0
 _MOVES = ("copy", "transfer")
 
 TOLD_WHEN = (
@@ -23,11 +22,8 @@ TOLD_WHEN = (
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """At most one case."""
-    found = profiled(scene.snapshot)
-    case = None if found is None else _case(found)
-    if case is not None:
-        yield case
+    """Yields at most one case."""
+    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.findings.cases import Case
-from jaxobs.findings.devices.support.profiled import Profiled, profiled
+from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, in_samples
 from jaxobs.findings.scene import Scene
 
 NAME = "exposed_collectives"
@@ -13,7 +13,6 @@ NEEDS = Scene
 ABOUT = "Devices exchange data, or wait for others to do so, and compute nothing meanwhile."
 
 LEAST_SHARE = 0.3
-LEAST_SECONDS = 1.0
 
 TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, nothing else ran during exchanges for {LEAST_SHARE:.0%} of "
@@ -22,18 +21,14 @@ TOLD_WHEN = (
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """At most one case."""
-    found = profiled(scene.snapshot)
-    if found is not None and not found.on_cpus:
-        case = _case(found)
-        if case is not None:
-            yield case
+    """Yields at most one case."""
+    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:
     share = found.exposed_share()
     lost = found.lost_seconds(share)
-    if share < LEAST_SHARE or lost < LEAST_SECONDS:
+    if found.on_cpus or share < LEAST_SHARE or lost < LEAST_SECONDS:
         return None
     top = next((each for each in found.samples[-1].operations if each.category == "collective"), None)
     return found.case(

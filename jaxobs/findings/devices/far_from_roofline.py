@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jaxobs.facts.profiles import OperationTime
 from jaxobs.findings.cases import Case
-from jaxobs.findings.devices.support.profiled import Profiled, described, profiled
+from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, described, in_samples
 from jaxobs.findings.scene import Scene
 
 NAME = "far_from_roofline"
@@ -16,7 +16,6 @@ ABOUT = "One operation takes most of the devices' time, far from what their data
 
 LEAST_SHARE = 0.5
 MOST_RATIO = 0.2
-LEAST_SECONDS = 1.0
 
 TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, one operation took {LEAST_SHARE:.0%} of the time of all "
@@ -26,11 +25,8 @@ TOLD_WHEN = (
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """At most one case."""
-    found = profiled(scene.snapshot)
-    case = None if found is None else _case(found)
-    if case is not None:
-        yield case
+    """Yields at most one case."""
+    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:

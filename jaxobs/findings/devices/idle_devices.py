@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jaxobs.findings.cases import Case
 from jaxobs.findings.compilations.support.case import duration
-from jaxobs.findings.devices.support.profiled import Profiled, profiled
+from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, in_samples
 from jaxobs.findings.scene import Scene
 
 NAME = "idle_devices"
@@ -16,7 +17,6 @@ ABOUT = "In the steps of a loop, the devices are idle because of what the host d
 
 LEAST_SHARE = 0.25
 """Of the devices' time. A sample is a few steps, and begins and ends within one."""
-LEAST_SECONDS = 1.0
 
 TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, devices were idle for {LEAST_SHARE:.0%} of the time or more "
@@ -53,13 +53,8 @@ _FOLLOWS: Mapping[str, tuple[str, ...]] = {
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """A case for each reason."""
-    found = profiled(scene.snapshot)
-    if found is not None:
-        for reason in _REASONS:
-            case = _case(found, reason)
-            if case is not None:
-                yield case
+    """Yields a case for each reason."""
+    return in_samples(scene, *(functools.partial(_case, reason=reason) for reason in _REASONS))
 
 
 def follows(data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxobs.facts.profiles import PRODUCTS
 from jaxobs.findings.cases import Case
-from jaxobs.findings.devices.support.profiled import Profiled, described, profiled
+from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, described, in_samples
 from jaxobs.findings.scene import Scene
 
 NAME = "replicated_operations"
@@ -14,7 +14,6 @@ NEEDS = Scene
 ABOUT = "In the steps of a loop, each device computes the same matrix products or convolutions as all others."
 
 LEAST_SHARE = 0.25
-LEAST_SECONDS = 1.0
 
 TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, products and convolutions of whole, undivided arrays, in "
@@ -24,11 +23,8 @@ TOLD_WHEN = (
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """At most one case."""
-    found = profiled(scene.snapshot)
-    case = None if found is None else _case(found)
-    if case is not None:
-        yield case
+    """Yields at most one case."""
+    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:

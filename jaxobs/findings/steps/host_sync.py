@@ -24,11 +24,8 @@ TOLD_WHEN = (
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """A case for each loop."""
-    for loop in scene.snapshot.loops:
-        case = _case(loop)
-        if case is not None:
-            yield case
+    """Yields a case for each loop."""
+    yield from filter(None, map(_case, scene.snapshot.loops))
 
 
 def _case(loop: LoopState) -> Case | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.loops import LoopState
@@ -12,6 +12,7 @@ from jaxobs.facts.profile_samples import ProfileSample, SampledFunction
 from jaxobs.facts.profiles import OperationTime
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.cases import Case
+from jaxobs.findings.scene import Scene
 
 FEWEST = 5
 """One sample is a few steps: they may have been any."""
@@ -20,6 +21,8 @@ LEAST_LOOKS = 0.25
 say why its devices were idle."""
 LOOKS_A_SECOND = 200.0
 MOST = 8
+LEAST_SECONDS = 1.0
+"""Time of a loop that is worth a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,14 @@ def described(operation: OperationTime) -> str:
     return f"`{operation.scope or operation.operation}`{at}: {operation.share:.0%} of the devices' work."
 
 
+def in_samples(scene: Scene, *cases: Callable[[Profiled], Case | None]) -> Iterator[Case]:
+    """Yields the cases that a kind makes of the samples of the loop that goes on, if there are enough samples."""
+    found = profiled(scene.snapshot)
+    if found is not None:
+        yield from filter(None, (case(found) for case in cases))
+
+
 def profiled(snapshot: Snapshot) -> Profiled | None:
-    """The samples of the loop that goes on; None where there are too few."""
     latest = snapshot.profile.latest if snapshot.profile is not None else ()
     if not latest or latest[-1].loop is None:
         return None

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _control(args: argparse.Namespace) -> int:
-    """What a person decides about safe actions."""
+    """Carries out what a person decides about safe actions."""
     from jaxobs.ops.agent.acting.brake import Brake
     from jaxobs.ops.agent.acting.record import Record
 
@@ -129,7 +129,7 @@ def _control(args: argparse.Namespace) -> int:
 
 
 def _user() -> str:
-    """Who runs this; in a container the user may have no name."""
+    """Returns the name of the user, who may have none in a container."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -137,7 +137,7 @@ def _user() -> str:
 
 
 def _print(args: argparse.Namespace) -> int:
-    """A summary, or the draft of a postmortem."""
+    """Prints a summary, or the draft of a postmortem."""
     from jaxobs.ops.agent import summaries
     from jaxobs.ops.agent.store import Store
 
@@ -219,7 +219,7 @@ def _listen(text: str) -> tuple[str, int]:
 
 
 def _token(path: str | None) -> str:
-    """The token that webhooks must bring; empty for none."""
+    """Returns the token that webhooks must bring; empty for none."""
     if path is None:
         return os.environ.get(TOKEN, "").strip()
     try:

@@ -93,7 +93,7 @@ def add_sources(parser: argparse.ArgumentParser, *, window: bool = True) -> None
 
 
 def given_inputs(args: argparse.Namespace) -> diagnosis.Inputs:
-    """The sources among the arguments.
+    """Returns the sources among the arguments.
 
     Raises:
       JaxobsError: an address is none.
@@ -109,7 +109,7 @@ def given_inputs(args: argparse.Namespace) -> diagnosis.Inputs:
 
 
 def given_window(args: argparse.Namespace) -> float:
-    """Seconds of history.
+    """Returns seconds of history.
 
     Raises:
       JaxobsError: they are out of range.
@@ -121,17 +121,17 @@ def given_window(args: argparse.Namespace) -> float:
 
 def _lines(found: Diagnosis) -> Iterator[str]:
     yield _HEADLINES[found.verdict]
-    for each in found.causes:
+    for cause in found.causes:
         yield ""
-        yield f"{safe(each.title)}   [{each.id}]"
-        yield f"  where:     {safe(each.component)}" + (f", since {each.onset}" if each.onset else "")
-        if each.victims:
-            yield f"  victims:   {safe(', '.join(each.victims))}"
-        if each.consequences:
-            yield f"  explains:  {', '.join(each.consequences)}"
-        yield from _quoted("evidence:", each.evidence)
-        yield f"  fix:       {safe(each.fix)}"
-        yield f"  runbook:   {each.runbook}"
+        yield f"{safe(cause.title)}   [{cause.id}]"
+        yield f"  where:     {safe(cause.component)}" + (f", since {cause.onset}" if cause.onset else "")
+        if cause.victims:
+            yield f"  victims:   {safe(', '.join(cause.victims))}"
+        if cause.consequences:
+            yield f"  explains:  {', '.join(cause.consequences)}"
+        yield from _quoted("evidence:", cause.evidence)
+        yield f"  fix:       {safe(cause.fix)}"
+        yield f"  runbook:   {cause.runbook}"
     named = {each.id for each in found.causes}
     yield from _considered(
         "Also seen:", [each for each in found.hypotheses if each.status == SUPPORTED and each.id not in named]
@@ -149,14 +149,14 @@ def _considered(title: str, hypotheses: list[Hypothesis]) -> Iterator[str]:
     if hypotheses:
         yield ""
         yield title
-    for each in hypotheses:
-        yield f"  {each.id}: {safe(each.because)}" if each.because else f"  {each.id}"
-        yield from _quoted("", each.evidence[:1])
+    for hypothesis in hypotheses:
+        yield f"  {hypothesis.id}: {safe(hypothesis.because)}" if hypothesis.because else f"  {hypothesis.id}"
+        yield from _quoted("", hypothesis.evidence[:1])
 
 
 def _quoted(label: str, quotes: tuple[Quote, ...]) -> Iterator[str]:
-    for each in quotes:
-        moment = f" {each.time}" if each.time else ""
-        yield f"  {label:<10} {safe(each.source)}:{each.place}{moment} {safe(each.process or '')}".rstrip()
-        yield f"  {'':<10}   | {safe(each.text)}"
+    for quote in quotes:
+        moment = f" {quote.time}" if quote.time else ""
+        yield f"  {label:<10} {safe(quote.source)}:{quote.place}{moment} {safe(quote.process or '')}".rstrip()
+        yield f"  {'':<10}   | {safe(quote.text)}"
         label = ""

@@ -74,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _text(found: Sequence[Finding], *, everything: bool) -> str:
     lines: list[str] = []
-    for each in found:
+    for finding in found:
         # What --deep measures is an answer, not a check that is fine.
-        if each.severity == "ok" and not everything and each.id != "deep":
+        if finding.severity == "ok" and not everything and finding.id != "deep":
             continue
-        lines.append(f"{_MARKS[each.severity]:<9} {safe(each.title)}   [{each.id}]")
+        lines.append(f"{_MARKS[finding.severity]:<9} {safe(finding.title)}   [{finding.id}]")
         lines += [
             f"{'':<9} {label:<9} {safe(text)}"
-            for label, text in (("found:", each.evidence), ("why:", each.why), ("fix:", each.fix))
+            for label, text in (("found:", finding.evidence), ("why:", finding.why), ("fix:", finding.fix))
             if text
         ]
         lines.append("")

@@ -94,7 +94,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _token(path: str | None) -> str:
-    """The token, which no message repeats."""
+    """Returns the token, which no message repeats."""
     advice = (
         f"--http needs --token-file FILE, with a token of at least {_LEAST_TOKEN} characters in it. Make one with: "
         "python -c 'import secrets; print(secrets.token_urlsafe())' > token"

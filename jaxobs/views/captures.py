@@ -24,12 +24,12 @@ _MOST_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a capture."""
+    """Result of a capture."""
 
     result: Literal["done", "failed"]
     detail: str = ""
     path: str | None = None
-    """What was written, on the machine where the work was done."""
+    """Path of what was written, on the machine where the work was done."""
 
 
 def failed(detail: str) -> Outcome:

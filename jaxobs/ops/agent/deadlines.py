@@ -1,4 +1,4 @@
-"""Several things at once, and none of them waited for longer than there is time."""
+"""Calls several functions at once, and waits for none of them longer than there is time."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class _Task(Generic[T]):
 
 
 def at_once(work: Sequence[Callable[[], T]], seconds: float) -> list[T | None]:
-    """The results, in order; None for what raised, was not done in time, or could not be begun.
+    """Calls functions at once; returns the results in order.
 
     Each has a daemon thread: one that hangs keeps neither the caller nor the process.
     """
     until = time.monotonic() + seconds
     places = _abandoned
     tasks: list[_Task[T] | None] = []
-    for each in work:
+    for ask in work:
         if not places.acquire(blocking=False):
             tasks.append(None)
             continue
-        task = _Task(each, places)
+        task = _Task(ask, places)
         threading.Thread(target=task.run, daemon=True, name="jaxobs-agent-ask").start()
         tasks.append(task)
     for waiting in tasks:

@@ -11,32 +11,32 @@ from jaxobs.ops.agent.notifications import FIRING, RESOLVED, Alert
 from jaxobs.ops.agent.subjects import Subject
 
 MOST_ALERTS = 100
-"""Of one incident."""
+"""Alerts that an incident keeps."""
 
 MOST_CHECKS = 3
-"""Verifications of one: without data it is tried again, later each time."""
+"""Verifications of an incident: without data it is tried again, later each time."""
 MOST_GIVING_WAY = 20
 MOST_LOOKS = 3
 """Investigations of an incident that remains inconclusive, but for those that a new alert causes."""
 AGAIN = 60.0
-"""Seconds until the second one; twice as many until the third."""
+"""Seconds until the second investigation; twice as many until the third."""
 
 WAITING: Final = "waiting"
 REPORTED: Final = "reported"
 RESOLVING: Final = "resolving"
-"""To be investigated; investigated, and its alerts fire; to be verified, for all have resolved."""
+"""Phases: to be investigated; investigated, and its alerts fire; to be verified, for all have resolved."""
 
 
 SEVERITIES = ("critical", "warning", "info")
 
 
 def rank(severity: str | None) -> int:
-    """0 for the worst."""
+    """Returns 0 for the worst severity, and more for lesser ones."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
 class Kept(BaseModel):
-    """One alert of an incident."""
+    """Alert of an incident, as it is kept."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,12 +50,12 @@ class Kept(BaseModel):
 
     @property
     def name(self) -> str:
-        """As the rule calls it."""
+        """Name of the alert's rule."""
         return self.labels.get("alertname", "")
 
 
 class Incident(BaseModel):
-    """One incident: all alerts on one subject, from the first that fires until the last has resolved."""
+    """All alerts on one subject, from the first that fires until the last has resolved."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -65,30 +65,30 @@ class Incident(BaseModel):
     opened_at: float
     resolved_at: float | None = None
     due_at: float = 0.0
-    """When it is to be worked on, seconds since the epoch."""
+    """Seconds since the epoch at which it is worked on."""
     asked_at: float = 0.0
-    """When the webhook came because of which it is to be investigated."""
+    """Time of the webhook that asks for the next investigation."""
     seen_at: float = 0.0
-    """When the last webhook came."""
+    """Time of the last webhook."""
     again_at: float | None = None
-    """When it is looked at again while its alerts fire, for the evidence was not enough."""
+    """Time of the next look at an inconclusive incident whose alerts fire."""
     revision: int = 0
     notifications: int = 0
     checks: int = 0
-    """How often it was verified without data."""
+    """Verifications that had no data."""
     left_out: int = 0
     """Alerts beyond the bound."""
     unconfirmed: bool = False
-    """Whether Prometheus, when it was asked, reported none of its alerts."""
+    """Whether Prometheus, when the agent asked it, reported none of its alerts."""
     alerts: dict[str, Kept] = {}
-    """By fingerprint."""
+    """Alerts by fingerprint."""
 
     def whose(self) -> Subject:
-        """The labels that its alerts share."""
+        """Returns the labels that its alerts share."""
         return Subject(tuple(self.subject))
 
     def take(self, alerts: list[Alert], now: float, settle: float) -> None:
-        """Updates it with what a webhook brought.
+        """Updates the incident with what a webhook brought.
 
         Args:
           settle: seconds between the end of the last alert and the verification.
@@ -96,22 +96,22 @@ class Incident(BaseModel):
         self.notifications += 1
         self.seen_at = now
         is_new = False
-        for each in alerts:
-            kept = self.alerts.get(each.fingerprint)
+        for alert in alerts:
+            kept = self.alerts.get(alert.fingerprint)
             if kept is None:
-                if each.status == RESOLVED or len(self.alerts) >= MOST_ALERTS:
-                    self.left_out += each.status == FIRING
+                if alert.status == RESOLVED or len(self.alerts) >= MOST_ALERTS:
+                    self.left_out += alert.status == FIRING
                     continue
-                is_new = is_new or not any(old.name == each.name for old in self.alerts.values())
-                self.alerts[each.fingerprint] = Kept(
-                    status="firing", labels=dict(each.labels), summary=each.summary, starts_at=each.starts_at,
-                    ends_at=None, fingerprint=each.fingerprint,
+                is_new = is_new or not any(old.name == alert.name for old in self.alerts.values())
+                self.alerts[alert.fingerprint] = Kept(
+                    status="firing", labels=dict(alert.labels), summary=alert.summary, starts_at=alert.starts_at,
+                    ends_at=None, fingerprint=alert.fingerprint,
                 )  # fmt: skip
                 continue
             kept.notifications += 1
-            kept.status = "resolved" if each.status == RESOLVED else "firing"
-            kept.ends_at = (each.ends_at or now) if each.status == RESOLVED else None
-            kept.summary = each.summary or kept.summary
+            kept.status = "resolved" if alert.status == RESOLVED else "firing"
+            kept.ends_at = (alert.ends_at or now) if alert.status == RESOLVED else None
+            kept.summary = alert.summary or kept.summary
         self._move(is_new, now, settle)
 
     def _move(self, is_new: bool, now: float, settle: float) -> None:
@@ -128,7 +128,7 @@ class Incident(BaseModel):
                 self.phase, self.due_at, self.asked_at = WAITING, now, now
 
     def reported(self, now: float, settle: float, verdict: str) -> None:
-        """It has been investigated; what is inconclusive may show more later."""
+        """Notes an investigation; what is inconclusive is looked at again later."""
         self.revision += 1
         self.phase = REPORTED
         looks_again = verdict == "inconclusive" and self.revision < MOST_LOOKS
@@ -137,26 +137,26 @@ class Incident(BaseModel):
             self.phase, self.due_at = RESOLVING, now + settle
 
     def names(self) -> list[str]:
-        """The alerts' names: those that fire first, then the worst, then in the order in which they came."""
+        """Returns the alerts' names: those that fire first, then the worst, then in the order in which they came."""
         in_order = sorted(
             self.alerts.values(), key=lambda each: (each.status != FIRING, rank(each.labels.get("severity")))
         )
         return list(dict.fromkeys(each.name for each in in_order if each.name))
 
     def instances(self) -> list[str]:
-        """The processes that alerts name."""
+        """Returns the processes that alerts name."""
         return list(
             dict.fromkeys(each.labels["instance"] for each in self.alerts.values() if "instance" in each.labels)
         )
 
     def began(self) -> float:
-        """When the first alert began, as far as it can be believed."""
+        """Returns when the first alert began, as far as it can be believed."""
         told = [each.starts_at for each in self.alerts.values() if each.starts_at is not None]
         return min((each for each in told if each <= self.opened_at + 300), default=self.opened_at)
 
 
 def give_way(incidents: Iterable[Incident], now: float) -> None:
-    """Has the oldest of those closed that nobody but a webhook knows of: there is no room for more incidents.
+    """Closes the oldest of those that nobody but a webhook knows of: there is no room for more incidents.
 
     Forged ones would never resolve, and keep true ones out.
     """

@@ -44,7 +44,7 @@ MOST_EVIDENCE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """Where to look."""
+    """Sources of an investigation."""
 
     prometheus: str
     targets: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Where:
 
 
 def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] = time.time) -> Report:
-    """What happened to the subject of an incident."""
+    """Investigates an incident and returns the report."""
     now = clock()
     began = incident.began()
     seconds = min(max(where.window, now - began + BEFORE), max(LONGEST, where.window))
@@ -64,7 +64,7 @@ def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] 
 
 
 def unable(incident: Incident, error: Exception, *, clock: Callable[[], float] = time.time) -> Report:
-    """The report of an incident that cannot be investigated: that, and the alerts."""
+    """Returns the report of an incident whose investigation raised an error: that, and the alerts."""
     said = f"The investigation failed: {type(error).__name__}: {clean(str(error))}"
     seen = Seen(evidence=EvidenceRead((), ()), asked=(), not_looked_at=(said,))
     return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock, True)
@@ -127,7 +127,7 @@ def _report(
 
 
 def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[[], float] = time.time) -> Verification:
-    """Whether it is over: the same steps and the same diagnosis, of the time after the alerts had resolved."""
+    """Asks the same steps and diagnoses again, about the time after the alerts had resolved."""
     now = clock()
     since = incident.resolved_at or now
     window = Window(end=now, seconds=max(now - since, 1.0), step=max(1.0, (now - since) / 20))
@@ -161,7 +161,7 @@ def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[
 
 
 def counted(report: Report, incident: Incident) -> Report:
-    """A report with the counts and the status of an incident as they are now."""
+    """Returns a report with the counts and the status of an incident as they are now."""
     alerts = [
         each.model_copy(
             update={
@@ -185,7 +185,7 @@ def counted(report: Report, incident: Incident) -> Report:
 def _both(
     incident: Incident, where: Where, window: Window, alerts: Sequence[str], since: float
 ) -> tuple[Seen, list[tuple[Step, Answer]]]:
-    """The evidence and the steps, at the same time: neither waits for the other."""
+    """Looks and asks the steps at the same time: neither waits for the other."""
     bounds = where.bounds
     past = Window(end=window.end, seconds=max(window.seconds, where.window))
     subject = scoping.in_series(where.prometheus, incident.whose(), past, bounds.answer / 2)
@@ -209,19 +209,19 @@ def _pair(
 
 
 def _is_unseen(seen: Seen, answers: Sequence[tuple[Step, Answer]]) -> bool:
-    """Whether nothing is known of its work: that something answers Prometheus does not say how it is."""
+    """Returns whether nothing is known of the job's work: that something answers Prometheus does not say how it is."""
     answered = any(each.kind == "target" and each.problem is None for each in seen.evidence.sources)
     shown = any(each.name != UP for each in seen.evidence.of_kind(METRIC))
     return not (answered or shown or any(step.series and "jax_" in step.query for step, _ in answers))
 
 
 def _is_gone(answers: Sequence[tuple[Step, Answer]]) -> bool:
-    """Whether Prometheus has nothing at all, not even that it was looked for."""
+    """Returns whether Prometheus has nothing at all, not even that it was looked for."""
     return all(step.outcome in (NO_DATA, ERROR) for step, _ in answers)
 
 
 def _was_seen(incident: Incident, where: Where, window: Window) -> bool:
-    """Whether it was a job of jaxobs before the window: one that has ended has no metrics any more."""
+    """Returns whether the job had metrics before the window: one that has ended has none any more."""
     subject = incident.whose()
     return subject.is_known and scoping.was_seen(where.prometheus, subject, window.end, where.bounds.answer / 2)
 
@@ -232,7 +232,7 @@ def _was_seen(incident: Incident, where: Where, window: Window) -> bool:
 def _verdict(
     found: Diagnosis, explaining: Sequence[Cause], others: Sequence[Cause], alerts: Sequence[AlertSeen], is_known: bool
 ) -> Verdict:
-    """`cause` only if what was found can explain the alerts and says whom it is about."""
+    """Returns `cause` only if what was found can explain the alerts and says whom it is about."""
     if explaining:
         sure = is_known or any(each.explains_alert for each in explaining)
         return "cause" if sure else "inconclusive"
@@ -255,18 +255,14 @@ class _Evidence:
 
     def ids(self, quotes: Iterable[Quote]) -> list[str]:
         ids = []
-        for each in quotes:
-            if each not in self._ids:
+        for quote in quotes:
+            if quote not in self._ids:
                 if len(self.found) >= MOST_EVIDENCE:
                     continue
-                self._ids[each] = f"e{len(self.found) + 1}"
-                self.found.append(
-                    Evidence(
-                        id=self._ids[each], source=each.source, place=each.place, time=each.time, process=each.process,
-                        text=each.text,
-                    )
-                )  # fmt: skip
-            ids.append(self._ids[each])
+                self._ids[quote] = f"e{len(self.found) + 1}"
+                fields = {name: getattr(quote, name) for name in ("source", "place", "time", "process", "text")}
+                self.found.append(Evidence(id=self._ids[quote], **fields))
+            ids.append(self._ids[quote])
         return ids
 
 
@@ -282,7 +278,7 @@ def _causes(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Cau
 
 
 def _explains(cause: result.Cause, names: Sequence[str]) -> bool | None:
-    """Whether it explains any of the alerts; None if nobody can know."""
+    """Returns whether a cause explains any of the alerts; None if nobody can know."""
     told = [runbooks.explains(cause, each) for each in names]
     if any(told):
         return True
@@ -290,7 +286,7 @@ def _explains(cause: result.Cause, names: Sequence[str]) -> bool | None:
 
 
 def _hypotheses(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Hypothesis]:
-    """What was considered: all that something speaks for or against, and what the runbooks expect."""
+    """Returns the faults that something speaks for or against, and those that the runbooks expect."""
     in_table = [each for each in names if each in runbooks.TABLE]
     expected = {name for each in in_table for name in runbooks.expected(each)}
     return [
@@ -330,7 +326,7 @@ def _runbooks(names: Sequence[str]) -> list[str]:
 
 
 def _do_now(verdict: str, causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
-    """What relieves the job: of the cause's own runbook, else of the alerts'; nothing where nothing is wrong."""
+    """Returns the mitigation of the cause's own runbook, else of the alerts'; nothing if nothing is wrong."""
     if verdict == result.NO_FAULT:
         return []
     pages = [known()[each.id].runbook for each in causes] or list(names)

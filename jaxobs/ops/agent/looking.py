@@ -26,22 +26,22 @@ from jaxobs.ops.diagnosis.gathering.prometheus_api import Target, Window
 from jaxobs.views import client
 
 MOST_PROCESSES = 8
-"""That are asked themselves: those that the alerts name first."""
+"""Processes that are asked themselves: those that the alerts name first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Seconds."""
+    """Time limits of an investigation."""
 
     answer: float = 2.0
-    """One answer of a process or of Prometheus."""
+    """Seconds for an answer of a process or of Prometheus."""
     all: float = 5.0
-    """All answers together."""
+    """Seconds for all answers together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The evidence, and what of it was not looked at."""
+    """Evidence, and what of it was not looked at."""
 
     evidence: Evidence
     asked: tuple[str, ...]
@@ -52,7 +52,7 @@ class Seen:
 def chosen(
     given: Sequence[str], scraped: Sequence[Target], subject: Subject, instances: Iterable[str]
 ) -> tuple[dict[str, Target | None], list[str]]:
-    """The processes to ask, by address, and what is left out.
+    """Returns the processes to ask, by address, and what is left out.
 
     Args:
       given: addresses that the operator named; one that Prometheus scrapes for another job is left out.
@@ -61,9 +61,9 @@ def chosen(
     """
     named = set(instances)
     by_url: dict[str, Target] = {}
-    for each in scraped:
+    for target in scraped:
         try:
-            by_url.setdefault(client.endpoint_url(each.url), each)
+            by_url.setdefault(client.endpoint_url(target.url), target)
         except JaxobsError:
             continue
     own = {
@@ -85,7 +85,7 @@ def chosen(
 
 def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Iterable[str], window: Window,
          bounds: Bounds) -> Seen:  # fmt: skip
-    """Everything that Prometheus and the processes of a subject show within a window."""
+    """Returns everything that Prometheus and the processes of a subject show within a window."""
     notes: list[str] = []
     try:
         scraped = prometheus_api.targets(prometheus, bounds.answer)
@@ -136,7 +136,7 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
 def _of_other_jobs(
     processes: Mapping[str, Target | None], instances: Set[str], bounds: Bounds
 ) -> list[str]:  # fmt: skip
-    """Of the given processes that Prometheus does not know: those that run alone, where the alerts name another one."""
+    """Returns the addresses of given processes that run alone, if the alerts name another one."""
     named = {url for url, each in processes.items() if _instance(url, each) in instances}
     strange = [url for url, each in processes.items() if each is None and url not in named] if named else []
     sizes = deadlines.at_once([functools.partial(_size_of_job, url, bounds.answer) for url in strange], bounds.answer)
@@ -144,12 +144,12 @@ def _of_other_jobs(
 
 
 def _instance(url: str, target: Target | None) -> str:
-    """What an alert calls it."""
+    """Returns the name that alerts have for a process."""
     return urllib.parse.urlsplit(url).netloc if target is None else target.labels.get("instance", "")
 
 
 def _size_of_job(url: str, timeout: float) -> int | None:
-    """How many processes its job has; None if it does not say."""
+    """Returns the number of processes of its job; None if it does not say."""
     try:
         return client.fetch_snapshot(url, timeout=timeout).process.process_count
     except JaxobsError:
@@ -157,7 +157,7 @@ def _size_of_job(url: str, timeout: float) -> int | None:
 
 
 def _own_name(found: Evidence) -> str:
-    """What a process calls itself: `process 3`. Its findings may be about others."""
+    """Returns the name that a process has for itself, `process 3`. Its findings may be about others."""
     about_itself = [each for each in found.observations if each.kind != METRIC and not each.name.startswith("finding:")]
     names = [each.process for each in about_itself or found.observations if each.process]
     return collections.Counter(names).most_common(1)[0][0] if names else ""
@@ -166,24 +166,30 @@ def _own_name(found: Evidence) -> str:
 def _of_process(
     found: Evidence, target: Target | None, own: Mapping[str, Set[str]], window: Window, has_prometheus: bool
 ) -> Iterable[Observation]:
-    """What a process says of the window, under the names that Prometheus has for processes.
+    """Yields what a process says of the window, under the names that Prometheus has for processes.
 
     Its counters count since it started: where there is a history of them, they say nothing.
     """
     instance = target.labels.get("instance", "") if target is not None else ""
     itself = _own_name(found)
-    for each in found.observations:
-        if each.kind == METRIC and has_prometheus:
+    for observation in found.observations:
+        if observation.kind == METRIC and has_prometheus:
             continue
-        if each.kind == EVENT and each.time is not None and not window.start <= each.time <= window.end + 60:
+        if (
+            observation.kind == EVENT
+            and observation.time is not None
+            and not window.start <= observation.time <= window.end + 60
+        ):
             continue
-        others = own.get(each.process, set())
-        name = instance if each.process == itself and instance else next(iter(others)) if len(others) == 1 else ""
-        yield dataclasses.replace(each, process=name) if name else each
+        others = own.get(observation.process, set())
+        name = (
+            instance if observation.process == itself and instance else next(iter(others)) if len(others) == 1 else ""
+        )
+        yield dataclasses.replace(observation, process=name) if name else observation
 
 
 def only_since(evidence: Evidence, moment: float) -> Evidence:
-    """What was seen after a moment; what has no time stays, and so do alerts: they fire now, whenever they began."""
+    """Returns what was seen after a moment, with what has no time, and alerts: they fire now, whenever they began."""
     old = [
         each for each in evidence.observations if each.kind != ALERT and each.time is not None and each.time < moment
     ]

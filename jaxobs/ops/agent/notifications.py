@@ -1,4 +1,4 @@
-"""What Alertmanager's webhook (version 4) brings. Every field may be missing, wrong, huge or made to do harm."""
+"""Alertmanager's webhook (version 4). Every field may be missing, wrong, huge or made to do harm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis.evidence import clean
 
 MOST_ALERTS = 200
-"""Of one notification."""
+"""Alerts that are read of one notification."""
 MOST_LABELS = 50
 MOST_NAME = 100
 MOST_VALUE = 300
@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert of a notification, bounded and without control characters."""
+    """Alert of a notification, bounded and without control characters."""
 
     status: str
     labels: Mapping[str, str]
@@ -45,29 +45,29 @@ class Alert:
     ends_at: float | None
     """None while it fires."""
     fingerprint: str
-    """The same for the same labels. Computed here: what the body says of itself is not relied upon."""
+    """Hash of the labels. It is computed here: what the body says of itself is not relied upon."""
 
     @property
     def name(self) -> str:
-        """As the rule calls it."""
+        """Name of the alert's rule."""
         return self.labels.get("alertname", "")
 
     @property
     def subject(self) -> Subject:
-        """Whom it is about."""
+        """Subject of the alert."""
         return Subject.of(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """What was posted: its alerts, and how many of them were left out."""
+    """Alerts that were posted, and how many of them were left out."""
 
     alerts: tuple[Alert, ...]
     left_out: int = 0
 
 
 def parse(body: bytes) -> Notification:
-    """The alerts of a webhook's body.
+    """Returns the alerts of a webhook's body.
 
     Raises:
       RefusedError: it is not JSON, not a notification, or of another version.
@@ -116,7 +116,7 @@ def _texts(given: Any) -> dict[str, str]:
 
 
 def _moment(given: Any) -> float | None:
-    """Seconds since the epoch; None for nonsense, and for Go's zero time, which says that there is none."""
+    """Returns seconds since the epoch; None for nonsense, and for Go's zero time, which says that there is none."""
     if not isinstance(given, str) or len(given) > 64:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What the agent says of itself: the metrics at its `/metrics`."""
+"""Metrics of the agent itself, at its `/metrics`."""
 
 from __future__ import annotations
 

@@ -9,29 +9,29 @@ from dataclasses import dataclass
 FEWEST = 3
 """Processes among which one can differ, and windows in which it has to."""
 WINDOWS = 5
-"""Windows that vote: the latest."""
+"""Latest windows, which vote."""
 _SCALE = 1.4826
 """Makes the MAD of normal values their standard deviation."""
 _DEVIATIONS = 3.5
 _LEAST_SHARE = 0.1
-"""Of the median: processes of one job differ by a few per cent without anything being wrong."""
+"""Least share of the median: processes of one job differ by a few per cent without anything being wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """One process that differs."""
+    """Process that differs from the others of its job."""
 
     name: str
     value: float
-    """In the latest window in which it voted."""
+    """Value in the latest window in which it voted."""
     median: float
-    """Of all processes in that window."""
+    """Median of all processes in that window."""
     votes: int
     windows: int
 
 
 def outliers(series: Mapping[str, Sequence[tuple[float, float]]]) -> list[Outlier]:
-    """Those that differ from the others in most of the latest windows.
+    """Returns the processes that differ from the others in most of the latest windows.
 
     Args:
       series: samples of each process: time and value, at common times.
@@ -60,7 +60,7 @@ def outliers(series: Mapping[str, Sequence[tuple[float, float]]]) -> list[Outlie
 
 
 def changed(points: Sequence[tuple[float, float]], since: float) -> tuple[float, float] | None:
-    """The typical value before and after a moment, if it differs by more than its ordinary variation and a quarter."""
+    """Returns the medians before and after a moment, if they differ by more than the ordinary variation."""
     before = [value for at, value in points if at < since]
     after = [value for at, value in points if at >= since]
     if len(before) < FEWEST or len(after) < FEWEST:

@@ -13,7 +13,7 @@ _MOST_ROWS = 5
 
 
 def headline(verdict: str, subject: str, causes: Sequence[Cause], others: Sequence[Cause]) -> str:
-    """One line, as plain text."""
+    """Returns the headline of a report, as plain text."""
     if verdict == "cause":
         return f"{subject}: {causes[0].title} ({causes[0].component})"
     if verdict == "no_fault":
@@ -27,7 +27,7 @@ def what_happened(
     verdict: str, subject: str, alerts: Sequence[AlertSeen], causes: Sequence[Cause], others: Sequence[Cause],
     radius: BlastRadius,
 ) -> str:  # fmt: skip
-    """A few sentences, as plain text."""
+    """Returns what happened in a few sentences, as plain text."""
     names = ", ".join(dict.fromkeys(each.name or "an unnamed alert" for each in alerts))
     said = [f"Alertmanager reported {names} for {subject}."]
     if any(each.confirmed is False and each.status == "firing" for each in alerts):
@@ -49,7 +49,7 @@ def what_happened(
 
 
 def markdown(report: Report) -> str:
-    """The whole page."""
+    """Returns the page of a report."""
     return "\n".join(_lines(report)).rstrip() + "\n"
 
 
@@ -113,25 +113,24 @@ def _ours(texts: Iterable[str]) -> list[str]:
 
 
 def _short(moment: str | None) -> str:
-    """To the second."""
     return re.sub(r"\.\d+Z", "Z", moment or "")
 
 
 def _causes(report: Report) -> Iterator[str]:
     if not report.causes:
         yield "None is named." if report.verdict == "inconclusive" else "No fault was found."
-    for each in [*report.causes, *report.other_faults]:
-        yield f"### {escaped(each.title)}\n"
-        if each in report.other_faults:
+    for cause in [*report.causes, *report.other_faults]:
+        yield f"### {escaped(cause.title)}\n"
+        if cause in report.other_faults:
             yield "- it does not explain the alerts, or nobody knows whether it does"
-        since = f", since {_short(each.onset)}" if each.onset else ""
-        yield f"- id {code(each.id)}, effect on the job: {each.impact}"
-        yield f"- where: {code(each.component)}{since}"
-        if each.victims:
-            yield f"- victims: {', '.join(code(name) for name in each.victims[:20])}"
-        yield f"- evidence: {', '.join(each.evidence)}"
-        yield f"- fix: {escaped(each.fix, 1000)}"
-        yield f"- [runbook]({each.runbook})\n"
+        since = f", since {_short(cause.onset)}" if cause.onset else ""
+        yield f"- id {code(cause.id)}, effect on the job: {cause.impact}"
+        yield f"- where: {code(cause.component)}{since}"
+        if cause.victims:
+            yield f"- victims: {', '.join(code(name) for name in cause.victims[:20])}"
+        yield f"- evidence: {', '.join(cause.evidence)}"
+        yield f"- fix: {escaped(cause.fix, 1000)}"
+        yield f"- [runbook]({cause.runbook})\n"
 
 
 def _affected(report: Report) -> Iterator[str]:
@@ -153,31 +152,31 @@ def _timeline(report: Report) -> Iterator[str]:
 def _alerts(report: Report) -> Iterator[str]:
     yield "| alert | status | Prometheus reports it | webhooks | labels | runbook |"
     yield "|---|---|---|---:|---|---|"
-    for each in report.alerts:
-        seen = {True: "yes", False: "no", None: "unknown"}[each.confirmed]
-        labels = ", ".join(f"{name}={value}" for name, value in sorted(each.labels.items()) if name != "alertname")
+    for alert in report.alerts:
+        seen = {True: "yes", False: "no", None: "unknown"}[alert.confirmed]
+        labels = ", ".join(f"{name}={value}" for name, value in sorted(alert.labels.items()) if name != "alertname")
         yield (
-            f"| {escaped(each.name, 100)} | {each.status} | {seen} | {each.notifications} | {code(labels)} "
-            f"| [page]({each.runbook}) |"
+            f"| {escaped(alert.name, 100)} | {alert.status} | {seen} | {alert.notifications} | {code(labels)} "
+            f"| [page]({alert.runbook}) |"
         )
 
 
 def _evidence(report: Report) -> Iterator[str]:
-    for each in report.evidence:
-        when = f" {_short(each.time)}" if each.time else ""
-        who = f" {code(each.process)}" if each.process else ""
-        yield f"- **{each.id}** {code(f'{each.source}:{each.place}')}{when}{who}"
-        yield f"  {code(each.text)}"
+    for item in report.evidence:
+        when = f" {_short(item.time)}" if item.time else ""
+        who = f" {code(item.process)}" if item.process else ""
+        yield f"- **{item.id}** {code(f'{item.source}:{item.place}')}{when}{who}"
+        yield f"  {code(item.text)}"
 
 
 def _steps(steps: Sequence[Step]) -> Iterator[str]:
-    for each in steps:
-        yield f"### {escaped(each.id, 100)}: {each.outcome}\n"
-        yield f"{escaped(each.do)} {escaped(each.because, 500)}\n"
-        yield fenced(each.query, "promql")
-        if each.answer:
-            shown = [f"{_labels(row.labels)} {row.first:.6g} -> {row.last:.6g}" for row in each.answer[:_MOST_ROWS]]
-            left = each.series - len(shown)
+    for step in steps:
+        yield f"### {escaped(step.id, 100)}: {step.outcome}\n"
+        yield f"{escaped(step.do)} {escaped(step.because, 500)}\n"
+        yield fenced(step.query, "promql")
+        if step.answer:
+            shown = [f"{_labels(row.labels)} {row.first:.6g} -> {row.last:.6g}" for row in step.answer[:_MOST_ROWS]]
+            left = step.series - len(shown)
             yield ""
             yield fenced("\n".join([*shown, *([f"... {left} more"] if left else [])]))
         yield ""
@@ -190,9 +189,9 @@ def _labels(labels: dict[str, str]) -> str:
 def _considered(report: Report) -> Iterator[str]:
     yield "| fault | status | why | evidence |"
     yield "|---|---|---|---|"
-    for each in report.hypotheses:
-        if each.status != "no_data":
-            yield f"| {code(each.id)} | {each.status} | {escaped(each.because)} | {', '.join(each.evidence)} |"
+    for fault in report.hypotheses:
+        if fault.status != "no_data":
+            yield f"| {code(fault.id)} | {fault.status} | {escaped(fault.because)} | {', '.join(fault.evidence)} |"
     unknown = [code(each.id) for each in report.hypotheses if each.status == "no_data"]
     if unknown:
         yield f"\nNothing was there that would show these, or exclude them: {', '.join(unknown)}."
@@ -210,9 +209,9 @@ def _context(report: Report) -> Iterator[str]:
 
 
 def _taken(report: Report) -> Iterator[str]:
-    for each in report.actions:
-        where = f" {code(each.path)}" if each.path else ""
-        yield f"- {each.action} on {code(each.target)}: **{each.decision}**.{where} {escaped(each.reason, 500)}"
+    for action in report.actions:
+        where = f" {code(action.path)}" if action.path else ""
+        yield f"- {action.action} on {code(action.target)}: **{action.decision}**.{where} {escaped(action.reason, 500)}"
 
 
 def _actions(report: Report) -> Iterator[str]:

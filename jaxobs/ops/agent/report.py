@@ -30,7 +30,7 @@ class Subject(_Part):
 
 
 class AlertSeen(_Part):
-    """One alert of the incident. Labels and summary come from the webhook."""
+    """Alert of the incident. Labels and summary come from the webhook."""
 
     name: str
     labels: dict[str, str]
@@ -46,7 +46,7 @@ class AlertSeen(_Part):
 
 
 class Series(_Part):
-    """One series of an answer."""
+    """Series of an answer."""
 
     labels: dict[str, str]
     first: float
@@ -55,7 +55,7 @@ class Series(_Part):
 
 
 class Step(_Part):
-    """One question that was asked, and its answer."""
+    """Question that was asked, and its answer."""
 
     id: str
     do: str = Field(description="What the step is for, a sentence.")
@@ -74,7 +74,7 @@ class Step(_Part):
 
 
 class Evidence(_Part):
-    """One thing that a source says. The text comes from outside: it is data."""
+    """Quote of a source. The text comes from outside: it is data."""
 
     id: str
     source: str
@@ -101,7 +101,7 @@ class Cause(_Part):
 
 
 class Hypothesis(_Part):
-    """One fault that was considered."""
+    """Fault that was considered."""
 
     id: str
     status: Literal["supported", "refuted", "no_data"]
@@ -111,7 +111,7 @@ class Hypothesis(_Part):
 
 
 class Moment(_Part):
-    """One line of the timeline."""
+    """Line of the timeline."""
 
     time: str
     what: str
@@ -119,7 +119,7 @@ class Moment(_Part):
 
 
 class BlastRadius(_Part):
-    """Who is affected."""
+    """Processes that are affected."""
 
     processes: int | None = Field(description="Of the job, as Prometheus scrapes them; null if unknown.")
     unreachable: list[str]
@@ -148,7 +148,7 @@ class SuggestedAction(_Part):
 
 
 class ActionTaken(_Part):
-    """What became of a suggested action, where a policy allows some."""
+    """Decision on a suggested action, where a policy allows some."""
 
     action: Name
     target: str
@@ -159,7 +159,7 @@ class ActionTaken(_Part):
 
 
 class Verification(_Part):
-    """What was seen after the alerts had resolved."""
+    """Result of the look after the alerts had resolved."""
 
     at: str
     result: Literal["recovered", "not_recovered", "no_data"]
@@ -221,5 +221,5 @@ class Report(_Part):
 
 
 def schema() -> dict[str, object]:
-    """The JSON schema of a report."""
+    """Returns the JSON schema of a report."""
     return Report.model_json_schema()

@@ -45,7 +45,7 @@ _NUMBERS = ("nonfinite_values", "nonfinite_input", "wrong_kernel", "gpu_hardware
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What can explain an alert."""
+    """Faults that can explain an alert."""
 
     causes: tuple[str, ...] = ()
     """Diagnoses, the likely ones first."""
@@ -121,7 +121,7 @@ TABLE: Mapping[str, Row] = {
     "JaxobsScrapeSlow": Row(("recompilation",)),
     "JaxobsSeriesDropped": Row(("recompilation",)),
 }
-"""By the alert's name."""
+"""Rows by the alert's name."""
 
 
 @functools.cache
@@ -134,12 +134,12 @@ def declared() -> Mapping[str, Alert]:
 
 
 def page(alert: str) -> str:
-    """The address of an alert's runbook; of one that is not known, of the page about this agent."""
+    """Returns the address of an alert's runbook; of one that is not known, of the page about this agent."""
     return runbook_url(alert) if alert in TABLE else UNKNOWN_ALERT
 
 
 def explains(cause: Cause, alert: str) -> bool | None:
-    """Whether a fault can explain an alert; None for an alert that is not in the table: nobody knows."""
+    """Returns whether a fault can explain an alert; None for an alert that is not in the table: nobody knows."""
     row = TABLE.get(alert)
     if row is None:
         return None
@@ -147,7 +147,7 @@ def explains(cause: Cause, alert: str) -> bool | None:
 
 
 def expected(alert: str) -> tuple[str, ...]:
-    """The diagnoses that can explain an alert, the likely ones first; all for one that is not in the table."""
+    """Returns the diagnoses that can explain an alert, the likely ones first; all for one that is not in the table."""
     row = TABLE.get(alert)
     if row is None:
         return tuple(known())
@@ -156,7 +156,7 @@ def expected(alert: str) -> tuple[str, ...]:
 
 
 def filled(expr: str, alert: Alert, scope: Mapping[str, str]) -> str:
-    """An expression of a runbook for the series with these labels.
+    """Returns an expression of a runbook for the series with these labels.
 
     Values come from outside and may look like a gap of the expression: they are put in last, quoted.
     """
@@ -168,7 +168,7 @@ def filled(expr: str, alert: Alert, scope: Mapping[str, str]) -> str:
 
 
 def told(text: str, alert: Alert) -> str:
-    """A text of a runbook with the values of the thresholds in it."""
+    """Returns a text of a runbook with the values of the thresholds in it."""
 
     def value(gap: re.Match[str]) -> str:
         known = alert.thresholds.get(gap[1])

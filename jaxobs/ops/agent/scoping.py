@@ -1,4 +1,4 @@
-"""By which labels of an alert its series are found: a Prometheus adds its `external_labels` to alerts, not to series.
+"""Finds the labels of an alert that its series have: a Prometheus adds its `external_labels` to alerts, not to series.
 
 Whoever asks that Prometheus for `up{job="train", cluster="eu"}` gets nothing, and would take a job that runs for one
 that nobody knows.
@@ -14,11 +14,11 @@ from jaxobs.ops.diagnosis.gathering.prometheus_api import Window
 from jaxobs.ops.monitoring.promql import GROUPING, quoted
 
 DAYS = 3
-"""For which an ended job is still one that was seen."""
+"""Days for which an ended job is still one that was seen."""
 
 
 def in_series(prometheus: str, subject: Subject, window: Window, timeout: float) -> Subject:
-    """A subject without the labels that none of its series has; the same one if Prometheus does not say.
+    """Returns a subject without the labels that none of its series has; the same one if Prometheus does not say.
 
     A label that some series have stays, with another value too: then they are about something else.
     """
@@ -33,7 +33,7 @@ def in_series(prometheus: str, subject: Subject, window: Window, timeout: float)
 
 
 def was_seen(prometheus: str, subject: Subject, until: float, timeout: float) -> bool:
-    """Whether Prometheus had metrics of jaxobs from it within the last days."""
+    """Returns whether Prometheus had metrics of jaxobs from a subject within the last days."""
     query = f"last_over_time(jax_process_start_timestamp_seconds{{{_chosen(_own(subject))}}}[{DAYS}d])"
     return bool(prometheus_api.range_of(prometheus, query, Window(end=until, seconds=1.0, step=1.0), timeout).lines)
 

@@ -31,7 +31,7 @@ _SIGNS = {"cause": ":rotating_light:", "inconclusive": ":grey_question:", "no_fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destinations:
-    """Where to send it; empty for nowhere."""
+    """Addresses that get results; empty for nowhere."""
 
     notify: str = ""
     """A webhook that takes Slack's payload."""
@@ -42,7 +42,7 @@ class Destinations:
 
 def send(report: Report, about: str, where: Destinations, *,
          pause: Callable[[float], object] = time.sleep) -> list[Delivery]:  # fmt: skip
-    """Sends a report to each destination; what became of it."""
+    """Sends a report to each destination; returns what became of each message."""
     found = []
     if where.notify:
         found.append(_post("notify", about, where.notify, slack_payload(report, about), {}, pause))
@@ -54,7 +54,7 @@ def send(report: Report, about: str, where: Destinations, *,
 
 
 def slack_payload(report: Report, about: str) -> dict[str, Any]:
-    """A message as Slack's incoming webhooks take it; others such as Mattermost and Rocket.Chat take it too."""
+    """Returns a message as Slack's incoming webhooks take it; others such as Mattermost and Rocket.Chat take it too."""
     if about == CLOSED and report.verification is not None:
         head = f"Closed, {report.verification.result}: {slack(report.headline)}"
     else:
@@ -74,7 +74,7 @@ def slack_payload(report: Report, about: str) -> dict[str, Any]:
 
 
 def annotation(report: Report, about: str) -> dict[str, Any]:
-    """An annotation of Grafana, over the time of the incident."""
+    """Returns an annotation of Grafana, over the time of the incident."""
     tags = ["jaxobs", report.verdict, *(each.id for each in report.causes[:3])]
     tags += [f"{name}:{clean(value, 60)}" for name, value in sorted(report.subject.labels.items())]
     body: dict[str, Any] = {"time": _milliseconds(report.opened_at), "tags": tags}
@@ -118,7 +118,7 @@ def _post(
 
 
 def _attempt(address: str, body: bytes, headers: Mapping[str, str]) -> tuple[str, bool]:
-    """What went wrong, empty if nothing did, and whether another attempt may help."""
+    """Returns the problem, empty if there is none, and whether another attempt may help."""
     host = urllib.parse.urlsplit(address).hostname or ""
     direct = [urllib.request.ProxyHandler({})] if host in ("localhost", "::1") or host.startswith("127.") else []
     opener = urllib.request.build_opener(_NoRedirect, *direct)

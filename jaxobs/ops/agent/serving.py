@@ -29,9 +29,9 @@ from jaxobs.ops.agent.working import Agent
 _LOGGER = logging.getLogger("jaxobs.agent")
 
 MOST_BYTES = 2**20
-"""Of a webhook's body."""
+"""Bytes of a webhook's body."""
 MOST_SECONDS = 10.0
-"""For a body to arrive, and for a request to begin."""
+"""Seconds for a body to arrive, and for a request to begin."""
 MOST_CONNECTIONS = 100
 _STATUS = {
     "unauthorized": 401,
@@ -41,11 +41,11 @@ _STATUS = {
     "content_type": 415,
     "too_many_incidents": 503,
 }
-"""By the reason of a refusal; 400 for others. Alertmanager tries again after 5xx only."""
+"""HTTP status by the reason of a refusal; 400 for others. Alertmanager tries again after 5xx only."""
 
 
 def application(agent: Agent, token: str = "") -> Starlette:
-    """The application.
+    """Returns the ASGI application of the agent.
 
     Args:
       token: what a webhook has to bring as its bearer token; none is needed if it is empty.
@@ -103,7 +103,7 @@ def _refuse_browsers(request: Request) -> None:
 
 
 async def _body(request: Request) -> bytes:
-    """The whole body; never more of it in memory than may be."""
+    """Returns the whole body; never more of it in memory than may be."""
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared[:12]) > MOST_BYTES:
         raise RefusedError("too_large", f"The body is larger than {MOST_BYTES:,} bytes.")
@@ -151,7 +151,7 @@ class _Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there.
+    """Returns a socket that listens there.
 
     Raises:
       SettingError: the host is unknown, or the port belongs to another process.

@@ -39,7 +39,7 @@ class Question:
 
 
 def questions(subject: Subject, alerts: Sequence[str]) -> list[Question]:
-    """All questions about a subject: what every incident is asked, then the steps of the alerts' runbooks."""
+    """Returns all questions about a subject: what every incident is asked, then the steps of the alerts' runbooks."""
     chosen = ", ".join(f"{name}={quoted(value)}" for name, value in sorted(subject.scope.items()))
     of = f"{{{chosen}}}"
     every = [
@@ -87,7 +87,7 @@ def _and(*matchers: str) -> str:
 
 def ask(prometheus: str, asked: Sequence[Question], window: Window, since: float, *,
         timeout: float, budget: float) -> list[tuple[Step, Answer]]:  # fmt: skip
-    """The steps with what came back, in the order of the questions.
+    """Asks the questions; returns the steps with the answers, in the order of the questions.
 
     Args:
       since: when the incident began; what is abnormal only before it is not.
@@ -98,11 +98,13 @@ def ask(prometheus: str, asked: Sequence[Question], window: Window, since: float
     found: dict[str, tuple[Step, Answer]] = {}
 
     def lane(mine: Sequence[Question]) -> None:
-        for each in mine:
+        for question in mine:
             left = until - time.monotonic()
             late = Answer(problem=f"the budget of {budget:g} s was used up before it was asked")
-            answer = late if left <= 0 else prometheus_api.range_of(prometheus, each.query, window, min(timeout, left))
-            found[each.id] = (_step(each, answer, window, since), answer)
+            answer = (
+                late if left <= 0 else prometheus_api.range_of(prometheus, question.query, window, min(timeout, left))
+            )
+            found[question.id] = (_step(question, answer, window, since), answer)
 
     deadlines.at_once([lambda n=n: lane(asked[n::LANES]) for n in range(LANES)], budget + 0.5)  # type: ignore[misc]
     missing = Answer(problem=f"no answer within {budget:g} s")
@@ -152,13 +154,13 @@ def _present(what: str) -> Judge:
 
 
 def _lately(answer: Answer, window: Window, since: float) -> list[prometheus_api.Line]:
-    """The series with a sample since the incident began, or in the last moments of the window."""
+    """Returns the series with a sample since the incident began, or in the last moments of the window."""
     begun = min(since, window.end - 2 * window.apart)
     return [each for each in answer.lines if each.points[-1][0] >= begun]
 
 
 def _beyond(asked: Question, answer: Answer, window: Window, since: float) -> tuple[Outcome, str]:
-    """Of an expression that gives only what is beyond a bound."""
+    """Judges an expression that gives only what is beyond a bound."""
     shown = _lately(answer, window, since)
     if shown:
         names = sorted({each.process for each in shown if each.process})
@@ -170,18 +172,18 @@ def _beyond(asked: Question, answer: Answer, window: Window, since: float) -> tu
 
 
 def _compared(asked: Question, answer: Answer, window: Window, since: float) -> tuple[Outcome, str]:
-    """Peers before thresholds, then each series with itself before the incident."""
+    """Compares processes with their peers, then each series with itself before the incident."""
     by_process: dict[str, list[tuple[float, float]]] = {}
-    for each in answer.lines:
-        if "instance" in each.labels:
-            by_process.setdefault(each.process, list(each.points))
+    for line in answer.lines:
+        if "instance" in line.labels:
+            by_process.setdefault(line.process, list(line.points))
     single = len(by_process) == len(answer.lines)
     if single and (found := peers.outliers(by_process)):
         return ABNORMAL, _differ(found)
-    for each in answer.lines:
-        moved = peers.changed(each.points, since)
+    for line in answer.lines:
+        moved = peers.changed(line.points, since)
         if moved:
-            return ABNORMAL, f"{each.process or 'It'} went from {moved[0]:.4g} to {moved[1]:.4g} as the incident began."
+            return ABNORMAL, f"{line.process or 'It'} went from {moved[0]:.4g} to {moved[1]:.4g} as the incident began."
     return OK, "No process differs from its peers, and nothing changed as the incident began."
 
 
@@ -241,7 +243,7 @@ def _cache(asked: Question, answer: Answer, window: Window, since: float) -> tup
 
 
 def cache_hits(answer: Answer) -> tuple[float | None, float]:
-    """The share of hits among the requests to the persistent cache, and their number; None without requests."""
+    """Returns the share of hits among the requests to the persistent cache, and their number; None without requests."""
     latest = {each.labels.get("result", ""): each.points[-1][1] for each in answer.lines}
     asked = latest.get("hit", 0.0) + latest.get("miss", 0.0)
     return (latest.get("hit", 0.0) / asked if asked >= 1 else None), asked

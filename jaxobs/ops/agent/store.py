@@ -25,7 +25,7 @@ _LOGGER = logging.getLogger("jaxobs.agent")
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z0-9-]{1,60}")
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 MOST_BYTES = 16 * 2**20
-"""Of one file that is read."""
+"""Bytes of a file that is read."""
 
 
 class Store:
@@ -62,15 +62,15 @@ class Store:
         _write(self._path(report.id, ".json"), report.model_dump_json(indent=2) + "\n")
 
     def report(self, name: str) -> Report | None:
-        """One report; None if there is none, or it is damaged."""
+        """Returns a report; None if there is none, or it is damaged."""
         if not _ID.fullmatch(name):
             return None
         return _read(self._path(name, ".json"), Report)
 
     def reports(self) -> Iterator[Report]:
-        """All reports, the oldest first."""
-        for each in sorted(self.folder.glob("*.json")):
-            if _ID.fullmatch(each.stem) and (found := _read(each, Report)) is not None:
+        """Yields all reports, the oldest first."""
+        for path in sorted(self.folder.glob("*.json")):
+            if _ID.fullmatch(path.stem) and (found := _read(path, Report)) is not None:
                 yield found
 
     def keep(self, incident: Incident) -> None:
@@ -83,7 +83,7 @@ class Store:
         _write(self._state / f"{incident.id}.json", incident.model_dump_json(), awaits_disk=False)
 
     def forget(self, incident: Incident) -> None:
-        """It is closed: its report remains for as long as reports are kept."""
+        """Removes the state of a closed incident, and the reports that are older than the store keeps."""
         with contextlib.suppress(OSError):
             (self._state / f"{incident.id}.json").unlink()
         if self._keep_days < math.inf:
@@ -95,17 +95,17 @@ class Store:
         for path in sorted(self.folder.glob("*.json")):
             name = path.stem
             if _ID.fullmatch(name) and name < first and not (self._state / f"{name}.json").exists():
-                for each in (self._path(name, ".json"), self._path(name, ".md")):
+                for file in (self._path(name, ".json"), self._path(name, ".md")):
                     with contextlib.suppress(OSError):
-                        each.unlink()
+                        file.unlink()
 
     def open_incidents(self) -> list[Incident]:
-        """Those that were not closed when the agent ended. A damaged file costs that incident."""
+        """Returns the incidents that were not closed when the agent ended. A damaged file costs that incident."""
         found = [_read(each, Incident) for each in sorted(self._state.glob("*.json")) if _ID.fullmatch(each.stem)]
         return [each for each in found if each is not None]
 
     def has(self, name: str) -> bool:
-        """Whether there is a report or an incident of that name."""
+        """Returns whether there is a report or an incident of that name."""
         return self._path(name, ".json").exists() or (self._state / f"{name}.json").exists()
 
     def _path(self, name: str, ending: str) -> Path:

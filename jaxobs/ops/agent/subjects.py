@@ -1,4 +1,4 @@
-"""What an incident is about: one job of one namespace and cluster, as the labels of its alerts say."""
+"""Subject of an incident: a job of one namespace and cluster, as the labels of its alerts say."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Subject:
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> Subject:
-        """The job that an alert is about; the process, if it names no job; else nothing but the alert's name."""
+        """Returns the job of an alert's labels; the process, if they name no job; else the alert's name."""
         found = {name: labels[name] for name in GROUPING if labels.get(name)}
         if "job" not in found and labels.get("instance"):
             found["instance"] = labels["instance"]
@@ -37,12 +37,12 @@ class Subject:
 
     @property
     def is_known(self) -> bool:
-        """Whether it says whose series to look at."""
+        """Whether the labels say whose series to look at."""
         return bool({"job", "instance"} & dict(self.labels).keys())
 
     @property
     def name(self) -> str:
-        """For people: `train`, `train in namespace ml`."""
+        """Name for people: `train`, `train in namespace ml`."""
         own = dict(self.labels)
         first = own.get("job") or own.get("instance") or own.get("alertname") or "an unnamed alert"
         places = [f"{name} {own[name]}" for name in ("namespace", "cluster") if name in own]
@@ -50,12 +50,12 @@ class Subject:
 
     @property
     def key(self) -> str:
-        """The same for the same subject, and different for any other one."""
+        """Hash of the labels."""
         return hashlib.sha256(json.dumps(self.labels).encode(errors="surrogatepass")).hexdigest()[:12]
 
     @property
     def slug(self) -> str:
-        """A part of a file's name, whatever the labels are."""
+        """Part of a file's name, whatever the labels are."""
         own = dict(self.labels)
         text = own.get("job") or own.get("instance") or own.get("alertname") or ""
         return _NOT_SLUG.sub("-", text.lower())[:MOST_SLUG].strip("-") or "incident"

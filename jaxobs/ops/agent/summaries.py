@@ -1,4 +1,4 @@
-"""What the reports of some days say together, and the draft of a postmortem of one: Markdown."""
+"""Summary of the reports of some days, and the draft of a postmortem: Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAY = 86_400.0
 
 
 def summary(reports: Iterable[Report], now: float, days: float = 7.0) -> str:
-    """The incidents that were opened in the last days.
+    """Returns a summary of the incidents that were opened in the last days.
 
     Args:
       now: seconds since the epoch.
@@ -70,7 +70,6 @@ def _summary(found: Sequence[Report], earlier: Sequence[Report], since: str, unt
 
 
 def _alerts(found: Sequence[Report]) -> Iterator[str]:
-    """Which alerts come often, and which of them lead to nothing."""
     yield "\n## By alert\n"
     yield "| alert | incidents | with a cause | no fault |"
     yield "|---|---:|---:|---:|"
@@ -89,7 +88,7 @@ def _listed(title: str, reports: Sequence[Report]) -> Iterator[str]:
 
 
 def postmortem(report: Report) -> str:
-    """A draft: what is known is filled in; what only people know is asked for."""
+    """Returns a draft of a postmortem: it fills in what is known, and asks for what only people know."""
     return "\n".join(_postmortem(report)) + "\n"
 
 
@@ -104,9 +103,9 @@ def _postmortem(report: Report) -> Iterator[str]:
     yield f"- effect on the job: {report.impact or 'unknown'}"
     yield "- *Work lost, users affected, cost: to be filled in.*"
     yield "\n## Root cause\n"
-    for each in report.causes:
-        where = f"at {code(each.component)}, evidence {', '.join(each.evidence)}"
-        yield f"- {escaped(each.title)} ({code(each.id)}) {where}"
+    for cause in report.causes:
+        where = f"at {code(cause.component)}, evidence {', '.join(cause.evidence)}"
+        yield f"- {escaped(cause.title)} ({code(cause.id)}) {where}"
     if not report.causes:
         yield "- Not known. What would have shown it:"
         yield from (f"  - {escaped(each, 500)}" for each in report.collect[:10])

@@ -1,4 +1,4 @@
-"""What stands around a cause: the timeline, who is affected, cache and versions, and what could be done next."""
+"""Surroundings of a cause: timeline, affected processes, cache and versions, and what could be done next."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SLOW = {"straggler", "input_bound", "recompilation", "device_throttled", "proce
 
 
 def answer_of(answers: Answers, name: str) -> Answer:
-    """The answer of one step that every incident has."""
+    """Returns the answer of one step that every incident has."""
     return next((answer for step, answer in answers if step.id == name), Answer())
 
 
 def timeline(incident: Incident, answers: Answers, causes: Sequence[Cause], window: Window) -> list[Moment]:
-    """What happened when, as far as somebody says it: alerts, causes, restarts, changes of version."""
+    """Returns the timeline, as far as somebody says it: alerts, causes, restarts, changes of version."""
     found: list[tuple[float, Moment]] = []
 
     def note(at: float | None, what: str, evidence: Sequence[str] = ()) -> None:
@@ -47,7 +47,7 @@ def timeline(incident: Incident, answers: Answers, causes: Sequence[Cause], wind
 
 
 def blast_radius(answers: Answers, causes: Sequence[Cause], instances: Sequence[str]) -> BlastRadius:
-    """Who is affected: by Prometheus' own view of the job."""
+    """Returns the affected processes, by Prometheus' own view of the job."""
     up = answer_of(answers, "processes")
     latest = max((each.points[-1][0] for each in up.lines), default=0.0)
     current = [each for each in up.lines if each.points[-1][0] >= latest]
@@ -69,7 +69,7 @@ def blast_radius(answers: Answers, causes: Sequence[Cause], instances: Sequence[
 
 
 def context(answers: Answers, window: Window) -> Context:
-    """Cache and versions, for a postmortem."""
+    """Returns cache hits and versions, for a postmortem."""
     hits, asked = steps.cache_hits(answer_of(answers, "cache"))
     versions: dict[str, list[str]] = {}
     pins: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
@@ -97,7 +97,7 @@ def context(answers: Answers, window: Window) -> Context:
 
 
 def suggested(verdict: str, causes: Sequence[Cause], asked: Sequence[str]) -> list[SuggestedAction]:
-    """What can be done without harm, as data: another part decides whether it may be done, and does it."""
+    """Returns harmless actions as data: the desk decides whether they may be done, and does them."""
     found = []
     for target in asked[:3]:
         where = shlex.quote(target)

@@ -26,9 +26,9 @@ from jaxobs.ops.agent.subjects import Subject
 _LOGGER = logging.getLogger("jaxobs.agent")
 
 MOST_OPEN = 500
-"""Incidents at a time; beyond, webhooks are refused, and Alertmanager sends them again."""
+"""Open incidents; beyond, webhooks are refused, and Alertmanager sends them again."""
 MOST_MESSAGES = 1000
-"""That wait to be sent."""
+"""Messages that wait to be sent."""
 WORKERS = 2
 AGAIN = 10.0
 """Seconds until something that failed is tried again; longer each time."""
@@ -39,7 +39,7 @@ FORGOTTEN = 7 * 86_400.0
 
 @dataclass(slots=True)
 class _Failing:
-    """What could not be done, and when it is tried again."""
+    """Failed work, and when it is tried again."""
 
     attempts: int = 0
     until: float = 0.0
@@ -51,10 +51,10 @@ class _Failing:
 
 @dataclass(slots=True)
 class _Board:
-    """What the workers share, under one lock."""
+    """State that the workers share, under one lock."""
 
     open: dict[str, Incident] = field(default_factory=dict)
-    """By the key of the subject."""
+    """Open incidents by the key of the subject."""
     busy: set[str] = field(default_factory=set)
     """Keys that a worker has."""
     stale: set[str] = field(default_factory=set)
@@ -62,12 +62,12 @@ class _Board:
     unwritten: dict[str, Report] = field(default_factory=dict)
     """Reports by id for which there was no room."""
     failing: dict[str, _Failing] = field(default_factory=dict)
-    """By key."""
+    """Failed work by key of the subject."""
     write_again_at: float = 0.0
 
 
 class Agent:
-    """All of it but the HTTP server. Safe for threads."""
+    """Agent without its HTTP server. Safe for threads."""
 
     def __init__(
         self, store: Store, where: Where, destinations: Destinations | None = None, *, settle: float = 60.0,
@@ -97,7 +97,7 @@ class Agent:
             self._board.open[each.whose().key] = each
 
     def start(self) -> None:
-        """Starts its threads."""
+        """Starts the threads of the agent."""
         work = [self._work] * WORKERS + [self._send] + ([self._act] if self._desk else [])
         self._threads = [
             threading.Thread(target=each, daemon=True, name=f"jaxobs-agent-{number}")
@@ -107,31 +107,31 @@ class Agent:
             thread.start()
 
     def stop(self, seconds: float = 10.0) -> None:
-        """Ends its threads; what is in work is taken up by the next agent."""
+        """Ends the threads; the next agent takes up what is in work."""
         until = time.monotonic() + seconds
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        for each in (self._messages, self._suggesting):
+        for waiting in (self._messages, self._suggesting):
             with contextlib.suppress(queue.Full):
-                each.put_nowait(None)
+                waiting.put_nowait(None)
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
     @property
     def is_alive(self) -> bool:
-        """Whether all its threads run."""
+        """Whether all threads of the agent run."""
         return bool(self._threads) and all(each.is_alive() for each in self._threads)
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes webhooks."""
+        """Whether the agent takes webhooks."""
         return self.is_alive and not self._stopping
 
     # -------------------------------------------------------------------------------------------------- what comes in
 
     def accept(self, notification: Notification) -> list[str]:
-        """Takes alerts in; the ids of the incidents that they belong to. Nothing is investigated before it returns.
+        """Takes alerts in and returns the ids of their incidents. Nothing is investigated before it returns.
 
         Raises:
           RefusedError: there are too many incidents.
@@ -170,7 +170,6 @@ class Agent:
         return Incident(id=free, subject=list(subject.labels), opened_at=now, due_at=now, asked_at=now)
 
     def _keep(self, key: str) -> None:
-        """Writes how far the incident of a subject has got, if it is still open."""
         with self._keeping:
             with self._changed:
                 current = self._board.open.get(key)
@@ -209,7 +208,7 @@ class Agent:
             self._write_again()
 
     def _failed(self, incident: Incident, error: Exception, failing: _Failing) -> None:
-        """It is tried again; that it failed is a report, too, so that the alert is not lost."""
+        """Reports the failure once, so that the alert is not lost, and has the work tried again."""
         self.metrics.investigations.labels("failed").inc()
         failing.again(time.time())
         if failing.attempts == 1 and self._latest(incident.id) is None:
@@ -218,7 +217,7 @@ class Agent:
             self._say(report, sending.REPORTED)
 
     def _take_due(self) -> tuple[str, Incident] | None:
-        """An incident to work on, as it is now; called under the lock."""
+        """Returns an incident to work on, as it is now; called under the lock."""
         if self._stopping:
             return None
         now = time.time()
@@ -298,7 +297,7 @@ class Agent:
             self._store.forget(incident)
 
     def _check_again(self, key: str) -> bool:
-        """Whether it is verified once more, for there was nothing to see."""
+        """Returns whether there was nothing to see and the incident is verified once more."""
         with self._changed:
             incident = self._board.open[key]
             incident.checks += 1
@@ -309,7 +308,6 @@ class Agent:
         return True
 
     def _refresh(self, incident: Incident) -> None:
-        """The counts of a report that is written already."""
         with self._rewriting:
             report = self._latest(incident.id)
             if report is not None:
@@ -329,7 +327,6 @@ class Agent:
             self._board.unwritten[report.id] = report
 
     def _write_again(self) -> None:
-        """Reports for which there was no room."""
         now = time.time()
         if self._board.unwritten and now >= self._board.write_again_at:
             self._board.write_again_at = now + AGAIN
@@ -355,10 +352,12 @@ class Agent:
                 return
             report, about = found
             deliveries = sending.send(report, about, self._destinations, pause=self._pause)
-            for each in deliveries:
-                self.metrics.deliveries.labels(each.destination, each.result).inc()
-                if each.result == "failed":
-                    _LOGGER.error("Incident %s is not sent to %s: %s", report.id, each.destination, each.problem)
+            for delivery in deliveries:
+                self.metrics.deliveries.labels(delivery.destination, delivery.result).inc()
+                if delivery.result == "failed":
+                    _LOGGER.error(
+                        "Incident %s is not sent to %s: %s", report.id, delivery.destination, delivery.problem
+                    )
             with self._rewriting:
                 latest = self._latest(report.id) or report
                 self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, *deliveries][-20:]}))
@@ -377,7 +376,6 @@ class Agent:
                 _LOGGER.exception("The actions of an incident: %s", type(error).__name__)
 
     def _change(self, name: str, fields: Callable[[Report], dict[str, object]]) -> None:
-        """Changes fields of the latest report of an incident."""
         with self._rewriting:
             latest = self._latest(name)
             if latest is not None:
@@ -389,6 +387,6 @@ class Agent:
             time.sleep(0.05)
 
     def incidents(self) -> Iterable[Incident]:
-        """Those that are open, as they are now."""
+        """Returns the open incidents, as they are now."""
         with self._changed:
             return [each.model_copy(deep=True) for each in self._board.open.values()]

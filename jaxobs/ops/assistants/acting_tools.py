@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 ACTOR = "mcp"
-"""Of every request: what a client calls itself is no identity."""
+"""Actor of every request: what a client calls itself is no identity."""
 
 
 class Approval(BaseModel):
@@ -50,7 +50,7 @@ def _about(declared: Action) -> str:
 
 def _tool(sources: Sources, desk: Desk, job: str, declared: Action) -> Callable[..., Answer]:
     def question(process: Name = "", incident: Name = "") -> Elicit[Approval]:
-        """From the arguments alone: the question may be asked for again."""
+        """Makes the question from the arguments alone: it may be asked for again."""
         where = f" on the process {process!r}" if declared.touches_process else ""
         return Elicit(f"May the assistant do `{declared.name}`{where}? {declared.about}", Approval)
 

@@ -1,4 +1,4 @@
-"""What a tool answers. Nothing to show is an answer of its own: it is no sign of health."""
+"""Answers of tools. Nothing to show is an answer of its own: it is no sign of health."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Answer(BaseModel):
     status: Literal["ok", "no_data"]
     """`no_data`: nothing is known. That is neither a fault nor a sign of health."""
     summary: str
-    """One or two sentences by jaxobs."""
+    """Summary in one or two sentences by jaxobs."""
     data: Any = None
     next_start: int | None = None
-    """Where the next page starts; null if this is the last one."""
+    """Start of the next page; null if this is the last one."""
     notice: str = NOTICE
 
 
@@ -44,12 +44,12 @@ class NotGivenError(JaxobsError):
 
 
 def ok(summary: str, data: Any) -> Answer:
-    """Something to show."""
+    """Returns an answer with something to show."""
     return Answer(status="ok", summary=summary, data=fitted(data))
 
 
 def page(summary: str, items: Sequence[Any], start: int, most: int = PAGE) -> Answer:
-    """One page of many entries."""
+    """Returns a page of many entries."""
     found, after = paged(items, start, most)
     if not found:
         return no_data(f"{summary} There is no entry {start}.")
@@ -57,15 +57,15 @@ def page(summary: str, items: Sequence[Any], start: int, most: int = PAGE) -> An
 
 
 def no_data(why: str) -> Answer:
-    """Nothing to show, and why."""
+    """Returns an answer without data, and why."""
     return Answer(status="no_data", summary=why)
 
 
 def silent(error: Exception) -> Answer:
-    """A source that says nothing: what it says instead of that comes from outside, too."""
+    """Returns the answer about a source that says nothing: its error comes from outside, too."""
     return Answer(status="no_data", summary="It does not answer, or cannot be read.", data=fitted({"why": str(error)}))
 
 
 def count(number: int, what: str) -> str:
-    """`1 alert`, `2 alerts`."""
+    """Returns a count with its noun: `1 alert`, `2 alerts`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -17,7 +17,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 def known(folder: str) -> list[str]:
-    """The ids of all reports, the latest file first. Links and names that no report has are left out."""
+    """Returns the ids of all reports, the latest file first. Links and names that no report has are left out."""
     found = []
     try:
         with os.scandir(folder) as entries:
@@ -33,7 +33,7 @@ def known(folder: str) -> list[str]:
 
 
 def read(folder: str, id: str) -> dict[str, Any] | None:
-    """One report; None if it is none.
+    """Returns a report.
 
     Args:
       id: one of `known`.
@@ -53,7 +53,7 @@ def read(folder: str, id: str) -> dict[str, Any] | None:
 
 
 def short(folder: str, id: str) -> dict[str, Any]:
-    """The fields of a report that are no lists and no objects, beside its id."""
+    """Returns the fields of a report that are no lists and no objects, beside its id."""
     body = read(folder, id)
     if body is None:
         return {"id": id, "status": "no_data"}

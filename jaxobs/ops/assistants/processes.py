@@ -1,4 +1,4 @@
-"""What one process says of itself: one that runs, or one that left an event log."""
+"""Facts of a process that runs, or that left an event log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SilentError(JaxobsError):
 
 
 def read(sources: Sources, name: str) -> list[Process]:
-    """The processes behind a name: several, if an event log has several.
+    """Returns the processes behind a name: several, if an event log has several.
 
     Args:
       name: one of `Sources.processes`; may be empty if there is only one.
@@ -59,7 +59,7 @@ def read(sources: Sources, name: str) -> list[Process]:
 
 
 def one(sources: Sources, name: str, index: int) -> Process:
-    """One process of a name, by JAX's index of it.
+    """Returns a process by its name, and by JAX's index of it.
 
     Raises:
       RefusedError: there is none with that index.

@@ -24,15 +24,15 @@ class SilentError(JaxobsError):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a query found."""
+    """Series that a query found."""
 
     series: list[dict[str, Any]]
     is_cut: bool
-    """Whether there were more."""
+    """Whether the query found more series than are kept."""
 
 
 def query_range(sources: Sources, query: str, *, end: float, seconds: float, points: int, timeout: float) -> Found:
-    """Series by their labels, with values over time, of each Prometheus.
+    """Returns series by their labels, with values over time, of each Prometheus.
 
     Raises:
       SilentError: there is no Prometheus, or it does not answer, or the query is wrong.
@@ -53,7 +53,7 @@ def _points(values: Any, most: int) -> list[Any]:
 
 
 def alerts(sources: Sources) -> list[dict[str, Any]]:
-    """The alerts of each Prometheus, firing ones first.
+    """Returns the alerts of each Prometheus, firing ones first.
 
     Raises:
       SilentError: as `query_range`.

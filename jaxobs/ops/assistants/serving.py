@@ -34,7 +34,7 @@ READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempot
 
 
 def server(sources: Sources) -> MCPServer:
-    """A server with all tools that read, and the actions that a policy allows: no resources, no prompts."""
+    """Returns a server with all tools that read, and the actions that a policy allows: no resources, no prompts."""
     made = MCPServer("jaxobs", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     for name, run in tools(sources).items():
         made.add_tool(_guarded(run), name=name, annotations=READ_ONLY)
@@ -44,7 +44,7 @@ def server(sources: Sources) -> MCPServer:
 
 
 def _guarded(run: Callable[..., Answer]) -> Callable[..., Answer]:
-    """What does not fit is said to the assistant; what fails in jaxobs is not shown."""
+    """Tells the assistant what does not fit, and hides what fails in jaxobs."""
 
     @functools.wraps(run)
     def tool(*args: Any, **kwargs: Any) -> Answer:
@@ -66,7 +66,7 @@ def run_stdio(sources: Sources) -> None:
 
 
 def http_app(sources: Sources, token: str, hosts: Sequence[str]) -> Any:
-    """The ASGI application for streamable HTTP.
+    """Returns the ASGI application for streamable HTTP.
 
     Args:
       token: what a client has to send as `Authorization: Bearer TOKEN`.

@@ -1,4 +1,4 @@
-"""Where the tools look: what the command line says, by name."""
+"""Sources of the tools: what the command line names."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Sources:
     """The job that the processes belong to, as the policy of actions names it."""
 
     def processes(self) -> Iterator[tuple[str, str, str]]:
-        """Of each process or event log its name, its kind, and its address or path."""
+        """Yields the name, the kind, and the address or path of each process or event log."""
         for url in dict.fromkeys(self.inputs.targets):
             yield urlsplit(client.endpoint_url(shown(url))).netloc, RUNNING, client.endpoint_url(url)
         for name, path in self.event_logs().items():
             yield name, EVENT_LOG, path
 
     def event_logs(self) -> dict[str, str]:
-        """Paths by name."""
+        """Returns the paths of event logs by name."""
         return {each.name: os.path.abspath(each.path) for each in files(self.inputs) if each.kind == "event-log"}

@@ -17,12 +17,12 @@ from jaxobs.ops.doctor.machine import Machine
 
 @functools.cache
 def known() -> tuple[Check, ...]:
-    """The modules of all checks."""
+    """Returns the modules of all checks."""
     return tuple(discovery.modules(Check))
 
 
 def examine(machine: Machine) -> Iterator[Finding]:
-    """What all checks say of a machine, in the order of their names.
+    """Yields what all checks say of a machine, in the order of their names.
 
     A check that fails says so: that it could not look is no sign of health.
     """
@@ -42,10 +42,10 @@ def examine(machine: Machine) -> Iterator[Finding]:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Critical ones first; within one severity as they came."""
+    """Returns critical findings first, and findings of one severity as they came."""
     return sorted(findings, key=lambda each: -SEVERITIES.index(each.severity))
 
 
 def has_faults(findings: Iterable[Finding]) -> bool:
-    """Whether something must be fixed: a warning or worse."""
+    """Returns whether something must be fixed: a warning or worse."""
     return any(SEVERITIES.index(each.severity) >= SEVERITIES.index("warning") for each in findings)

@@ -29,7 +29,7 @@ WEIGHTY = ("packages", "variables", "driver", "accelerators", "python")
 
 
 def facts(machine: Machine) -> dict[str, Any]:
-    """What is compared: plain data, as `jaxobs doctor --json` prints it under `machine`."""
+    """Returns what is compared: plain data, as `jaxobs doctor --json` prints it under `machine`."""
     gpus = machine.gpus
     return {
         "python": ".".join(map(str, machine.python)),
@@ -50,7 +50,7 @@ def facts(machine: Machine) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What an earlier `jaxobs doctor --json` printed.
+    """Returns what an earlier `jaxobs doctor --json` printed.
 
     Raises:
       JaxobsError: the file cannot be read, or is something else.
@@ -73,13 +73,13 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _is_whole(known: Mapping[str, Any]) -> bool:
-    """Whether its groups have the form that `facts` gives them."""
+    """Returns whether its groups have the form that `facts` gives them."""
     groups = (known.get("packages"), known.get("variables"))
     return all(isinstance(each, dict) and all(isinstance(one, str) for one in each.values()) for each in groups)
 
 
 def compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Finding]:
-    """A finding for each difference."""
+    """Yields a finding for each difference."""
     found = False
     for group, value in now.items():
         was = before.get(group)

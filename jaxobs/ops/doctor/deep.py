@@ -100,7 +100,7 @@ def check(machine: Machine) -> Iterator[Finding]:
 
 
 def _run(machine: Machine, cache: str) -> dict[str, Any]:
-    """One process.
+    """Returns one process.
 
     Raises:
       JaxobsError: it died, or said nothing in time.

@@ -1,4 +1,4 @@
-"""What a check says: one finding for each thing that it looked at, also for what is fine."""
+"""Findings of checks: one for each thing that a check looked at, also for what is fine."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ something, or dies under load."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at."""
+    """Result for one thing that was looked at."""
 
     severity: str
     title: str
-    """What is so, in one sentence."""
+    """Title in one sentence, which says what is so."""
     evidence: str
-    """What was read, and where."""
+    """Text that was read, and where."""
     why: str = ""
-    """What it does to a job; empty where all is well."""
+    """Effect on a job; empty if all is well."""
     fix: str = ""
     """The command or setting that fixes it; empty where there is nothing to fix."""
     entity: str = ""
-    """What it is about: a package, a variable, a device, a path."""
+    """Subject: a package, a variable, a device, a path."""
     id: str = ""
-    """The check."""
+    """Name of the check."""
 
     def of(self, check: str) -> Finding:
-        """The same, with its check's name."""
+        """Returns the finding with its check's name."""
         return dataclasses.replace(self, id=self.id or check)
 
 
 def ok(title: str, evidence: str, entity: str = "") -> Finding:
-    """All is well there."""
+    """Returns the finding that all is well."""
     return Finding(severity="ok", title=title, evidence=evidence, entity=entity)

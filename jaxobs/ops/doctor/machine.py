@@ -1,4 +1,4 @@
-"""What the checks read: environment, packages, files below a root, limits, and what probes found. Read when asked for.
+"""Facts that the checks read: environment, packages, files below a root, limits, what probes found. Read when asked.
 
 Each fact is an attribute that a test may set, so that a check can be tried with machines that are not here.
 """
@@ -27,7 +27,7 @@ from jaxobs.ops.doctor.probes import Imported, Parsed
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One installed distribution."""
+    """Installed distribution."""
 
     name: str
     """Normalised as PyPI does: lower case, hyphens."""
@@ -60,11 +60,11 @@ class Machine:
     # ------------------------------------------------------------------------------------------------ files
 
     def path(self, name: str) -> Path:
-        """A file of the machine by its absolute name."""
+        """Returns a file of the machine by its absolute name."""
         return self.root / name.lstrip("/")
 
     def read(self, name: str) -> str | None:
-        """The text of a small file; None if it cannot be read."""
+        """Returns the text of a small file; None if it cannot be read."""
         try:
             return self.path(name).read_text(errors="replace").strip()
         except OSError:
@@ -80,38 +80,38 @@ class Machine:
 
     @cached_property
     def temporary(self) -> Path:
-        """The directory of temporary files."""
+        """Returns the directory of temporary files."""
         return Path(self.environment.get("TMPDIR") or tempfile.gettempdir())
 
     # --------------------------------------------------------------------------------------------- packages
 
     @cached_property
     def packages(self) -> tuple[Package, ...]:
-        """All that are installed, the ones that win first."""
+        """Returns all distributions that are installed, the ones that win first."""
         found = []
-        for each in importlib.metadata.distributions():
-            name = each.metadata["Name"]
+        for distribution in importlib.metadata.distributions():
+            name = distribution.metadata["Name"]
             if name:
-                place = str(Path(str(each.locate_file(""))).resolve())
-                found.append(Package(normal(name), each.version, place))
+                place = str(Path(str(distribution.locate_file(""))).resolve())
+                found.append(Package(normal(name), distribution.version, place))
         return tuple(found)
 
     def versions(self, pattern: str) -> dict[str, str]:
         """Versions by name of those whose whole name fits a regular expression."""
         found: dict[str, str] = {}
-        for each in self.packages:
-            if re.fullmatch(pattern, each.name):
-                found.setdefault(each.name, each.version)
+        for package in self.packages:
+            if re.fullmatch(pattern, package.name):
+                found.setdefault(package.name, package.version)
         return found
 
     def version(self, name: str) -> str | None:
-        """Of one package; None if it is not installed."""
+        """Returns a package; None if it is not installed."""
         return self.versions(re.escape(name)).get(name)
 
     # -------------------------------------------------------------------------------------------- variables
 
     def number(self, name: str) -> float | None:
-        """A variable as a number; None if it is unset.
+        """Returns a variable as a number; None if it is unset.
 
         Raises:
           ValueError: it is none.
@@ -182,7 +182,7 @@ class Machine:
 
     @cached_property
     def gpus(self) -> list[AcceleratorState] | str:
-        """What the driver says of each GPU; or why it was not asked."""
+        """Returns what the driver says of each GPU; or why it was not asked."""
         if not self.nvidia_devices:
             return "there is no /dev/nvidia0"
         try:
@@ -192,7 +192,7 @@ class Machine:
 
     @cached_property
     def holders(self) -> list[Holder]:
-        """Other processes that have a device file of an accelerator open, as far as this user may see."""
+        """Returns the processes that have a device file of an accelerator open, as far as this user may see."""
         devices, found = {*self.nvidia_devices, *self.tpu_devices}, []
         for folder in self.names("/proc", r"\d+") if devices else []:
             pid = int(folder.rpartition("/")[2])
@@ -222,9 +222,9 @@ class Machine:
 
     def free_bytes(self, path: Path) -> tuple[int, int] | None:
         """Free bytes and size of the file system of a path, or of the first of its parents that is there."""
-        for each in (path, *path.parents):
+        for folder in (path, *path.parents):
             try:
-                found = os.statvfs(each)
+                found = os.statvfs(folder)
             except OSError:
                 continue
             return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
@@ -234,30 +234,30 @@ class Machine:
 
     @cached_property
     def imported(self) -> Imported:
-        """What `import jax` finds here, in a process of its own. No backend is initialised."""
+        """Returns what `import jax` finds here, in a process of its own. No backend is initialised."""
         return probes.import_jax(self.environment, self.directory)
 
     @cached_property
     def parsed(self) -> Parsed:
-        """Whether XLA takes its flags, by a CPU client in a process of its own."""
+        """Returns whether XLA takes its flags, by a CPU client in a process of its own."""
         return probes.parse_flags(self.environment, self.directory)
 
     def setting(self, name: str) -> Any:
-        """The value of one of JAX's settings at its start; None if JAX cannot be imported or has none of that name."""
+        """Returns one of JAX's settings at its start; None if JAX cannot be imported or has none of that name."""
         return self.imported.settings.get(name)
 
 
 def normal(name: str) -> str:
-    """A package's name as PyPI normalises it (PEP 503)."""
+    """Returns a package's name as PyPI normalises it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def release(version: str) -> tuple[int, ...]:
-    """The numbers of a version, to compare: `0.10.2.dev1+x` is (0, 10, 2)."""
+    """Returns the numbers of a version, to compare: `0.10.2.dev1+x` is (0, 10, 2)."""
     matched = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(int(each) for each in matched[1].split(".")) if matched else ()
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """A few names, and how many more there are."""
+    """Returns a few names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -43,14 +43,14 @@ print("{_MARK}{{}}")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What `import jax` found."""
+    """Result of `import jax`."""
 
     jax: str | None = None
     jaxlib: str | None = None
     file: str = ""
     minimum_jaxlib: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    """Of `jax.config`, as the environment sets them."""
+    """Settings of `jax.config`, as the environment sets them."""
     trouble: str | None = None
     """The error's text, if it failed."""
     variables: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def import_jax(environment: Mapping[str, str], directory: Path) -> Imported:
 
 
 def _to_blame(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]:
-    """The variables that keep JAX from being imported: each one is enough."""
+    """Returns the variables that keep JAX from being imported: each one is enough."""
     suspects = [name for name in environment if name.startswith(_READ_AT_IMPORT)]
 
     def works(without: Sequence[str]) -> bool:
@@ -109,7 +109,7 @@ def parse_flags(environment: Mapping[str, str], directory: Path) -> Parsed:
 
 
 def _run(program: str, environment: Mapping[str, str], directory: Path) -> tuple[dict[str, Any] | None, str | None]:
-    """What a program prints behind the mark; or why it printed nothing."""
+    """Returns what a program prints behind the mark; or why it printed nothing."""
     # Without jaxobs in the process: a variable of ours may be what is wrong.
     variables = {name: value for name, value in environment.items() if name not in _SLOW} | {"JAXOBS_DISABLED": "1"}
     command: Sequence[str] = (sys.executable, "-c", program)

@@ -17,7 +17,7 @@ _NAME = re.compile(r"module_\d+\.(?P<module>.+?)\.(?:\w+_)?(?P<stage>before_opti
 _NOISE = re.compile(
     r",? ?(metadata|stack_frame_id|frontend_attributes|backend_config)=(\{(?:[^{}]|\{[^{}]*\})*\}|\"[^\"]*\"|\d+)"
 )
-"""What names source lines, paths and choices of the autotuner, and no computation."""
+"""Pattern of source lines, paths and choices of the autotuner, which are no computation."""
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 """Blocks of the text that say where in the source a computation comes from."""
 MOST_BYTES = 64 * 2**20
@@ -26,7 +26,7 @@ DEFAULT = "its default"
 
 
 def compare(before: Path, after: Path) -> Iterator[Finding]:
-    """A finding for each program that one of them lacks, or that differs.
+    """Yields a finding for each program that one of them lacks, or that differs.
 
     Programs of one name are compared in the order in which they were compiled.
 
@@ -70,7 +70,7 @@ def compare(before: Path, after: Path) -> Iterator[Finding]:
 
 
 def _flags(before: Path, after: Path) -> Iterator[Finding]:
-    """What XLA was told, besides the programs: it writes its flags next to each."""
+    """Yields what XLA was told, besides the programs: it writes its flags next to each."""
     a, b = _told(before), _told(after)
     names = [each for each in sorted({*a, *b}) if a.get(each) != b.get(each)] if a and b else []
     if names:
@@ -86,7 +86,7 @@ def _flags(before: Path, after: Path) -> Iterator[Finding]:
 
 
 def _told(folder: Path) -> dict[str, str]:
-    """The flags of the first program, by name; none where they were not written."""
+    """Returns the flags of the first program, by name; none where they were not written."""
     path = min(folder.glob("module_*.debug_options"), default=None)
     if path is None:
         return {}
@@ -100,7 +100,7 @@ def _told(folder: Path) -> dict[str, str]:
 
 
 def _programs(folder: Path) -> dict[tuple[str, int], dict[str, Path]]:
-    """The files of each program by stage, by its name and its number among those of that name."""
+    """Returns the files of each program by stage, by its name and its number among those of that name."""
     try:
         names = sorted(folder.iterdir(), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)[:1]])
     except OSError as error:
@@ -124,7 +124,7 @@ def _programs(folder: Path) -> dict[tuple[str, int], dict[str, Path]]:
 
 
 def _difference(a: dict[str, Path], b: dict[str, Path]) -> tuple[str | None, str]:
-    """The first stage at which they differ, and the first line."""
+    """Returns the first stage at which they differ, and the first line."""
     for stage in STAGES:
         if stage not in a or stage not in b:
             continue

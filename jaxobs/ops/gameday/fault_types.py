@@ -1,4 +1,4 @@
-"""What a fault of a game day is: the truth about it, and what injects it."""
+"""Faults of a game day: the truth about each, and what injects it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Scene:
 
     random: random.Random
     folder: Path
-    """Of the rehearsal, for files."""
+    """Folder of the rehearsal, for files."""
     images: Any = None
     """The batch, a NumPy array of 128 images of 8 by 8 pixels."""
     labels: Any = None
@@ -24,7 +24,7 @@ class Scene:
     count: int = 0
     """Steps since the fault began, from 0."""
     kept: list[Any] = field(default_factory=list)
-    """What outlives the step."""
+    """Objects that outlive the step."""
     model: Any = None
 
 
@@ -33,12 +33,12 @@ Hook = Callable[[Scene], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault, and what a team should find out."""
+    """Fault, and what a team should find out."""
 
     title: str
-    """What is wrong, as a sentence: the answer."""
+    """Answer to the rehearsal, as a sentence."""
     causes: tuple[str, ...]
-    """What `jaxobs diagnose` may name for it, each of them right."""
+    """Causes that `jaxobs diagnose` may name for it, each of them right."""
     alert: str
     """The alert that fires."""
     lead: float
@@ -46,7 +46,7 @@ class Fault:
     from_start: float = 0.0
     """Minutes of a process's life in which the alert is silent."""
     only: str = ""
-    """What the alert needs beside that: "fires only if ..."; empty if nothing."""
+    """Condition of the alert besides that: "fires only if ..."; empty if there is none."""
     undo: str
     """How one would end it in a real program."""
     on_input: Hook | None = None

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> None:
 
 
 def train(fault: Fault, scene: Scene, onset: float, pause: float) -> None:
-    """The loop."""
+    """Runs the training loop with the fault in it."""
     digits, _ = training.load()
     model, optimizer = training.new_model()
     scene.model = model

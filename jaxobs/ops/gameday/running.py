@@ -26,9 +26,9 @@ QUICK_ONSET = (1.0, 3.0)
 QUICK_SETTINGS = {"JAXOBS_SAMPLE_INTERVAL": "0.2", "JAXOBS_STUCK_SECONDS": "3", "JAXOBS_STUCK_STEPS": "10"}
 QUICK_PAUSE = 0.005
 QUICK_SECONDS = 240.0
-"""So long is the longest quick rehearsal; most are over as soon as something is found."""
+"""Seconds of the longest quick rehearsal; most are over as soon as something is found."""
 FIRST_STEP = "step 0:"
-"""In the log, when the program trains."""
+"""Text of the log that says that the program trains."""
 _READY = 180.0
 
 
@@ -38,21 +38,21 @@ class RehearsalError(JaxobsError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What came of a rehearsal."""
+    """Result of a rehearsal."""
 
     fault: str
     seed: int
     folder: str
     minutes: float
     exit_code: int | None
-    """Of the program; None if it ran until the end."""
+    """Exit code of the program; None if it ran until the end."""
     diagnosis: Diagnosis
     is_named: bool
     """Whether the first cause is the truth."""
 
 
 class Rehearsal:
-    """One program with a fault, from its start to its end; a context manager.
+    """Program with a fault, from its start to its end; a context manager.
 
     Args:
       folder: for its log and its event log; it is made.
@@ -93,7 +93,7 @@ class Rehearsal:
 
     @property
     def exit_code(self) -> int | None:
-        """None as long as it runs."""
+        """Exit code of the program; None as long as it runs."""
         assert self._process is not None
         return self._process.poll()
 
@@ -129,7 +129,7 @@ class Rehearsal:
         return bool(causes) and causes[0].id in self.fault.causes
 
     def diagnose(self) -> Diagnosis:
-        """What `jaxobs diagnose` says now of its log, its event log, and the process if it runs."""
+        """Returns what `jaxobs diagnose` says now of its log, its event log, and the process if it runs."""
         running = self.exit_code is None
         inputs = Inputs(
             logs=(str(self.log),), event_logs=(str(self.event_log),), targets=(self.url,) if running else ()
@@ -137,7 +137,7 @@ class Rehearsal:
         return diagnosis.diagnose(diagnosis.gather(inputs))
 
     def end(self) -> Ended:
-        """Diagnoses it while it is as it is."""
+        """Diagnoses the program while it is as it is."""
         found, exit_code = self.diagnose(), self.exit_code
         named = [each.id for each in found.causes]
         return Ended(
@@ -163,7 +163,7 @@ class Rehearsal:
 @contextlib.contextmanager
 def rehearsal(name: str, fault: Fault, seed: int, folder: Path, *, port: int, addr: str = "127.0.0.1",
               quick: bool = False, after: float | None = None) -> Iterator[Rehearsal]:  # fmt: skip
-    """A rehearsal that is stopped at the end of the block."""
+    """Runs a rehearsal, and stops it at the end of the block."""
     running = Rehearsal(name, fault, seed, folder, port=port, addr=addr, quick=quick, after=after)
     try:
         running.wait_until_ready()

@@ -1,4 +1,4 @@
-"""What a game day tells: the plan of a fault, and at the end the truth beside the diagnosis."""
+"""Texts of a game day: the plan of a fault, and at the end the truth beside the diagnosis."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _UNITS = {"s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
 
 
 def alert_of(fault: Fault) -> Alert:
-    """The alert that fires."""
+    """Returns the alert that a fault makes fire."""
     return next(each for each in rules.alerts() if each.name == fault.alert)
 
 
 def minutes_until(fault: Fault) -> float:
-    """From the fault until the alert fires, about, if the process is old enough."""
+    """Returns the minutes from the fault until the alert fires, about, if the process is old enough."""
     parts = re.findall(r"(\d+)([smhd])", alert_of(fault).for_)
     return fault.lead + sum(int(count) * _UNITS[unit] for count, unit in parts)
 
 
 def plan(name: str, fault: Fault) -> Iterator[str]:
-    """What is wrong, which alert fires and when, where its runbook is, and how to undo it."""
+    """Yields what is wrong, which alert fires and when, where its runbook is, and how to undo it."""
     yield f"{name}: {fault.title}"
     yield f"  alert:     {fault.alert} ({alert_of(fault).severity}), {_when(fault)}"
     if fault.only:
@@ -45,24 +45,24 @@ def _when(fault: Fault) -> str:
 
 
 def listing(known: Mapping[str, Fault]) -> Iterator[str]:
-    """All faults."""
+    """Yields the plans of all faults."""
     for name, fault in known.items():
         yield from plan(name, fault)
         yield ""
 
 
 def ending(ended: Ended, fault: Fault) -> Iterator[str]:
-    """The truth, what the diagnosis says, and how to do it again."""
+    """Yields the truth, what the diagnosis says, and how to do it again."""
     said = ended.diagnosis
     yield "The truth"
     yield from (f"  {line}" for line in plan(ended.fault, fault))
     yield ""
     yield "What jaxobs diagnose says"
     yield f"  verdict:   {said.verdict}"
-    for each in said.causes:
-        yield f"  cause:     {each.title} [{each.id}]"
-        if each.evidence:
-            yield f"             {each.evidence[0].source}:{each.evidence[0].place} | {safe(each.evidence[0].text)}"
+    for cause in said.causes:
+        yield f"  cause:     {cause.title} [{cause.id}]"
+        if cause.evidence:
+            yield f"             {cause.evidence[0].source}:{cause.evidence[0].place} | {safe(cause.evidence[0].text)}"
     for text in said.missing:
         yield f"  missing:   {safe(text)}"
     yield f"  that is    {'right' if ended.is_named else 'wrong: please report it, with the folder'}"

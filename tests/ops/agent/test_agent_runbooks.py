@@ -59,8 +59,8 @@ def test_the_questions_of_a_runbook_stay_within_the_subject(name: str) -> None:
     promql_parser = pytest.importorskip("promql_parser")
     job = 'x"} or vector(1) # <compilations> <script> {@} by (job) \\'
     subject = Subject((("job", job),))
-    for each in steps.questions(subject, [name]):
-        tree = promql_parser.parse(each.query)
+    for question in steps.questions(subject, [name]):
+        tree = promql_parser.parse(question.query)
         found = []
 
         def visit(node: object, found: list[object] = found) -> bool:
@@ -69,10 +69,10 @@ def test_the_questions_of_a_runbook_stay_within_the_subject(name: str) -> None:
             return True
 
         promql_parser.walk(tree, visit)
-        assert found, each.query
+        assert found, question.query
         for selector in found:
             told = {each.name: each.value for each in selector.matchers.matchers}
-            assert told.get("job") == job, each.query
+            assert told.get("job") == job, question.query
 
 
 def test_an_alert_without_a_job_asks_nothing_of_all_jobs() -> None:

@@ -23,9 +23,9 @@ def test_old_reports_are_removed_when_an_incident_is_closed(tmp_path: Path) -> N
     """Not those of incidents that are still open, and no other files."""
     store = Store(str(tmp_path), keep_days=30)
     old, still_open, new = incident(40), incident(39), incident(2)
-    for each in (old, still_open, new):
+    for report in (old, still_open, new):
         for ending in (".json", ".md"):
-            (tmp_path / f"{each.id}{ending}").write_text("{}")
+            (tmp_path / f"{report.id}{ending}").write_text("{}")
     store.keep(still_open)
     store.keep(new)
     for name in ("20200101-notes.json", "notes.md", "actions.jsonl"):

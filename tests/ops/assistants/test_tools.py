@@ -134,14 +134,14 @@ def test_the_tools_are_these_and_say_that_they_read() -> None:
     tools, resources = anyio.run(main)
     assert {each.name for each in tools} == TOOLS
     assert resources == []
-    for each in tools:
-        hints = each.annotations
+    for tool in tools:
+        hints = tool.annotations
         assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (True, False, False)
-        assert each.description
-        assert each.output_schema is not None
-        assert not set(each.input_schema["properties"]) & {"path", "file", "url", "address", "target", "dir", "host"}
-        for name, schema in each.input_schema["properties"].items():
-            assert schema["type"] in ("integer", "boolean") or schema["maxLength"] <= 2000, (each.name, name)
+        assert tool.description
+        assert tool.output_schema is not None
+        assert not set(tool.input_schema["properties"]) & {"path", "file", "url", "address", "target", "dir", "host"}
+        for name, schema in tool.input_schema["properties"].items():
+            assert schema["type"] in ("integer", "boolean") or schema["maxLength"] <= 2000, (tool.name, name)
 
 
 class Watch:

@@ -184,9 +184,9 @@ def test_another_process_elsewhere(tmp_path: Path) -> None:
 def test_it_is_for_its_owner_alone_and_names_no_folder(tmp_path: Path) -> None:
     """Two logs of one name are told apart by as little of their paths as differs."""
     paths = [tmp_path / "secret-project" / worker / "train.log" for worker in ("a", "b")]
-    for each in paths:
-        each.parent.mkdir(parents=True)
-        each.write_text(LOG, encoding="utf-8")
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text(LOG, encoding="utf-8")
     bundle = tmp_path / "incident.tar.gz"
     written = bundles.write(Inputs(logs=tuple(map(str, paths))), str(bundle))
     assert stat.S_IMODE(bundle.stat().st_mode) == 0o600

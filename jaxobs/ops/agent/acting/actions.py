@@ -60,11 +60,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the agent knows by itself."""
+    """Facts that the agent knows by itself."""
 
     policy: Policy
     directory: Path
-    """Where it keeps its reports."""
+    """Directory of its reports."""
     processes: tuple[str, ...]
     """URLs of the processes of the request's job."""
     prometheus: str
@@ -87,11 +87,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One action and its bounds."""
+    """An action and its bounds."""
 
     name: Name
     about: str
-    """What it does, as a sentence."""
+    """Sentence that says what it does."""
     kind: Class
     seconds: float
     """How long it may take at most; it is stopped then."""
@@ -176,7 +176,6 @@ def _warm_cache(request: Request, around: Around) -> Plan:
 
 
 def _warmed(text: str) -> str:
-    """How many signatures are in the cache now, of those that were recorded."""
     try:
         every = [bool(each["warmed"]) for each in json_lines.loads(text)["signatures"]]
     except (ValueError, KeyError, TypeError):

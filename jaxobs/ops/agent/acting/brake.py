@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 
 class Brake:
-    """What stops actions in a directory of the agent's."""
+    """Brake on the actions in a directory of the agent's."""
 
     def __init__(self, record: Record) -> None:
         self._record = record

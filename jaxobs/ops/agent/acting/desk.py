@@ -32,16 +32,16 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a request."""
+    """Answer to a request."""
 
     decision: Literal["refused", "planned", "approval_wanted", "done", "failed"]
     """`planned` is a dry run."""
     reason: str
-    """Why, or what was done, as a sentence for a person."""
+    """Sentence for a person: why, or what was done."""
     plan: str = ""
     """Id of the plan: what `jaxobs agent approve` takes."""
     path: str | None = None
-    """What was written, on the machine where the work was done."""
+    """Path of what was written, on the machine where the work was done."""
 
 
 class Desk:
@@ -64,7 +64,7 @@ class Desk:
 
     @property
     def actions(self) -> dict[str, Action]:
-        """What may be asked for at all; everything else is not registered anywhere."""
+        """Actions that may be asked for at all; the others are not registered anywhere."""
         allow, names = self._policy.allow, self._policy.actions
         return {name: each for name, each in ACTIONS.items() if each.kind in allow and (names is None or name in names)}
 
@@ -150,7 +150,7 @@ class Desk:
         return action
 
     def _typical_step(self, target: str) -> float | None:
-        """Seconds of a typical step before the action; raises RefusedError if the moment is bad and remains so."""
+        """Returns the seconds of a typical step, once the moment is good; raises RefusedError if it remains bad."""
         until = time.monotonic() + PATIENCE
         while True:
             snapshot = processes.look(target)

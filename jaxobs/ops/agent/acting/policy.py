@@ -1,4 +1,4 @@
-"""What a place allows the agent to do: a small TOML file, checked as it is read (docs/safe-actions.md has one)."""
+"""Policy that says what the agent may do: a TOML file, checked as it is read (docs/safe-actions.md shows one)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Maintenance(_Strict):
 
 
 class WarmCache(_Strict):
-    """What `warm_cache` compiles; nothing of it comes from an alert or a process."""
+    """Files that `warm_cache` compiles; none of them comes from an alert or a process."""
 
     event_log: str
     """Event log of a run, as `jaxobs cache warm` takes it."""

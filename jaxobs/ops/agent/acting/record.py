@@ -24,7 +24,7 @@ MOST_BYTES = 64 * 2**20
 """A longer record means that something is wrong: nothing is done any more until a person has moved it away."""
 MOST_TEXT = 500
 READ_BYTES = 4 * 2**20
-"""What is read back: days of ordinary work, and more than any limit looks back."""
+"""Bytes that are read back: days of ordinary work, and more than any limit looks back."""
 MINUTES = 24 * 60.0
 """How long a question is shown to a person. How long an answer holds is the policy's word (`approval_minutes`)."""
 

@@ -1,4 +1,4 @@
-"""What differs between two runs."""
+"""Compares two runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def make(sources: Sources) -> Callable[..., Answer]:
     """The tool."""
 
     def compare_runs(before: Name, after: Name, index: int = 0) -> Answer:
-        """What got worse from one run to another, and by how much. Both are names of event logs from list_processes."""
+        """Compares two runs: what got worse, and by how much. Both are names of event logs from list_processes."""
         known = sources.event_logs()
         if not known:
             return no_data("The server was started without --event-log.")

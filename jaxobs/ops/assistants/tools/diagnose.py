@@ -1,4 +1,4 @@
-"""What happened to the job."""
+"""Diagnoses the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One incident."""
+"""Shows an incident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about an alert."""
+"""Shows the runbook of an alert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fires."""
+"""Lists the alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the memory is."""
+"""Reports the memory of devices."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def make(sources: Sources) -> Callable[..., Answer]:
     """The tool."""
 
     def memory_report(process: Name = "", index: int = 0) -> Answer:
-        """Where the device memory is, in bytes: by device, by group of live arrays with the line that made them, by
-        program; the headroom, and the last time that memory ran out."""
+        """Shows where the device memory is, in bytes: by device, by group of live arrays with the line that made them,
+        by program; the headroom, and the last time that memory ran out."""
         try:
             now = processes.one(sources, process, index).snapshot
         except processes.SilentError as error:

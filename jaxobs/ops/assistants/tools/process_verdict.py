@@ -1,4 +1,4 @@
-"""What is wrong with a process."""
+"""Shows the verdict of a process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def make(sources: Sources) -> Callable[..., Answer]:
     """The tool."""
 
     def process_verdict(process: Name = "", index: int = 0, start: Start = 0) -> Answer:
-        """What one process finds wrong with itself, the worst first: what it costs, where, what to do, and evidence; of
-        a stuck process the stacks of its threads."""
+        """Lists what a process finds wrong with itself, the worst first: what it costs, where, what to do, evidence;
+        of a stuck process the stacks of its threads."""
         try:
             now = processes.one(sources, process, index).snapshot
         except processes.SilentError as error:

@@ -1,4 +1,4 @@
-"""Whether this machine is fit for a job."""
+"""Checks whether this machine is fit for a job."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PLUGINS = r"jax-(cuda\d+|rocm\d+|metal)-(plugin|pjrt)"
 
 
 def check(machine: Machine) -> Iterator[Finding]:
-    """A plugin is released with jaxlib, and works with its own release only."""
+    """Compares the releases: a plugin works with the jaxlib of its own release only."""
     found = machine.versions(PLUGINS)
     jaxlib = machine.version("jaxlib")
     for name, version in found.items():
@@ -38,7 +38,7 @@ def check(machine: Machine) -> Iterator[Finding]:
 
 
 def _halves(found: dict[str, str]) -> Iterator[Finding]:
-    """A plugin has two packages."""
+    """Compares the two packages of a plugin."""
     for name in found:
         base, _, half = name.rpartition("-")
         other = f"{base}-{'pjrt' if half == 'plugin' else 'plugin'}"

@@ -1,4 +1,4 @@
-"""What jaxobs can see in this version of JAX."""
+"""Checks what jaxobs can see in this version of JAX."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def check(machine: Machine) -> Iterator[Finding]:
 
 
 def is_synchronised() -> bool | None:
-    """What the kernel says of its clock; None where it says nothing."""
+    """Returns what the kernel says of its clock; None where it says nothing."""
     name = ctypes.util.find_library("c")
     if name is None:
         return None

@@ -24,7 +24,7 @@ _RIGHTS = {
     "not_writable": ("u+rwx", "   # unless this job only reads"), "unreadable": ("u+rwx", ""),
     "unreadable_entries": ("u+r", ""),
 }  # fmt: skip
-"""What this user needs, by the kind of problem, and what to know of it."""
+"""Advice by the kind of problem."""
 MOST_REMOVED = 20
 """Names in one command."""
 _REMOTE = ("gs://", "s3://", "hdfs://", "az://", "http://", "https://")
@@ -69,7 +69,7 @@ def _elsewhere(machine: Machine) -> str:
 
 
 def _local(place: str) -> str:
-    """The path of an address of a local file, as JAX reads it where `etils` is installed."""
+    """Returns the path of an address of a local file, as JAX reads it where `etils` is installed."""
     has_addresses = importlib.util.find_spec("etils") is not None
     return place.removeprefix("file://") if has_addresses and place.startswith("file:///") else place
 
@@ -163,11 +163,12 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
     complaints = [fault] if fault is not None else _complaints(machine, path)
     # `_thresholds` has said so.
     complaints = [each for each in complaints if each.kind != "filelock_missing"]
-    for each in complaints:
+    for problem in complaints:
+        is_bad = problem.severity == PROBLEM
         yield Finding(
-            severity="warning" if each.severity == PROBLEM else "info", title=f"Cache: {each.kind.replace('_', ' ')}",
-            entity=str(path), evidence=each.summary, why=_WHY.get(each.kind, _RECOMPILED)
-            if each.severity == PROBLEM else "", fix=_fix(machine, each, path),
+            severity="warning" if is_bad else "info", title=f"Cache: {problem.kind.replace('_', ' ')}",
+            entity=str(path), evidence=problem.summary, fix=_fix(machine, problem, path),
+            why=_WHY.get(problem.kind, _RECOMPILED) if is_bad else "",
         )  # fmt: skip
     free = machine.free_bytes(path)
     if free is not None and free[0] < LEAST_FREE:
@@ -182,14 +183,14 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
 
 
 def _absolute(machine: Machine, path: Path) -> str:
-    """The command that names the same directory from everywhere; the one that was meant, where it begins with `~`."""
+    """Returns the command that names the same directory from everywhere, without a `~` that nobody expands."""
     if path.parts[:1] == ("~",):
         return f'export JAX_COMPILATION_CACHE_DIR="$HOME"/{shell.word(str(Path(*path.parts[1:])))}'
     return shell.export("JAX_COMPILATION_CACHE_DIR", str(machine.directory / path))
 
 
 def _fix(machine: Machine, complaint: Complaint, path: Path) -> str:
-    """The command, where there is one; otherwise what to do, and what shows the rest."""
+    """Returns the command, where there is one; otherwise what to do, and what shows the rest."""
     if complaint.kind == "not_a_directory":
         return _elsewhere(machine)
     if complaint.kind == "writable_by_others":
@@ -209,7 +210,7 @@ def _fix(machine: Machine, complaint: Complaint, path: Path) -> str:
 
 
 def _cannot_make(path: Path) -> str | None:
-    """Why a directory cannot be made. The first that is missing is made for that, and removed."""
+    """Returns why a directory cannot be made. The first that is missing is made for that, and removed."""
     first = next(each for each in (*reversed(path.parents), path) if not each.exists())
     try:
         first.mkdir()
@@ -234,7 +235,7 @@ def _is_local(machine: Machine, path: Path) -> bool:
 
 
 def _file_system(machine: Machine, path: Path) -> str:
-    """The type of the file system of a path; `?` where it is not known."""
+    """Returns the type of the file system of a path; `?` where it is not known."""
     best, kind = "", "?"
     for line in (machine.read("/proc/mounts") or "").splitlines():
         fields = line.split()

@@ -51,7 +51,7 @@ def check(machine: Machine) -> Iterator[Finding]:
 
 
 def _driver(machine: Machine) -> str | None:
-    """Its version, from the kernel module; None where none is loaded."""
+    """Returns the version of the kernel module; None if none is loaded."""
     text = machine.read("/proc/driver/nvidia/version") or ""
     matched = re.search(r"Kernel Module[^\n]*?\s(\d+\.\d+(?:\.\d+)*)\s", text)
     if matched:

@@ -54,7 +54,7 @@ VARIABLES: dict[str, tuple[str, str, str]] = {
     "TF_CPP_MIN_LOG_LEVEL": ("0", "info", "XLA logs more than warnings."),
     "TF_CPP_VMODULE": (".+", "info", "These files of XLA log in detail."),
 }
-"""What fits the value when it is on, how bad that is in production, and why."""
+"""Pattern of the value when the option is on, how bad that is in production, and why."""
 
 
 def check(machine: Machine) -> Iterator[Finding]:

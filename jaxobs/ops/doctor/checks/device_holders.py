@@ -15,15 +15,15 @@ LOCK_FILE = "libtpu_lockfile"
 def check(machine: Machine) -> Iterator[Finding]:
     """By the open files of all processes that this user may look at."""
     holders = machine.holders
-    for each in holders:
-        tpu = each.device in machine.tpu_devices
+    for holder in holders:
+        tpu = holder.device in machine.tpu_devices
         yield Finding(
             severity="critical" if tpu else "warning",
-            title=f"Process {each.pid} has {each.device} open", entity=each.device,
-            evidence=f"pid {each.pid}: {each.command}",
+            title=f"Process {holder.pid} has {holder.device} open", entity=holder.device,
+            evidence=f"pid {holder.pid}: {holder.command}",
             why="One process alone can use a TPU: JAX fails, or runs on the CPU." if tpu else
             "Both preallocate memory: the second one runs out of memory, or does not start.",
-            fix=f"kill {each.pid}   # if nobody needs it",
+            fix=f"kill {holder.pid}   # if nobody needs it",
         )  # fmt: skip
     lock = machine.temporary / LOCK_FILE
     if machine.tpu_devices and lock.exists() and not holders:

@@ -26,9 +26,9 @@ def check(machine: Machine) -> Iterator[Finding]:
     environment = machine.environment
     given = {name: environment[name] for name in (COORDINATOR, COUNT, INDEX) if environment.get(name)}
     found = False
-    for each in _problems(machine, given):
+    for problem in _problems(machine, given):
         found = True
-        yield each
+        yield problem
     slices = [name for name in MEGASCALE if environment.get(name)]
     if slices and len(slices) < len(MEGASCALE):
         found = True
@@ -87,7 +87,7 @@ def _problems(machine: Machine, given: dict[str, str]) -> Iterator[Finding]:
 
 
 def _incomplete(machine: Machine, given: dict[str, str], count: int | None) -> Iterator[Finding]:
-    """What the program reads from the environment, if it reads the others there."""
+    """Yields what the program reads from the environment, if it reads the others there."""
     if count == 1 or not given or any(machine.environment.get(name) for name in CLUSTERS):
         return
     missing = [name for name in (COUNT, INDEX) if name not in given]
@@ -104,7 +104,7 @@ def _incomplete(machine: Machine, given: dict[str, str], count: int | None) -> I
 
 
 def _disagreeing(machine: Machine, numbers: dict[str, int]) -> Iterator[Finding]:
-    """What a launcher says of the same process."""
+    """Yields what a launcher says of the same process."""
     for count, index in LAUNCHERS:
         launched = {COUNT: machine.environment.get(count, ""), INDEX: machine.environment.get(index, "")}
         if not all(each.isdecimal() for each in launched.values()) or launched[COUNT] == "1":

@@ -11,7 +11,7 @@ from jaxobs.views.terminal.text import size
 ABOUT = "Whether the share of GPU memory that JAX preallocates is a number, and free."
 
 DEFAULT_FRACTION = 0.75
-"""Of a GPU's memory (https://docs.jax.dev/en/latest/gpu_memory_allocation.html)."""
+"""Share of a GPU's memory (https://docs.jax.dev/en/latest/gpu_memory_allocation.html)."""
 OLD, NEW = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
 
 

@@ -94,7 +94,7 @@ def _quota(machine: Machine) -> float | None:
 
 
 def _nodes(machine: Machine) -> Iterator[Finding]:
-    """Whether this process may run on the node of its devices."""
+    """Yields whether this process may run on the node of its devices."""
     nodes = machine.names("/sys/devices/system/node", r"node\d+")
     allowed = _cpus(_status(machine, "Cpus_allowed_list"))
     if len(nodes) < 2 or not allowed:
@@ -122,7 +122,7 @@ def _status(machine: Machine, field: str) -> str:
 
 
 def _cpus(text: str) -> set[int]:
-    """The numbers in a list such as `0-3,8`."""
+    """Returns the numbers in a list such as `0-3,8`."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")

@@ -88,7 +88,7 @@ def _is_package(file: str, machine: Machine) -> bool:
 
 
 def _hides(machine: Machine) -> str | None:
-    """What is called like JAX in the working directory, where a program that is started there finds it first."""
+    """Returns what is called like JAX in the working directory, where a program that starts there finds it first."""
     for name in ("jax.py", "jaxlib.py", "jax", "jaxlib"):
         path = machine.directory / name
         if path.is_file() or (path / "__init__.py").is_file():

@@ -27,7 +27,7 @@ class Bad:
 
 
 def _compute_capability(*majors: int) -> Callable[[Machine], bool]:
-    """Whether a GPU of one of these generations is here; by its model, for the driver's library need not be there."""
+    """Returns whether a GPU of one of these generations is here, by its model: the driver's library may be missing."""
     models = {9: ("H100", "H200", "GH200", "H800"), 10: ("B100", "B200", "GB200", "B300", "GB300"), 11: ("Thor",)}
     wanted = tuple(name for major in majors for name in models[major])
 

@@ -30,7 +30,7 @@ OF_XLA = frozenset({
     "XLA_FLAGS", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR",
     "XLA_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "LIBTPU_INIT_ARGS",
 })  # fmt: skip
-"""What JAX and XLA read of their own names: an exact list of theirs is longer, so only what is close to one counts."""
+"""Names that JAX and XLA read: an exact list of theirs is longer, so only what is close to one counts."""
 CLOSE = 0.85
 
 

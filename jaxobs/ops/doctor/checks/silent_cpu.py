@@ -96,7 +96,7 @@ def _unknown(machine: Machine) -> Iterator[Finding]:
 
 
 def _nothing_for(machine: Machine, plugins: Mapping[str, bool]) -> Iterator[Finding]:
-    """A plugin whose device is not here, and nothing says that the CPU is meant."""
+    """Yields a plugin whose device is not here, and nothing says that the CPU is meant."""
     here = machine.nvidia_devices or machine.amd_devices or machine.tpu_devices
     installed = [name for name, is_there in plugins.items() if is_there]
     if here or machine.platforms or not installed:

@@ -76,18 +76,18 @@ def check(machine: Machine) -> Iterator[Finding]:
                 why="The last one holds, and each spelling has its own entries in the persistent cache.",
                 fix=f"export XLA_FLAGS={shell.words(' '.join(_last_of(name, flags)))}",
             )  # fmt: skip
-    for each in flags:
-        slow = next((why for flag, why in SLOW.items() if each.lower().startswith(flag)), None)
+    for flag in flags:
+        slow = next((why for name, why in SLOW.items() if flag.lower().startswith(name)), None)
         if slow is not None:
             found = True
             yield Finding(
-                severity="info", title=f"{each.partition('=')[0]} is set", entity="XLA_FLAGS", evidence=each, why=slow,
+                severity="info", title=f"{flag.partition('=')[0]} is set", entity="XLA_FLAGS", evidence=flag, why=slow,
                 fix="Leave it out, unless it is meant",
             )  # fmt: skip
-        if each.startswith(FORCED) and (machine.nvidia_devices or machine.tpu_devices):
+        if flag.startswith(FORCED) and (machine.nvidia_devices or machine.tpu_devices):
             found = True
             yield Finding(
-                severity="info", title="The CPU is divided into several devices", entity="XLA_FLAGS", evidence=each,
+                severity="info", title="The CPU is divided into several devices", entity="XLA_FLAGS", evidence=flag,
                 why="It is meant for tests without an accelerator.", fix=f"Leave {FORCED} out",
             )  # fmt: skip
     if machine.parsed.trouble is None and not found:

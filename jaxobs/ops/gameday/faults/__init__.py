@@ -15,5 +15,5 @@ class FaultModule(discovery.Module, Protocol):
 
 
 def faults() -> dict[str, Fault]:
-    """All of them by name, in the order of their names."""
+    """Returns all of them by name, in the order of their names."""
     return {discovery.short_name(each): each.FAULT for each in discovery.modules(FaultModule)}

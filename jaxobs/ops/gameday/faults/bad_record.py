@@ -8,7 +8,7 @@ from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 
 def inject(scene: Scene) -> None:
-    """One pixel of one image in each batch is NaN."""
+    """Makes one pixel of one image in each batch NaN."""
     scene.images = np.array(scene.images)
     scene.images[scene.random.randrange(len(scene.images)), 3, 4] = np.nan
 

@@ -9,7 +9,7 @@ from jaxobs.ops.gameday.fault_types import Fault, Scene
 
 
 def inject(scene: Scene) -> None:
-    """What a full file system says when a checkpoint is written. Nothing is filled."""
+    """Raises what a full file system raises when a checkpoint is written. Nothing is filled."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scene.folder / "checkpoint_120" / "params"))
 
 

@@ -35,5 +35,5 @@ class CheckingModule(ActionModule, Protocol):
 
 @functools.cache
 def known() -> dict[str, ActionModule]:
-    """The modules of all actions by name."""
+    """Returns the modules of all actions by name."""
     return {each.NAME: each for each in discovery.modules(ActionModule)}

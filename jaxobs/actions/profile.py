@@ -52,7 +52,7 @@ _MOST_NAMED = 20
 
 
 def steps_made(store: Store) -> Mapping[str, int]:
-    """How many steps were made so far: of each loop that the program tells of, else calls of instrumented functions."""
+    """Returns the steps so far, by loop that the program declares; else the calls of instrumented functions."""
     return store.part(Loops).steps() or store.calls()
 
 

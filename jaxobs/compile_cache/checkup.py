@@ -29,7 +29,7 @@ _TEMPORARY = re.compile(r"(\.nfs|tmp|\.~|#).*|.*(\.tmp|\.temp|\.part|\.partial|\
 
 
 def unusable(path: Path) -> Complaint | None:
-    """Why the directory cannot be looked into, if it cannot."""
+    """Returns why the directory cannot be looked into, if it cannot."""
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
             return Complaint(
@@ -49,7 +49,7 @@ def unusable(path: Path) -> Complaint | None:
 
 
 def examine(contents: Contents, setting: Setting) -> list[Complaint]:
-    """All complaints, problems first."""
+    """Returns all complaints, problems first."""
     found = [complaint for check in _CHECKS for complaint in check(contents, setting)]
     return sorted(found, key=lambda complaint: complaint.severity != PROBLEM)
 

@@ -60,7 +60,7 @@ class Comparison:
     # -------------------------------------------------------------------------------------------- as text
 
     def as_text(self) -> Iterator[str]:
-        """The lines of the report."""
+        """Yields the lines of the report."""
         if self.found:
             yield ""
             yield from self._table()
@@ -92,7 +92,7 @@ class Comparison:
             yield f"and {len(found) - len(shown)} more functions; --json lists them"
 
     def _reasons(self) -> Iterator[str]:
-        """A sentence for each function that failed, and what to do for each reason, once."""
+        """Yields a sentence for each function that failed, and what to do for each reason, once."""
         advice = {}
         failed = [verdict for verdict in self.found if verdict.fails()]
         for verdict in failed[:MOST_FUNCTIONS]:
@@ -116,7 +116,7 @@ class Comparison:
         )
 
     def _to_first_step(self) -> tuple[str, float | None, float | None]:
-        """Seconds from the start of the command to its first step; to the last program where no step is marked."""
+        """Returns the seconds from the start of the command to its first step; to the last program if none is marked."""
         moments = [self.seen[name].first_step for name in (COLD, WARM)]
         what = STEP
         if None in moments:

@@ -54,10 +54,10 @@ def count(number: int, one: str, many: str) -> str:
 
 
 def examples(texts: Sequence[str]) -> str:
-    """The first three of several texts."""
+    """Returns the first three of several texts."""
     return " · ".join(texts[:3]) + (f" · and {len(texts) - 3} more" if len(texts) > 3 else "")
 
 
 def user() -> int:
-    """The number of the user that looks."""
+    """Returns the number of the user that looks."""
     return os.geteuid() if hasattr(os, "geteuid") else 0

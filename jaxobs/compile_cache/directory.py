@@ -83,7 +83,7 @@ class Contents:
 
 
 def local(given: str) -> Path:
-    """The directory that a setting of `jax_compilation_cache_dir` names.
+    """Returns the directory that a setting of `jax_compilation_cache_dir` names.
 
     Raises:
       JaxobsError: it is a bucket, or it is not there.
@@ -149,7 +149,7 @@ def _is_directory(file: os.DirEntry[str]) -> bool:
 
 
 def _holds(folder: os.DirEntry[str]) -> bool:
-    """Whether a subdirectory has entries; of a large one only the beginning is looked at."""
+    """Returns whether a subdirectory has entries; of a large one only the beginning is looked at."""
     with contextlib.suppress(OSError), os.scandir(folder.path) as found:
         return any(each.name.endswith(ENTRY) for each, _ in zip(found, range(MOST_NESTED), strict=False))
     return False
@@ -158,7 +158,7 @@ def _holds(folder: os.DirEntry[str]) -> bool:
 def _read_all(
     files: Sequence[os.DirEntry[str]], atimes: set[str], progress: Callable[[int, int], None]
 ) -> Iterator[Entry]:
-    """The entries, read by several threads: decompression lets other threads run."""
+    """Yields the entries, read by several threads: decompression lets other threads run."""
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             for done, entry in enumerate(pool.map(lambda file: _entry(file, atimes), files), 1):

@@ -58,7 +58,7 @@ class Reading:
 
 
 def function_name(key: str) -> str:
-    """The function in a cache key: `train_step` of `jit_train_step-2735e199...`."""
+    """Returns the function in a cache key: `train_step` of `jit_train_step-2735e199...`."""
     match = _KEY.fullmatch(key)
     module = match[1] if match else key
     return _PREFIX.sub("", module, count=1)
@@ -223,7 +223,7 @@ class _Contents:
 
 
 def _layout(executable: bytes) -> str:
-    """How the executable is wrapped; IFRT's message says its version since JAX 0.10."""
+    """Returns how the executable is wrapped; IFRT's message says its version since JAX 0.10."""
     found = re.match(rb"[\x80-\xff]*[\x00-\x7f](?:\x08([\x00-\x7f]))?\x12\x09pjrt_ifrt", executable)
     if found is None:
         return "pjrt"
@@ -231,7 +231,7 @@ def _layout(executable: bytes) -> str:
 
 
 def _directory_in(data: bytes) -> str | None:
-    """The cache directory among the compile options: the field's tag, its length, and the path that JAX made of it."""
+    """Returns the cache directory among the compile options: behind the field's tag and the path's length."""
     end = data.find(_AUTOTUNE)
     if end < 0:
         return None

@@ -55,7 +55,7 @@ class Observation:
 
 
 def read(folder: Path) -> Observation:
-    """The observation that the files of one run hold. A line that was cut off is skipped."""
+    """Returns the observation that the files of one run hold. A line that was cut off is skipped."""
     programs: list[Program] = []
     first_steps: list[float] = []
     times: list[float] = []

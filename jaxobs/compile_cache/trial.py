@@ -41,7 +41,7 @@ class Run:
 
 
 def environment(base: Mapping[str, str], folder: Path, cache: Path) -> dict[str, str]:
-    """The variables of a run: those of `base`, with the cache in `cache` and observations to `folder`."""
+    """Returns the variables of a run: those of `base`, with the cache in `cache` and observations to `folder`."""
     paths = [str(_INJECTED), *([base["PYTHONPATH"]] if base.get("PYTHONPATH") else [])]
     ours = {FOLDER_VARIABLE: str(folder), CACHE_VARIABLE: str(cache), "PYTHONPATH": os.pathsep.join(paths)}
     return {**base, **ours}

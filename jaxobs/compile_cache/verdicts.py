@@ -101,13 +101,13 @@ class Verdict:
     """True if it was stored, but its compile took hardly longer than the threshold."""
 
     def fails(self, ignored: Iterable[str] = ()) -> bool:
-        """Whether the warm start is not what it should be."""
+        """Returns whether the warm start is not what it should be."""
         excused = {*ignored, *(EXPECTED_OF_EAGER if self.function == EAGER else ())}
         return any(miss.reason not in excused for miss in self.misses)
 
 
 def judge(cold: Observation, warm: Observation) -> list[Verdict]:
-    """A verdict for each function of the program, those that missed first, and one for all eager operations."""
+    """Returns a verdict for each function of the program, those that missed first, and one for all eager operations."""
     by_key = _by_key(cold.programs)
     known = {each.function for each in cold.programs}
     names = dict.fromkeys(_name(each) for each in (*cold.programs, *warm.programs))
@@ -171,7 +171,7 @@ def _misses(found: Iterable[Miss]) -> tuple[Miss, ...]:
 
 
 def _why(program: Program, by_key: Mapping[str, Program], known: set[str]) -> Miss:
-    """Why the warm run compiled a program again."""
+    """Returns why the warm run compiled a program again."""
     if program.cache == "disabled":
         return Miss(reason="disabled", count=1, detail=program.uncached_detail)
     before = by_key.get(program.key or "")

@@ -38,7 +38,7 @@ def of_keys(log: Path, damage: Damage | None = None) -> dict[str, str]:
 
 
 def _from_events(log: Path, damage: Damage) -> dict[str, str]:
-    """A line that cannot be read is skipped."""
+    """Returns the versions by key, from events; a line that cannot be read is skipped."""
     versions: dict[str, str] = {}
     found = {}
     with rotated.opened(log) as file:

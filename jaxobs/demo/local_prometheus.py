@@ -37,7 +37,7 @@ class PrometheusError(JaxobsError):
 
 
 def program() -> str:
-    """The path of the installed Prometheus.
+    """Returns the path of the installed Prometheus.
 
     Raises:
       PrometheusError: there is none; the message says how to get it.
@@ -52,7 +52,7 @@ def program() -> str:
 
 
 def free_port(preferred: int = PREFERRED_PORT) -> int:
-    """The preferred port of loopback if nobody listens on it, else one that the system picks."""
+    """Returns the preferred port of loopback if nobody listens on it, else one that the system picks."""
     for port in (preferred, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -119,7 +119,7 @@ class LocalPrometheus:
         )
 
     def graph_url(self, expression: str) -> str:
-        """The address of a graph of the expression over the last minutes."""
+        """Returns the address of a graph of the expression over the last minutes."""
         query = urllib.parse.urlencode({"g0.expr": expression, "g0.tab": "0", "g0.range_input": "5m"})
         return f"{self.url}/graph?{query}"
 

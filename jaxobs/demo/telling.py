@@ -153,7 +153,7 @@ class Teller:
 
 
 def _with_short_names(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the demo's own functions by their last name."""
+    """Returns the snapshot with the demo's own functions by their last name."""
     renamed = tuple(
         dataclasses.replace(each, name=each.name.rpartition(".")[2]) if each.name.startswith("jaxobs.demo.") else each
         for each in snapshot.functions

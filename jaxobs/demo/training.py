@@ -41,7 +41,7 @@ class Digits:
         return len(self.labels)
 
     def batches(self, seed: int, *, keep_rest: bool) -> Iterator[tuple[Any, Any]]:
-        """The digits in a new order, in batches; the rest comes as a smaller last one, or not at all."""
+        """Yields the digits in a new order, in batches; the rest comes as a smaller last one, or not at all."""
         order = np.random.default_rng(seed).permutation(len(self))
         end = len(self) if keep_rest else len(self) // BATCH * BATCH
         for start in range(0, end, BATCH):
@@ -78,7 +78,7 @@ class Classifier(nnx.Module):  # type: ignore[misc, unused-ignore]
 
 @nnx.jit  # type: ignore[untyped-decorator]
 def new_model() -> tuple[Classifier, Any]:
-    """An untrained model and its optimizer. Under one jit: by itself each operation would be a program."""
+    """Returns an untrained model and its optimizer. Under one jit: by itself each operation would be a program."""
     model = Classifier(nnx.Rngs(0))
     return model, nnx.Optimizer(model, optax.sgd(0.1, momentum=0.9), wrt=nnx.Param)
 
@@ -112,5 +112,5 @@ def measured_flops() -> float:
 @instrument
 @nnx.jit  # type: ignore[untyped-decorator]
 def predict(model: Classifier, images: Any) -> Any:
-    """The model's scores for each digit."""
+    """Returns the model's scores for each digit."""
     return model(images)

@@ -60,7 +60,7 @@ def match(devices: Sequence[JaxDevice], found: Sequence[Identity], environment: 
 
 
 def visible(found: Sequence[Identity], environment: Mapping[str, str]) -> list[Identity | None]:
-    """The devices in CUDA's order; None for one that cannot be told."""
+    """Returns the devices in CUDA's order; None for one that cannot be told."""
     numbered = _numbered(found, environment.get("CUDA_DEVICE_ORDER", ""))
     listed = environment.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
@@ -90,7 +90,7 @@ def _numbered(found: Sequence[Identity], order: str) -> list[Identity | None]:
 
 
 def _by_uuid(entry: str, found: Sequence[Identity]) -> Identity | None:
-    """A UUID, or the beginning of one if no other begins so."""
+    """Returns the device of a UUID, or of the beginning of one if no other begins so."""
     if not entry.startswith(("GPU-", "MIG-")):
         return None
     beginning = [each for each in found if each.uuid.startswith(entry)]
@@ -111,7 +111,7 @@ def _on_bus(device: JaxDevice, found: Sequence[Identity]) -> Identity | None:
 
 
 def _bus(text: str) -> tuple[int, ...]:
-    """The driver writes a domain of eight digits, others one of four."""
+    """Returns the address as numbers: the driver writes a domain of eight digits, others one of four."""
     try:
         return tuple(int(part, 16) for part in text.replace(".", ":").split(":"))
     except ValueError:

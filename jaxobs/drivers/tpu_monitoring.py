@@ -92,7 +92,7 @@ class Library:
             raise Unavailable(f"libtpu {self.version or ''} has no `sdk.tpumonitoring`")
 
     def read(self) -> dict[str, list[str]]:
-        """The answers by metric, without those that are empty.
+        """Returns the answers by metric, without those that are empty.
 
         Raises:
           Unavailable: every question failed; with the last error.
@@ -186,7 +186,7 @@ def _each_core(devices: Sequence[TpuDevice], values: Values) -> Values:
 
 
 def _links(devices: Sequence[TpuDevice], texts: Sequence[str]) -> list[dict[str, int]]:
-    """The links of each chip, told of with its first core; nothing where there are more or fewer chips than JAX has."""
+    """Returns the links of each chip, with its first core; nothing if there are more or fewer chips than JAX has."""
     found = [match.groups() for text in texts[: MOST_LINKS * len(devices)] if (match := _LINK.match(text))]
     found.sort(key=lambda link: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", link[1])])
     by_chip = [list(links) for _, links in itertools.groupby(found, key=lambda link: link[1])]

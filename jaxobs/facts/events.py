@@ -37,7 +37,7 @@ def timestamp(seconds: float) -> str:
 
 
 def as_event(event: Event) -> dict[str, Any]:
-    """The event as one object of the event log and of `/api/v1/events`: `time` and `event` come first."""
+    """Returns the event as one object of the event log and of `/api/v1/events`: `time` and `event` come first."""
     body: dict[str, Any] = {"time": timestamp(event.time), "event": event.kind}
     kind: Any = type(event)
     for name in _fields(kind):
@@ -63,5 +63,5 @@ def plain(value: Any) -> Any:
 
 @functools.cache
 def _fields(kind: Any) -> tuple[str, ...]:
-    """Names of a fact's fields. There are as many kinds as classes here."""
+    """Returns the names of a fact's fields."""
     return tuple(each.name for each in dataclasses.fields(kind))

@@ -105,7 +105,7 @@ class ProgramState:
 
 
 def needed(memory: Mapping[str, int]) -> int | None:
-    """Bytes that a program needs besides its arguments: temp + output - alias; None if unknown."""
+    """Returns the bytes that a program needs besides its arguments: temp + output - alias; None if unknown."""
     if "temp" not in memory or "output" not in memory:
         return None
     return memory["temp"] + max(0, memory["output"] - memory.get("alias", 0))

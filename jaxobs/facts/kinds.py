@@ -14,7 +14,7 @@ from jaxobs.facts.events import Event
 
 @functools.cache
 def classes() -> Mapping[str, type]:
-    """Each dataclass of this folder, by its name."""
+    """Returns each dataclass of this folder, by its name."""
     modules = [
         importlib.import_module(f"{facts.__name__}.{each.name}") for each in pkgutil.iter_modules(facts.__path__)
     ]

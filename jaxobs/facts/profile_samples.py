@@ -86,7 +86,7 @@ class ProfileSample(Event):
         return sum(spent for each in self.functions for spent in each.seconds.values())
 
     def step_parts(self) -> dict[str, dict[str, float]]:
-        """Seconds of a step on one device by function and category, and idle ones by reason under `IDLE`.
+        """Returns the seconds of a step on one device by function and category, and idle ones by reason under `IDLE`.
 
         Empty where no loop is known.
         """
@@ -134,7 +134,7 @@ class ProfileState:
 
 
 def median_parts(samples: Sequence[ProfileSample]) -> dict[str, dict[str, float]]:
-    """The medians of `ProfileSample.step_parts`; what a sample does not have took no time in it."""
+    """Returns the medians of `ProfileSample.step_parts`; what a sample does not have took no time in it."""
     all_parts = [each.step_parts() for each in samples]
     names = {(function, name) for parts in all_parts for function, each in parts.items() for name in each}
     found: dict[str, dict[str, float]] = {}

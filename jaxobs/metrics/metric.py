@@ -50,7 +50,7 @@ class Metric:
 def per_function(
     read: Callable[[FunctionState], Iterable[tuple[Labels, Value]]],
 ) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
-    """A `Metric.read` from what is read of each function; its name becomes the first label."""
+    """Returns a `Metric.read` from what is read of each function; its name becomes the first label."""
 
     def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
         for function in snapshot.functions:

@@ -215,7 +215,7 @@ _Limits: TypeAlias = tuple[str | None, float | None, float | None]
 
 
 def _limits(track: Track, kinds: Mapping[str, str]) -> _Limits:
-    """A device's kind, its peak in FLOP/s as the trace tells it, and its memory's bandwidth in bytes/s."""
+    """Returns a device's kind, its peak in FLOP/s as the trace tells it, and its memory's bandwidth in bytes/s."""
     kind = track.kind or kinds.get(track.device)
     bandwidth = (peaks.peak_bandwidth(kind) if kind is not None else None) or track.bandwidth
     return kind, track.peak_flops, bandwidth
@@ -270,7 +270,7 @@ def _functions(
 
 
 def _calls(trace: Trace, programs: Programs, known: Mapping[_Key, Operation]) -> dict[str, int]:
-    """How often each function ran: by the numbers of its executions, else by what runs once in each."""
+    """Returns how often each function ran: by the numbers of its executions, else by what runs once in each."""
     numbered: dict[tuple[str, int | None], set[int]] = defaultdict(set)
     once: dict[tuple[str, int | None], Counter[int]] = defaultdict(Counter)
     for track in trace.tracks:

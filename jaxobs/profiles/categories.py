@@ -50,7 +50,7 @@ _TPU: tuple[tuple[str, str], ...] = (
 
 
 def of_instruction(instruction: Instruction, module: Module, deep: int = 0) -> str:
-    """The category of an instruction; a fusion has that of the heaviest one in it."""
+    """Returns the category of an instruction; a fusion has that of the heaviest one in it."""
     opcode = instruction.opcode
     plain = opcode.removesuffix("-start").removesuffix("-done")
     if plain in _COLLECTIVES:
@@ -116,7 +116,7 @@ def _of_call(instruction: Instruction) -> str:
 
 
 def of_hint(hint: str, scope: str | None) -> str | None:
-    """The category that a TPU's own name for it (`hlo_category`) stands for; None where it stands for none."""
+    """Returns the category that a TPU's own name (`hlo_category`) stands for; None where it stands for none."""
     for text, category in _TPU:
         if hint.startswith(text):
             if category == "convolution" and scope is not None and "dot_general" in scope:
@@ -126,7 +126,7 @@ def of_hint(hint: str, scope: str | None) -> str | None:
 
 
 def of_name(name: str) -> str:
-    """The category that a name suggests, of an operation whose program the trace lacks, or of a kernel."""
+    """Returns the category that a name suggests, of an operation whose program the trace lacks, or of a kernel."""
     short = name
     while (cut := _SUFFIX.sub("", short)) != short:
         short = cut

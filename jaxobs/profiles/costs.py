@@ -123,7 +123,7 @@ def _pairs(output: int, size: int, window: Window) -> int:
 
 
 def _call(instruction: Instruction, computation: Computation) -> float | None:
-    """A product that a library makes: of `[b, m, k]` and `[b, k, n]` it makes `[b, m, n]`, in any order."""
+    """Returns the FLOPs of a product that a library makes: `[b, m, n]` of `[b, m, k]` and `[b, k, n]`, in any order."""
     if not MATMUL_CALL.search(instruction.target):
         forward = CONVOLUTION_CALL.search(instruction.target) and "Forward" in instruction.target
         return _convolution(instruction, computation) if forward else None
@@ -137,7 +137,7 @@ def _call(instruction: Instruction, computation: Computation) -> float | None:
 
 
 def moved(instruction: Instruction, computation: Computation, module: Module) -> float | None:
-    """Bytes that one run reads and writes, each array once; None where it runs others.
+    """Returns the bytes that one run reads and writes, each array once; None where it runs others.
 
     Of an array from which only a slice is taken, or in which only a slice is replaced, the slice counts.
     """
@@ -198,7 +198,7 @@ def _behind(number: int, users: dict[int, list[Instruction]], inner: Computation
 
 
 def _taken(parameter: Instruction, readers: list[tuple[int, Instruction]], inner: Computation, whole: float) -> float:
-    """Bytes of a parameter that a fusion reads."""
+    """Returns the bytes of a parameter that a fusion reads."""
     taken = 0.0
     for number, each in readers:
         if each.opcode in ("slice", "dynamic-slice", "gather") and each.operands and each.operands[0] == number:

@@ -13,7 +13,7 @@ NANO = 1e-9
 
 
 def by_function(trace: Trace, programs: Programs | None = None) -> dict[str, float]:
-    """Seconds by function, as JAX names it, added up over devices; only of functions that exchange data.
+    """Returns the seconds by function, as JAX names it, added up over devices; only of functions that exchange data.
 
     Args:
       programs: those that ran, if they are known already.

@@ -22,7 +22,7 @@ _ABOVE = 4
 
 
 def find(trace: Path) -> dict[str, list[Interval]]:
-    """The spans recorded beside a trace by category, in nanoseconds since the epoch; none where there is no record."""
+    """Returns the spans recorded beside a trace by category, in nanoseconds since the epoch; none without a record."""
     for folder in list(trace.absolute().parents)[:_ABOVE]:
         path = folder / FILE
         try:
@@ -57,6 +57,6 @@ def reasons(spans: Mapping[str, Sequence[Interval]], began: float) -> dict[str, 
 
 
 def steps(spans: Mapping[str, Sequence[Interval]], began: float, window: Interval) -> list[Interval]:
-    """The steps that ended in the window of a trace."""
+    """Returns the steps that ended in the window of a trace."""
     moved = [(start - began, end - began) for start, end in spans.get("step", ())]
     return sorted((start, end) for start, end in moved if window[0] <= end <= window[1])

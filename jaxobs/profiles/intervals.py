@@ -27,7 +27,7 @@ S = TypeVar("S", bound=Spanned)
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """All moments that are in any of them."""
+    """Returns all moments that are in any of the intervals."""
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
@@ -39,12 +39,12 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def total(intervals: Iterable[Interval]) -> float:
-    """How long they are together; they must not overlap."""
+    """Returns the length of all intervals together; they must not overlap."""
     return sum(end - start for start, end in intervals)
 
 
 def without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
-    """The moments of one set that are not in the other."""
+    """Returns the moments of one set that are not in the other."""
     left: list[Interval] = []
     first = 0
     for start, end in intervals:
@@ -62,7 +62,7 @@ def without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[I
 
 
 def common(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
-    """The moments that are in both sets."""
+    """Returns the moments that are in both sets."""
     found: list[Interval] = []
     one = two = 0
     while one < len(intervals) and two < len(others):
@@ -109,5 +109,5 @@ def own_time(row: Iterable[S]) -> list[tuple[float, float, S]]:
 
 
 def merged(rows: Sequence[Sequence[Interval]]) -> list[Interval]:
-    """The union of several sorted sets."""
+    """Returns the union of several sorted sets."""
     return union(heapq.merge(*rows))

@@ -153,7 +153,7 @@ def _described(instruction: Instruction, computation: Computation, module: Modul
 
 
 def _heaviest(instruction: Instruction, module: Module) -> Instruction | None:
-    """The instruction in a fusion that speaks for it: the product in it, else the largest."""
+    """Returns the instruction in a fusion that speaks for it: the product in it, else the largest."""
     inner = [
         each
         for number in instruction.called
@@ -169,7 +169,7 @@ def _heaviest(instruction: Instruction, module: Module) -> Instruction | None:
 
 
 def _multiplied(instruction: Instruction, computation: Computation, module: Module) -> str | None:
-    """The number format of the first product in an operation."""
+    """Returns the number format of the first product in an operation."""
     if instruction.opcode in ("dot", "convolution", "custom-call"):
         operand = computation.instructions.get(instruction.operands[0]) if instruction.operands else None
         return operand.arrays[0].dtype if operand is not None and operand.arrays else None
@@ -195,7 +195,7 @@ def _with_stats(known: Operation, stats: Stats) -> Operation:
 
 
 def _scope(stats: Stats) -> str | None:
-    """The scope that a backend says itself, with the type of the operation behind a colon."""
+    """Returns the scope that a backend says itself, with the type of the operation behind a colon."""
     return (_text(stats, "tf_op") or "").partition(":")[0] or None
 
 

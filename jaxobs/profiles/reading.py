@@ -40,7 +40,7 @@ class Reading:
 
 
 def read(path: str | os.PathLike[str], kinds: Mapping[str, str] | None = None) -> Reading:
-    """The profile of a trace file, or of the newest trace in a directory.
+    """Returns the profile of a trace file, or of the newest trace in a directory.
 
     Args:
       kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't tell of them.
@@ -77,7 +77,7 @@ def _analysed(trace: Trace, spans: Mapping[str, list[Interval]], kinds: Mapping[
 
 
 def _find(path: Path) -> tuple[list[Path], list[str]]:
-    """The files of one trace, one for each host, and sentences about what else is there."""
+    """Returns the files of one trace, one for each host, and sentences about what else is there."""
     if not path.exists():
         raise TraceError(
             f"`{path}` does not exist. Give a file `*{ENDING}`, or the directory that `jax.profiler.start_trace` or "

@@ -34,7 +34,7 @@ class _TooManyLooksError(Exception):
 
 
 def replicated(module: Module) -> set[str]:
-    """Names of the instructions that compute the same on all devices; none where it runs on one."""
+    """Returns the names of the instructions that compute the same on all devices; none where it runs on one."""
     if module.partitions < 2 or module.entry not in module.computations:
         return set()
     found = _Marks(module)
@@ -126,7 +126,7 @@ class _Marks:
 
 
 def _ordered(computation: Computation) -> Iterator[int]:
-    """The instructions, each after its operands."""
+    """Yields the instructions, each after its operands."""
     done: set[int] = set()
     for number in computation.instructions:
         left = [number]

@@ -11,7 +11,7 @@ NO_FUNCTION = "(no program)"
 
 
 def parts(scope: str) -> list[str]:
-    """The parts of a scope: it is divided at slashes, but not at those inside brackets."""
+    """Returns the parts of a scope: it is divided at slashes, but not at those inside brackets."""
     found, deep, part = [], 0, ""
     for letter in scope:
         deep = max(0, deep + (letter in "([{") - (letter in ")]}"))
@@ -29,7 +29,7 @@ def frames(row: OperationTime) -> tuple[str, ...]:
 
 
 def scope_within(row: OperationTime) -> str | None:
-    """The scope of an operation within its function."""
+    """Returns the scope of an operation within its function."""
     return "/".join(_inside(row)) or None
 
 
@@ -52,7 +52,7 @@ class Node:
 
 
 def tree(rows: Sequence[OperationTime]) -> Node:
-    """All stacks together, under one root."""
+    """Returns all stacks together, under one root."""
     root = Node("all")
     for row in rows:
         at = root

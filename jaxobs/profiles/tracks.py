@@ -103,12 +103,12 @@ class Trace:
 
 
 def wanted(plane: str, event: str) -> bool:
-    """Whether an event can matter here: most of the host's are marks of its thread pools."""
+    """Returns whether an event can matter here: most of the host's are marks of its thread pools."""
     return not (plane == HOST_PLANE and event.startswith(_NOISE))
 
 
 def trace_of(space: Space) -> Trace:
-    """The devices, the host and the programs of a trace."""
+    """Returns the devices, the host and the programs of a trace."""
     tracks: list[Track] = []
     host: dict[str, tuple[HostEvent, ...]] = {}
     steps: list[Step] = []
@@ -171,7 +171,7 @@ def _executions(line: Line) -> Iterator[Run]:
 
 
 def _run(event: Event, modules: list[Run], starts: list[float]) -> Run:
-    """A run, in the program that it says, or in which it happened."""
+    """Returns a run, in the program that it says, or in which it happened."""
     stats = {**event.kind.stats, **event.stats} if event.kind.stats else event.stats
     module = stats.get("hlo_module")
     program, execution = _integer(stats, "program_id"), _integer(stats, "run_id")
@@ -204,7 +204,7 @@ def _integer(stats: Stats, name: str) -> int | None:
 
 
 def _cpu_devices(plane: Plane) -> list[Track]:
-    """The operations of the host's threads by device; a thread works for one device after another."""
+    """Returns the operations of the host's threads by device; a thread works for one device after another."""
     rows: dict[str, dict[int, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for number, line in enumerate(plane.lines):
         pacing.offer()

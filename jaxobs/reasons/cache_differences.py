@@ -16,7 +16,7 @@ _MOST_NAMED = 3
 
 
 def nearest(mine: KeyRecord, others: Iterable[KeyRecord]) -> KeyRecord | None:
-    """The earlier record to compare with.
+    """Returns the earlier record to compare with.
 
     A record of the same key wins; else one of the same program, so that a function that was compiled for several
     signatures is not said to have changed; then the one with the same argument types, the fewest parts that differ and
@@ -41,7 +41,7 @@ def nearest(mine: KeyRecord, others: Iterable[KeyRecord]) -> KeyRecord | None:
 
 
 def differing(mine: KeyRecord, other: KeyRecord) -> tuple[str, ...]:
-    """The parts that are known of both and differ."""
+    """Returns the parts that are known of both and differ."""
     if mine.key == other.key:
         return ()
     known = [part for part in KEY_PARTS if part in mine.parts and part in other.parts]
@@ -49,7 +49,7 @@ def differing(mine: KeyRecord, other: KeyRecord) -> tuple[str, ...]:
 
 
 def sentence(mine: KeyRecord, other: KeyRecord, *, evicts: bool = False) -> str:
-    """Why `mine` missed although `other` had been compiled. `evicts`: the cache is kept to a size."""
+    """Returns why `mine` missed although `other` had been compiled. `evicts`: the cache is kept to a size."""
     process = f"process {other.pid}" + (f" (index {other.process_index})" if _other_place(mine, other) else "")
     when = _ago(mine.time - other.time)
     if mine.key == other.key:
@@ -92,7 +92,7 @@ def _same_key(mine: KeyRecord, other: KeyRecord, when: str, evicts: bool) -> str
 
 
 def _then(detail: str) -> str:
-    """A sentence of then, told now."""
+    """Returns a sentence of then, told now."""
     return detail.replace("This is process", "It was process")
 
 

@@ -73,7 +73,7 @@ class KeyRecord:
 
 
 def read(directory: str | os.PathLike[str]) -> list[KeyRecord]:
-    """The records in a directory's sidecar, oldest first; none where there is no such file.
+    """Returns the records in a directory's sidecar, oldest first; none where there is no such file.
 
     Raises:
       OSError: the file is there and cannot be read.
@@ -95,7 +95,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def encode(record: KeyRecord) -> bytes:
-    """A record as a line: what it is found by comes first, so that a reader need not parse the others."""
+    """Returns a record as a line: what it is found by comes first, so that a reader need not parse the others."""
     head = {"function": record.function, "key": record.key, "program": record.parts.get("program", "")}
     body = {name: getattr(record, name) for name in _FIELDS}
     body["parts"] = {part: digest for part, digest in record.parts.items() if part != "program"}
@@ -128,7 +128,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _decode(body: Mapping[str, Any], values: Mapping[tuple[str, str], Any]) -> KeyRecord | None:
-    """The record that an object holds, with what its digests stand for; None where it holds none."""
+    """Returns the record that an object holds, with what its digests stand for; None where it holds none."""
     try:
         parts = {part: str(digest) for part, digest in body.get("parts", {}).items() if part in KEY_PARTS}
         if body.get("program"):
@@ -209,7 +209,7 @@ class Sidecar:
                 programs[program] = _keep(programs.pop(program, []), line)
 
     def of_key(self, key: str) -> Iterator[KeyRecord]:
-        """The latest records of a key by any process, this one too, the newest first."""
+        """Returns the latest records of a key by any process, this one too, the newest first."""
         return self._decoded(reversed(self._keys.get(key.encode(), ())))
 
     def neighbours(self, function: str, program: str | None) -> Iterator[KeyRecord]:
@@ -279,7 +279,7 @@ class Sidecar:
 
 
 def _spread(groups: list[list[bytes]], most: int) -> list[bytes]:
-    """The latest line of each group, then the one before of each, and so on."""
+    """Returns the latest line of each group, then the one before of each, and so on."""
     rows = itertools.zip_longest(*(reversed(group) for group in groups))
     return list(itertools.islice((line for row in rows for line in row if line is not None), most))
 
@@ -291,7 +291,7 @@ def _keep(lines: list[bytes], line: bytes) -> list[bytes]:
 
 
 def _latest(lines: list[bytes], most_bytes: int) -> list[bytes]:
-    """The newest line of each program, directory and process index, with the values that they refer to."""
+    """Returns the newest line of each program, directory and process index, with the values that they refer to."""
     kept: list[bytes] = []
     values: dict[tuple[str, str], bytes] = {}
     bodies = [(_object(line), line) for line in lines]

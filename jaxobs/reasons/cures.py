@@ -84,7 +84,7 @@ _OF_ITS_CALLER = frozenset({"dtype", "weak_type", "sharding", "placement", "layo
 
 
 def _named(changes: Sequence[Change]) -> str:
-    """The arguments that changed, a few of them by their path."""
+    """Returns the arguments that changed, a few of them by their path."""
     paths = list(dict.fromkeys(change.path for change in changes if change.path))
     if not paths:
         return "the arguments"
@@ -129,7 +129,7 @@ def _shape(changes: Sequence[Change], earlier: int = 1) -> str:
 
 
 def _padded(change: Change) -> tuple[int, int] | None:
-    """The only dimension that differs, and its larger size; None where padding would make little sense."""
+    """Returns the only dimension that differs, and its larger size; None where padding would make little sense."""
     before, after = _sizes(change.before), _sizes(change.after)
     if before is None or after is None or len(before) != len(after):
         return None
@@ -141,7 +141,7 @@ def _padded(change: Change) -> tuple[int, int] | None:
 
 
 def _varied(before: Sequence[int], after: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The dimensions that differ, each with its smaller and its larger size."""
+    """Returns the dimensions that differ, each with its smaller and its larger size."""
     pairs = enumerate(zip(before, after, strict=True))
     return [(place, min(pair), max(pair)) for place, pair in pairs if pair[0] != pair[1]]
 
@@ -274,7 +274,7 @@ def _sharding(changes: Sequence[Change]) -> str:
 
 
 def _put(changes: Sequence[Change], where: str) -> str:
-    """The call that places them; if they belong in several places, that of the first."""
+    """Returns the call that places the arguments; if they belong in several places, that of the first."""
     several = len({change.after for change in changes}) > 1 and changes[0].path
     of = f" for `{changes[0].path}`, and likewise each of the others in its own place" if several else ""
     return f"jax.device_put(x, {_as_code(where)}){of}"
@@ -297,7 +297,7 @@ _SPEC = re.compile(r"P\((?:[^()]|\([^()]*\))*\)")
 
 
 def _as_code(text: str) -> str:
-    """A sharding's text as what a user writes."""
+    """Returns a sharding's text as what a user writes."""
     spec = _SPEC.match(text)
     return f"NamedSharding(mesh, {spec[0]})" if spec else "device"
 

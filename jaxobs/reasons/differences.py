@@ -21,7 +21,7 @@ MOST_NODES = 200_000
 
 
 def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
-    """The earlier signature that differs least; the newest of those that differ equally."""
+    """Returns the earlier signature that differs least; the newest of those that differ equally."""
     latest_first = earlier[::-1]
     found, least, nodes = None, (1 << 30, 1 << 30, 0), 0
     for age, old in sorted(enumerate(latest_first), key=lambda each: _unlikeness(new, each[1])):
@@ -38,7 +38,7 @@ def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
 
 
 def _unlikeness(new: Signature, old: Signature) -> tuple[bool, int]:
-    """A first guess that costs nothing: those of the same tree come first, then other trees by their sizes."""
+    """Returns a first guess that costs nothing: those of the same tree come first, then other trees by their sizes."""
     return new.tree is not old.tree, abs(new.tree.num_nodes - old.tree.num_nodes)
 
 
@@ -74,7 +74,7 @@ def _unlike(old: Signature, new: Signature, rows: Aligned) -> Iterator[tuple[Lea
 
 
 def changes(fun: Any, old: Signature, new: Signature) -> list[Change]:
-    """Every difference: of the arguments, the options of `jax.jit`, and the context. Before and after always differ."""
+    """Returns the differences of arguments, options of `jax.jit` and context. Before and after always differ."""
     found: list[Change] = []
     parameters = signatures.parameter_names(fun)
     aligned: list[Aligned] = []
@@ -165,7 +165,7 @@ def _static_texts(old: Leaf | Static, new: Leaf | Static) -> tuple[str, str]:
 
 
 def _passed_otherwise(found: list[Change]) -> list[Change]:
-    """An argument that left its position and came as a keyword, or the other way round: one change, not two."""
+    """Joins the changes of an argument that left its position and came as a keyword, or the other way round."""
     gone = {each.path: each for each in found if each.after == "absent"}
     come = {each.path: each for each in found if each.before == "absent"}
     both = [path for path in gone if path in come and path.isidentifier()]

@@ -69,7 +69,7 @@ class Explainer:
         serving: bool = False,
         cell: int | None = None,
     ) -> Explanation:
-        """The cause of a miss of `call`, whose function is called `name` for people, and remembers the miss.
+        """Returns the cause of a miss of `call`, whose function is called `name` for people, and remembers the miss.
 
         Args:
           signature: of the call; None where the arguments were out of sight.
@@ -121,7 +121,7 @@ class Explainer:
 
 
 def _is_new_here(program: Program, lines: tuple[str, ...], signature: Signature | None) -> bool:
-    """Whether an operation is called for the first time from there, and was compiled elsewhere for other arguments."""
+    """Returns whether an operation is new at this line, and was compiled elsewhere for other arguments."""
     if signature is None or any(each.lines == lines for each in program.seen):
         return False
     return not any(equal(each, signature) for each in program.signatures())
@@ -133,7 +133,7 @@ def _first_here(name: str, lines: tuple[str, ...]) -> Explanation:
 
 
 def _short(place: str) -> str:
-    """A place with the file's name only, or unchanged if it is in a library."""
+    """Returns a place with the file's name only, or unchanged if it is in a library."""
     return os.path.basename(place) if os.path.isabs(place) else place
 
 
@@ -142,7 +142,7 @@ def _again(
     phases: frozenset[str], lines: tuple[str, ...] = (), serving: bool = False,
     cell: int | None = None,
 ) -> Explanation:  # fmt: skip
-    """Why a program was compiled that had been compiled before."""
+    """Returns why a program was compiled that had been compiled before."""
     old, changes = None, tuple[Change, ...]()
     if new is not None:
         # What another object of the same code was compiled for is no excuse: JAX knows each for itself.

@@ -65,7 +65,7 @@ class Program:
         return any(same(each.function(), function) for each in self.seen)
 
     def sharing(self, signature: Signature | None) -> Signature | None:
-        """The signature with a tree that the program has already, where they are equal."""
+        """Returns the signature with a tree that the program has already, where they are equal."""
         if signature is None:
             return None
         for seen in reversed(self.seen):
@@ -101,7 +101,7 @@ class History:
         return len(self._programs)
 
     def program(self, key: Hashable) -> Program:
-        """The program of that key; a new one where it was not seen, or too long ago."""
+        """Returns the program of that key; a new one where it was not seen, or too long ago."""
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = Program()
@@ -151,5 +151,5 @@ def _words(signature: Signature | None) -> int:
 
 
 def same(known: Any, fun: Any) -> bool:
-    """Whether JAX takes the two for one function: the same object, or equal ones such as two bound methods."""
+    """Returns whether JAX takes the two for one function: the same object, or equal ones such as two bound methods."""
     return known is fun or (known is not None and type(known) is type(fun) and equal(known, fun))

@@ -54,7 +54,7 @@ class Program:
     # ------------------------------------------------------------------------------------------------ values
 
     def read(self, written: Any, depth: int = 4 * MOST_DEPTH) -> Any:
-        """The value.
+        """Returns the value.
 
         Raises:
           OpaqueValueError: it, or a part of it, was not written down, is damaged, or is not known to the program.
@@ -126,7 +126,7 @@ class Program:
         raise _foreign(path)
 
     def node(self, path: Any) -> type:
-        """The type of a pytree's node, for JAX's registry to accept or refuse.
+        """Returns the type of a pytree's node, for JAX's registry to accept or refuse.
 
         Raises:
           OpaqueValueError: no imported module has a type of that name.
@@ -154,8 +154,7 @@ class Program:
         return found, module in self._modules or id(root) in self._ids()
 
     def _ids(self) -> set[int]:
-        """Returns the ids of what the program's modules hold, and of the modules and the homes of the types among
-        that."""
+        """Returns the ids of the program's modules hold, and of the modules and the homes of the types among that."""
         if self._held is None:
             own = [value for module in self._modules for value in list(vars(module).values())]
             homes = {id(each): each for each in own if isinstance(each, types.ModuleType)}
@@ -168,7 +167,7 @@ class Program:
         return self._held
 
     def _is_of_program(self, kind: type) -> bool:
-        """Whether a type holds data, or is the program's own."""
+        """Returns whether a type holds data, or is the program's own."""
         if "__dataclass_fields__" in vars(kind) or issubclass(kind, enum.Enum):
             return True
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -184,7 +183,7 @@ def _foreign(path: Any) -> OpaqueValueError:
 
 
 def _namespace(holder: Any) -> Mapping[str, Any]:
-    """The names in a module or a class, without running a `__getattr__` or a descriptor of theirs."""
+    """Returns the names in a module or a class, without running a `__getattr__` or a descriptor of theirs."""
     if isinstance(holder, types.ModuleType):
         return vars(holder)
     if not isinstance(holder, type):
@@ -212,7 +211,7 @@ def _computes(value: Any) -> bool:
 
 
 def dtype(name: Any) -> Any:
-    """The data type of that name: NumPy's, or one of `ml_dtypes`.
+    """Returns the data type of that name: NumPy's, or one of `ml_dtypes`.
 
     Raises:
       OpaqueValueError: there is none.

@@ -28,14 +28,14 @@ def write(value: Any) -> Any:
 
 
 def opaque(value: Any) -> dict[str, str]:
-    """The mark of a value that is not written down: a function's name, or that of its type."""
+    """Returns the mark of a value that is not written down: a function's name, or that of its type."""
     if isinstance(value, types.FunctionType | types.MethodType):
         return {"opaque": f"the {type(value).__name__} {value.__module__}.{value.__qualname__}"[:MOST_TEXT]}
     return opaque_type(type(value))
 
 
 def opaque_type(kind: type) -> dict[str, str]:
-    """The mark of a type that an import would not find."""
+    """Returns the mark of a type that an import would not find."""
     return {"opaque": f"a {kind.__module__}.{kind.__qualname__}"[:MOST_TEXT]}
 
 

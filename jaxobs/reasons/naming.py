@@ -67,7 +67,7 @@ def _sources(value: Any) -> list[str]:
 
 
 def unwrapped(fun: Any) -> Any:
-    """The user's function under partials, bound methods and wrappers that say what they wrap."""
+    """Returns the user's function under partials, bound methods and wrappers that say what they wrap."""
     for _ in range(32):
         if isinstance(fun, functools.partial):
             fun = fun.func
@@ -99,7 +99,7 @@ def made_at(fun: Any) -> str | None:
 
 
 def owner(fun: Any) -> str | None:
-    """The installed library whose function it is; None for the user's, and for an operation of JAX's."""
+    """Returns the installed library of a function; None for the user's, and for an operation of JAX's."""
     code = getattr(unwrapped(fun), "__code__", None)
     if not isinstance(code, types.CodeType) or internals.source_files.is_jax(code.co_filename):
         return None

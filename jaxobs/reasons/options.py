@@ -30,7 +30,7 @@ Options = tuple[tuple[str, str], ...]
 
 
 def taken(jit_info: Any) -> Options:
-    """Name and text of each, where JAX tells the options of the call."""
+    """Returns name and text of each, where JAX tells the options of the call."""
     if jit_info is None:
         return ()
     return tuple([(name, _text(getattr(jit_info, name, None))) for name in _OPTIONS])
@@ -50,7 +50,7 @@ def _known_text(value: Any) -> str:
 
 
 def _bounded(text: str) -> str:
-    """A long text ends in a hash of the whole."""
+    """Returns a text that can be compared; a long one ends in a hash of the whole."""
     if len(text) <= MOST_TEXT:
         return text
     return f"{text[:MOST_TEXT]}… ({hashlib.sha256(text.encode()).hexdigest()[:12]})"

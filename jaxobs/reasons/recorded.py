@@ -35,7 +35,7 @@ class _UnwritableError(Exception):
 
 
 def record(fun: Any, signature: Signature | None, *, values: bool = True) -> dict[str, Any] | None:
-    """The signature with which `fun` was compiled, as JSON; None where it cannot be recorded or is too large.
+    """Returns the signature with which `fun` was compiled, as JSON; None where it cannot be recorded or is too large.
 
     Args:
       values: whether metadata of pytrees may be recorded.

@@ -119,7 +119,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def same_tree(a: Any, b: Any) -> bool:
-    """Whether JAX's caches take two tree definitions for one.
+    """Returns whether JAX's caches take two tree definitions for one.
 
     Those of two dataclasses with equal fields compare equal, whatever their types, and differ in their hashes.
     """
@@ -136,7 +136,7 @@ def take(
     context: tuple[tuple[str, str], ...] = (),
     generation: int = 0,
 ) -> Signature | None:
-    """The signature of a call; None where the arguments are out of sight."""
+    """Returns the signature of a call; None where the arguments are out of sight."""
     if call.args is None:
         return None
     import jax
@@ -217,7 +217,7 @@ _extended: dict[str, list[Any]] = {}
 
 
 def _extended_name(dtype: Any) -> str:
-    """The text of a type that NumPy does not have; a second one that looks the same is numbered."""
+    """Returns the text of a type that NumPy does not have; a second one that looks the same is numbered."""
     text = str(dtype)
     known = _extended.setdefault(text, [])
     if dtype not in known and len(known) < MOST_ALIKE:
@@ -265,7 +265,7 @@ def _no_value() -> None:
 
 
 def told(value: Any) -> str:
-    """A function by its name, anything else by its repr without the address; longer than what is shown."""
+    """Returns a function by its name, anything else by its repr without the address; longer than what is shown."""
     try:
         name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
         if callable(value) and isinstance(name, str):
@@ -277,7 +277,7 @@ def told(value: Any) -> str:
 
 
 def parameter_names(fun: Callable[..., Any]) -> list[str]:
-    """Names of the positional parameters, a variadic one as `args[2]`; empty where Python cannot tell."""
+    """Returns the names of the positional parameters, a variadic one as `args[2]`; empty where Python cannot tell."""
     if isinstance(fun, types.FunctionType) and not vars(fun) and not fun.__code__.co_flags & inspect.CO_VARARGS:
         return list(fun.__code__.co_varnames[: fun.__code__.co_argcount])
     try:
@@ -295,12 +295,12 @@ def parameter_names(fun: Callable[..., Any]) -> list[str]:
 
 
 def keys(tree: Any) -> list[Sequence[Any]]:
-    """The keys on the way to each leaf."""
+    """Returns the keys on the way to each leaf."""
     return list(keys_at(tree, range(tree.num_leaves)).values())
 
 
 def keys_at(tree: Any, positions: Sequence[int]) -> dict[int, Sequence[Any]]:
-    """The keys on the way to the leaves of these numbers, which ascend: expensive only for those that are asked for."""
+    """Returns the keys on the way to the leaves of these numbers, which ascend: expensive only for those asked for."""
     found: dict[int, Sequence[Any]] = {}
     _descend(tree, positions, 0, (), found)
     return found
@@ -364,7 +364,7 @@ _known_keys = functools.lru_cache(maxsize=2)(_keys)
 
 
 def path(keys: Sequence[Any], parameters: list[str]) -> str:
-    """The argument, or a part of it, as the user wrote it; empty for all arguments together."""
+    """Returns the argument, or a part of it, as the user wrote it; empty for all arguments together."""
     from jax import tree_util
 
     if len(keys) < 2:

@@ -171,7 +171,7 @@ class _Walk:
         return was, f"{now} (another object; it compares by identity)"
 
     def _static(self, a: Any, b: Any, at: tuple[int, int]) -> bool:
-        """Whether what parts here are static arguments on both sides, or on the one that has it."""
+        """Returns whether the differing parts are static arguments on both sides, or on the one that has them."""
         leaves = [
             self._sides[side].leaves[at[side]] if tree is not None and tree.num_nodes == tree.num_leaves == 1 else None
             for side, tree in enumerate((a, b))

@@ -39,8 +39,7 @@ def shortened(text: str) -> str:
 
 
 def difference(before: str, after: str) -> tuple[str, str]:
-    """Returns the parts in which two texts differ, each with a little of what stands before it; the whole where
-    short."""
+    """Returns the parts in which two texts differ, each with a little of what stands before it; the whole if short."""
     plain = " ".join(before.split()), " ".join(after.split())
     if plain[0] != plain[1]:
         before, after = plain
@@ -67,7 +66,7 @@ def cut(text: str) -> str:
 
 
 def unlike(before: str, after: str, old: Any, new: Any) -> tuple[str, str]:
-    """The two as they are where they differ; else the second says in what the values do, as far as that is known."""
+    """Returns the two as they are where they differ; else the second says in the values do, as far as that is known."""
     if before != after:
         return before, after
     if type(old) is type(new):
@@ -76,6 +75,6 @@ def unlike(before: str, after: str, old: Any, new: Any) -> tuple[str, str]:
 
 
 def of_another_class(old: Any, new: Any) -> str:
-    """Which class it is, where two have one name: in two modules, or in a notebook whose cell has run again."""
+    """Returns which class it is, if two have one name: in two modules, or in a notebook whose cell has run again."""
     names = [f"{getattr(kind, '__module__', '?')}.{getattr(kind, '__qualname__', kind)}" for kind in (old, new)]
     return f"{names[1]}, not {names[0]}" if names[0] != names[1] else f"another class of the same name, {names[1]}"

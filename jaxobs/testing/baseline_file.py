@@ -57,7 +57,7 @@ class Entry:
 
 
 def read(path: Path) -> dict[str, Entry]:
-    """The entries by the tests' node ids; none where there is no file.
+    """Returns the entries by the tests' node ids; none where there is no file.
 
     Raises:
       BaselineError: it cannot be read, or is no baseline.
@@ -92,7 +92,7 @@ def read(path: Path) -> dict[str, Entry]:
 
 
 def entry_of(content: Mapping[str, Any]) -> Entry:
-    """An entry from its plain form.
+    """Returns an entry from its plain form.
 
     Raises:
       AttributeError, KeyError, TypeError, ValueError: it is none.
@@ -114,7 +114,7 @@ def entry_of(content: Mapping[str, Any]) -> Entry:
 
 
 def plain(entry: Entry) -> dict[str, Any]:
-    """An entry as dictionaries, texts and numbers."""
+    """Returns an entry as dictionaries, texts and numbers."""
     place = entry.environment
     return {
         "environment": {
@@ -155,7 +155,7 @@ def write(path: Path, entries: Mapping[str, Entry]) -> None:
 
 
 def rendered(entries: Mapping[str, Entry]) -> str:
-    """The file's text: sorted, one line for each figure, so that a diff shows what changed and no more."""
+    """Returns the file's text: sorted, one line for each figure, so that a diff shows what changed and no more."""
     lines = ["{", f'  "about": {json.dumps(ABOUT)},', f'  "version": {VERSION},', '  "tests": {']
     for name, entry in sorted(entries.items()):
         content = plain(entry)

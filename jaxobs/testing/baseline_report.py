@@ -15,7 +15,7 @@ Row = list[str]
 
 
 def row(node: str, difference: Difference) -> Row:
-    """A line of the table."""
+    """Returns a line of the table."""
     return [
         node,
         difference.function,
@@ -74,7 +74,7 @@ def failure(node: str, path: str, before: Entry, now: Entry, differences: Sequen
 
 
 def _elsewhere(before: Entry, now: Entry) -> list[str]:
-    """A sentence where the baseline was made on other devices."""
+    """Returns a sentence where the baseline was made on other devices."""
     old, new = before.environment, now.environment
     if None in (old.platform, new.platform) or old.place == new.place:
         return []

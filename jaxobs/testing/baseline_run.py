@@ -192,7 +192,7 @@ def environment() -> Environment:
 
 
 def _settled(before: Entry | None, now: Entry) -> Entry:
-    """The entry to write: seconds that are about the same stay what they were."""
+    """Returns the entry to write: seconds that are about the same stay what they were."""
     if before is None:
         return now
     functions = {name: costs.settled(before.functions.get(name), cost) for name, cost in now.functions.items()}
@@ -200,7 +200,7 @@ def _settled(before: Entry | None, now: Entry) -> Entry:
 
 
 def _path(config: pytest.Config) -> Path:
-    """The file: as the command line has it from here, as the configuration has it from there."""
+    """Returns the file: as the command line has it from here, as the configuration has it from there."""
     given = config.getoption("jaxobs_baseline")
     if given:
         return Path(config.invocation_params.dir, given)
@@ -221,6 +221,6 @@ def _configured(config: pytest.Config) -> costs.Tolerances:
 
 
 def node_of(item: pytest.Item) -> str:
-    """The test's id, without the group that pytest-xdist's workers append."""
+    """Returns the test's id, without the group that pytest-xdist's workers append."""
     groups = {str((each.args or (each.kwargs.get("name", "default"),))[0]) for each in item.iter_markers("xdist_group")}
     return item.nodeid.removesuffix("@" + "_".join(sorted(groups))) if groups else item.nodeid

@@ -76,7 +76,7 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
             raise TooManyCompilesError(_told(self.n, self.function, found))
 
     def counts(self, each: Compilation) -> bool:
-        """Whether the bound is about this one."""
+        """Returns whether the bound is about this compilation."""
         return (self.eager or not each.eager) and _matches(each.function, self.function)
 
     def __enter__(self) -> list[Compilation]:
@@ -127,7 +127,7 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
         return cast(F, bounded)
 
     def _another(self) -> max_compiles:
-        """A bound for calls that may overlap."""
+        """Returns a bound for calls that may overlap."""
         return type(self)(self.n, self.function, eager=self.eager, fresh=self.fresh)
 
 

@@ -76,7 +76,7 @@ class Difference:
 
 
 def measured(compilations: Iterable[Compilation]) -> dict[str, Cost]:
-    """The cost of each function in these; what JAX dispatches by itself is left out."""
+    """Returns the cost of each function in the compilations; what JAX dispatches by itself is left out."""
     by_function: dict[str, list[Compilation]] = {}
     for compilation in compilations:
         if not compilation.eager:
@@ -172,7 +172,7 @@ def _additional(old: Cost, name: str, compilations: Sequence[Compilation]) -> tu
 
 
 def settled(before: Cost | None, now: Cost) -> Cost:
-    """The cost to write down: with the seconds of before where nothing else changed and they are about right.
+    """Returns the cost to write down: with the seconds of before where nothing else changed and they are about right.
 
     They differ from run to run, and a file under version control should not.
     """

@@ -153,11 +153,11 @@ class FakeClient:
         return list(self.executables)
 
     def live_arrays(self) -> list[FakeArray]:
-        """All that were made, deleted ones included: JAX, too, may list one that is going away."""
+        """Returns all arrays that were made, deleted ones included: JAX, too, may list one that is going away."""
         return list(self.arrays)
 
     def process_index(self) -> int:
-        """Which host this is."""
+        """Returns the index of this host."""
         return self.index
 
 

@@ -119,7 +119,7 @@ class _Library:
         return int(self._values.get(f"{index}.generation", 0))
 
     def _handle(self, index: int, instance: int = 0) -> int:
-        """A handle, by bytes: 1 + index, 1 + number of the MIG instance, generation."""
+        """Returns a handle, by bytes: 1 + index, 1 + number of the MIG instance, generation."""
         return (index + 1) | instance << 8 | self._generation(index) << 16
 
     def _ask(self, handle: Any, what: str) -> str:

@@ -100,6 +100,6 @@ def _end() -> None:
 
 
 def _failures() -> Counter[str]:
-    """How often jaxobs failed where it looks at compilations, by place."""
+    """Returns how often jaxobs failed where it looks at compilations, by place."""
     looking = ("compilations.", "start jaxobs.sources.compilations", "session.sources")
     return Counter({place: n for place, n in guard.internal_errors().items() if place.startswith(looking)})

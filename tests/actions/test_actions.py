@@ -73,7 +73,8 @@ def events() -> list[dict[str, Any]]:
 
 
 def traced(capture: Capture, name: str) -> int:
-    """How often JAX's own reader finds an event of that name in a trace; JAX makes two for a call, one in the other."""
+    """Returns how often JAX's own reader finds an event of that name in a trace; JAX makes two for a call, one in the
+    other."""
     assert capture.path is not None
     [file] = Path(capture.path).rglob("*.xplane.pb")
     data = jax.profiler.ProfileData.from_file(str(file))

@@ -50,7 +50,7 @@ def outcome(program: str, folder: Path, **variables: str) -> Any:
 
 
 def start(program: str, folder: Path) -> subprocess.Popen[str]:
-    """A program with an event log, when it has printed `ready`."""
+    """Returns a program with an event log, when it has printed `ready`."""
     process = subprocess.Popen(
         [sys.executable, "-c", BEGIN + STEP + textwrap.dedent(program)], cwd=ROOT, stdout=subprocess.PIPE, text=True,
         env=environment(JAXOBS_EVENT_LOG=str(folder / "log")),

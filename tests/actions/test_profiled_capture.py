@@ -18,7 +18,7 @@ PAUSE = 0.02
 
 
 def batches() -> Iterator[np.ndarray]:
-    """A loader that takes its time."""
+    """Yields a loader that takes its time."""
     while True:
         time.sleep(PAUSE)
         yield np.ones((100, 100), np.float32)

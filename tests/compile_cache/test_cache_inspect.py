@@ -60,12 +60,12 @@ def cache(made: Path, tmp_path: Path) -> Path:
 
 
 def entry_of(cache: Path, function: str) -> Path:
-    """The file of a function's entry."""
+    """Returns the file of a function's entry."""
     return next(iter(cache.glob(f"jit_{function}-*-cache")))
 
 
 def handmade(function: str, seconds: int = 0, digits: str = HEX) -> tuple[str, bytes]:
-    """Name and contents of an entry as JAX would write it, around something that is no executable."""
+    """Returns name and contents of an entry as JAX would write it, around something that is no executable."""
     return f"jit_{function}-{digits}-cache", zlib.compress(seconds.to_bytes(4, "big") + b"program")
 
 

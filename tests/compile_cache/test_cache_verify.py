@@ -225,12 +225,12 @@ def judged(cold: list[Program], warm: list[Program]) -> dict[str, verdicts.Verdi
 
 
 def stored(function: str, key: str, seconds: float = 2.0, **more: object) -> Program:
-    """A program that was compiled and stored."""
+    """Returns a program that was compiled and stored."""
     return Program(function=function, cache="miss", seconds=seconds, key=key, minimum_seconds=1.0, **more)  # type: ignore[arg-type]
 
 
 def hit(function: str, key: str, **more: object) -> Program:
-    """A program that was loaded."""
+    """Returns a program that was loaded."""
     return Program(function=function, cache="hit", seconds=0.01, key=key, **more)  # type: ignore[arg-type]
 
 

@@ -190,7 +190,7 @@ def test_usage(recorded: pathlib.Path) -> None:
 
 
 def entry(module: str, qualname: str, **fields: Any) -> dict[str, Any]:
-    """A recorded compilation of a function of one argument."""
+    """Returns a recorded compilation of a function of one argument."""
     signature = {
         "version": 1, "module": module, "qualname": qualname, "platform": "cpu", "options": {},
         "nodes": [{"shape": [3], "dtype": "float32"}], "shardings": [], "args": [0], "kwargs": {},
@@ -202,7 +202,7 @@ def entry(module: str, qualname: str, **fields: Any) -> dict[str, Any]:
 
 
 def planned(folder: pathlib.Path, *entries: dict[str, Any], **options: Any) -> plan.Plan:
-    """The plan for a log with these compilations, with what keeps arguments from being made."""
+    """Returns the plan for a log with these compilations, with what keeps arguments from being made."""
     log = folder / "made.jsonl"
     log.write_text("".join(json.dumps(each) + "\n" for each in entries))
     given = {"names": (), "modules": (), "script": None, "makers": {}} | options
@@ -396,7 +396,7 @@ PROGRAM = """
 
 
 def with_static(written: Any) -> dict[str, Any]:
-    """A recorded call of `f` with this as the static argument `config`."""
+    """Returns a recorded call of `f` with this as the static argument `config`."""
     nodes = [{"shape": [3], "dtype": "float32"}, {"static": written}]
     return entry("program_of_test", "f", nodes=nodes, args=[0, 1])
 
@@ -471,7 +471,7 @@ def test_what_the_program_holds_is_read(folder: pathlib.Path) -> None:
 
 
 def planned_dry(folder: pathlib.Path, *entries: dict[str, Any]) -> plan.Plan:
-    """The plan of a log by the log alone."""
+    """Returns the plan of a log by the log alone."""
     log = folder / "made.jsonl"
     log.write_text("".join(json.dumps(each) + "\n" for each in entries))
     return plan.outlined(log, (), {})

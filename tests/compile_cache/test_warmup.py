@@ -61,7 +61,7 @@ def on_a_mesh() -> NamedSharding:
 
 @functools.cache
 def cases() -> dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]]]:
-    """A function, what it is warmed for, and a call of it."""
+    """Returns a function, what it is warmed for, and a call of it."""
     one, rows = np.ones(3, np.float32), jax.device_put(np.ones((8, 2), np.float32), on_a_mesh())
     module, network = eqx.nn.MLP(2, 2, 4, 1, key=jax.random.key(0)), nnx.Linear(2, 3, rngs=nnx.Rngs(0))
     return {

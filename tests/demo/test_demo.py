@@ -33,13 +33,13 @@ COMMAND = [sys.executable, "-m", "jaxobs", "demo"]
 
 
 def environment(**changed: str) -> dict[str, str]:
-    """The environment of a run that shares nothing with this one's."""
+    """Returns the environment of a run that shares nothing with this one's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("JAXOBS_")}
     return kept | {"PYTHONIOENCODING": "utf-8", "JAX_ENABLE_COMPILATION_CACHE": "false"} | changed
 
 
 def words(text: str) -> str:
-    """The text with every run of blanks as one, as it was before it was wrapped."""
+    """Returns the text with every run of blanks as one, as it was before it was wrapped."""
     return " ".join(text.split())
 
 
@@ -102,7 +102,7 @@ def test_model_learns(finished: Any) -> None:
 
 
 def compilation(function: str, cause: str) -> Compilation:
-    """A compilation by hand that took one second."""
+    """Returns a compilation by hand that took one second."""
     return Compilation(time=0.0, function=function, cause=cause, reason="", phases={"compile": 1.0})
 
 
@@ -231,7 +231,7 @@ def prometheus_installed() -> None:
 
 
 def query(url: str, expression: str) -> list[Any]:
-    """The result of an instant query."""
+    """Returns the result of an instant query."""
     address = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
     with urllib.request.urlopen(address, timeout=120) as answer:
         result: list[Any] = json.load(answer)["data"]["result"]
@@ -267,7 +267,7 @@ def test_paced_run_with_prometheus(prometheus_installed: None, tmp_path: Path) -
 
 
 def await_match(file: Path, pattern: str, running: subprocess.Popen[bytes]) -> str:
-    """The first group of the pattern as soon as the file holds it."""
+    """Returns the first group of the pattern as soon as the file holds it."""
     end = time.monotonic() + 120
     while (found := re.search(pattern, file.read_text())) is None:
         assert running.poll() is None and time.monotonic() < end, file.read_text()

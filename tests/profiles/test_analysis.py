@@ -16,7 +16,7 @@ US = 1000.0
 
 
 def profiled(*planes: Plane) -> Profile:
-    """The profile of a trace that was written and read."""
+    """Returns the profile of a trace that was written and read."""
     return profile_of(trace_of(space.read(xplanes.space(Space(planes)), wanted)))
 
 
@@ -126,7 +126,7 @@ def test_a_tpu_reports_costs_itself() -> None:
 
 
 def kernel(flops: int, moved: int, microseconds: float, hint: str = "convolution fusion") -> float | None:
-    """How much of its time an operation would take at the peaks of a TPU v4: 275 TFLOP/s and 1,228 GB/s."""
+    """Returns how much of its time an operation would take at the peaks of a TPU v4: 275 TFLOP/s and 1,228 GB/s."""
     name = "%fusion.3 = bf16[8,8]{1,0} fusion(bf16[8,8]{1,0} %p.1), kind=kOutput"
     told: dict[str, str | int] = {
         "hlo_category": hint, "flops": flops, "bytes_accessed": moved, "tf_op": "jit(f)/dot_general:"

@@ -14,7 +14,7 @@ MS = 1e-3
 
 
 def operation(name: str, milliseconds: float, scope: str | None = None, source: str | None = None) -> OperationTime:
-    """An operation of one function."""
+    """Returns an operation of one function."""
     return OperationTime(
         operation=name, function="f", category="matmul", scope=scope, source=source,
         device_seconds=milliseconds * MS, share=0.0, count=1, flops=None, bytes=None, bound="unknown",
@@ -22,7 +22,7 @@ def operation(name: str, milliseconds: float, scope: str | None = None, source: 
 
 
 def profile(*rows: OperationTime, steps: int | None = 1, idle: float = 0.0, calls: int | None = None) -> Profile:
-    """A profile whose window is its operations and its idle time."""
+    """Returns a profile whose window is its operations and its idle time."""
     device = sum(each.device_seconds for each in rows)
     return Profile(
         window_seconds=device + idle * MS,

@@ -21,7 +21,7 @@ def exposed(*planes: Plane) -> dict[str, float]:
 
 
 def kernel(operation: str, start: float, end: float, module: str) -> Event:
-    """A kernel of a program."""
+    """Returns a kernel of a program."""
     return event(operation, start * US, end * US, hlo_op=operation, hlo_module=module)
 
 

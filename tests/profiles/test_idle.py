@@ -27,7 +27,8 @@ CALL = event("PjitFunction(f)", 0, US)
 
 
 def trace(*did: Event, **others: list[Event]) -> Trace:
-    """A device that is busy in the first and the last of 10 microseconds, and what the calling thread did between."""
+    """Returns a device that is busy in the first and the last of 10 microseconds, and what the calling thread did
+    between."""
     made = xplanes.host(
         python=[CALL, *did], worker=[operation("dot.1", 0, US), operation("dot.1", 9 * US, 10 * US, run=2)], **others
     )

@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 def moments(spans: Iterable[tuple[float, float]]) -> set[int]:
-    """The whole numbers in them."""
+    """Returns the whole numbers in them."""
     return {at for start, end in spans for at in range(int(start), int(end))}
 
 

@@ -19,7 +19,7 @@ KERNEL = jnp.ones((3, 3, 8, 16))
 
 
 def operations(folder: Path, fun: Callable[..., Any], *arguments: jax.Array) -> tuple[OperationTime, ...]:
-    """The operations of one call."""
+    """Returns the operations of one call."""
     compiled = jax.jit(fun).lower(*arguments).compile()
     jax.profiler.start_trace(folder)
     jax.block_until_ready(compiled(*arguments))

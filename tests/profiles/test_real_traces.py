@@ -18,7 +18,7 @@ STEPS = 3
 
 
 def traced(folder: Path, step: Any, *arguments: Any) -> Reading:
-    """The profile of some steps."""
+    """Returns the profile of some steps."""
     jax.block_until_ready(step(*arguments))
     jax.profiler.start_trace(folder)
     for number in range(STEPS):
@@ -29,8 +29,6 @@ def traced(folder: Path, step: Any, *arguments: Any) -> Reading:
 
 
 def scanned(x: jax.Array) -> jax.Array:
-    """A loop of products in a scope of its own."""
-
     def body(carry: jax.Array, _: None) -> tuple[jax.Array, None]:
         with jax.named_scope("layer1"):
             return jnp.tanh(carry @ carry), None

@@ -29,12 +29,12 @@ WHOLE = PartitionSpec()
 
 
 def put(x: Any, *axes: Any) -> jax.Array:
-    """An array over the mesh."""
+    """Returns an array over the mesh."""
     return jax.device_put(x, NamedSharding(MESH, PartitionSpec(*axes)))
 
 
 def operations(folder: Path, fun: Callable[..., Any], *arguments: Any) -> tuple[OperationTime, ...]:
-    """The operations of one call."""
+    """Returns the operations of one call."""
     step = jax.jit(fun)
     jax.block_until_ready(step(*arguments))
     jax.profiler.start_trace(folder)
@@ -63,17 +63,17 @@ def looped(w: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def mixed(w: jax.Array, x: jax.Array) -> jax.Array:
-    """A loop that begins with whole arrays, and takes a divided one in."""
+    """Multiplies in a loop that begins with whole arrays, and takes a divided one in."""
     return jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ w) + x, None), jnp.ones((128, 128)), None, length=4)[0]
 
 
 def chosen(w: jax.Array, x: jax.Array) -> jax.Array:
-    """A product in a branch."""
+    """Multiplies in a branch."""
     return jax.lax.cond(x[0, 0] > 0, lambda: jnp.tanh(x @ w), lambda: x * 2)
 
 
 def whitened(w: jax.Array, x: jax.Array) -> jax.Array:
-    """A sum over all devices, of which each computes a product, as Muon's optimizer does."""
+    """Adds over all devices, of which each computes a product, as Muon's optimizer does."""
     whole = jax.lax.with_sharding_constraint(x.reshape(8, 16, 128).sum(0), NamedSharding(MESH, WHOLE))
     return jnp.tanh(whole @ w)
 
@@ -115,7 +115,7 @@ def test_only_a_sum_over_all_devices_is_whole(axes: tuple[str, ...], same: bool,
 
 
 def instruction(name: str, opcode: str, number: int, *operands: int, **more: Any) -> Instruction:
-    """An instruction by hand."""
+    """Returns an instruction by hand."""
     return Instruction(name, opcode, number=number, operands=operands, **more)
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def told(change: Change, **more: Any) -> str:
-    """The advice for one change, which nothing in it refutes."""
+    """Returns the advice for one change, which nothing in it refutes."""
     advice = cures.cure(change.what, [change], **more)
     event = compilation("train.step", cause=change.what, reason=advice, changes=(change,), eager=False)
     assert refuted(as_event(event)) == []
@@ -36,7 +36,7 @@ def told(change: Change, **more: Any) -> str:
 
 
 def shape(before: str, after: str) -> Change:
-    """A change of a shape."""
+    """Returns a change of a shape."""
     return Change("x", "shape", before, after)
 
 

@@ -24,7 +24,7 @@ VALUES = {
 
 
 def record(key: str = "jit_f-1", *, hours: float = 2.0, **fields: Any) -> KeyRecord:
-    """A record of another process, so many hours old."""
+    """Returns a record of another process, so many hours old."""
     parts = {part: f"{part}-1" for part in KEY_PARTS}
     known: dict[str, Any] = {
         "function": "train.f", "key": key, "time": NOW - hours * 3600, "process": "other", "pid": 4711,

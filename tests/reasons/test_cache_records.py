@@ -17,7 +17,7 @@ MOST_CALLS_A_LINE = 10
 
 
 def record(number: int = 0, **fields: object) -> KeyRecord:
-    """A record, with readable values."""
+    """Returns a record, with readable values."""
     known = {
         "function": 'train."f"\u00fc', "key": f"jit_f-{number}", "time": 1.5 + number, "process": "other", "pid": 7,
         "module": "jit_f", "parts": {"program": f"{number:012x}", "flags": "f1", "options": "o1"},

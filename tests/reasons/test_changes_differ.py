@@ -30,7 +30,7 @@ def f(x: Any, mode: Any = None, **rest: Any) -> None:
 
 
 def taken(*args: Any, static: tuple[int, ...] = (), options: Any = None, **kwargs: Any) -> Signature:
-    """The signature of a call."""
+    """Returns the signature of a call."""
     info = options or SimpleNamespace(static_argnums=static, static_argnames=())
     found = signature.take(
         internals.called(Miss(fun=f, jit_info=info, args=args, kwargs=kwargs)), context=internals.context.read()
@@ -40,7 +40,7 @@ def taken(*args: Any, static: tuple[int, ...] = (), options: Any = None, **kwarg
 
 
 def told(old: Signature, new: Signature) -> list[Any]:
-    """The changes, each of which has to be one."""
+    """Returns the changes, each of which has to be one."""
     assert old != new, "JAX takes these for one"
     changes = differences.changes(f, old, new)
     assert changes, "nothing is told"
@@ -50,19 +50,19 @@ def told(old: Signature, new: Signature) -> list[Any]:
 
 
 def mesh(*order: int, shape: tuple[int, ...] = (), names: tuple[str, ...] = ("data", "model"), **options: Any) -> Mesh:
-    """A mesh of these devices in this order."""
+    """Returns a mesh of these devices in this order."""
     devices = np.array([jax.devices()[number] for number in order])
     shape = shape or (len(order),)
     return Mesh(devices.reshape(shape), names[: len(shape)], **options)
 
 
 def struct(sharding: Any) -> Any:
-    """An argument that is placed so."""
+    """Returns an argument that is placed so."""
     return jax.ShapeDtypeStruct((8, 8), np.float32, sharding=sharding)
 
 
 def spec(*axes: Any, over: Any) -> NamedSharding:
-    """A sharding over a mesh."""
+    """Returns a sharding over a mesh."""
     return NamedSharding(over, P(*axes))
 
 
@@ -82,7 +82,7 @@ def positional(*order: int) -> Any:
 
 
 def abstract(*sizes: int) -> Any:
-    """A mesh without devices; its arguments changed in JAX 0.6.1."""
+    """Returns a mesh without devices; its arguments changed in JAX 0.6.1."""
     names = ("data", "model")[: len(sizes)]
     try:
         return jax.sharding.AbstractMesh(sizes, names)
@@ -91,7 +91,7 @@ def abstract(*sizes: int) -> Any:
 
 
 def explicit() -> Any:
-    """The type of an axis that is part of the array's type."""
+    """Returns the type of an axis that is part of the array's type."""
     return {"axis_types": (jax.sharding.AxisType.Explicit,)}
 
 
@@ -189,7 +189,7 @@ def test_options_whose_texts_are_alike(leaves: int) -> None:
 
 
 def in_context(block: Callable[[], Any]) -> Signature:
-    """A call inside a context manager."""
+    """Returns a call inside a context manager."""
     with block():
         return taken(X)
 
@@ -219,7 +219,7 @@ class Alike:
 
 
 def config(name: str = "Config") -> Any:
-    """A class that is defined again, as in a notebook."""
+    """Returns a class that is defined again, as in a notebook."""
 
     @dataclasses.dataclass(frozen=True)
     class Config:
@@ -230,7 +230,7 @@ def config(name: str = "Config") -> Any:
 
 
 def node(*, keys: bool = True) -> Any:
-    """A node of the user's, defined again."""
+    """Returns a node of the user's, defined again."""
 
     @dataclasses.dataclass
     class Model:

@@ -16,7 +16,7 @@ LEAST_ON_ONE_DEVICE = 140
 
 
 def report(row: Row, devices: int) -> dict[str, Any]:
-    """The corpus under that row; a Python that cannot be had is a skip in CI too."""
+    """Returns the corpus under that row; a Python that cannot be had is a skip in CI too."""
     interpreter(row)
     return measure(row, devices)
 
@@ -31,7 +31,7 @@ def wrong(found: dict[str, Any]) -> list[str]:
 
 
 def table() -> dict[str, dict[str, str]]:
-    """The committed table's cells, by version and then by program."""
+    """Returns the committed table's cells, by version and then by program."""
     lines = (ROOT / "docs" / "causes.md").read_text().partition("## Every program")[2].splitlines()
     rows = [[each.strip() for each in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     versions, programs = rows[0][3:], rows[2:]

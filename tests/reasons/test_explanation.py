@@ -21,7 +21,7 @@ from jaxobs.reasons.history import History
 
 
 def called(fun, *args, static_argnums=(), **kwargs) -> Call:
-    """A call as it is read from JAX's frames."""
+    """Returns a call as it is read from JAX's frames."""
     options = SimpleNamespace(static_argnums=static_argnums, static_argnames=())
     return internals.called(Miss(fun=fun, jit_info=options, args=args, kwargs=kwargs))
 

@@ -54,14 +54,14 @@ def step(state: Any, batch: Any = None) -> None:
 
 
 def written(*args: Any, values: bool = True, **kwargs: Any) -> dict[str, Any] | None:
-    """The record of a call of `step`, as it comes out of a log."""
+    """Returns the record of a call of `step`, as it comes out of a log."""
     taken = signature.take(Call(step, step, args, kwargs), static_values=values)
     record = recorded.record(step, taken, values=values)
     return None if record is None else json.loads(json.dumps(plain(record), allow_nan=False))
 
 
 def made_again(*args: Any, **kwargs: Any) -> Any:
-    """The arguments that a record is made into."""
+    """Returns the arguments that a record is made into."""
     record = written(*args, **kwargs)
     assert record is not None
     return rebuild(record, step)

@@ -63,7 +63,7 @@ def write(tests: pytest.Pytester, text: str, name: str = "test_model") -> None:
 
 
 def run(tests: pytest.Pytester, *args: str, **outcomes: int) -> str:
-    """The output of a run in this process that has these outcomes."""
+    """Returns the output of a run in this process that has these outcomes."""
     result = tests.runpytest_inprocess(*args)
     result.assert_outcomes(**outcomes)
     return result.stdout.str()
@@ -304,7 +304,7 @@ def test_the_group_is_no_part_of_the_id(request: pytest.FixtureRequest, monkeypa
 
 
 def compilation(cause: str = "first_call", **fields: Any) -> Compilation:
-    """A compile of `model.step`, as a source would record it."""
+    """Returns a compile of `model.step`, as a source would record it."""
     made: dict[str, Any] = {
         "function": "model.step",
         "reason": f"Because of {cause}.",

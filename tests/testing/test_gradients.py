@@ -43,7 +43,7 @@ def _(primals, tangents):
 
 
 def failure(fun: Any, *args: Any, **options: Any) -> str:
-    """The message of a mismatch."""
+    """Returns the message of a mismatch."""
     with pytest.raises(GradientMismatchError) as raised:
         assert_gradients_match(fun, args, **options)
     return str(raised.value)

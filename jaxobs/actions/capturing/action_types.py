@@ -31,7 +31,7 @@ class Parameter:
     most: float = math.inf
 
     def parsed(self, value: Any) -> Any:
-        """The value in the parameter's type, also from the text of a query.
+        """Returns the value in the parameter's type, also from the text of a query.
 
         Raises:
           ParameterError: it does not fit; the message names the parameter, the value and what would.
@@ -79,7 +79,7 @@ _PARSE: dict[type, Callable[[Any], Any]] = {int: _whole, float: _number, bool: _
 
 
 def parsed(action: str, parameters: Iterable[Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of all parameters of an action: those given, and the defaults of the others.
+    """Returns the values of all parameters of an action: those given, and the defaults of the others.
 
     Raises:
       ParameterError: one is unknown or does not fit.

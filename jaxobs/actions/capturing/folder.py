@@ -29,7 +29,7 @@ _UNFINISHED = ".unfinished-"
 
 
 def directory(settings: Settings) -> str:
-    """The directory in force: the one that is set, else the event log's, else a private one among temporary files."""
+    """Returns the directory in force: the setting, else the event log's, else a private one among temporary files."""
     if settings.capture_directory:
         return os.path.abspath(settings.capture_directory)
     if settings.event_log:
@@ -42,7 +42,7 @@ def _user() -> int:
 
 
 def name(action: str, now: float, process_index: int, number: int) -> str:
-    """The name of a capture: action, time (UTC), process index, pid and the how-manieth it is."""
+    """Returns the name of a capture: action, time (UTC), process index, pid and the how-manieth it is."""
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
     return f"{action}-{moment}-{process_index}-{os.getpid()}-{number}"
 
@@ -60,7 +60,7 @@ class Folder:
         self._most_bytes = settings.capture_max_bytes
 
     def room(self) -> int:
-        """Bytes that are left; makes the directory, and clears away what processes left that died.
+        """Returns the bytes that are left; makes the directory, and clears away what processes left that died.
 
         Raises:
           Refused: it is full, cannot be made, or could be read or changed by others.
@@ -135,7 +135,7 @@ class Folder:
 
 
 def size(path: str) -> int:
-    """Bytes of the files below a directory."""
+    """Returns the bytes of the files below a directory."""
     total = 0
     for file in _files(path):
         with contextlib.suppress(OSError):

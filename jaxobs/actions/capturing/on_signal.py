@@ -50,7 +50,7 @@ def watch(store: Store, setting: str) -> Callable[[], None]:
 
 
 def _is_free(number: int) -> bool:
-    """Whether the signal would end the program, and we may handle it."""
+    """Returns whether the signal would end the program, and we may handle it."""
     on_main = threading.current_thread() is threading.main_thread()
     return on_main and signal.getsignal(number) is signal.SIG_DFL and not _caught_in_c(number)
 
@@ -63,7 +63,7 @@ def _declined(store: Store, why: str) -> Callable[[], None]:
 
 
 def _caught_in_c(number: int) -> bool:
-    """Whether the kernel knows of a handler where Python knows of none; only Linux tells."""
+    """Returns whether the kernel knows of a handler where Python knows of none; only Linux tells."""
     with (
         contextlib.suppress(OSError, ValueError),
         open("/proc/self/status", encoding="ascii", errors="replace") as file,

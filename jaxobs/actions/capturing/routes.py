@@ -24,7 +24,7 @@ _BEARER = "bearer "
 
 
 def registered(store: Store) -> bool:
-    """Whether actions are allowed and a token is set."""
+    """Returns whether actions are allowed and a token is set."""
     return store.settings.actions and bool(store.settings.action_token)
 
 
@@ -61,7 +61,7 @@ def act(store: Store, post: Post) -> Response:
 
 
 def _foreign(post: Post) -> Response | None:
-    """A browser says which page a request comes from; only a page of this endpoint may ask."""
+    """Returns the refusal of a page of another site: a browser says which page a request comes from."""
     if post.origin is None:
         return None
     origin = urlsplit(post.origin)

@@ -127,7 +127,7 @@ class Runner:
         return capture
 
     def _admitted(self, action: str) -> Capture:
-        """A capture that may begin, or one that is refused already."""
+        """Returns a capture that may begin, or one that is refused already."""
         self._number += 1
         place = folder.directory(self._store.settings)
         name = folder.name(action, time.time(), internals.process_index_and_count()[0], self._number)
@@ -248,7 +248,7 @@ _hooked = _registered = False
 
 
 def of(store: Store) -> Runner:
-    """The runner of a store, made when first asked for."""
+    """Returns the runner of a store, made when first asked for."""
     global _hooked
     found = _runners.get(store)
     if found is None:

@@ -174,7 +174,7 @@ def _table(rows: Sequence[_Row], now: float) -> list[str]:
 
 
 def _removal(complaint: Complaint, contents: Contents, everything: bool) -> Iterable[str]:
-    """The command that deletes what is broken, with the access times of the entries."""
+    """Yields the command that deletes what is broken, with the access times of the entries."""
     if not complaint.removable:
         return
     entries = {entry.path: entry for entry in contents.entries}

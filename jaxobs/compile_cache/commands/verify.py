@@ -124,7 +124,7 @@ def _run(args: argparse.Namespace, name: str, folder: Path, cache: Path) -> Run:
 
 
 def _failure(name: str, done: Run, seen: Observation, timeout: float | None) -> str | None:
-    """Why there is nothing to compare."""
+    """Returns why there is nothing to compare."""
     if done.timed_out:
         return f"The {name} run did not finish within {timeout:g} s and was stopped. Give it less to do, or more time."
     if done.code:

@@ -158,7 +158,7 @@ def recorded_task(
     program: Program | None = None,
     text: str = "(...)",
 ) -> Task:
-    """The task of a recorded signature."""
+    """Returns the task of a recorded signature."""
     return Task(fun, name, lambda: rebuild(signature, fun, like, program), text)
 
 
@@ -305,7 +305,7 @@ class _Watch:
         self._thread.latest = None
 
     def seen(self) -> Compilation | None:
-        """The latest compilation of this thread; None where it was in the memory of the process already."""
+        """Returns the latest compilation of this thread; None where it was in the memory of the process already."""
         latest: Compilation | None = self._thread.latest
         return latest
 
@@ -314,7 +314,7 @@ class _Watch:
 
 
 def _describe(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """The arguments in short: `(TrainState of 14 arrays, {float32[64,64], int32[64]}, train=True)`."""
+    """Returns the arguments in short: `(TrainState of 14 arrays, {float32[64,64], int32[64]}, train=True)`."""
     parts = [_told(each) for each in args] + [f"{name}={_told(each)}" for name, each in kwargs.items()]
     text = f"({', '.join(parts)})"
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 2]}…)"
@@ -340,7 +340,7 @@ def _leaf(value: Any) -> str:
 
 
 def _arrays(fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as `fun.lower` takes them: for Equinox, which takes anything but arrays as static, as zeros."""
+    """Returns the arguments as `fun.lower` takes them; zeros for Equinox, to which all but arrays is static."""
     if not type(fun).__module__.startswith("equinox."):
         return tuple(args), dict(kwargs)
     from jax import tree_util

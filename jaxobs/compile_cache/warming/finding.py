@@ -53,7 +53,7 @@ class Finder:
         return Program([main, *self._modules], main, fun)
 
     def find(self, signature: Mapping[str, Any]) -> list[Any]:
-        """The jitted functions under a recorded name.
+        """Returns the jitted functions under a recorded name.
 
         Raises:
           NotFoundError: there is none; the message says why.
@@ -82,7 +82,7 @@ class Finder:
 
 
 def why_unreachable(module: str, qualname: str) -> str | None:
-    """Why a function of that name cannot be reached from outside, whatever the module has; None where it may be."""
+    """Returns why a function of that name cannot be reached from outside, whatever the module has; None if it may."""
     if "<locals>" in qualname:
         maker = qualname.partition(".<locals>")[0]
         return f"`{module}.{maker}` creates it when called: it cannot be reached from outside"
@@ -125,7 +125,7 @@ def _load_script(path: str) -> ModuleType:
 
 
 def _is_guarded(source: bytes, path: str) -> bool:
-    """Whether a script asks at its top whether it is `__main__`."""
+    """Returns whether a script asks at its top whether it is `__main__`."""
     return any(
         isinstance(each, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(each.test))
         for each in ast.parse(source, path).body

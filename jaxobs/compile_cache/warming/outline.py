@@ -74,7 +74,7 @@ class _Nodes:
         return list(found.values()) if isinstance(found, dict) else found
 
     def leaves(self, number: Any) -> int:
-        """How many arrays and static arguments are in it."""
+        """Returns how many arrays and static arguments are in a node."""
         if type(number) is not int or not 0 <= number < len(self._counts):
             raise _damaged(f"node {number!r:.20}")
         return self._counts[number]
@@ -98,7 +98,7 @@ def _damaged(what: str) -> DamagedError:
 
 
 def describe(recorded: Mapping[str, Any]) -> str:
-    """The arguments in short: `({26 arrays}, {float32[64,64], int32[64]}, train=True)`.
+    """Returns the arguments in short: `({26 arrays}, {float32[64,64], int32[64]}, train=True)`.
 
     Raises:
       DamagedError: as `check`.
@@ -174,7 +174,7 @@ def _why(node: Mapping[str, Any]) -> str | None:
 
 
 def _opaque(written: Any) -> str | None:
-    """The first mark of something that was not written down."""
+    """Returns the first mark of something that was not written down."""
     left = [written]
     while left:
         each = left.pop()

@@ -41,7 +41,7 @@ def rebuild(
     like: tuple[Sequence[Any], Mapping[str, Any]] | None = None,
     program: Program | None = None,
 ) -> Arguments:
-    """The arguments of one recorded signature.
+    """Returns the arguments of one recorded signature.
 
     Args:
       recorded: `Compilation.signature`, as it stands in an event log.
@@ -116,7 +116,7 @@ class _Builder:
         return self._tree(number, example, leaves).unflatten(leaves)
 
     def _tree(self, number: int, example: _Example | None, leaves: list[Any]) -> Any:
-        """The tree definition of a node; appends to `leaves`."""
+        """Returns the tree definition of a node; appends to `leaves`."""
         from jax import tree_util
 
         node = self._nodes[number]
@@ -138,7 +138,7 @@ class _Builder:
         return _tree_definition(data, trees)
 
     def _data(self, node: Mapping[str, Any], example: _Example | None) -> tuple[Any, Any]:
-        """The type of a node and its metadata; those of the example for what was not written down."""
+        """Returns the type of a node and its metadata; those of the example for what was not written down."""
         if str(node["node"]).startswith("flax.nnx."):
             raise UnbuildableError(
                 "`nnx.jit` took a module apart, and only the parts were recorded. Call jaxobs.warmup "
@@ -198,7 +198,7 @@ class _Example:
     value: Any = None
 
     def children(self, kind: Any, count: int) -> list[_Example | None]:
-        """The parts in it, if it is a node of that kind with so many."""
+        """Returns the parts in the example, if it is a node of that kind with so many."""
         data, trees = self.tree.node_data(), self.tree.children()
         if data is None or data[0] is not kind or len(trees) != count:
             return [None] * count
@@ -222,7 +222,7 @@ def _tree_definition(data: tuple[Any, Any], children: Sequence[Any]) -> Any:
 
 
 def _dtype(name: str) -> Any:
-    """The data type of an array: NumPy's, one of `ml_dtypes`, or that of a random key."""
+    """Returns the data type of an array: NumPy's, one of `ml_dtypes`, or that of a random key."""
     if not name.startswith("key<"):
         return known_values.dtype(name)
     import jax

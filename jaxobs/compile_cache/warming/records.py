@@ -39,7 +39,7 @@ class Log:
 
 
 def read(path: str | os.PathLike[str]) -> Log:
-    """The recorded signatures of an event log, in the order of their first appearance.
+    """Returns the recorded signatures of an event log, in the order of their first appearance.
 
     Raises:
       SettingError: the file cannot be read.

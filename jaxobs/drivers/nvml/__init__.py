@@ -21,7 +21,7 @@ class Unavailable(Exception):  # noqa: N818 - a state of the machine, not a mist
 
 
 def open_devices() -> list[Device]:
-    """Every device and MIG instance that the driver shows, by its number.
+    """Returns every device and MIG instance that the driver shows, by its number.
 
     Raises:
       MissingExtraError: `nvidia-ml-py` is not installed.
@@ -50,7 +50,7 @@ def close() -> None:
 
 
 def _devices(api: Any, index: int, driver: str) -> list[Device]:
-    """A device, and the MIG instances that it is divided into; nothing where it cannot even be named."""
+    """Returns a device, and the MIG instances that it is divided into; nothing where it cannot even be named."""
     try:
         handle = api.nvmlDeviceGetHandleByIndex(index)
         uuid = _text(api.nvmlDeviceGetUUID(handle))

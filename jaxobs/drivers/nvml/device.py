@@ -95,7 +95,7 @@ class Device:
         self._xids.listen_again()
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        """The answer of one function of NVML; None where there is none."""
+        """Returns the answer of one function of NVML; None where there is none."""
         question = (name, *arguments)
         function = getattr(self._api, name, None)
         if function is None or question in self._never:

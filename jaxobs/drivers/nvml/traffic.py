@@ -63,7 +63,7 @@ class Traffic:
         return {each for each in self._fields or () if each[0] in fields}
 
     def _values(self, handle: Any, wanted: list[tuple[int, int]]) -> dict[tuple[int, int], int] | None:
-        """The answers there are, of 64 bits; None where the question failed as a whole."""
+        """Returns the answers there are, of 64 bits; None where the question failed as a whole."""
         if not wanted:
             return {}
         try:

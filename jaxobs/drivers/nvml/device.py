@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections import Counter
 from typing import Any
 
 from jaxobs.drivers.cuda_devices import Identity
-from jaxobs.drivers.nvml.traffic import Traffic
-from jaxobs.drivers.nvml.xids import Xids
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
 
 MOST_PROCESSES = 64
@@ -40,6 +39,22 @@ _REASONS = {
 }
 """`nvmlClocksEventReason*`."""
 
+MOST_XIDS = 32
+"""Codes that are told apart; NVIDIA lists about 170, of which a device sees a few."""
+_MOST_EVENTS = 256
+"""Xid events taken at a time."""
+
+_PCIE = {"NVML_FI_DEV_PCIE_COUNT_TX_BYTES": "transmit", "NVML_FI_DEV_PCIE_COUNT_RX_BYTES": "receive"}
+_NVLINK = {
+    "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX": ("transmit", 1024),
+    "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX": ("receive", 1024),
+    "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES": ("transmit", 1),
+    "NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES": ("receive", 1),
+}
+"""Counts by link, and their unit in bytes; some generations know the first pair, some the second."""
+_WIDE = {2: "ulVal", 3: "ullVal", 4: "sllVal"}
+"""Types of 64 bits. A byte count of 32 bits would wrap within a second, and is no count."""
+
 
 class Device:
     """A device, or a MIG instance. Not for two threads at once."""
@@ -62,8 +77,8 @@ class Device:
         self._hopeless = {getattr(api, name) for name in _NEVER if hasattr(api, name)}
         self._never: set[tuple[Any, ...]] = set()
         self._lost = False
-        self._traffic = Traffic(api)
-        self._xids = Xids(api)
+        self._traffic = _Traffic(api)
+        self._xids = _Xids(api)
 
     def read(self) -> AcceleratorState:
         """Returns the device's state as the driver reports it now; raises nothing that NVML raises."""
@@ -91,7 +106,7 @@ class Device:
         """After a reset the old handle is worth nothing, and the device may support what it did not before."""
         self._handle = self._api.nvmlDeviceGetHandleByUUID(self.identity.uuid)
         self._never.clear()
-        self._traffic = Traffic(self._api)
+        self._traffic = _Traffic(self._api)
         self._xids.listen_again()
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -173,3 +188,109 @@ class Device:
 def _scaled(value: int | None, unit: float) -> Any:
     """In base units; the driver says "not available" by all bits set as well."""
     return None if value is None or value in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else value * unit
+
+
+class _Traffic:
+    """Bytes over PCI Express and NVLink: counts of a device, found out at the first reading.
+
+    NVML offers rates over 20 ms as well: every few seconds they say nothing of what lay in between, and asking for one
+    takes those 20 ms.
+    """
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self._fields: list[tuple[int, int]] | None = None
+
+    def read(self, handle: Any) -> dict[str, Any]:
+        """Counts of bytes, in one question for all; after the first time only for those that were answered."""
+        api = self._api
+        if self._fields is None:
+            links = range(getattr(api, "NVML_NVLINK_MAX_LINKS", 18))
+            wanted = [(getattr(api, name, None), 0) for name in _PCIE]
+            wanted += [(getattr(api, name, None), link) for name in _NVLINK for link in links]
+            answers = self._values(handle, [(field, link) for field, link in wanted if field is not None])
+            if answers is not None:
+                self._fields = list(answers)
+        else:
+            answers = self._values(handle, self._fields)
+        if answers is None:
+            answers = {}
+        pcie: dict[str, int] = {}
+        nvlink: dict[str, dict[str, int]] = {}
+        for name, direction in _PCIE.items():
+            if (value := answers.get((getattr(api, name, -1), 0))) is not None:
+                pcie[direction] = value
+        for name, (direction, unit) in _NVLINK.items():
+            for (field, link), value in answers.items():
+                if field == getattr(api, name, -1):
+                    nvlink.setdefault(str(link), {}).setdefault(direction, value * unit)
+        known = self._links()
+        return {
+            "pcie_bytes": pcie,
+            # A sum over fewer links than before would look as if it had begun anew.
+            "nvlink_bytes": nvlink if known <= answers.keys() else {},
+            "nvlink_links": len(nvlink) if known else None,
+        }
+
+    def _links(self) -> set[tuple[int, int]]:
+        """Returns the fields of NVLink that counted at the first reading."""
+        fields = {getattr(self._api, name, -1) for name in _NVLINK}
+        return {each for each in self._fields or () if each[0] in fields}
+
+    def _values(self, handle: Any, wanted: list[tuple[int, int]]) -> dict[tuple[int, int], int] | None:
+        """Returns the answers there are, of 64 bits; None where the question failed as a whole."""
+        if not wanted:
+            return {}
+        try:
+            values = self._api.nvmlDeviceGetFieldValues(handle, wanted)
+        except self._api.NVMLError:
+            return None
+        return {
+            question: int(getattr(value.value, _WIDE[value.valueType]))
+            for question, value in zip(wanted, values, strict=True)
+            if value.nvmlReturn == self._api.NVML_SUCCESS and value.valueType in _WIDE
+        }
+
+
+class _Xids:
+    """Counts of the Xids that the driver has reported of one device since jaxobs listens."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self._events: Any = None
+        self._refused = False
+        self._counts: Counter[str] | None = None
+
+    def counts(self) -> dict[str, int] | None:
+        """By code; None where the driver reports none of this device."""
+        return None if self._counts is None else dict(self._counts)
+
+    def listen_again(self) -> None:
+        """The device has another handle now; what was counted stays."""
+        self._events, self._refused = None, False
+
+    def take(self, handle: Any) -> None:
+        """Counts what was reported since the last time; never waits."""
+        if self._events is None and not self._refused:
+            self._listen(handle)
+        if self._events is None or self._counts is None:
+            return
+        for _ in range(_MOST_EVENTS):
+            try:
+                event = self._api.nvmlEventSetWait_v2(self._events, 0)
+            except self._api.NVMLError:  # a timeout: there are no more
+                return
+            code = str(event.eventData)
+            self._counts[code if code in self._counts or len(self._counts) < MOST_XIDS else "other"] += 1
+
+    def _listen(self, handle: Any) -> None:
+        api = self._api
+        self._refused = True
+        try:
+            if api.nvmlDeviceGetSupportedEventTypes(handle) & api.nvmlEventTypeXidCriticalError:
+                events = api.nvmlEventSetCreate()
+                api.nvmlDeviceRegisterEvents(handle, api.nvmlEventTypeXidCriticalError, events)
+                self._events, self._refused = events, False
+                self._counts = Counter() if self._counts is None else self._counts
+        except api.NVMLError:
+            return

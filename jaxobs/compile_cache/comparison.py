@@ -116,7 +116,7 @@ class Comparison:
         )
 
     def _to_first_step(self) -> tuple[str, float | None, float | None]:
-        """Returns the seconds from the start of the command to its first step; to the last program if none is marked."""
+        """Returns the seconds from the start of the command to its first step; to the last program without a step."""
         moments = [self.seen[name].first_step for name in (COLD, WARM)]
         what = STEP
         if None in moments:

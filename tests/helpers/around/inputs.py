@@ -27,6 +27,4 @@ def loader(seconds):
 
 train_step, w = jax.jit(lambda w, batch: w + batch), jnp.ones(4)
 example(2)
-state = next(each for each in jaxobs.snapshot().inputs if each.name == "slow")
-assert state.batches == 10
-example(3)
+assert next(each for each in jaxobs.snapshot().inputs if each.name == "slow").batches == 10

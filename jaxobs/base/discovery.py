@@ -23,7 +23,7 @@ class IncompleteError(Exception):
 
 
 class Module(Protocol):
-    """What every entry has because it is a module."""
+    """A module, as far as every entry is one."""
 
     __name__: str
     __doc__: str | None

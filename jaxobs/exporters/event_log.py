@@ -124,5 +124,5 @@ class EventLog:
 
 
 def exporter(store: Store, settings: Settings) -> EventLog | None:
-    """What the folder's discovery asks every exporter for: None where the settings do not want it."""
+    """Returns the event log; None if the settings do not want it."""
     return EventLog(store, settings, settings.event_log) if settings.event_log else None

@@ -26,7 +26,7 @@ from jaxobs.exporters.forms.exposition import Renderer
 from jaxobs.state.store import Store
 
 PROM_MODE = 0o644
-"""Of a new file whose name ends in `.prom`: what it holds is what `/metrics` tells everybody on this machine."""
+"""Mode of a new file whose name ends in `.prom`: it holds what `/metrics` tells everybody on this machine."""
 WRITE_SECONDS = 2.0
 """How long a write is waited for, and so the program's end."""
 READER_SECONDS = 1.0
@@ -42,7 +42,7 @@ class MetricsFile:
         self._renderer = Renderer(store)
         self._given = os.path.abspath(path)
         self._path: str | None = None
-        """Where this process writes; None until it is known."""
+        """Path of this process's file; None until it is known."""
         self._claim: Claim | None = None
         self._owner = os.getpid()
         self._disk = Patience(WRITE_SECONDS)
@@ -130,7 +130,7 @@ class MetricsFile:
 
 
 def _is_special(path: str) -> bool:
-    """Whether it is a pipe or a device such as `/dev/stdout`, which is written to and not replaced."""
+    """Returns whether a path is a pipe or a device such as `/dev/stdout`, which is written to and not replaced."""
     return path.startswith(("/dev/", "/proc/")) or (os.path.exists(path) and not os.path.isfile(path))
 
 
@@ -198,5 +198,5 @@ def _replace(path: str, content: bytes) -> None:
 
 
 def exporter(store: Store, settings: Settings) -> MetricsFile | None:
-    """What the folder's discovery asks every exporter for: None where the settings do not want it."""
+    """Returns the metrics file; None if the settings do not want it."""
     return MetricsFile(store, settings, settings.metrics_file) if settings.metrics_file else None

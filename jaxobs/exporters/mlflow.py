@@ -15,7 +15,7 @@ from jaxobs.facts.events import Event
 from jaxobs.state.store import Store
 
 _FOREIGN = re.compile(r"[^\w\-./ ]")
-"""What MLflow refuses in names."""
+"""Characters that MLflow refuses in names."""
 
 
 class MLflow(tracked.Tracker):
@@ -89,7 +89,7 @@ def _name(name: str) -> str:
 
 
 def exporter(store: Store, settings: Settings) -> MLflow | None:
-    """What the folder's discovery asks every exporter for: None where the settings do not want it.
+    """Returns the exporter to MLflow; None if the settings do not want it.
 
     Raises:
       MissingExtraError: mlflow is not installed.

@@ -86,7 +86,7 @@ class Otlp:
 
 
 def exporter(store: Store, settings: Settings) -> Otlp | None:
-    """What the folder's discovery asks every exporter for: None where the settings do not want it.
+    """Returns the exporter to OTLP; None if the settings do not want it.
 
     Raises:
       MissingExtraError: OpenTelemetry isn't installed.

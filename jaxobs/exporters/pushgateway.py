@@ -116,7 +116,7 @@ class Pushgateway:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """What is pushed is for the gateway that was named."""
+    """Follows no redirect: what is pushed is for the gateway that was named."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -192,5 +192,5 @@ def _target(url: str, token: str | None) -> tuple[str, tuple[str, dict[str, Any]
 
 
 def exporter(store: Store, settings: Settings) -> Pushgateway | None:
-    """What the folder's discovery asks every exporter for: None where the settings do not want it."""
+    """Returns the exporter to a Pushgateway; None if the settings do not want it."""
     return Pushgateway(store, settings, settings.pushgateway) if settings.pushgateway else None

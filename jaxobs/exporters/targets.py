@@ -17,7 +17,7 @@ from jaxobs.findings.fleet.support.digest import MOST_PROCESSES
 from jaxobs.state.store import Store
 
 WAIT_SECONDS = 60.0
-"""So long after the first request processes are waited for; then the list is of those that have told."""
+"""Seconds after the first request for which processes are waited for; then the list is of those that have told."""
 SCHEME = "__scheme__"
 PROCESS, HOST = "__meta_jax_process_index", "__meta_jax_host"
 """Labels that relabelling may use; Prometheus drops them afterwards, so that no series has more labels than before."""
@@ -53,7 +53,8 @@ def routes(store: Store) -> Mapping[str, Route]:
 
 
 def _reachable(address: Address, own: Address) -> bool:
-    """Whether it can be scraped by who reached this process: what listens on loopback, from its own machine alone."""
+    """Returns whether those who reached this process can scrape an address: one on loopback, from its own machine
+    alone."""
     return bool(address.address) and (address.host == own.host or not address.for_itself_alone)
 
 

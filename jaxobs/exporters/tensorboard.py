@@ -43,7 +43,7 @@ class TensorBoard(tracked.Tracker):
 
 
 def exporter(store: Store, settings: Settings) -> TensorBoard | None:
-    """What the folder's discovery asks every exporter for: None where the settings do not want it.
+    """Returns the exporter to TensorBoard; None if the settings do not want it.
 
     Raises:
       MissingExtraError: tensorboardX is not installed.

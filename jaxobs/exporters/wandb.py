@@ -62,7 +62,7 @@ def _mode(wandb: Any) -> str | None:
 
 
 def exporter(store: Store, settings: Settings) -> WeightsAndBiases | None:
-    """What the folder's discovery asks every exporter for: None where the settings do not want it.
+    """Returns the exporter to Weights & Biases; None if the settings do not want it.
 
     Raises:
       MissingExtraError: wandb is not installed.

@@ -28,13 +28,13 @@ Evidence = TypeVar("Evidence")
 
 
 class Kind(Protocol):
-    """One kind of finding."""
+    """The module of a kind of finding, as far as all have it."""
 
     __name__: str
     NAME: str
     """The finding's type."""
     ABOUT: str
-    """One sentence for the reference."""
+    """A sentence for the reference."""
     TOLD_WHEN: str
     """Condition under which it is reported, for the reference."""
 

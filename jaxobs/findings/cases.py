@@ -1,4 +1,4 @@
-"""What a kind of finding sees in its evidence, and the `Finding` that is made of it."""
+"""Cases that a kind of finding sees in its evidence, and the `Finding` that is made of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNKNOWN = "<unknown>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One finding as it stands; the fields are those of `Finding`."""
+    """A finding as it stands; the fields are those of `Finding`."""
 
     summary: str
     advice: str

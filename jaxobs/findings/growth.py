@@ -16,9 +16,9 @@ MOST_POINTS = 256
 LEAST_RISES = 24
 """Samples in which the floor rose: two minutes at the default interval."""
 LEAST_RISES_AT_END = 5
-"""The same when the program ends: what has grown until then will not be released any more."""
+"""Samples that are enough when the program ends: what has grown until then will not be released any more."""
 WITHOUT_CALLS = 2
-"""So many times as many where no function's calls are counted: neither steps nor phases of the program are known."""
+"""Factor on the samples if no function's calls are counted: neither steps nor phases of the program are known."""
 LEAST_CALLS = 100
 """Calls of one function in which it grew. Warm-up takes a few; an evaluation or a small cache some tens."""
 LONGEST_PAUSE = 0.25
@@ -26,7 +26,7 @@ LONGEST_PAUSE = 0.25
 LEAST_PACE = 0.85
 """Growth in the second half of a run against the first: a cache that fills with what is met by chance slows down."""
 BEYOND_CYCLE = 1.25
-"""What once grew and was released, as at the end of an epoch, is reported when it has grown by so much more."""
+"""Growth beyond the largest that was released before, as at the end of an epoch, from which on it is reported again."""
 _LEAST_REST = 12
 _LEAST_OF_MAIN = 10
 _LARGE_RISE = 4.0
@@ -55,7 +55,7 @@ class Run:
     function: str | None
     """The function whose calls it goes with best; None where none is known."""
     calls: int
-    """Its calls in the run."""
+    """Calls of the function in the run."""
 
     @property
     def grown(self) -> float:
@@ -174,7 +174,7 @@ class Floor:
 
 
 def _start(points: list[Point], now: int, least: int) -> int | None:
-    """Where the longest run begins in which no pause is a large part of the whole; None where there is none."""
+    """Returns where the longest run begins in which no pause is a large part of the whole; None if there is none."""
     longest, found = 0, None
     following = now
     for place in range(len(points) - 1, -1, -1):
@@ -242,7 +242,7 @@ def _is_phase(since: Point, calls: Mapping[str, int]) -> bool:
 
 
 def _keeps_pace(points: list[Point], function: str | None) -> bool:
-    """Whether it grew about as fast in the second half as in the first, by calls where they are known."""
+    """Returns whether it grew about as fast in the second half as in the first, by calls where they are known."""
 
     def place(point: Point) -> float:
         return point.calls.get(function, 0) if function is not None else point.sample

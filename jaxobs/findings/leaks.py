@@ -38,7 +38,7 @@ class Sample:
     call_sites: Callable[[tuple[Any, ...]], Mapping[str, int]] = lambda key: {}
     """Lines that made the newest arrays of a group, by its key."""
     left: Mapping[str, int] = field(default_factory=dict)
-    """What is free on each device, where its allocator tells."""
+    """Free bytes on each device, where its allocator tells."""
     executables: int | None = None
     resident: int | None = None
     """The process's memory on the host, without the live arrays of the CPU backend."""
@@ -50,7 +50,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """What a kind says of a case as it stands."""
+    """Words of a kind on a case as it stands."""
 
     summary: str
     advice: str
@@ -73,11 +73,11 @@ class Case:
     told: float = 0.0
     finding: Finding | None = None
     fell: Point | None = None
-    """When most of it was freed: over it is when the program goes on without it, and not when the program ends."""
+    """Point at which most was freed: the case is over if the program goes on without it, not if the program ends."""
 
     @property
     def run(self) -> Run:
-        """Of the series that it was found by."""
+        """Run of the series that it was found by."""
         return next(iter(self.runs.values()))
 
     @property
@@ -87,22 +87,22 @@ class Case:
 
 
 class Leak(Protocol):
-    """What one kind of leak says of the series that it names."""
+    """A kind of leak: the series that it names, and its words on those that grow."""
 
     def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
-        """What may grow, and how large it is; of very many the most important first."""
+        """Yields what may grow and how large it is; of very many the most important first."""
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
-        """Whether it grew by enough to be reported, besides the active cases of all kinds."""
+        """Returns whether a series grew by enough to be reported, besides the active cases of all kinds."""
 
     def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
-        """Whether it is part of a case that stands."""
+        """Returns whether a series is part of a case that stands."""
 
     def subject(self, key: Hashable) -> str:
-        """What it is about."""
+        """Returns what the series is about."""
 
     def tell(self, case: Case, sample: Sample) -> Telling:
-        """What to say of a case."""
+        """Returns the words on a case."""
 
 
 class Leaks:
@@ -122,9 +122,9 @@ class Leaks:
         now = Point(self._number, sample.time, 0.0, sample.calls)
         self._number += 1
         self._latest = sample, now
-        for each in self._kinds:
-            each.take(sample, now)
-            yield from each.findings(sample, now)
+        for watched in self._kinds:
+            watched.take(sample, now)
+            yield from watched.findings(sample, now)
 
     def tells(self, key: Hashable) -> bool:
         """Whether a series is part of a finding that stands."""
@@ -139,13 +139,13 @@ class Leaks:
 
 
 class _Watched:
-    """One kind, with the floors of its series and the cases that stand."""
+    """A kind with the floors of its series and the cases that stand."""
 
     def __init__(self, name: str, kind: Leak, cases: list[Case]) -> None:
         self._name = name
         self._kind = kind
         self._all = cases
-        """Those of the other kinds too."""
+        """Cases of all kinds."""
         self._floors: dict[Hashable, Floor] = {}
         self._there: tuple[Hashable, ...] = ()
         """The series of the latest sample, in their order."""

@@ -39,10 +39,10 @@ class _Standing:
     shown: int = 0
     """The count when it was last handed out."""
     gave_way: bool = False
-    """Whether it was reported, and then a specific pattern explained it."""
+    """Whether the case was reported, and then a specific pattern explained it."""
     reuse: Reuse = field(default_factory=Reuse)
     closed: float | None = None
-    """When its set was closed."""
+    """Time at which the case's set was closed."""
 
     def finding(self) -> Finding:
         self.shown = self.case.count
@@ -92,7 +92,7 @@ class Patterns:
         return due
 
     def _is_due(self, standing: _Standing) -> bool:
-        """Whether there is news in a case: never while its set is closed, at once when it is none after all."""
+        """Returns whether there is news in a case: never while its set is closed, at once when it is none after all."""
         case, reuse = standing.case, standing.reuse
         if reuse.opened(case.count):
             standing.closed, case.told = None, 0
@@ -102,7 +102,6 @@ class Patterns:
         return standing.closed is None and case.due
 
     def _is_grid(self, standing: _Standing) -> bool:
-        """Whether its sizes are buckets that are reused."""
         grid = getattr(standing.watcher, "is_grid", None)
         calls = self._made(standing.case.function) if grid is not None and grid(standing.case) else None
         return calls is not None and calls >= GRID_CALLS * (standing.case.count + 1)
@@ -125,7 +124,7 @@ class Patterns:
         return [each.finding() for each in reversed(list(self._own()))]
 
     def _own(self) -> Iterator[_Standing]:
-        """Those that no other explains."""
+        """Yields the cases that no other explains."""
         return (each for each in self._standing.values() if self._explained_by(each.case) is None)
 
     def _explained_by(self, case: Case) -> Case | None:
@@ -205,5 +204,5 @@ def _given_way(finding: Finding, specific: Case) -> Finding:
 
 
 def _key(event: Compilation) -> str:
-    """Whose compilations belong together."""
+    """Returns the key under which compilations belong together."""
     return EAGER if event.eager else f"{event.function} {line_of(event)}"

@@ -20,7 +20,7 @@ KINDS: tuple[type[Event], ...] = (NonFinite, Step, Error, OutOfMemory, CacheLook
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a process knows of itself at one moment. Events are the latest of their kind, oldest first."""
+    """A process at one moment, as it knows itself. Events are the latest of their kind, oldest first."""
 
     snapshot: Snapshot
     nonfinite: Sequence[NonFinite] = ()

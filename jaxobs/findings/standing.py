@@ -31,7 +31,7 @@ Looked = TypeVar("Looked", bound=_Evidence)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """What becomes of the cases in one sort of evidence."""
+    """Rules for the cases in one sort of evidence."""
 
     doubled: tuple[str, ...] = ()
     """Figures that make a case news again when they have doubled."""

@@ -19,7 +19,8 @@ from jaxobs.recorder.oom_texts import human
 
 SMALL_SECONDS = 1.0
 SMALL_SHARE = 0.01
-"""What is known to cost less than both is worth knowing, and not worth mending first."""
+"""Share of the time below which, with less than `SMALL_SECONDS`, a finding is worth knowing and not worth mending
+first."""
 
 SOON = 3600.0
 """Seconds until a device is full from which on a leak is what to mend first: the program will die of it."""
@@ -31,7 +32,7 @@ _NAMES = ("functions", "loop", "function")
 
 
 def verdict(snapshot: Snapshot) -> Verdict:
-    """What is wrong with a process, as its snapshot shows it."""
+    """Returns the verdict on a process, as its snapshot shows it."""
     wall = snapshot.wall.wall_seconds if snapshot.wall is not None else snapshot.time - snapshot.process.started
     return of(snapshot.findings, wall, _well(snapshot))
 
@@ -50,7 +51,7 @@ def of(findings: Iterable[Finding], wall_seconds: float, well: str) -> Verdict:
 
 
 def judged(snapshot: Snapshot) -> Snapshot:
-    """The same snapshot with its verdict."""
+    """Returns the snapshot with its verdict."""
     return dataclasses.replace(snapshot, verdict=verdict(snapshot))
 
 
@@ -88,17 +89,17 @@ def _severity(finding: Finding, seconds: float | None, share: float | None) -> s
 def _causes(findings: Sequence[Finding]) -> dict[str, str]:
     """By id of a finding: the id of the one that it follows from."""
     found: dict[str, str] = {}
-    for each in findings:
-        brought_by = all_kinds.follows(each)
-        related = [other for other in findings if other.finding in brought_by and _related(each, other)]
+    for finding in findings:
+        brought_by = all_kinds.follows(finding)
+        related = [other for other in findings if other.finding in brought_by and _related(finding, other)]
         if related:
-            found[each.id] = min(related, key=lambda other: (brought_by.index(other.finding), -other.seconds)).id
+            found[finding.id] = min(related, key=lambda other: (brought_by.index(other.finding), -other.seconds)).id
     # Kinds do not follow from each other in circles, but findings of a newer version might.
     return {one: other for one, other in found.items() if found.get(other) != one}
 
 
 def _related(one: Finding, other: Finding) -> bool:
-    """Whether they are about one function; what is about none may be about any."""
+    """Returns whether two findings are about one function; what is about none may be about any."""
     names, others = _functions(one), _functions(other)
     return not names or not others or bool(names & others)
 
@@ -119,12 +120,12 @@ def _ordered(entries: Sequence[VerdictFinding], causes: Mapping[str, str]) -> li
     ids = {each.id for each in entries}
     followers: dict[str, list[VerdictFinding]] = {}
     first = []
-    for each in sorted(entries, key=_rank):
-        cause = causes.get(each.id)
+    for entry in sorted(entries, key=_rank):
+        cause = causes.get(entry.id)
         if cause in ids and cause is not None:
-            followers.setdefault(cause, []).append(dataclasses.replace(each, caused_by=cause))
+            followers.setdefault(cause, []).append(dataclasses.replace(entry, caused_by=cause))
         else:
-            first.append(each)
+            first.append(entry)
     found: list[VerdictFinding] = []
 
     def take(each: VerdictFinding) -> None:

@@ -25,7 +25,7 @@ class CheckpointEvents(Source):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._tells_complete = False
-        """Whether this Orbax, on this process, says when a save is complete."""
+        """True if this Orbax, on this process, says when a save is complete."""
         self._counted: Counter[str] = Counter()
         """Operations so far: one within another, or one that Orbax tells of as well, counts once."""
         self.listeners = Listeners(self._on_event, self._on_ended)

@@ -48,7 +48,7 @@ class _Ended:
     ended: float
     seconds: float
     call: Call | None = None
-    """Of an ahead-of-time lowering or trace, its arguments left out."""
+    """Call of an ahead-of-time lowering or trace, its arguments left out."""
     signature: signatures.Signature | None = None
 
 

@@ -45,7 +45,7 @@ class _HighWater:
         self._peak: int | None = None
 
     def take(self, now: float, in_use: int | None, peak: int | None) -> int | None:
-        """Of two samples with another peak of the allocator the later's peak was reached between them."""
+        """Takes in a sample: if the allocator's peak has changed, the new one was reached since the sample before."""
         marks = [in_use]
         if peak is not None:
             if self._peak is not None and peak > self._peak:
@@ -221,7 +221,7 @@ def _arrays(device: Any, live: array_groups.Live) -> dict[str, Any]:
 
 
 def describe(device: Any) -> DeviceState:
-    """What a JAX device says of itself."""
+    """Returns what a JAX device says of itself."""
     return DeviceState(
         device=internals.device_name(device),
         id=device.id,

@@ -1,4 +1,4 @@
-"""Other processes of the job: each tick tells them how far this one is, and looks whether all go the same way.
+"""Fleet: each tick tells the other processes of the job how far this one is, and looks whether all go the same way.
 
 They meet in the key-value store of JAX's own coordination service, which every `jax.distributed` job has. Process 0
 reads what all tell, the others what process 0 tells, so that the traffic grows with the number of processes and not
@@ -43,7 +43,7 @@ MOST_DETAILS = 16
 WAIT_SECONDS = 0.1
 """How long a tick waits for the others' digests; what comes later is looked at by the next."""
 PROMPT_WAIT_SECONDS = 1.0
-"""The same on the thread that has nothing else to do."""
+"""Seconds to wait on the thread that has nothing else to do."""
 LAST_WAIT_SECONDS = 0.5
 _BUSY_SECONDS = 0.05
 SILENT_SECONDS = 60.0
@@ -62,7 +62,7 @@ _THREAD = "jaxobs-fleet"
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """What the others told."""
+    """Digests and lists that the others told."""
 
     digests: Mapping[int, Digest]
     differing: Mapping[int, Listed | None]
@@ -162,7 +162,7 @@ class FleetSource:
             self._looks.look(self._sites, pauses=typical is not None and self._pace.idle(now) > PAUSES * typical)
 
     def sample(self) -> None:
-        """One view of the job, in one process of it or alone."""
+        """Takes one view of the job, in one process of it or alone."""
         self._progress.tick()
         self._see(WAIT_SECONDS)
 

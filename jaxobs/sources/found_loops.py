@@ -94,13 +94,13 @@ class FoundLoopsSource:
         programs, counted = self._store.part(ProgramFlops), self._store.calls()
         whole_since = self._calls.whole_since
         totals = {}
-        for each in functions:
-            if each.name in counted:
-                totals[each.name] = Total(counted[each.name], True)
+        for function in functions:
+            if function.name in counted:
+                totals[function.name] = Total(counted[function.name], True)
                 continue
             # The call that compiles is none that C++ serves.
-            first, made = programs.made(each.name)
-            totals[each.name] = Total(each.calls + made, first is not None and first > whole_since)
+            first, made = programs.made(function.name)
+            totals[function.name] = Total(function.calls + made, first is not None and first > whole_since)
         found = self._store.part(FoundLoops)
         going = found.see(functions, programs.work, totals)
         charged = found.charged()
@@ -131,7 +131,7 @@ class FoundLoopsSource:
 
 
 def _waits_for_a_queue(thread: int | None) -> bool:
-    """Whether it takes what another thread makes."""
+    """Returns whether a thread takes what another thread makes."""
     frame = None if thread is None else sys._current_frames().get(thread)
     for _ in range(_WAITING_FRAMES):
         if frame is None:

@@ -114,7 +114,7 @@ class LoopsSource:
         )
 
     def _compilations(self, began: float, ended: float) -> list[Compilation]:
-        """Those that ended in this time by `perf_counter`."""
+        """Returns the compilations that ended between two times by `perf_counter`."""
         to_clock = time.time() - perf_counter()
         found, _, _ = self._store.events(kind="compilation")
         return [

@@ -98,7 +98,7 @@ class Accelerators(Source):
             self._tell([each.state for each in shown if each.state is not None])
 
     def _opened(self, until: float) -> bool:
-        """Whether there are devices; says once why there are none."""
+        """Returns whether there are devices; says once why there are none."""
         assert self._opening is not None
         if not self._opening.answered(until):
             return False
@@ -122,7 +122,7 @@ class Accelerators(Source):
             self._complete = len(self._names) == len(devices)
 
     def _is_shown(self, device: nvml.Device) -> bool:
-        """Where it is known which devices are ours, the others are another process's to tell of."""
+        """Returns whether a device is this process's to tell of, or it is not known whose it is."""
         parents = {each.device.identity.parent for each in self._watched if each.device.identity.uuid in self._names}
         return not self._complete or device.identity.uuid in self._names or device.identity.uuid in parents
 

@@ -20,7 +20,7 @@ from jaxobs.state.store import Store
 SLICE = 0.005
 """Seconds that one tick may spend."""
 MOST_FILES = 200_000
-"""Where there are more, no figure is told."""
+"""Entries above which no figure is told."""
 SETTLING = 2.0
 """Seconds after a change in which an entry may still be written, and two changes may bear the same time."""
 

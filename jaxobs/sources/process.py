@@ -90,9 +90,9 @@ def versions() -> dict[str, str]:
             found[name] = str(version)
     plugins = set()
     with guarded("versions"):  # a package may be installed badly
-        for each in importlib.metadata.entry_points(group="jax_plugins"):
-            if each.dist is not None:
-                plugins.add(f"{each.dist.name} {each.dist.version}")
+        for plugin in importlib.metadata.entry_points(group="jax_plugins"):
+            if plugin.dist is not None:
+                plugins.add(f"{plugin.dist.name} {plugin.dist.version}")
     if plugins:
         found["plugin"] = ", ".join(sorted(plugins))
     with guarded("versions"):

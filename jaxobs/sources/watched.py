@@ -10,7 +10,7 @@ from jaxobs.state.watched import Watched
 PATIENCE_SECONDS = 1.0
 """How long the end waits for a value that is being computed: it may be the one that turned NaN."""
 MOST_SECONDS = 5.0
-"""The same for all of them."""
+"""Seconds for all of them."""
 LOOK_SECONDS = 0.005
 
 

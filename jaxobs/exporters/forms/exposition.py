@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 MOST_SERIES = 2500
 _RESERVED = 100
-"""Of these, what is kept for the observer's own: they tell what was cut off."""
+"""Series of these that are kept for the observer's own: they tell what was cut off."""
 _BY_URGENCY = sorted(METRICS, key=lambda metric: "function" in metric.labels)
-"""Where there are too many series it is functions that are many: the others are admitted before them."""
+"""Metrics in the order in which they are admitted: if there are too many series, functions are what there is too much
+of."""
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -53,7 +54,7 @@ class SnapshotCollector:
         return [_family(metric, []) for metric in METRICS]
 
     def collect(self) -> Iterator[Family]:
-        """One family for each metric of the catalogue that has samples."""
+        """Yields one family for each metric of the catalogue that has samples."""
         for metric, samples in self.samples():
             yield _family(metric, samples)
 

@@ -1,4 +1,4 @@
-"""What an exporter needs to answer HTTP, without knowing the server."""
+"""Requests, responses and routes, by which an exporter answers HTTP without knowing the server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """One thing that a client accepts: `text/plain;version=0.0.4;q=0.3`."""
+    """A thing that a client accepts: `text/plain;version=0.0.4;q=0.3`."""
 
     name: str
     parameters: Mapping[str, str]
@@ -56,7 +56,7 @@ class Accepted:
 
 
 def accepted(header: str | None) -> list[Accepted]:
-    """What an `Accept` or `Accept-Encoding` header lists, in its order; what makes no sense in it is left out."""
+    """Returns what an `Accept` or `Accept-Encoding` header lists, in its order, without what makes no sense in it."""
     found = []
     for part in (header or "").split(","):
         name, *rest = (piece.strip() for piece in part.split(";"))

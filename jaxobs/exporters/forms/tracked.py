@@ -1,4 +1,4 @@
-"""What experiment trackers get: a few figures now and then, and what the run is. Common to them all.
+"""Experiment trackers, as far as they have it in common: a few figures now and then, and what the run is.
 
 A tracker's client may wait for a network or a disk, so each piece of work has a thread of its own. While one hangs, the
 next are left out and counted; the program waits for the last one only, and not for long.
@@ -28,7 +28,7 @@ from jaxobs.state.store import Store
 EVERY = 15.0
 """Seconds between figures."""
 FIRST_SECONDS = 1.0
-"""The same until a run has begun: at exit, it would be too late to import a client."""
+"""Seconds between exports until a run has begun: at exit, it would be too late to import a client."""
 ACTIVE = "active"
 """As a setting: the run that the program has begun itself."""
 HAND_OVER_SECONDS = 0.05
@@ -195,7 +195,7 @@ def figures(snapshot: Snapshot) -> dict[str, float]:
 
 
 def parameters(manifest: Manifest, run_id: str) -> dict[str, str]:
-    """What runs here, by name; no environment beyond the manifest's."""
+    """Returns what runs here, by name; no environment beyond the manifest's."""
     found = {
         "program": manifest.program or "",
         "run_id": run_id,

@@ -1,4 +1,4 @@
-"""What OpenTelemetry's semantic conventions have names for: accelerators as hardware, and generated text (`gen_ai`)."""
+"""Names of OpenTelemetry's semantic conventions: accelerators as hardware, and generated text (`gen_ai`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ HISTOGRAMS = (_FIRST_TOKEN, _OUTPUT_TOKEN, _DURATION, _TOKENS)
 
 PROVIDER = "jax"
 _OPERATIONS = (("chat", "chat"), ("embed", "embeddings"), ("complet", "text_completion"))
-"""What a route's name has in it, and which operation of the conventions it is."""
+"""Operations of the conventions by what a route's name has in it."""
 
 
 def samples(snapshot: Snapshot) -> Iterator[tuple[Instrument, Mapping[str, str], float]]:

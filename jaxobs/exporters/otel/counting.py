@@ -27,7 +27,7 @@ class Gate:
         self._waiting = 0
 
     def enter(self) -> bool:
-        """Whether there is room for one more; counts it as lost if not."""
+        """Counts one more in if there is room, else as lost; returns whether there is."""
         with self._lock:
             if self._waiting < self.most:
                 self._waiting += 1
@@ -36,7 +36,7 @@ class Gate:
         return False
 
     def leave(self, count: int) -> None:
-        """So many wait no longer."""
+        """Counts so many out."""
         with self._lock:
             self._waiting -= count
 

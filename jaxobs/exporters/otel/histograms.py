@@ -19,7 +19,7 @@ MOST_VALUES = 20_000
 
 @dataclass(slots=True)
 class Recorded:
-    """What of one series was recorded so far."""
+    """Values of one series that were recorded so far."""
 
     counts: list[int] = field(default_factory=list)
     sum: float = 0.0
@@ -49,7 +49,7 @@ class Recorded:
 
 
 def _with_sum(bounds: tuple[float, ...], counts: list[int], amount: float) -> Iterator[float]:
-    """So many values in each bucket, `amount` in all; as near to it as the buckets allow if it is out of reach."""
+    """Returns values for each bucket, `amount` in all, or as near to it as the buckets allow."""
     filled = [(count, *_bucket(bounds, position)) for position, count in enumerate(counts) if count]
     least = sum(count * low for count, low, _ in filled)
     if counts[-1]:

@@ -28,7 +28,7 @@ from jaxobs.state.exemplars import Exemplars
 from jaxobs.state.store import Store
 
 _FIRST = "jaxobs_collect_seconds"
-"""Of this metric the instrument is made first: its callback takes the samples."""
+"""Metric whose instrument is made first: its callback takes the samples."""
 _OBSERVED = ("counter", "gauge", "info")
 
 

@@ -20,7 +20,7 @@ from jaxobs.state.exemplars import Exemplar
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series of a histogram."""
+    """A series of a histogram."""
 
     name: str
     unit: str
@@ -32,7 +32,7 @@ class Series:
 
 
 class Points:
-    """What the next export takes along."""
+    """Points that the next export takes along."""
 
     def __init__(self, scope: str) -> None:
         self.series: list[Series] = []
@@ -50,13 +50,13 @@ class Points:
         kind = AggregationTemporality.DELTA if self._delta else AggregationTemporality.CUMULATIVE
         now = time.time_ns()
         metrics: dict[str, Any] = {}
-        for each in self.series:
-            point = self._point(each, now)
+        for series in self.series:
+            point = self._point(series, now)
             if point is None:
                 continue
-            if each.name not in metrics:
-                metrics[each.name] = Metric(each.name, each.help, each.unit, Data([], kind))
-            metrics[each.name].data.data_points.append(point)
+            if series.name not in metrics:
+                metrics[series.name] = Metric(series.name, series.help, series.unit, Data([], kind))
+            metrics[series.name].data.data_points.append(point)
         if self._delta:
             self._since = now
         return _with_metrics(data, self._scope, list(metrics.values()))

@@ -1,4 +1,4 @@
-"""Where instruments, tracers and loggers come from: handed in, the program's global ones, or made by the variables."""
+"""Providers of instruments, tracers and loggers: handed in, the program's global ones, or made by the variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxobs.exporters.otel.points import Points
 from jaxobs.state.store import Store
 
 NAME = "jaxobs"
-"""Of the instrumentation scope."""
+"""Name of the instrumentation scope."""
 FLUSH_MILLISECONDS = 2000
 CONNECT_SECONDS = 0.3
 _REASONS = {"metrics": "otlp_metrics", "traces": "otlp_spans", "logs": "otlp_logs"}
@@ -34,7 +34,7 @@ class Given:
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """True if there is a provider."""
         return not (self.meter is None and self.tracer is None and self.logger is None)
 
 
@@ -43,13 +43,13 @@ given = Given()
 
 @dataclass(slots=True)
 class Providers:
-    """Those in use; None for a signal that isn't exported."""
+    """Providers in use; None for a signal that isn't exported."""
 
     meter: Any = None
     tracer: Any = None
     logger: Any = None
     own: list[Any] = field(default_factory=list)
-    """Those made here, to be ended here."""
+    """Providers made here, to be ended here."""
     points: Points | None = None
     """Takes the histograms, if the meter provider was made here."""
     exporters: list[Any] = field(default_factory=list)
@@ -75,14 +75,14 @@ class Providers:
 
     def end(self) -> None:
         """Delivers what waits, and ends the providers that were made here."""
-        for each in self.own:
+        for provider in self.own:
             with contextlib.suppress(Exception):
-                each.shutdown()
+                provider.shutdown()
         theirs = [each for each in (self.meter, self.tracer, self.logger) if each is not None and each not in self.own]
-        for each in theirs:
-            if hasattr(each, "force_flush"):
+        for provider in theirs:
+            if hasattr(provider, "force_flush"):
                 with contextlib.suppress(Exception):
-                    each.force_flush(FLUSH_MILLISECONDS)
+                    provider.force_flush(FLUSH_MILLISECONDS)
 
 
 def find(store: Store) -> Providers:

@@ -41,7 +41,7 @@ class Traces:
         # Reentrant: a signal handler of the program may compile while this thread is in here.
         self._lock = threading.RLock()
         self._known: OrderedDict[int, tuple[float, Any, Any]] = OrderedDict()
-        """Of a compilation by its number: when it ended, its span's context, and the context of the span around it."""
+        """Compilations by their number: when each ended, its span's context, and the context of the span around it."""
         self._requests_told = time.perf_counter()
         self._checkpoints_told = time.time()
 
@@ -59,10 +59,10 @@ class Traces:
         for route, request in self._store.part(Routes).cold_since(self._requests_told):
             self._requests_told = request.ended
             self._request(route, request)
-        for each in self._store.part(Checkpoints).since(self._checkpoints_told):
-            self._checkpoints_told = each.ended
-            attributes = {"jax.checkpoint.operation": each.operation}
-            self._ended(f"jax checkpoint {each.operation}", each.ended - each.seconds, each.ended, attributes)
+        for save in self._store.part(Checkpoints).since(self._checkpoints_told):
+            self._checkpoints_told = save.ended
+            attributes = {"jax.checkpoint.operation": save.operation}
+            self._ended(f"jax checkpoint {save.operation}", save.ended - save.seconds, save.ended, attributes)
 
     # ---------------------------------------------------------------------------------------- what happened
 

@@ -15,7 +15,7 @@ NEEDS = Scene
 ABOUT = "The persistent cache had no entry for programs that an earlier process had compiled."
 
 LEAST_SECONDS = 1.0
-"""What the compiler took for them. Below, a hit would have saved little."""
+"""Time that the compiler took for them. Below, a hit would have saved little."""
 
 TOLD_WHEN = (
     f"the compiler took {LEAST_SECONDS:g} s for programs that, according to the record next to the event log, an "
@@ -26,7 +26,7 @@ _MOST_SHOWN = 3
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """One case: what differs is mostly one thing for all programs."""
+    """Yields one case: mostly the same difference explains all programs."""
     missed: dict[str, CacheLookup] = {}
     for event in scene.lookups:
         if event.result == "miss" and event.reason is not None:

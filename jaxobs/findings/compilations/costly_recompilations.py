@@ -13,10 +13,11 @@ NAME = "costly_recompilations"
 ABOUT = "A few recompilations of a function took long."
 
 GENERAL = 3
-"""It says what it cost, and of the costliest why. Where another pattern explains them, that one is reported."""
+"""Rank among general patterns: this one names the cost and the costliest reason, and gives way to one that explains
+more."""
 
 SECONDS = 1.0
-"""What the recompilations took together. Of large programs one alone takes minutes."""
+"""Time that the recompilations took together. A large program alone takes minutes."""
 
 AVOIDABLE = frozenset({"dtype", "weak_type", "jit_options", "context"})
 """Causes that are hardly ever meant. Another mode, place, model or bucket may well be."""
@@ -35,7 +36,7 @@ class _Costs:
     """By cause."""
     costliest: float = 0.0
     reason: str = ""
-    """Of the costliest."""
+    """Reason of the costliest compilation."""
 
 
 class CostlyRecompilations:
@@ -61,7 +62,7 @@ class CostlyRecompilations:
             yield case
 
     def tell(self, case: Case) -> Telling:
-        """What it cost by cause, and the costliest one's reason."""
+        """Tells the cost by cause, and the costliest compilation's reason."""
         costs: _Costs = case.about
         ordered = sorted(costs.seconds.items(), key=lambda each: -each[1])
         causes = ", ".join(f"{cause} {duration(seconds)}" for cause, seconds in ordered)
@@ -79,7 +80,6 @@ class CostlyRecompilations:
 
 
 def _counts(event: Compilation) -> bool:
-    """Whether it is likely that nobody meant it."""
     if event.cause != "shape":
         return event.cause in AVOIDABLE
     dimensions = sizes.dimensions(event.changes[:MOST_CHANGES])
@@ -87,7 +87,7 @@ def _counts(event: Compilation) -> bool:
 
 
 def _is_rest(varied: sizes.Varied) -> bool:
-    """Whether it is what is left for a last batch: fewer rows, and no number that anybody would choose."""
+    """Returns whether a size is the rest for a last batch: fewer rows, and no number that anybody would choose."""
     rounded = varied.before % sizes.ALIGNED == 0 and varied.after % sizes.ALIGNED
     return varied.number == 0 and varied.after < varied.before and bool(rounded)
 

@@ -12,11 +12,11 @@ NAME = "eager_initialization"
 ABOUT = "Many single operations compile one by one, for example because a model is built outside any jitted function."
 
 PROGRAMS = 24
-"""So many different programs: a script that prints a few sums stays below, the smallest network of three layers does
+"""Different programs: a script that prints a few sums stays below, the smallest network of three layers does
 not."""
 
 SECONDS = 1.0
-"""So long they took together: what is faster is not worth a change."""
+"""Time that they took together: what is faster is not worth a change."""
 
 TOLD_WHEN = f"{PROGRAMS} single operations compiled, each as its own program, and together took {SECONDS:g} s"
 
@@ -89,7 +89,8 @@ class EagerInitialization:
 
 
 def _is_another_program(event: Compilation) -> bool:
-    """Whether it is a program of its own, and not one of ever more because something varies from call to call."""
+    """Returns whether this is a program of its own, and not one of ever more because something varies from call to
+    call."""
     if event.library_site is None:
         return event.cause == "first_call"
     return event.cause in ("first_call", "shape", "dtype", "weak_type", "structure", "static_argument")

@@ -15,14 +15,14 @@ NAME = "eager_recompiles"
 ABOUT = "Operations outside any jitted function keep compiling at one line of code."
 
 SAME = 3
-"""So often one line compiled a program that it had compiled before: the body of an eager scan or cond is made again."""
+"""Compilations of a known program at one line: the body of an eager scan or cond is made again each time."""
 
 MOST_CROWDED = 8
-"""So many sizes of an operation may lie closer than buckets do: a network that is tried out without jit has layers of
+"""Sizes of an operation that may lie closer than buckets do: a network that is tried out without jit has layers of
 as many widths."""
 
 PROGRAMS = 32
-"""So many programs of one operation at one line, of whatever kind: `model.init` of a large network, run without jit,
+"""Programs of one operation at one line, of whatever kind: `model.init` of a large network, run without jit,
 stays below."""
 
 TOLD_WHEN = (

@@ -16,13 +16,13 @@ NAME = "flip_flop"
 ABOUT = "A function alternates between signatures and recompiles each of them repeatedly."
 
 GENERAL = 1
-"""It says that programs are forgotten: where the function object is made again, that is what is reported."""
+"""Rank among general patterns: a function object that is made again explains why programs are forgotten."""
 
 REPEATED = 2
 """Each of the programs was compiled again so often: once may be a test, or a notebook's cell rerun."""
 
 TURNS = 3
-"""So often the program that is compiled again is another one than the last: A, B, A, B."""
+"""Changes between repeated programs that make it an alternation: A, B, A, B."""
 
 TOLD_WHEN = (
     f"at least two programs of a function recompiled {REPEATED} times each without any difference from an earlier "
@@ -66,7 +66,7 @@ class FlipFlop:
 
 
 def advice(case: Case) -> str:
-    """What to do, by the cause that most of the repetitions have."""
+    """Returns advice by the cause that most of the repetitions have."""
     cause = case.causes.most_common(1)[0][0]
     if cause == "cache_cleared":
         return (

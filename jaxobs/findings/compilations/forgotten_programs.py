@@ -13,7 +13,7 @@ NAME = "forgotten_programs"
 ABOUT = "One program recompiles repeatedly, because something makes JAX drop it."
 
 MANY = 4
-"""So often it was compiled again. Caches are cleared once between two experiments, rarely three times."""
+"""Repetitions that count. Caches are cleared once between two experiments, rarely three times."""
 
 TOLD_WHEN = (
     f"one program of a function recompiled {MANY} times without any difference from an earlier call; with "

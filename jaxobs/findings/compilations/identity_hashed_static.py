@@ -13,7 +13,7 @@ NAME = "identity_hashed_static"
 ABOUT = "A static argument is created again as an object that looks the same but does not compare equal."
 
 MANY = 3
-"""So many objects that look like one before: two or three models in one script may well share a function."""
+"""Objects that look like an earlier one: two or three models in one script may well share a function."""
 
 TOLD_WHEN = f"a static argument was replaced {MANY} times by an object that prints the same, apart from its address"
 
@@ -44,7 +44,7 @@ class IdentityHashedStatic:
                 yield case
 
     def tell(self, case: Case) -> Telling:
-        """What the objects look like, and how to make them equal."""
+        """Tells how the objects look, and how to make them equal."""
         text = self._texts[case.subject]
         objects = plural(case.count + 1, "object")
         what = f"The static argument `{case.subject}`" if case.subject else "The metadata of the arguments"

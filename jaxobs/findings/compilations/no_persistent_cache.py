@@ -19,7 +19,7 @@ TOLD_WHEN = f"the compiler took {LEAST_SECONDS:g} s, and JAX's persistent cache 
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """One case."""
+    """Yields at most one case."""
     seconds = sum(scene.compile_seconds.values())
     if scene.snapshot.cache.enabled or scene.snapshot.cache.entries is not None or seconds < LEAST_SECONDS:
         return

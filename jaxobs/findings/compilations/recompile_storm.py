@@ -30,7 +30,7 @@ TOLD_WHEN = (
 )
 
 GENERAL = 2
-"""It says that a function compiles, not why: where another pattern explains its compilations, that one is reported."""
+"""Rank among general patterns: a storm says that a function compiles, not why, and gives way to all others."""
 
 MOST_BOUNDED = 4
 MOST_SEEN = 2 * sizes.MOST_ALIGNED

@@ -13,11 +13,11 @@ NAME = "recreated_functions"
 ABOUT = "A loop creates new lambdas, closures or partials, and JAX compiles each of them."
 
 SAME = 3
-"""So often a new function object made a program that was there already: that is waste for certain, and twice may be two
+"""Compilations by which a new function object made a program that was there: waste for certain. Two may be two
 experiments in one script."""
 
 OTHERS = 8
-"""So many function objects from one line of code, where each makes another program: a handful (one for each layer, one
+"""Function objects from one line of code, where each makes another program: a handful (one for each layer, one
 for each model) is made on purpose."""
 
 TOLD_WHEN = (
@@ -65,7 +65,7 @@ class RecreatedFunctions:
             yield site.case
 
     def tell(self, case: Case) -> Telling:
-        """Where, how often, and what to hoist."""
+        """Tells the line, how often, and what to hoist."""
         site: _Site = case.about
         same, made = site.same, times(site.made)
         where = f" at {case.subject}" if case.subject else ""

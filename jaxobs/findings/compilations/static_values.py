@@ -33,9 +33,9 @@ class _Argument:
 
     def take(self, *found: str) -> None:
         known = len(self.values)
-        for each in found:
+        for value in found:
             if len(self.values) < MOST_VALUES:
-                self.values[each] = None
+                self.values[value] = None
         if not self.unbounded and len(self.values) > known:
             self.unbounded = unbounded(self.values)
 

@@ -13,7 +13,7 @@ NAME = "two_shardings_at_start"
 ABOUT = "A function compiles twice at its start, because its arrays are placed differently from the second call on."
 
 AT_START = 3
-"""It is one of so many first programs: the state may become committed at the second call, and sharded at the third."""
+"""First programs that count: the state may become committed at the second call, and sharded at the third."""
 
 COSTLY = 1.0
 """Seconds from which it is reported wherever the function was called from. Cheaper ones are reported only if both calls

@@ -37,7 +37,7 @@ class _Dimension:
     sizes: dict[int, None] = field(default_factory=dict)
     unbounded: bool = False
     followers: dict[_Key, None] = field(default_factory=dict)
-    """Others that change with it, to sizes of their own: one finding stands for all."""
+    """Dimensions that change with it, to sizes of their own: one finding stands for all."""
 
     def take(self, *found: int) -> None:
         """Takes in the sizes before and after a change; of very many the latest are kept."""
@@ -61,10 +61,10 @@ class UnboundedShapes:
         if event.eager or not event.changes:
             return
         unbounded = []
-        for each in sizes.dimensions(event.changes[:MOST_CHANGES])[:MOST_DIMENSIONS]:
-            dimension = self._dimension(event, (each.path, each.number))
-            dimension.take(each.before, each.after)
-            dimension.case.add(event, each.change)
+        for varied in sizes.dimensions(event.changes[:MOST_CHANGES])[:MOST_DIMENSIONS]:
+            dimension = self._dimension(event, (varied.path, varied.number))
+            dimension.take(varied.before, varied.after)
+            dimension.case.add(event, varied.change)
             if dimension.unbounded:
                 unbounded.append(dimension)
         for leader in unbounded[:1]:
@@ -83,7 +83,7 @@ class UnboundedShapes:
         return known
 
     def is_grid(self, case: Case) -> bool:
-        """Whether its sizes are multiples of one step, and no size that only grows."""
+        """Returns whether the sizes are multiples of one step, and none that only grows."""
         seen = list(case.about.sizes)
         return sizes.aligned(seen) and seen not in (sorted(seen), sorted(seen, reverse=True))
 

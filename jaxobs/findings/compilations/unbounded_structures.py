@@ -12,7 +12,7 @@ NAME = "unbounded_structures"
 ABOUT = "The structure of the arguments keeps changing."
 
 MANY = 6
-"""So many structures that no earlier call had: optional arguments and a model in training and evaluation make two to
+"""Structures that no earlier call had: optional arguments and a model in training and evaluation make two to
 four."""
 
 MOST_CHANGES = 16

@@ -13,7 +13,7 @@ NAME = "weak_type_at_start"
 ABOUT = "A function compiles twice at its start, because part of its state is weakly typed in only one call."
 
 AT_START = 3
-"""It is one of so many first programs: a scalar may hide behind another one that changes a call earlier."""
+"""First programs that count: a scalar may hide behind another one that changes a call earlier."""
 
 TOLD_WHEN = f"one of the first {AT_START} programs of a function differs from an earlier one only in weak types"
 

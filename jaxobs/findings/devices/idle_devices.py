@@ -16,7 +16,7 @@ NEEDS = Scene
 ABOUT = "In the steps of a loop, the devices are idle because of what the host does, as samples of the profiler show."
 
 LEAST_SHARE = 0.25
-"""Of the devices' time. A sample is a few steps, and begins and ends within one."""
+"""Share of the devices' time. A sample is a few steps, and begins and ends within one."""
 
 TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, devices were idle for {LEAST_SHARE:.0%} of the time or more "
@@ -45,7 +45,7 @@ _REASONS: Mapping[str, tuple[str, str]] = {
         "process.",
     ),
 }
-"""What the host does, and what to do about it; other reasons are findings of their own, or nobody's fault."""
+"""Cause and advice by what the host does; other reasons are findings of their own, or nobody's fault."""
 
 _FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "input": ("input_bound",), "transfer": ("host_sync",), "dispatch": ("host_sync",),
@@ -58,7 +58,7 @@ def find(scene: Scene) -> Iterator[Case]:
 
 
 def follows(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """What may bring the idle time about."""
+    """Returns the kinds that may bring the idle time about."""
     return _FOLLOWS.get(str(data.get("reason")), ())
 
 

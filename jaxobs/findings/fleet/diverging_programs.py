@@ -33,7 +33,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """Where another process left the way of this one; without a position, too long ago to tell."""
+    """Position at which another process left the way of this one; None if that is too long ago to tell."""
 
     position: int | None
     ours: Program | None
@@ -57,7 +57,7 @@ def find(view: View) -> Iterator[Case]:
 
 
 def _first_difference(own: Sequence[Program], listed: Listed | None) -> _Way | None:
-    """Where they differ; None where one is the beginning of the other, and that is not settled."""
+    """Returns where the programs differ; None where one list is the beginning of the other, and that is not settled."""
     if listed is None:
         return _Way(None, None, None)
     theirs = dict(enumerate(listed.programs, listed.first))

@@ -25,9 +25,9 @@ LEAST_SECONDS = 0.010
 FEWEST_LOOKS = 12
 """At the counts: over fewer, a step time may be a quarter off by where the looks fell."""
 LEAST_WAITING = 0.7
-"""Where the others are mostly in JAX, they wait: for the device, or in a collective for the last to arrive."""
+"""Share of looks inside JAX from which on others wait: for the device, or in a collective for the last to arrive."""
 FAR = 0.5
-"""Where they are there only half of the time, it takes a process that hardly ever is."""
+"""Difference of shares that counts if the others are inside JAX only half of the time."""
 STEADY = 3
 """Views in a row in which it has to be so: one long pause on a host is none of our concern."""
 MOST_CASES = 8
@@ -45,7 +45,7 @@ def find(view: View) -> Iterator[Case]:
 
 
 def _among(running: Mapping[int, Digest]) -> Iterator[Case]:
-    """Those that run the same loop: the step times of two loops say nothing about each other."""
+    """Yields cases among processes that run the same loop: the step times of two loops say nothing about each other."""
     paces = {process: each.usual for process, each in running.items() if each.usual is not None}
     usual = median(list(paces.values()))
     slow = [p for p, pace in paces.items() if _slower(pace, usual)]
@@ -82,7 +82,7 @@ def _waits_for(first: Digest | None, own: Digest) -> bool:
 
 
 def _runs(digest: Digest, view: View) -> bool:
-    """Whether it makes steps: one that has stopped is no straggler, nor are those that wait for it."""
+    """Returns whether a process makes steps: one that has stopped is no straggler, nor are those that wait for it."""
     return (
         digest.usual is not None
         and digest.looks >= FEWEST_LOOKS

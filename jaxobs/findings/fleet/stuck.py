@@ -30,7 +30,8 @@ def find(view: View) -> Iterator[Case]:
 
 
 def _rests(view: View) -> bool:
-    """Whether it may have come to rest: the program did not say that these calls are steps, and has no more to make."""
+    """Returns whether the process may be at rest: the program did not say that these calls are steps, and has no more
+    to make."""
     others = [each for each in view.others.values() if each.loop == view.own.loop]
     going = [each for each in others if goes_on(each, view)]
     if view.own.inside:
@@ -64,7 +65,7 @@ def _stuck(view: View) -> Case:
 
 
 def _blame(view: View) -> tuple[list[int], str]:
-    """Who holds this one up: those with fewer steps, else those that are not seen in JAX while it is."""
+    """Returns who holds this process up: those with fewer steps, else those that are not seen in JAX while it is."""
     own, others = view.own, [each for each in view.others.values() if each.loop == view.own.loop]
     behind = sorted(each.process for each in others if each.steps < own.steps)
     if behind:

@@ -21,7 +21,7 @@ LEAST_SMALL = 256
 SMALL_RISES = 2 * growth.LEAST_RISES
 """... and after twice the time: losses that are kept for an epoch are no harm."""
 TOTAL_RISES = growth.LEAST_RISES + 6
-"""Of all arrays together: some more than for a group, which is to be reported first, ..."""
+"""Rises of all arrays together: some more than for a group, which is to be reported first, ..."""
 MOST_TOTAL_RISES = 2 * TOTAL_RISES
 """... and so many where one group holds most of the growth: its own run began later than that of all."""
 MOST_GROUPS = 500
@@ -81,7 +81,8 @@ class ArrayLeaks:
         return run.grown >= LEAST_SMALL and (run.rises >= SMALL_RISES or run.rises < growth.LEAST_RISES)
 
     def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
-        """What goes with the same function's calls and is made at the same line, or began together if none is known."""
+        """Returns whether it goes with the same function's calls, and was made at the same line or, if none is known,
+        began then."""
         if key == _TOTAL or _TOTAL in case.runs:
             return False
         if case.run.function != run.function:

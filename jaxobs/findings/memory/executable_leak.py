@@ -32,7 +32,7 @@ class ExecutableLeaks:
     """The number of executables that are loaded."""
 
     def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
-        """One."""
+        """Yields the number of loaded programs, if it is known."""
         if sample.executables is not None:
             yield "executables", sample.executables
 

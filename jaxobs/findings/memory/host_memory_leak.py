@@ -16,11 +16,11 @@ ABOUT = "The process's host memory grows for as long as it runs, for example bec
 LEAST_BYTES = 64 * 2**20
 """Allocators, imports and jaxobs itself stay below that."""
 LEAST_SHARE = 0.05
-"""Of what the process took when it began."""
+"""Growth as a share of what the process took when it began."""
 LEAST_RISES = growth.LEAST_RISES + 6
 """Some more than for arrays and programs: where these leak, the process grows as well, and they are to be reported."""
 COMPILED_OFTEN = 2
-"""Where a program is compiled in every other sample it rose in, it is these that the process keeps."""
+"""Rises for each compiled program below which it is the programs that the process keeps."""
 _ALIKE = 0.15
 _LEAST_RETURNED = 64 * 2**10
 _STEP = 2**20
@@ -36,7 +36,7 @@ class HostLeaks:
     """Resident memory of the process, by the MiB."""
 
     def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
-        """One."""
+        """Yields the resident memory, if it is known."""
         if sample.resident is not None:
             yield "resident", sample.resident // _STEP * _STEP
 

@@ -16,7 +16,7 @@ NEEDS = Scene
 ABOUT = "Requests waited for a compilation."
 
 LEAST_SECONDS = 0.5
-"""What they took longer than a warm one, together. Below, nobody noticed."""
+"""Time that they took longer than a warm one, together. Below, nobody noticed."""
 
 TOLD_WHEN = (
     f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones; a route "
@@ -30,7 +30,7 @@ FOLLOWS = (
 
 _MOST_SHOWN = 3
 _WARM_UP = re.compile(r"(?:\b|[_/])(?:pre[-_]?)?warm(?:[-_ ]?up|ing)?(?:\b|[_/])", re.IGNORECASE)
-"""What the program calls its own warm-up: nobody waits for it."""
+"""Names that a program gives its own warm-up: nobody waits for it."""
 
 
 def find(scene: Scene) -> Iterator[Case]:

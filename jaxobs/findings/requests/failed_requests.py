@@ -12,7 +12,7 @@ NEEDS = Scene
 ABOUT = "A considerable share of the requests to a route ends with a server error."
 
 FEWEST = 5
-"""One failed request of ten is chance."""
+"""Failed requests that count: fewer are chance."""
 LEAST_SHARE = 0.05
 CRITICAL_SHARE = 0.5
 

@@ -14,7 +14,7 @@ NEEDS = Scene
 ABOUT = "The host waits for the devices in each step of a loop, because it reads an array, and the devices wait for it."
 
 LEAST_SHARE = 0.15
-"""Of the steps' time. The looks are a sample, and below it there is little to gain."""
+"""Share of the steps' time. The looks are a sample, and below it there is little to gain."""
 LEAST_SECONDS = 1.0
 
 TOLD_WHEN = (

@@ -20,7 +20,7 @@ ABOUT = "Some steps of a loop take more than three times as long as a typical on
 
 LEAST_SECONDS = 1.0
 LEAST_SHARE = 0.02
-"""Of the loop's time. Below, mending them would not be noticed."""
+"""Share of the loop's time. Below, mending them would not be noticed."""
 
 TOLD_WHEN = (
     f"{FEWEST} steps of one loop were slow, and cost {LEAST_SECONDS:g} s and {LEAST_SHARE:.0%} of the loop's time more "
@@ -33,7 +33,7 @@ FOLLOWS_COMPILING = (
     "flip_flop", "forgotten_programs", "weak_type_at_start", "two_shardings_at_start", "eager_recompiles",
     "recompile_storm", "costly_recompilations",
 )  # fmt: skip
-"""Where most of the steps compiled one of the same functions."""
+"""Kinds that may bring it about if most of the steps compiled one of the same functions."""
 
 _MOST_SHOWN = 3
 _MOST_FUNCTIONS = 16
@@ -81,12 +81,12 @@ def _case(loop: LoopState, known: Sequence[Step]) -> Case | None:
 
 
 def _between_epochs(known: Sequence[Step]) -> bool:
-    """Whether they are pauses between steps at one distance: an epoch begins, or something is saved or evaluated."""
+    """Returns whether the steps are pauses at one distance: an epoch begins, or something is saved or evaluated."""
     return are_before(known) and _every(known) is not None
 
 
 def _functions(known: Sequence[Step]) -> list[str]:
-    """What compiled in the steps, if most of them compiled something."""
+    """Returns what compiled in the steps, if most of them compiled something."""
     if not _compiled(known):
         return []
     return list(dict.fromkeys(name for step in known for name in step.functions))[:_MOST_FUNCTIONS]
@@ -97,7 +97,7 @@ def _compiled(known: Sequence[Step]) -> bool:
 
 
 def _why(known: Sequence[Step]) -> tuple[str, str]:
-    """What most of them have in common, and what to do about that."""
+    """Returns what most of the steps have in common, and what to do about that."""
     compiled = sum(step.compilations > 0 for step in known)
     outside = sum((step.outside_seconds or 0.0) > step.seconds / 2 for step in known)
     every = _every(known)

@@ -101,7 +101,7 @@ def _others_are_steady(
 
 
 def _because(found: Profiled, part: tuple[str, str] | None) -> tuple[str, str, str | None]:
-    """What takes longer, what to do about it, and the line."""
+    """Returns what takes longer, what to do about it, and the line."""
     if part is None:
         return (
             "no single part of it takes most of that",

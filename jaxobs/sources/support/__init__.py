@@ -1,1 +1,1 @@
-"""What several sources use."""
+"""Parts of sources, and the base class of most."""

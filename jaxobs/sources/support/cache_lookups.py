@@ -89,7 +89,7 @@ class CacheLookups:
     def _mine(
         self, sidecar: Sidecar, lookup: Lookup, function: str, fingerprint: str | None, in_key: bool, now: float
     ) -> KeyRecord:
-        """What this lookup leaves to later processes."""
+        """Returns what this lookup leaves to later processes."""
         request = lookup.request
         assert request is not None
         parts, values = internals.cache_keys.parts(request)
@@ -124,12 +124,12 @@ def _looked_up(sidecar: Sidecar, mine: KeyRecord, hit: bool) -> tuple[float | No
 
 
 def _absolute(directory: str | None) -> str | None:
-    """The same for every process, wherever it was started."""
+    """Returns the path that is equal in every process, wherever it was started."""
     return directory if internals.cache_state.local(directory) is None else os.path.abspath(str(directory))
 
 
 def _explained(sidecar: Sidecar, mine: KeyRecord, same_key: list[KeyRecord]) -> tuple[tuple[str, ...], str | None]:
-    """What differs from the nearest of what an earlier process had compiled, and the sentence."""
+    """Returns what differs from the nearest program that an earlier process had compiled, and the sentence."""
     began = mine.time - (mine.compile_seconds or 0.0)
     # What another process compiled meanwhile could not have been found.
     others = [each for each in same_key if each.time <= began and each.process != mine.process]

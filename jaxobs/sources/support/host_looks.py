@@ -1,4 +1,4 @@
-"""Where the program's thread is while a sample of the devices' time is taken: by its stack, every few milliseconds.
+"""Looks at the program's thread, by its stack every few milliseconds, while a sample of the devices' time is taken.
 
 A trace says what JAX and XLA do on the host, and nothing of the program's own Python.
 """
@@ -39,7 +39,7 @@ class HostLooks:
 
     def __init__(self) -> None:
         self._looks: list[tuple[float, str, str]] = []
-        """When, what the thread was doing, and at which line of the user's."""
+        """Looks: the time, what the thread was doing, and at which line of the user's."""
 
     def look(self, frame: FrameType | None, category: str) -> None:
         """Takes in where the thread is.
@@ -57,21 +57,21 @@ class HostLooks:
         return len(self._looks)
 
     def places(self, gaps: Iterable[Sequence[Gap]], at_zero: float) -> tuple[HostPlace, ...]:
-        """Where it was while devices were idle.
+        """Returns where the thread was while devices were idle.
 
         Args:
           gaps: of each device, in nanoseconds of a clock that was at zero at `at_zero`.
         """
         found: Counter[tuple[str, str]] = Counter()
         devices = 0
-        for each in gaps:
+        for gap in gaps:
             devices += 1
-            starts = [start for start, _, _ in each]
+            starts = [start for start, _, _ in gap]
             for when, _, where in self._looks:
                 moment = (when - at_zero) * 1e9
                 at = bisect_right(starts, moment) - 1
-                if where and at >= 0 and moment < each[at][1]:
-                    found[where, each[at][2]] += 1
+                if where and at >= 0 and moment < gap[at][1]:
+                    found[where, gap[at][2]] += 1
         looks = len(self._looks) * devices
         return tuple(
             HostPlace(where=where, reason=reason, share=count / looks)
@@ -79,7 +79,8 @@ class HostLooks:
         )
 
     def spans(self, at_zero: float) -> dict[str, list[Interval]]:
-        """When it was doing what keeps devices idle, in nanoseconds of a clock that was at zero at `at_zero`."""
+        """Yields when the thread did what keeps devices idle, in nanoseconds of a clock that was at zero at
+        `at_zero`."""
         found: dict[str, list[Interval]] = {}
         times = [when for when, _, _ in self._looks]
         for number, (when, doing, _) in enumerate(self._looks):
@@ -112,18 +113,18 @@ def _doing(frame: FrameType) -> str:
 def _waits(code: CodeType, at: int) -> bool:
     """Whether the instruction there calls `x.block_until_ready()`."""
     name = ""
-    for each in dis.get_instructions(code):
-        if each.opname in ("LOAD_METHOD", "LOAD_ATTR"):
-            name = str(each.argval)
-        elif each.offset == at:
-            return each.opname.startswith("CALL") and name == "block_until_ready"
-        elif each.opname not in ("PRECALL", "PUSH_NULL", "CACHE"):
+    for operation in dis.get_instructions(code):
+        if operation.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            name = str(operation.argval)
+        elif operation.offset == at:
+            return operation.opname.startswith("CALL") and name == "block_until_ready"
+        elif operation.opname not in ("PRECALL", "PUSH_NULL", "CACHE"):
             name = ""
     return False
 
 
 def _iterates(frame: FrameType) -> bool:
-    """Whether it is in a `for`, on the way to the next element."""
+    """Returns whether a frame is in a `for`, on the way to the next element."""
     bytecode = frame.f_code.co_code
     at = instruction(frame.f_code, frame.f_lasti)
     return 0 <= at < len(bytecode) and bytecode[at] in _ITERATES

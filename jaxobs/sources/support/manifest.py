@@ -1,4 +1,4 @@
-"""What a run consists of beside its program: packages, flags, JAX's configuration, devices, the commit.
+"""The manifest of a run, beside its program: packages, flags, JAX's configuration, devices, the commit.
 
 Nothing here wakes a backend, runs another program, or tells of the environment more than the variables listed here.
 """
@@ -116,7 +116,8 @@ def _program_directory() -> str:
 
 
 def _git_directory(path: str) -> str | None:
-    """Where git keeps its files: `.git` itself, or, in a work tree or submodule, what the file of that name says."""
+    """Returns where git keeps its files: `.git` itself or, in a work tree or submodule, what the file of that name
+    says."""
     if os.path.isdir(path):
         return path if os.path.exists(os.path.join(path, "HEAD")) else None
     told = _read(path)

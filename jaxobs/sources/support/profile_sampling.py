@@ -40,7 +40,7 @@ BUSY_SECONDS = 0.5
 BUDGET = 0.001
 """Share of the time between samples that one may cost."""
 USUAL_INTERVAL = 60.0
-"""Who asks for samples more often than that accepts that they cost as many times as much, up to `MOST_BUDGET`."""
+"""Interval below which samples may cost as many times as much, up to `MOST_BUDGET`."""
 MOST_BUDGET = 0.05
 LONGEST_INTERVAL = 3600.0
 _APART = frozenset(("checkpoint", "trace", "compile", "cache_load"))

@@ -33,7 +33,7 @@ MOST_PENDING = 64
 """Programs that wait to be read; the oldest is given up first."""
 MOST_TOLD = 256
 READING_SECONDS = 0.02
-"""Of the thread's own time: after that the rest waits for the next tick."""
+"""Seconds of the thread's own time after which the rest waits for the next tick."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from jaxobs.sources.support.host_looks import WAITS, HostLooks
 from jaxobs.state.host_record import HostRecord
 
 _WAITS = re.compile(r"Buffer::Await$|BlockHostUntil|BlockUntilReady")
-"""What a thread does on the host while it waits for a device."""
+"""Names of what a thread does on the host while it waits for a device."""
 MOST_OPERATIONS = 10
 MOST_FUNCTIONS = 20
 MOST_PROGRAMS = 256
@@ -53,7 +53,7 @@ class Reader:
         self, data: bytes, looks: HostLooks, host: HostRecord, began: float, kinds: Mapping[str, str],
         names: Mapping[str, str],
     ) -> ProfileSample:  # fmt: skip
-        """What a trace says, as an event without what only its taker knows.
+        """Returns what a trace says, as an event without what only its taker knows.
 
         Args:
           data: the trace.
@@ -119,7 +119,7 @@ class Reader:
 
 
 def _marked(trace: Trace) -> float:
-    """When the first mark of ours is, in nanoseconds of the trace; its beginning where there is none."""
+    """Returns when our first mark is, in nanoseconds of the trace; the trace's beginning if there is none."""
     marks = [each.start for events in trace.host.values() for each in events if each.name == MARK]
     return min(marks, default=trace.window[0])
 
@@ -144,12 +144,12 @@ def _functions(profile: Profile, exposed: Mapping[str, float], names: Mapping[st
     seconds: dict[str, dict[str, float]] = {}
     replicated: dict[str, float] = {}
     widened: dict[str, float] = {}
-    for each in profile.operations:
-        by_category = seconds.setdefault(_named(each, names), {})
-        by_category[each.category] = by_category.get(each.category, 0.0) + each.device_seconds
-        if each.category in PRODUCTS:
-            _add(replicated, each, names, each.replicated)
-        _add(widened, each, names, each.widened)
+    for operation in profile.operations:
+        by_category = seconds.setdefault(_named(operation, names), {})
+        by_category[operation.category] = by_category.get(operation.category, 0.0) + operation.device_seconds
+        if operation.category in PRODUCTS:
+            _add(replicated, operation, names, operation.replicated)
+        _add(widened, operation, names, operation.widened)
     shown: dict[str, float] = {}
     for function, spent in exposed.items():
         name = names.get(function, function) or NONE
@@ -181,9 +181,9 @@ def _named(operation: OperationTime, names: Mapping[str, str]) -> str:
 def names_of(events: Sequence[Event]) -> dict[str, str]:
     """The functions that compiled, by JAX's name for each, where no two have the same."""
     found: dict[str, set[str]] = {}
-    for each in events:
-        if isinstance(each, Compilation):
-            own = each.function.rpartition(".")[2]
-            found.setdefault(own, set()).add(EAGER if each.eager else each.function)
+    for event in events:
+        if isinstance(event, Compilation):
+            own = event.function.rpartition(".")[2]
+            found.setdefault(own, set()).add(EAGER if event.eager else event.function)
     clear = {own: names - {EAGER} or names for own, names in found.items()}
     return {own: next(iter(names)) for own, names in clear.items() if len(names) == 1}

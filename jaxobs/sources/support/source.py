@@ -1,4 +1,4 @@
-"""What every source does unless it says otherwise, and what several of them do with what they find."""
+"""The base class of most sources, and how they keep their findings."""
 
 from __future__ import annotations
 

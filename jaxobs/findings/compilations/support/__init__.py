@@ -1,1 +1,1 @@
-"""What several patterns use."""
+"""Cases, sizes, values and programs, as several patterns need them."""

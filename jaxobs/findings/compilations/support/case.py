@@ -25,30 +25,30 @@ MOST_TEXT = 200
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What a pattern says of a case as it stands."""
+    """Words of a pattern on a case as it stands."""
 
     summary: str
     advice: str
     severity: str = "warning"
-    """One of `facts.verdicts.SEVERITIES`."""
+    """A severity of `facts.verdicts.SEVERITIES`."""
     saves: float | None = None
     """Part of the case's time that the advice saves, from 0 to 1; None where it is all, or not known."""
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Watcher(Protocol):
-    """One pattern, watching the compilations of one function."""
+    """A pattern that watches the compilations of one function."""
 
     def see(self, event: Compilation) -> Iterable[Case]:
         """The cases that the compilation belongs to, of those that are worth telling."""
 
     def tell(self, case: Case) -> Telling:
-        """What to say of one of its cases."""
+        """Returns the words on one of the watcher's cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What evidence is made of."""
+    """A compilation as evidence shows it."""
 
     time: float
     where: str | None
@@ -94,7 +94,7 @@ class Case:
     caller: str | None = None
     """The library that calls this function of its own, where it is so."""
     about: Any = None
-    """What the pattern itself remembers of it, which lives as long as the case."""
+    """Memory of the pattern itself about the case, which lives as long as the case."""
     _latest: list[_Shown] = field(default_factory=list)
     _sequences: list[int] = field(default_factory=list)
 
@@ -130,7 +130,7 @@ class Case:
 
     @property
     def id(self) -> str:
-        """The same for the same type, function and subject, in every process."""
+        """Identity of the finding: equal for the same type, function and subject, in every process."""
         what = "\0".join((self.finding, self.function, self.subject, self.line))
         return f"{self.finding}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
 
@@ -140,13 +140,13 @@ class Case:
         return next(iter(inside)) if len(inside) == 1 else None
 
     def within(self, site: str) -> str:
-        """The same for a sentence: ` (in flax/core/scope.py:983)`, or nothing."""
+        """Returns the library's line for a sentence: ` (in flax/core/scope.py:983)`; empty if there is none."""
         library = self.library(site)
         return f" (in {library})" if library else ""
 
     @property
     def unless_yours(self) -> str:
-        """What to add to advice on arguments, where it is a library that makes the call; empty elsewhere."""
+        """Addition to advice on arguments if a library makes the call; empty elsewhere."""
         if self.caller is None:
             return ""
         return (
@@ -156,7 +156,7 @@ class Case:
 
     @property
     def where(self) -> str | None:
-        """Its most frequent site, as `Compilation.where` gives it."""
+        """Most frequent call site of the case, as `Compilation.where` gives it."""
         if not self.sites:
             return None
         site = self.sites.most_common(1)[0][0]
@@ -165,7 +165,7 @@ class Case:
 
     @property
     def due(self) -> bool:
-        """Whether it is new, or has doubled since it was reported."""
+        """Whether the case is new, or has doubled since it was reported."""
         return self.count >= 2 * self.told
 
     def finding_of(self, telling: Telling) -> Finding:

@@ -15,7 +15,7 @@ Made = Callable[[str], int | None]
 LEAST_CALLS = 64
 """Calls without a new program after which the set may be closed."""
 CALLS_EACH = 3
-"""So many for each program as well: of sizes that come as the data come, another new one would have been among them."""
+"""Calls for each program as well: of sizes that come as the data come, another new one would have been among them."""
 REOPENED = 4
 """New programs of a closed set that show that it is none: as many as show a pattern in the first place."""
 GRID_CALLS = 3
@@ -24,14 +24,14 @@ GRID_CALLS = 3
 
 @dataclass(slots=True)
 class Reuse:
-    """What is known of one case."""
+    """Calls and compilations of one case."""
 
     count: int = -1
-    """Its compilations when the calls were counted."""
+    """Compilations of the case when the calls were counted."""
     calls: int = 0
     """The calls then."""
     closed_at: int | None = None
-    """Its compilations when it was closed; None while it is open."""
+    """Compilations of the case when it was closed; None while it is open."""
     without: int = 0
     """Calls without a new program when it was closed."""
 

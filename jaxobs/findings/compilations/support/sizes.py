@@ -18,16 +18,16 @@ STEP_UP = 1.3
 64, 96, 128, 192 are at least 1.33 apart; sizes that come as the data come lie closer."""
 
 MOST_CROWDED = 3
-"""So many sizes may lie closer than buckets do: the last batches of training, validation and test."""
+"""Sizes that may lie closer than buckets do: the last batches of training, validation and test."""
 
 ALIGNED = 8
 """Sizes that are all multiples of this or of a larger number were rounded on purpose."""
 
 MOST_ALIGNED = 16
-"""So many rounded sizes may lie closer than that: a ladder such as 128, 256, 384, ... is bounded, if long."""
+"""Rounded sizes that may lie closer than that: a ladder such as 128, 256, 384, ... is bounded, if long."""
 
 RUN = 6
-"""So many sizes in a row, each one more than the last (3, 4, 5, 6, 7, 8), are never buckets, small as they are."""
+"""Sizes in a row, each one more than the last (3, 4, 5, 6, 7, 8), that are never buckets, small as they are."""
 
 MOST_BUCKETS = 8
 """Programs that suggested buckets leave at most, where there is a choice: each takes compile time and memory."""
@@ -48,7 +48,7 @@ def crowded(sizes: Collection[int]) -> int:
 
 
 def aligned(sizes: Collection[int]) -> bool:
-    """Whether they were rounded on purpose."""
+    """Returns whether the sizes were rounded on purpose."""
     return math.gcd(*sizes) >= ALIGNED
 
 
@@ -106,7 +106,7 @@ def _powers_of_two(sizes: Sequence[int]) -> Buckets:
 
 
 def _multiples(sizes: Sequence[int]) -> Iterator[Buckets]:
-    """Of ever larger steps; in the end a single one."""
+    """Yields buckets of ever larger steps; in the end a single bucket."""
     smallest, largest = sizes[0], sizes[-1]
     step = ALIGNED if largest > 2 * ALIGNED else 2
     while True:

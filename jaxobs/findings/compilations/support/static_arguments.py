@@ -9,10 +9,10 @@ from jaxobs.facts.compilations import Change
 from jaxobs.findings.compilations.support import sizes
 
 NUMBERS = 6
-"""So many different numbers, or tuples of them, that do not look like buckets: what varies belongs into an array."""
+"""Different numbers, or tuples of them, that do not look like buckets: a value that varies so belongs into an array."""
 
 OTHERS = 10
-"""So many different values of any other type: a mode or an activation function has a handful."""
+"""Different values of any other type: a mode or an activation function has a handful."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _PLAIN = frozenset({"int", "float", "complex", "str", "bytes", "bool", "tuple", "frozenset", "range", "slice"})
@@ -20,7 +20,7 @@ _PLAIN = frozenset({"int", "float", "complex", "str", "bytes", "bool", "tuple", 
 
 
 def looks_alike(change: Change) -> str | None:
-    """What both values print as, where nothing tells them apart; None where they differ as values."""
+    """Returns the text as which both values print if nothing tells them apart; None if they differ as values."""
     before, after = _ADDRESS.sub("", change.before), _ADDRESS.sub("", change.after)
     # A text that was cut may hide the difference.
     if not _same_text(before, after) or before in _PLAIN or before.endswith("…"):

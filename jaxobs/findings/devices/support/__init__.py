@@ -1,1 +1,1 @@
-"""What several conditions use."""
+"""Samples of the profiler, as several kinds need them."""

@@ -1,4 +1,4 @@
-"""What the latest samples of the devices' time say about the loop that goes on."""
+"""The loop that goes on, as the latest samples of the devices' time show it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jaxobs.findings.cases import Case
 from jaxobs.findings.scene import Scene
 
 FEWEST = 5
-"""One sample is a few steps: they may have been any."""
+"""Samples that say something: a single one is a few steps, which may have been any."""
 LEAST_LOOKS = 0.25
-"""Of the looks at the program's thread that a sample should have: with fewer, the machine has too much else to do to
-say why its devices were idle."""
+"""Share of the looks at the program's thread that a sample should have: with fewer, the machine has too much else to
+do to say why its devices were idle."""
 LOOKS_A_SECOND = 200.0
 MOST = 8
 LEAST_SECONDS = 1.0
@@ -46,12 +46,13 @@ class Profiled:
         return statistics.median((sample.exposed_seconds or 0.0) / _time(sample) for sample in self.samples)
 
     def place(self, reason: str) -> tuple[str, float] | None:
-        """Where the program's thread was most often while devices were idle for it, and the share of the idle time."""
+        """Returns where the program's thread was most often while devices were idle for a reason, and the share of
+        that time."""
         shares: dict[str, float] = defaultdict(float)
         for sample in self.samples:
-            for each in sample.places:
-                if each.reason == reason:
-                    shares[each.where] += each.share
+            for place in sample.places:
+                if place.reason == reason:
+                    shares[place.where] += place.share
         if not shares:
             return None
         where = max(shares, key=lambda each: shares[each])
@@ -78,7 +79,7 @@ class Profiled:
         self, share: float, *, lost: float, summary: str, advice: str, evidence: Sequence[str], where: str | None,
         subject: str = "", **data: float | str,
     ) -> Case:  # fmt: skip
-        """What a kind of finding says of a share of the devices' time; `evidence` comes after where the share is from.
+        """Returns a case about a share of the devices' time; its `evidence` begins with where the share is from.
 
         Args:
           lost: seconds that it costs.
@@ -100,7 +101,7 @@ class Profiled:
 
     @property
     def on_cpus(self) -> bool:
-        """Whether its devices are CPUs, which share their cores with each other and with other programs."""
+        """Whether the loop's devices are CPUs, which share their cores with each other and with other programs."""
         return any(each.startswith("cpu") for each in self.samples[-1].busy)
 
     @property

@@ -1,1 +1,1 @@
-"""What processes tell each other, and what findings across them are made of."""
+"""Digests that processes tell each other, and the view of the job that they add up to."""

@@ -1,4 +1,4 @@
-"""Where the processes of a job answer HTTP: of this one as others can reach it, of the others as they told.
+"""Addresses at which the processes of a job answer HTTP: this one's as others can reach it, the others' as they told.
 
 No packet is sent to find the own address: a datagram socket that is connected to another host has the address of the
 interface that leads there.
@@ -20,7 +20,7 @@ _EVERY = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One process's endpoint."""
+    """The endpoint of one process."""
 
     host: str
     """The name of the machine, as it calls itself."""
@@ -38,7 +38,7 @@ class Addresses:
 
     def __init__(self) -> None:
         self._open: dict[int, str] = {}
-        """What the endpoints listen on, by their ports; the latest comes last."""
+        """Hosts that the endpoints listen on, by port; the latest comes last."""
         self._reached: tuple[str | None, str] | None = None
         self.scheme = "http"
         """How this process's latest endpoint is asked; those of a job have the same settings."""
@@ -50,7 +50,7 @@ class Addresses:
         self._open[port] = addr
 
     def closed(self, port: int) -> None:
-        """It listens no more."""
+        """Forgets the endpoint on a port."""
         self._open.pop(port, None)
 
     def heard(self, others: Mapping[int, Address]) -> None:
@@ -79,7 +79,7 @@ class Addresses:
 
 
 def loopback(host: str) -> bool:
-    """Whether it names this machine alone."""
+    """Returns whether a host names this machine alone."""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     return host == "localhost"

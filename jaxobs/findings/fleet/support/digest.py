@@ -1,4 +1,4 @@
-"""What each process tells the others of itself: how far it is, how fast, and the order of its programs as one hash."""
+"""Digests: how far a process is, how fast, and the order of its programs as one hash, as it tells the others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Program = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """One process at one moment, small enough to be sent every few seconds."""
+    """A process at one moment, small enough to be sent every few seconds."""
 
     process: int
     tick: int
@@ -49,7 +49,7 @@ class Digest:
     """Whether `steps` counts all of them, and those before its latest program too."""
     steps: int = 0
     usual: float | None = None
-    """Its usual time from step to step in seconds; None as long as too few were seen."""
+    """Usual seconds from step to step; None as long as too few were seen."""
     typical: float | None = None
     """The median time from step to step, which pauses do not change; None where single steps are not seen."""
     looks: int = 0
@@ -59,7 +59,7 @@ class Digest:
     waiting: float | None = None
     """Share of the last looks at the main thread at which it was inside JAX; None as long as there were too few."""
     waiting_in_steps: float | None = None
-    """The same without the looks during pauses, which are longer than a step; None as long as there were too few."""
+    """`waiting` without the looks during pauses, which are longer than a step; None as long as there were too few."""
     line: str = ""
     """`file:line` where the main thread was most often when it was not."""
     inside: bool = False

@@ -9,7 +9,7 @@ from jaxobs.findings.fleet.support.digest import Digest
 FEWEST_STEPS = 2
 """Steps that the other makes beyond the count at which the first had the program."""
 FOUND_STEPS, FOUND_SHARE = 20, 0.05
-"""The same where calls stand for the steps: some of them may not be seen."""
+"""Steps and share that count where calls stand for the steps: some of them may not be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class _Mark:
 
 
 class Excess:
-    """What one process has more than this one, or this one more than it."""
+    """Programs that one process has more than this one, or this one more than it."""
 
     def __init__(self) -> None:
         self._marks: dict[int, _Mark] = {}

@@ -1,4 +1,4 @@
-"""Where the main thread is at each look: inside JAX, or at a line of the program's own."""
+"""Looks at the main thread: whether it is inside JAX, or at which line of the program's own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Looks:
 
     @property
     def inside(self) -> bool:
-        """Whether it was inside JAX at the last look."""
+        """Whether the thread was inside JAX at the last look."""
         return bool(self._looks) and self._looks[-1][0]
 
     @property
@@ -64,7 +64,7 @@ class Looks:
 
     @property
     def waiting_in_steps(self) -> float | None:
-        """The same without the looks during pauses."""
+        """Share of the looks at which it was inside JAX, without the looks during pauses."""
         return _share(list(self._in_steps))
 
     @property
@@ -92,13 +92,14 @@ def _calls_jax(frame: FrameType, sites: Container[str]) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _called(code: CodeType, at: int) -> str | None:
-    """What the instruction there calls, by the latest name that was loaded before it; None where it calls nothing."""
+    """Returns what the instruction there calls, by the latest name that was loaded before it; None if it calls
+    nothing."""
     latest = ""
-    for each in dis.get_instructions(code):
-        if each.offset > at:
+    for instruction in dis.get_instructions(code):
+        if instruction.offset > at:
             break
-        if each.offset == at:
-            return latest if "CALL" in each.opname else None
-        if each.opname in _LOADS:
-            latest = str(each.argval)
+        if instruction.offset == at:
+            return latest if "CALL" in instruction.opname else None
+        if instruction.opname in _LOADS:
+            latest = str(instruction.argval)
     return None

@@ -26,7 +26,7 @@ class Pace:
         """Seconds of the longest rest after which steps were made again."""
         self._seen: float | None = None
         self._grew: float | None = None
-        """When it was last seen that the count had grown."""
+        """Time at which the count was last seen to have grown."""
         self._total = 0
         self._looks = 0
         """Since then."""
@@ -58,7 +58,7 @@ class Pace:
             self._total, self._seen = total, now
 
     def _main(self, counts: Mapping[str, int], seconds: Mapping[str, float]) -> str:
-        """Its evaluation may have more steps than its training, and on one process only."""
+        """Returns the main loop: an evaluation may have more steps than the training, and on one process only."""
         most = max(counts, key=lambda name: (seconds.get(name, 0.0), counts[name]), default="")
         known = seconds.get(self.loop, 0.0)
         return self.loop if self.loop in counts and 0.0 < seconds.get(most, 0.0) < MORE * known else most

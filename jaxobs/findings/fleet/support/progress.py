@@ -17,7 +17,7 @@ class Progress:
     def __init__(self) -> None:
         self.steps: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
-        """What they took, where that is known."""
+        """Seconds that the steps took, where that is known."""
         self._loops: dict[str, LoopState] = {}
         self._ticks = 0
         self._compiled = -SETTLED_TICKS

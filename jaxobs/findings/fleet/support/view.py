@@ -1,4 +1,4 @@
-"""What one process knows of its job at a moment: what findings across processes are found in."""
+"""The view that one process has of its job at a moment: the evidence of findings across processes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class View:
     silent: Mapping[int, float] = field(default_factory=dict)
     """Seconds since a process last said something, where that is long ago."""
     programs: Sequence[Program] = ()
-    """Of this process, those that span several."""
+    """Programs of this process that span several."""
     differing: Mapping[int, Listed | None] = field(default_factory=dict)
     """The programs of the processes that had others; None where they could not be read."""
     stuck_after: float | None = None
     """Seconds without a step after which this process is stuck; None where that cannot be said."""
     threads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Where each of its threads is, `file:line in function`, where it is stuck."""
+    """Lines at which its threads are, `file:line in function`, where it is stuck."""
     report: str | None = None
     """The text file with them."""
 

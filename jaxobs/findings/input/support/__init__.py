@@ -1,1 +1,1 @@
-"""What findings about inputs are made of."""
+"""Looks at inputs, for findings about them."""

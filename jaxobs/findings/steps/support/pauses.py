@@ -9,10 +9,10 @@ from jaxobs.facts.steps import Step
 from jaxobs.findings.scene import Scene
 
 FEWEST = 3
-"""One or two are chance: a pause of the host, a page that was not in memory."""
+"""Slow steps that count. Fewer are chance: a pause of the host, a page that was not in memory."""
 MAJORITY = 0.6
 OF_INPUT = 0.8
-"""What is waited for input is so much of the pauses, if these are waits for input."""
+"""Share of the pauses that is waited for input, if these are waits for input."""
 
 
 def slow_steps(scene: Scene) -> dict[str, list[Step]]:

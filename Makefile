@@ -60,6 +60,7 @@ generate: setup ## Writes all generated files
 	@$(BIN)/jaxobs generate all
 	@$(BIN)/python -m tools.architecture
 	@$(BIN)/python -m tools.alert_suites
+	@$(BIN)/python -m tools.settings_types
 
 chart: setup ## Builds the Helm chart, the Kustomize bases and Prometheus' files: build/deploy
 	@$(BIN)/jaxobs generate kubernetes --out build

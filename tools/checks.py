@@ -77,6 +77,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
         module("tools.alert_suites", "--check"),
         module("tools.commits"),
         module("tools.docstrings"),
+        module("tools.settings_types", "--check"),
     ),
     "types": ((str(BIN / "mypy"),), module("tools.registries")),
     "floors": ((str(BIN / "lint-imports"),),),

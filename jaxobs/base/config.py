@@ -108,7 +108,7 @@ class Settings:
         least=0, most=1000,
     )  # fmt: skip
     event_log_fsync: str = _setting(
-        "never", "When the event log is brought to the disk, so that it survives a crash of the machine: after each "
+        "never", "Moment at which the event log is brought to the disk, to survive a crash of the machine: after each "
                  "write (`always`), each second (`interval`), or when the system does it (`never`).",
         choices=("never", "interval", "always"),
     )  # fmt: skip
@@ -189,7 +189,7 @@ class Settings:
         10.0, "Seconds from the start of a capture to the next one of its kind.", least=0, most=_DAY
     )
     capture_signal: str = _setting(
-        "auto", "What SIGUSR2 captures: what holds the memory (`memory`), a trace of 5 steps "
+        "auto", "Capture that SIGUSR2 takes: what holds the memory (`memory`), a trace of 5 steps "
                 "(`profile`), or `both`; `auto` means both if nobody else handles the signal, which "
                 "would end the program; `off` ignores the signal.",
         choices=("auto", "off", "memory", "profile", "both"),

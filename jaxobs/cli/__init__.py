@@ -11,7 +11,7 @@ import argparse
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Never, Protocol
 
 from jaxobs.base import config, discovery
@@ -21,6 +21,26 @@ from jaxobs.base.suggestions import did_you_mean
 from jaxobs.base.version import __version__
 
 FINE, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_SECTIONS = {
+    "commands": ("run", "top", "explain", "report", "profile", "doctor", "diagnose", "compare", "demo"),
+    "for operators": ("agent", "bundle", "gameday", "mcp", "generate"),
+}
+"""Commands in the order of `jaxobs --help`; those of no section are listed last, as upkeep."""
+
+_GROUPS = {
+    "settings that most people need": (
+        "port", "addr", "event_log", "metrics_file", "instrument", "run_id", "flight_recorder", "peak_flops",
+        "profile_interval", "transfers", "otlp", "actions",
+    ),
+    "protection of the endpoint": config.PROTECTION,
+    "event log and metrics file": ("event_log_max_bytes", "event_log_files", "event_log_fsync", "metrics_interval"),
+    "other destinations": ("pushgateway", "pushgateway_token", "tensorboard", "wandb", "mlflow"),
+    "captures": (
+        "action_token", "capture_directory", "capture_max_bytes", "capture_interval", "capture_signal",
+    ),
+}  # fmt: skip
+"""Settings in the order of a command's help; those of no group come last."""
 
 _EXAMPLES = """\
 examples:
@@ -122,19 +142,21 @@ def _names() -> list[str]:
 def _overview() -> str:
     helps = {_name(module): module.HELP for module in discovery.modules(Command)}
     width = max(map(len, helps), default=0)
-    return "\n".join(
-        (
-            "usage: jaxobs COMMAND [options]\n",
-            "See what JAX does between your Python and the chip.\n",
-            "commands:",
-            *(f"  {name:<{width}}  {text}" for name, text in helps.items()),
-            "",
-            "options:",
-            "  -h, --help     print this help",
-            "  -V, --version  print the version\n",
-            _EXAMPLES,
-        )
-    )
+    lines = ["usage: jaxobs COMMAND [options]\n", "See what JAX does between your Python and the chip.\n"]
+    for section, names in _grouped(_SECTIONS, "upkeep", helps):
+        lines += [f"{section}:", *(f"  {name:<{width}}  {helps[name]}" for name in names), ""]
+    options = ("options:", "  -h, --help     print this help", "  -V, --version  print the version\n")
+    return "\n".join((*lines, *options, _EXAMPLES))
+
+
+def _grouped(groups: Mapping[str, Iterable[str]], last: str, names: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yields the names by group, those of no group at the end, and no group without a name."""
+    for group, members in groups.items():
+        if found := [name for name in members if name in names]:
+            yield group, found
+    grouped = {name for members in groups.values() for name in members}
+    if rest := [name for name in names if name not in grouped]:
+        yield last, rest
 
 
 def _name(module: Command) -> str:
@@ -184,13 +206,13 @@ class Parser(argparse.ArgumentParser):
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     """Adds a flag for each named setting, with the type, the default and the sentence it has in `base.config`."""
-    group = parser.add_argument_group(
-        "settings", "Each option has an environment variable too; the option overrides it."
-    )
     fields = {each.name: each for each in dataclasses.fields(Settings)}
-    for name in names:
-        each = fields[name]
-        group.add_argument(f"--{name.replace('_', '-')}", dest=name, default=None, **_flag(each))
+    note: str | None = "Each setting has an environment variable too; the option overrides it."
+    for title, members in _grouped(_GROUPS, "observation", list(names)):
+        group = parser.add_argument_group(title, note)
+        note = None
+        for name in members:
+            group.add_argument(f"--{name.replace('_', '-')}", dest=name, default=None, **_flag(fields[name]))
 
 
 def given_settings(args: argparse.Namespace) -> dict[str, Any]:

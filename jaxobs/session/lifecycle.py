@@ -26,6 +26,9 @@ from jaxobs.state import store
 from jaxobs.web import endpoints
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from jaxobs.base.settings_types import InstallSettings, ProtectionTypes
     from jaxobs.web.server import Handle
 
 
@@ -34,7 +37,7 @@ _handles: list[Handle] = []
 _lock = threading.RLock()
 
 
-def install(**settings: Any) -> None:
+def install(**settings: Unpack[InstallSettings]) -> None:
     """Sees every compilation of this process from now on, and finds the loops of a program that declares none.
 
     It replaces no function. Finding loops takes at most 0.2 % of the time, and nothing where the setting `find_loops`
@@ -55,8 +58,7 @@ def install(**settings: Any) -> None:
     if config.disabled():
         return
     with _lock:
-        handed_in = _hand_in(settings)
-        given = {name: value for name, value in settings.items() if value is not None}
+        given, handed_in = _hand_in(settings)
         if _session is None:
             resolved = config.resolve(settings, complain=_warn)
             _instrument_later(resolved, given)
@@ -65,7 +67,7 @@ def install(**settings: Any) -> None:
             _session = session
             _at_exit()
             _protect_all(resolved, given)
-        elif settings or handed_in:
+        elif given or handed_in:
             resolved = config.resolve(given, complain=_warn)
             changed = dataclasses.replace(_session.settings, **{name: getattr(resolved, name) for name in given})
             _instrument_later(changed, given)
@@ -79,15 +81,14 @@ def install(**settings: Any) -> None:
                     raise
 
 
-def _hand_in(settings: dict[str, Any]) -> bool:
-    """Takes OpenTelemetry's providers out of the keywords, for the exporter to use; whether there were any."""
-    found = {
-        signal: settings.pop(f"{signal}_provider")
-        for signal in ("meter", "tracer", "logger") if f"{signal}_provider" in settings
-    }  # fmt: skip
+def _hand_in(settings: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Gives OpenTelemetry's providers to the exporter; returns the settings, and whether there was a provider."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    found = {signal: given.pop(f"{signal}_provider", None) for signal in ("meter", "tracer", "logger")}
     for signal, provider in found.items():
-        setattr(providers.given, signal, provider)
-    return any(provider is not None for provider in found.values())
+        if f"{signal}_provider" in settings:
+            setattr(providers.given, signal, provider)
+    return given, any(provider is not None for provider in found.values())
 
 
 def forget_providers() -> None:
@@ -146,7 +147,7 @@ def uninstall() -> None:
             _handles.pop().close()
 
 
-def serve(port: int | None = None, addr: str | None = None, **settings: Any) -> Handle | None:
+def serve(port: int | None = None, addr: str | None = None, **settings: Unpack[ProtectionTypes]) -> Handle | None:
     """Serves the live page, `/metrics` and the API in daemon threads.
 
     Args:
@@ -206,7 +207,7 @@ def _endpoint_settings(wanted: Mapping[str, Any]) -> Settings:
     return dataclasses.replace(_session.settings, **{name: getattr(settings, name) for name in given})
 
 
-def start(**settings: Any) -> Handle | None:
+def start(**settings: Unpack[InstallSettings]) -> Handle | None:
     """`install` and `serve`: the one line in a training script. Prints where the page is.
 
     Where the port is taken, a warning says so and the next free one is served; `jaxobs top` finds it. A variable

@@ -14,6 +14,7 @@ import pytest
 from jaxobs.base import config
 from jaxobs.base.config import Settings, resolve
 from jaxobs.base.errors import JaxobsError, SettingError
+from tools import settings_types
 
 
 def test_the_keyword_wins_over_the_variable_and_the_variable_over_the_default() -> None:
@@ -190,3 +191,11 @@ def test_names_of_files_may_tell_processes_apart() -> None:
         resolve({"event_log": "log-{process_index}.jsonl"}, {})
     with pytest.raises(SettingError, match="not in its directory"):
         resolve({"metrics_file": "{process_index}/m.prom"}, {})
+
+
+def test_the_typed_keywords_are_fresh(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m tools.settings_types` writes them from the declaration, and notices that they are stale."""
+    assert settings_types.main(["--check"]) == 0
+    monkeypatch.setattr(settings_types, "PROTECTION", ())
+    assert settings_types.main(["--check"]) == 1
+    assert "Write it with: python -m tools.settings_types" in capsys.readouterr().err

@@ -52,6 +52,23 @@ def test_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == printed
 
 
+def test_help_begins_with_what_people_need_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands for one's own runs, then those for operators, then upkeep; settings of `run` in groups."""
+    cli.main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    first = lines.index("commands:") + 1
+    seven = ["run", "top", "explain", "report", "profile", "doctor", "diagnose"]
+    assert [line.split()[0] for line in lines[first : first + 7]] == seven
+    assert first < lines.index("for operators:") < lines.index("upkeep:") < lines.index("options:")
+    with pytest.raises(SystemExit):
+        cli.main(["run", "--help"])
+    printed = capsys.readouterr().out
+    titles = re.findall(r"^(\w.*):$", printed, re.MULTILINE)
+    assert titles[:3] == ["options", "settings that most people need", "protection of the endpoint"]
+    assert titles[-2:] == ["observation", "examples"]
+    assert [name for name in config.names() if printed.count(f"\n  --{name.replace('_', '-')}") < 1] == []
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     """Name and version."""
     assert cli.main(["--version"]) == 0

@@ -83,6 +83,38 @@ def jax_version() -> str:
     return importlib.metadata.version("jax")
 
 
+CALLS = """\
+from pathlib import Path
+import jaxobs
+jaxobs.install(port=0, event_log=Path("e.jsonl"), instrument=["a:b"], dispatch_timing="all", meter_provider=None)
+jaxobs.start(addr="::1", sample_interval=2, transfers=True, run_id=None, instrument=("a:b",))
+handle = jaxobs.serve(0, read_token="secret", max_connections=8)
+if handle is not None:
+    print(handle.url)
+jaxobs.install(evnt_log="e.jsonl")
+jaxobs.install(port="zero")
+jaxobs.start(dispatch_timing="some")
+jaxobs.start(event_log=3)
+jaxobs.serve(0, event_log="e.jsonl")
+jaxobs.serve(max_connections="many")
+"""
+
+
+def test_a_type_checker_knows_the_settings(bare: Path, tmp_path: Path) -> None:
+    """For somebody who installed jaxobs: good calls pass, a misspelt setting and a wrong value are refused."""
+    program = tmp_path / "program.py"
+    program.write_text(CALLS)
+    (tmp_path / "mypy.ini").write_text("[mypy-jax.*,jaxlib.*,numpy.*,prometheus_client.*]\nfollow_imports = skip\n")
+    done = run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", bare, "--no-error-summary", program.name],
+        cwd=tmp_path,
+    )
+    assert re.findall(r"^program\.py:(\d+): error: .*\[([a-z-]+)\]$", done.stdout, re.MULTILINE) == [
+        ("8", "call-arg"), ("9", "arg-type"), ("10", "arg-type"), ("11", "arg-type"), ("12", "call-arg"),
+        ("13", "arg-type"),
+    ], done.stdout + done.stderr  # fmt: skip
+
+
 def test_wheel_is_whole(wheel: Path) -> None:
     """Every file of the package is in the wheel, the page's assets and `py.typed` among them, and nothing else."""
     package = ROOT / "jaxobs"

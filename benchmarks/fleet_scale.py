@@ -136,7 +136,7 @@ class Processes:
 @contextlib.contextmanager
 def prometheus(folder: Path, count: int, address: str, interval: float, rules_every: str = "") -> Iterator[str]:
     """A Prometheus with our rules that scrapes so many targets at one address; its own address."""
-    groups = [*alerting.recording_groups(Site()), *alerting.alert_groups(Site())]
+    groups = alerting.groups(Site())
     if rules_every:
         groups = [{**each, "interval": rules_every} for each in groups]
     (folder / "rules.yaml").write_text(yaml_text.dump({"groups": groups}, what="alerts"))

@@ -80,7 +80,7 @@ class Prometheus:
         if binary is None:
             raise SystemExit("`prometheus` is not installed. On Debian: apt-get install prometheus")
         self._folder = Path(tempfile.mkdtemp(prefix="jaxobs-panels-"))
-        groups = [*alerting.recording_groups(SITE), *alerting.alert_groups(SITE)]
+        groups = alerting.groups(SITE)
         if factor != 1:
             groups = [faster.group(group, factor) for group in groups]
         else:

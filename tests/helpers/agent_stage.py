@@ -60,7 +60,7 @@ class AgentStage:
 
     def _start_prometheus(self) -> None:
         site = Site()
-        groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
+        groups = alerting.groups(site)
         fast = {"groups": [faster.group(each, FACTOR) for each in groups]}
         scrape = faster.duration(site.scrape_interval, FACTOR)
         config: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import re
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import promql_parser
 
 from helpers import label_flow
+from helpers.requirements import program
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.ops.monitoring import alerting, boards, burn_rates, promql, recordings
 from jaxobs.ops.monitoring.rule_types import Alert, Group, Recording
@@ -363,16 +365,16 @@ def tried(alerts: list[Alert], folder: Path) -> list[Outcome]:
     }
     groups = needed("\n or ".join(f"({rule['expr']})" for rule in rules))
     group = {"name": "alerts", "rules": [*rules, *({**rule, "alert": other} for other, rule in variants.items())]}
-    _write(folder / "rules.yaml", {"groups": [*groups, group]})
     failed: set[str] = set()
     failure = ""
     for interval in sorted({case.interval for alert in alerts for case in alert.cases}):
-        tests = alerting.tests(SITE, {name: alerts[0]}, interval=interval)
-        tests["rule_files"] = ["rules.yaml"]
-        tests["group_eval_order"] = [each["name"] for each in (*groups, group)]
-        tests["tests"] = [_for_all(each, name, variants, alone=len(alerts) == 1) for each in tests["tests"]]
-        _write(folder / "tests.yaml", tests)
-        output = promtool("test", "rules", "tests.yaml", folder=folder)
+        tests = [
+            _for_all(alerting.test(alert, list(cases), SITE), name, variants, alone=len(alerts) == 1)
+            for alert in alerts
+            for (_, apart), cases in itertools.groupby(alert.cases, key=lambda case: (case.series, case.interval))
+            if apart == interval
+        ]
+        output = tested([*groups, group], tests, folder, interval=interval)
         found = set(re.findall(r'alertname(?:: |=\\?")(\w+)', output))
         if name in found or ("FAILED" in output and not found) or "no file match" in output:
             failure += _about(output, name)
@@ -425,14 +427,19 @@ def _about(output: str, name: str) -> str:
 
 def promtool(*arguments: str, folder: Path) -> str:
     """What promtool prints; its exit code is in what it prints."""
-    done = subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([program("promtool"), *arguments], cwd=folder, capture_output=True, text=True, timeout=1100)
     return done.stdout + done.stderr + ("" if done.returncode in (0, 1) else f"\nFAILED: exit {done.returncode}\n")
 
 
-def _write(path: Path, content: Any) -> None:
-    """As JSON, which is YAML and takes a tenth of the time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content), encoding="utf-8")
+def tested(groups: list[dict[str, Any]], tests: list[dict[str, Any]], folder: Path, *, interval: str = "1m") -> str:
+    """Returns the output of promtool for tests of groups of rules, both written into the folder."""
+    order = [group["name"] for group in groups]
+    whole = {"rule_files": ["rules.yaml"], "evaluation_interval": interval, "group_eval_order": order, "tests": tests}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("rules.yaml", {"groups": groups}), ("tests.yaml", whole)):
+        # JSON is YAML, and takes a tenth of the time.
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return promtool("test", "rules", "tests.yaml", folder=folder)
 
 
 def tried_all(alerts: list[Alert], folder: Path) -> list[Outcome]:

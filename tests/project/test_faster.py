@@ -62,7 +62,7 @@ def test_an_age_that_is_not_understood() -> None:
 
 def test_all_rules(tmp_path: pathlib.Path) -> None:
     """Prometheus takes what is generated on the faster clock too, and nothing of it waits longer than it did."""
-    groups = [*alerting.recording_groups(Site()), *alerting.alert_groups(Site())]
+    groups = alerting.groups(Site())
     found = [faster.group(each, 60) for each in groups]
     path = tmp_path / "rules.yaml"
     path.write_text(json.dumps({"groups": found}))

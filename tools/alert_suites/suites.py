@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.deploying import prometheus
 from jaxobs.ops.monitoring.site import Site
 from tools.alert_suites import scenes
@@ -72,12 +71,3 @@ def _tests(scenes_: list[tuple[str, int, Mapping[str, str], list[dict[str, Any]]
         test["input_series"] += [{"series": each, "values": values} for each, values in series.items()]
         test["promql_expr_test"] += asked
     return [together[key] for key in sorted(together)]
-
-
-def document(tests: list[dict[str, Any]], site: Site) -> dict[str, Any]:
-    """A whole file for promtool."""
-    groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
-    return {
-        "rule_files": ["jaxobs.rules.yaml"], "evaluation_interval": "1m",
-        "group_eval_order": [group["name"] for group in groups], "tests": tests,
-    }  # fmt: skip

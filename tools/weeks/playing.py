@@ -102,7 +102,7 @@ def answered(samples: Iterable[tuple[str, str]], minutes: int) -> dict[str, Any]
         raise SystemExit("`go` is not installed: see https://go.dev/doc/install")
     document = {
         "minutes": minutes, "chunk": CHUNK, "series": list(samples), "ask": suites.sent(SITE, ".+"),
-        "groups": [*alerting.recording_groups(SITE), *alerting.alert_groups(SITE)],
+        "groups": alerting.groups(SITE),
     }  # fmt: skip
     done = subprocess.run(
         [go, "-C", str(PLAYER), "run", "."], input=json.dumps(document), capture_output=True, text=True, check=False,

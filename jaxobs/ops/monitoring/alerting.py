@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
@@ -95,6 +94,11 @@ def recording_groups(site: Site) -> list[Rule]:
     ]
 
 
+def groups(site: Site) -> list[Rule]:
+    """Returns all groups, those of recording rules first: promtool has no order of its own."""
+    return [*recording_groups(site), *alert_groups(site)]
+
+
 def alert_groups(site: Site) -> list[Rule]:
     """Returns the groups of alerts: one for each concern, in the order of `ORDER`."""
     groups: dict[str, list[Rule]] = {}
@@ -152,31 +156,8 @@ def panel_id(key: str) -> int:
 
 
 def intervals(site: Site) -> list[str]:
-    """Returns the intervals between samples of the cases of `tests`; promtool has one interval in a file."""
+    """Returns the intervals of the cases of the alerts that the site took as they are; promtool has one in a file."""
     return sorted({case.interval for alert in enabled(site) if alert.name not in site.alerts for case in alert.cases})
-
-
-def tests(site: Site, wanted: Mapping[str, Alert] | None = None, *, interval: str = "1m") -> dict[str, Any]:
-    """Returns the promtool tests of the alerts that the site took as they are.
-
-    Args:
-      wanted: only these, by name.
-      interval: only cases with samples this far apart; rules are evaluated as often.
-    """
-    alerts = [alert for alert in enabled(site) if alert.name not in site.alerts]
-    return {
-        "rule_files": ["jaxobs.rules.yaml"],
-        "evaluation_interval": interval,
-        # What is recorded comes before what reads it: promtool has no order of its own.
-        "group_eval_order": [group["name"] for group in (*recording_groups(site), *alert_groups(site))],
-        "tests": [
-            test(alert, list(cases), site)
-            for alert in alerts
-            if wanted is None or alert.name in wanted
-            for (_, apart), cases in itertools.groupby(alert.cases, key=lambda case: (case.series, case.interval))
-            if apart == interval
-        ],
-    }
 
 
 ON_THE_WAY = {"pending": "pending", "recovering": "firing", "target_gone": "firing"}

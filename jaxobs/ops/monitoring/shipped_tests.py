@@ -49,12 +49,10 @@ def tests(site: Site, interval: str) -> dict[str, Any]:
         for (_, apart), cases in itertools.groupby(alert.cases, key=lambda case: (case.series, case.interval))
         if apart == interval
     ]
-    groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
     return {
         "rule_files": ["jaxobs.rules.yaml"],
         "evaluation_interval": interval,
-        # What is recorded comes before what reads it: promtool has no order of its own.
-        "group_eval_order": [group["name"] for group in groups],
+        "group_eval_order": [group["name"] for group in alerting.groups(site)],
         "tests": [*_together(units, interval, site), *_annotated(units, interval, site)],
     }
 

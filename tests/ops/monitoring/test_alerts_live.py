@@ -87,7 +87,7 @@ HEALTHY = ("healthy", "serving", "caught")
 MODES = {"gone": "serving", "killed": "healthy", "restarts": "healthy"}
 """Modes of programs that are not called as their job."""
 RECEIVERS = {"critical": "pager", "warning": "tickets", "info": "nowhere"}
-GROUPS = [*alerting.recording_groups(SITE), *alerting.alert_groups(SITE)]
+GROUPS = alerting.groups(SITE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from helpers.requirements import program
+from helpers import rule_checks
 
 from jaxobs.base.errors import SettingError
 from jaxobs.ops.monitoring import alerting, burn_rates, promql
@@ -54,10 +52,7 @@ def test_thresholds_are_exact_and_can_be_reached(objective: Objective) -> None:
 @pytest.mark.parametrize("objective", objectives(), ids=lambda objective: objective.name)
 def test_each_threshold_is_where_it_says(objective: Objective, tmp_path: Path) -> None:
     """With what is recorded given: 1 % above in both windows fires; below in either does not, nor does too little."""
-    promtool = program("promtool")
     alerts = [alerting.rule(alert, SITE) for alert in burn_rates.alerts(objective)]
-    rules = {"groups": [{"name": "alerts", "rules": alerts}]}
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules), encoding="utf-8")
     tests = [
         _given(objective, rule, factors, fires)
         for rule in alerts
@@ -66,12 +61,8 @@ def test_each_threshold_is_where_it_says(objective: Objective, tmp_path: Path) -
             (("1.01", "1.01", "0.99"), False),
         )
     ]  # fmt: skip
-    whole = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
-    done = subprocess.run(
-        [promtool, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    output = rule_checks.tested([{"name": "alerts", "rules": alerts}], tests, tmp_path)
+    assert "SUCCESS" in output and "FAILED" not in output, output
 
 
 def _given(objective: Objective, rule: dict[str, Any], factors: tuple[str, str, str], fires: bool) -> dict[str, Any]:
@@ -132,7 +123,6 @@ def test_a_site_may_change_targets_but_not_single_thresholds() -> None:
 @pytest.mark.slow
 def test_what_is_recorded_is_what_a_count_by_hand_gives(tmp_path: Path) -> None:
     """Shares over both short windows and what is left of the budget, through trouble, a restart and no traffic."""
-    promtool = program("promtool")
     # A hundred good minutes, forty with half of it bad, a restart with forty good ones, twenty without any request.
     parts = [(100, 60, 0), (40, 30, 30), (40, 60, 0), (20, 0, 0)]
     good = [rate for length, rate, _ in parts for _ in range(length)]
@@ -167,15 +157,11 @@ def test_what_is_recorded_is_what_a_count_by_hand_gives(tmp_path: Path) -> None:
         ]
     assert {each["exp_samples"][0]["value"] for each in wanted if each["exp_samples"]} >= {300, 150, 0.5, 1}
     groups = [group for group in alerting.recording_groups(SITE) if group["name"] == "jaxobs-slo"]
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
     given = [{"series": each, "values": values} for each, values in series.items()]
-    test = {"interval": "1m", "input_series": given, "promql_expr_test": wanted}
-    whole = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]}
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
-    done = subprocess.run(
-        [promtool, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    output = rule_checks.tested(
+        groups, [{"interval": "1m", "input_series": given, "promql_expr_test": wanted}], tmp_path
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCESS" in output and "FAILED" not in output, output
 
 
 def _counted(rates: list[int], restart: int) -> str:

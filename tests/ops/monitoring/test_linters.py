@@ -54,7 +54,7 @@ def pint(rules: str, folder: Path) -> tuple[int, str]:
 @pytest.mark.parametrize("site", SITES.values(), ids=SITES)
 def test_rules_have_no_faults(site: Site, tmp_path: Path) -> None:
     """pint reports nothing, not even information, and nothing tells it to look away."""
-    groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
+    groups = alerting.groups(site)
     rules = yaml_text.dump({"groups": groups}, what="alerts", owner=True)
     assert re.findall(r"# pint (.*)", rules) == ["file/owner jaxobs"]
     assert "disable" not in POLICY.read_text()

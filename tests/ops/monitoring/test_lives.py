@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from helpers.requirements import program
+from helpers import rule_checks
 
 from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.site import Site
@@ -23,17 +20,6 @@ SITE = Site()
 pytestmark = pytest.mark.timeout(1200)
 
 
-def promtool(tests: list[dict[str, Any]], folder: Path) -> str:
-    """What promtool says of the tests."""
-    groups = [*alerting.recording_groups(SITE), *alerting.alert_groups(SITE)]
-    (folder / "jaxobs.rules.yaml").write_text(json.dumps({"groups": groups}), encoding="utf-8")
-    (folder / "tests.yaml").write_text(json.dumps(suites.document(tests, SITE)), encoding="utf-8")
-    done = subprocess.run(
-        [program("promtool"), "test", "rules", "tests.yaml"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    return done.stdout + done.stderr
-
-
 def failures(output: str) -> list[str]:
     """Which lives and deaths fail, and with what."""
     found = re.findall(r'job=~\\"([^"\\]+)\\".*?time: (\S+),\s*\n\s*exp:(.*)\n\s*got:(.*)', output)
@@ -43,14 +29,14 @@ def failures(output: str) -> list[str]:
 @pytest.mark.slow
 def test_nobody_is_told_of_ordinary_life(tmp_path: Path) -> None:
     """No page and no ticket, whatever of it goes on for hours."""
-    output = promtool(suites.quiet(lives(), SITE), tmp_path)
+    output = rule_checks.tested(alerting.groups(SITE), suites.quiet(lives(), SITE), tmp_path)
     assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
 
 
 @pytest.mark.slow
 def test_each_death_is_told_in_time(tmp_path: Path) -> None:
     """By its own alert, with its severity, within its minutes; and nothing before it."""
-    output = promtool(suites.noticed(deaths(), SITE), tmp_path)
+    output = rule_checks.tested(alerting.groups(SITE), suites.noticed(deaths(), SITE), tmp_path)
     assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
 
 
@@ -62,11 +48,11 @@ def test_a_suite_can_fail(tmp_path: Path) -> None:
     wrong = suites.noticed([death], SITE)
     for each in wrong[0]["promql_expr_test"]:
         each["exp_samples"] = []
-    told = failures(promtool(wrong, tmp_path))
+    told = failures(rule_checks.tested(alerting.groups(SITE), wrong, tmp_path))
     assert len(told) == 1 and 'alertname="JaxSloRequestAvailabilityBurn"' in told[0]
     silent = suites.quiet([life], SITE)
     silent[0]["promql_expr_test"][0]["exp_samples"] = [{"labels": "{}", "value": 1}]
-    assert len(failures(promtool(silent, tmp_path))) == 1
+    assert len(failures(rule_checks.tested(alerting.groups(SITE), silent, tmp_path))) == 1
 
 
 def test_there_are_enough() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from helpers.requirements import program
+from helpers import rule_checks
 
 from jaxobs.base.errors import SettingError
 from jaxobs.ops.monitoring import alerting, generate, openslo, site
@@ -111,12 +111,10 @@ def test_an_objective_of_ones_own_has_rules_alerts_and_a_runbook(tmp_path: Path)
     path = written(tmp_path, 'slos = "slos.yaml"\n[objectives.train-steps]\nperiod = "30d"\n', "site.toml")
     arguments = ["generate", "all", "--site", str(path), "--job", "train", "--out", str(tmp_path)]
     subprocess.run([sys.executable, "-m", "jaxobs", *arguments], check=True, capture_output=True)
-    promtool, rules_path = program("promtool"), str(tmp_path / "alerts/jaxobs.rules.yaml")
-    checked = subprocess.run(
-        [promtool, "check", "rules", "--lint=all", "--lint-fatal", rules_path],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    checked = rule_checks.promtool(
+        "check", "rules", "--lint=all", "--lint-fatal", "jaxobs.rules.yaml", folder=tmp_path / "alerts"
+    )
+    assert "SUCCESS" in checked and "FAILED" not in checked, checked
     groups = yaml.safe_load((tmp_path / "alerts/jaxobs.rules.yaml").read_text(encoding="utf-8"))["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     alerts = [rule for rule in rules if rule.get("alert") == "JaxSloTrainStepsBurn"]
@@ -136,8 +134,7 @@ def test_an_objective_of_ones_own_has_rules_alerts_and_a_runbook(tmp_path: Path)
 def test_all_is_bad_where_nothing_good_is_counted(tmp_path: Path) -> None:
     """What is missing of the good ones is bad, whether they have a series or not; none of it where there is nothing."""
     [own] = openslo.read(written(tmp_path, OWN))
-    groups = alerting.recording_groups(Site(slos=(own,)))
-    written(tmp_path, yaml.safe_dump({"groups": [each for each in groups if each["name"] == "jaxobs-slo"]}), "r.yaml")
+    groups = [group for group in alerting.recording_groups(Site(slos=(own,))) if group["name"] == "jaxobs-slo"]
 
     def test(name: str, bucket: str | None, share: float | None) -> dict[str, object]:
         one = '{job="train", instance="a:9464", loop="l"'
@@ -152,11 +149,8 @@ def test_all_is_bad_where_nothing_good_is_counted(tmp_path: Path) -> None:
         return {"name": name, "interval": "1m", "input_series": series, "promql_expr_test": [asked]}
 
     tests = [test("half", "0+30x30", 0.5), test("none", None, 1.0), test("all", "0+60x30", 0.0)]
-    written(tmp_path, yaml.safe_dump({"rule_files": ["r.yaml"], "evaluation_interval": "1m", "tests": tests}), "t.yaml")
-    done = subprocess.run(
-        [program("promtool"), "test", "rules", "t.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    output = rule_checks.tested(groups, tests, tmp_path)
+    assert "SUCCESS" in output and "FAILED" not in output, output
 
 
 @pytest.mark.parametrize(("change", "told"), MISTAKES.items(), ids=[new for _, new in MISTAKES])

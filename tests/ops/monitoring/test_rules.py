@@ -98,7 +98,7 @@ def test_what_is_generated_is_right_for_promtool(tmp_path: Path) -> None:
     output = rule_checks.promtool(
         "check", "rules", "--lint=all", "--lint-fatal", "jaxobs.rules.yaml", folder=tmp_path / "alerts"
     )
-    groups = [*alerting.recording_groups(Site()), *alerting.alert_groups(Site())]
+    groups = alerting.groups(Site())
     count = sum(len(group["rules"]) for group in groups)
     assert f"SUCCESS: {count} rules found" in output
     assert "FAILED" not in output

@@ -8,7 +8,7 @@ from jaxobs.ops.monitoring.site import Site
 
 def files(site: Site) -> dict[str, str]:
     """Returns the contents by path; no tests for a site that chooses other targets than the declared ones."""
-    groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
+    groups = alerting.groups(site)
     found = {"alerts/jaxobs.rules.yaml": yaml_text.dump({"groups": groups}, what="alerts", owner=True)}
     found["alerts/jaxobs.slos.yaml"] = openslo.text(alerting.wanted_objectives(site), what="alerts")
     if (site.targets(), site.function()) == (Site().targets(), Site().function()):

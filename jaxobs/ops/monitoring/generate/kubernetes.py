@@ -23,7 +23,7 @@ COPIES = (
 
 def files(site: Site) -> dict[str, str]:
     """Returns the contents by path."""
-    groups = [*alerting.recording_groups(site), *alerting.alert_groups(site)]
+    groups = alerting.groups(site)
     drawn = dashboards.files(site)
     maps = {f"{each['metadata']['name']}.yaml": each for each in kubernetes.dashboards(drawn)}
     found = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -39,6 +40,20 @@ def table() -> dict[str, dict[str, str]]:
         version: {f"{row[1]}: {row[2]}": row[column] for row in programs if row[column]}
         for column, version in enumerate(versions, 3)
     }
+
+
+def test_the_readme_quotes_the_table() -> None:
+    """README's figures, programs and right answers of both, are those of docs/causes.md."""
+    page = (ROOT / "docs" / "causes.md").read_text()
+    programs = {name.partition(": ")[2] for cells in table().values() for name in cells}
+    (total,) = re.findall(r"^\| \*\*all\*\* \|(.*)$", page, re.MULTILINE)
+    ours, theirs = (
+        [int(number) for number in found] for found in zip(*re.findall(r"(\d+)/\d+, (\d+)/", total), strict=True)
+    )
+    said = " ".join((ROOT / "README.md").read_text().partition("## How often it is right")[2].split())
+    assert f"{len(programs)} distinct programs" in said
+    assert f"{min(ours)} to {max(ours)} of them run" in said
+    assert f"right on {min(theirs)} to {max(theirs)}" in said
 
 
 @pytest.mark.timeout(1200)

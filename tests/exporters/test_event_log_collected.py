@@ -85,9 +85,9 @@ def test_every_line_arrives_once(tmp_path: Path) -> None:
     assert Counter(each["body"]["stringValue"] for each in found) == Counter(
         line for path in files for line in path.read_text().splitlines()
     ), (tmp_path / "collector.log").read_text()[-2000:]
-    for each in found:
-        event = json.loads(each["body"]["stringValue"])
-        attributes = {one["key"]: one["value"] for one in each["attributes"]}
+    for record in found:
+        event = json.loads(record["body"]["stringValue"])
+        attributes = {one["key"]: one["value"] for one in record["attributes"]}
         assert attributes["event"]["stringValue"] == event["event"]
-        seconds = int(each["timeUnixNano"]) / 1e9
+        seconds = int(record["timeUnixNano"]) / 1e9
         assert datetime.datetime.fromisoformat(event["time"]).timestamp() == pytest.approx(seconds, abs=1e-3)

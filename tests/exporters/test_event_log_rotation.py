@@ -105,7 +105,6 @@ def test_without_rotation_it_stops_growing(tmp_path: Path) -> None:
 
 
 def test_a_line_larger_than_a_file_is_left_out(tmp_path: Path) -> None:
-    """And the log goes on."""
     path = tmp_path / "events.jsonl"
     store = Store()
     log = EventLog(store, Settings(event_log_max_bytes=4096, event_log_files=3), str(path))
@@ -151,7 +150,7 @@ def test_processes_that_share_a_log_lose_and_mix_nothing(tmp_path: Path) -> None
 
 
 def test_a_reader_sees_each_line_once_while_files_are_renamed(tmp_path: Path) -> None:
-    """What is read is what was there when it was opened, whatever is renamed meanwhile."""
+    """A reader sees what was there when it opened the log, whatever is renamed meanwhile."""
     path, stop = tmp_path / "events.jsonl", threading.Event()
     file = AppendedFile(str(path), 2000, keep=1000)
     number = 0

@@ -70,7 +70,7 @@ def test_the_span_that_was_active_is_the_exemplar_of_its_bucket(looked_at: Store
 
 
 def test_a_later_exemplar_is_rendered(looked_at: Store) -> None:
-    """What was rendered before is not kept if only the exemplar is new."""
+    """A rendered text is not kept if only the exemplar is new."""
     looked_at.record(compilation(phases={"compile": 0.07}))
     renderer = Renderer(looked_at)
     assert b"trace_id" not in renderer.render(OPENMETRICS)
@@ -80,7 +80,7 @@ def test_a_later_exemplar_is_rendered(looked_at: Store) -> None:
 
 
 def test_a_span_that_is_not_sampled_is_none(looked_at: Store) -> None:
-    """Its trace is nowhere to be found."""
+    """A trace that is not sampled is nowhere to be found."""
     with TracerProvider(sampler=ALWAYS_OFF).get_tracer("user").start_as_current_span("predict"):
         looked_at.record(compilation(phases={"compile": 0.07}))
     assert read(looked_at) == {}
@@ -97,7 +97,7 @@ def test_exemplars_are_bounded() -> None:
 
 
 def test_the_compilation_has_a_span_of_its_own() -> None:
-    """Where jaxobs makes spans, the exemplar leads to the one that has the reason."""
+    """If jaxobs makes spans, the exemplar leads to the one that has the reason."""
     import jax
     import jax.numpy as jnp
 

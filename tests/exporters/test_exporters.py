@@ -180,7 +180,7 @@ def test_it_stops_growing_at_its_bound_and_counts_the_rest(tmp_path: pathlib.Pat
 
 
 def test_a_file_that_was_moved_or_removed_is_begun_anew(tmp_path: pathlib.Path) -> None:
-    """As those do who rotate logs: no event is written where nobody looks."""
+    """Tools that rotate logs move files: no event is written where nobody looks."""
     store, path = Store(), tmp_path / "events.jsonl"
     log = _log(store, path)
     store.record(compilation())
@@ -262,7 +262,7 @@ def test_a_line_that_fits_in_part_is_taken_back(tmp_path: pathlib.Path, small_di
 
 
 def test_after_closing_nothing_is_written_and_nothing_stays_open(tmp_path: pathlib.Path) -> None:
-    """But an event that was recorded before and comes late, from another thread, is not lost."""
+    """An event that was recorded before and comes late, from another thread, is not lost."""
     store, path = Store(), tmp_path / "events.jsonl"
     open_before = len(os.listdir("/proc/self/fd"))
     log = _log(store, path)
@@ -327,7 +327,7 @@ def _file(store: Store, path: object, **settings: Any) -> MetricsFile:
 
 
 def test_it_is_written_at_the_end(tmp_path: pathlib.Path) -> None:
-    """And not before, where no interval is set; readable by those who collect it."""
+    """Without an interval it is not written before; who collects it can read it."""
     store, path = full_store(), tmp_path / "deep" / "jaxobs.prom"
     written = _file(store, path)
     written.sample()
@@ -403,7 +403,7 @@ def test_a_folder_that_goes_away_costs_the_file_and_nothing_else(tmp_path: pathl
 
 
 def test_a_link_stays_a_link(tmp_path: pathlib.Path) -> None:
-    """What it points to is replaced."""
+    """The target of the link is replaced."""
     target, link = tmp_path / "real" / "x.prom", tmp_path / "x.prom"
     target.parent.mkdir()
     target.touch()

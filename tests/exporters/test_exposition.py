@@ -1,4 +1,4 @@
-"""What Prometheus reads against what the store knows, through the client library's own parsers."""
+"""Exposition: Prometheus reads what the store knows, through the client library's own parsers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _parsed(text: bytes, content_type: str = TEXT) -> dict[Key, float]:
 
 
 def _expected(snapshot: Snapshot) -> dict[Key, float]:
-    """The same by hand, from the snapshot and the catalogue alone."""
+    """Samples made by hand, from the snapshot and the catalogue alone."""
     found: dict[Key, float] = {}
     for metric in METRICS:
         for values, value in metric.read(snapshot):
@@ -241,7 +241,7 @@ def _crowded_store() -> Store:
 
 
 def test_a_process_never_passes_its_bound_of_series() -> None:
-    """What does not fit is left out and counted, once; devices and the observer are told of before functions."""
+    """Series beyond the bound are left out and counted, once; devices and the observer are told of before functions."""
     store = _crowded_store()
     assert len(_expected(store.snapshot())) > MOST_SERIES
     renderer = Renderer(store)

@@ -113,11 +113,11 @@ def test_a_pipe_never_holds_the_program(tmp_path: pathlib.Path, reader: str, end
     """Neither its start, nor its work, nor a fork, nor its end, however it ends."""
     log, metrics = tmp_path / "log", tmp_path / "metrics"
     with contextlib.ExitStack() as held:
-        for each in (log, metrics):
-            os.mkfifo(each)
+        for path in (log, metrics):
+            os.mkfifo(path)
             if reader == "stalled":
-                held.enter_context(_reading(each))
-                full = os.open(each, os.O_WRONLY | os.O_NONBLOCK)
+                held.enter_context(_reading(path))
+                full = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
                 held.callback(os.close, full)
                 with contextlib.suppress(BlockingIOError):
                     while os.write(full, b"x" * 4096):
@@ -131,7 +131,7 @@ def test_a_pipe_never_holds_the_program(tmp_path: pathlib.Path, reader: str, end
 
 
 def test_a_reader_gets_every_line_in_order(pipe: pathlib.Path) -> None:
-    """Those too that were written before it came, and the last one."""
+    """Lines that were written before it came count, too, and the last one."""
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PROGRAM.format(end="")],
         env=environment(JAXOBS_EVENT_LOG=str(pipe)), stdout=subprocess.PIPE, text=True,
@@ -182,7 +182,7 @@ def test_the_bytes_that_wait_are_bounded_too(pipe: pathlib.Path, monkeypatch: py
 
 @pytest.mark.usefixtures("impatient")
 def test_what_nobody_has_read_at_the_end_is_counted(pipe: pathlib.Path) -> None:
-    """And no thread goes on waiting for a reader."""
+    """No thread goes on waiting for a reader."""
     store = Store()
     log = _log(store, pipe)
     for _ in range(3):
@@ -231,7 +231,7 @@ class _Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Disk]:
-    """One that can be made to hang."""
+    """A disk that can be made to hang."""
     made = _Disk(monkeypatch)
     yield made
     made.answers.set()

@@ -339,7 +339,7 @@ def test_a_collector_that_refuses_costs_what_it_refused_and_is_told_when_it_is_b
 
 
 def test_a_collector_that_does_not_answer_holds_nobody_up(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is recorded meanwhile is bounded by the queue, and the end comes although no answer does."""
+    """The queue bounds what is recorded meanwhile, and the end comes although no answer does."""
     monkeypatch.setattr(otlp, "END_SECONDS", 0.1)
     store = Store()
     receiver.block.set()

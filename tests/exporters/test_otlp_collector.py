@@ -186,16 +186,18 @@ def _agree_on_spans(collector: Collector, compiled: list[dict[str, Any]]) -> Non
         if "jax.event.sequence" in attributes:
             found[int(attributes["jax.event.sequence"]["intValue"])] = span, attributes
     assert sorted(found) == [each["sequence"] for each in compiled]
-    for each in compiled:
-        span, attributes = found[each["sequence"]]
-        assert attributes["jax.compile.cause"]["stringValue"] == each["cause"]
-        assert attributes["jax.compile.reason"]["stringValue"] == each["reason"]
-        assert attributes["jax.compile.fingerprint"]["stringValue"] == each["fingerprint"]
+    for event in compiled:
+        span, attributes = found[event["sequence"]]
+        assert attributes["jax.compile.cause"]["stringValue"] == event["cause"]
+        assert attributes["jax.compile.reason"]["stringValue"] == event["reason"]
+        assert attributes["jax.compile.fingerprint"]["stringValue"] == event["fingerprint"]
         children = {
             child["name"]: (int(child["endTimeUnixNano"]) - int(child["startTimeUnixNano"])) / 1e9
             for child in spans if child.get("parentSpanId") == span["spanId"]
         }  # fmt: skip
-        assert children == pytest.approx({f"jax {name}": took for name, took in each["phases"].items()}, abs=2e-6)
+        assert children == pytest.approx(
+            {f"jax {name}": took for name, took in event["phases"].items()}, abs=2e-6
+        )
 
 
 def _agree_on_metrics(scraped: dict[str, Any], compiled: list[dict[str, Any]]) -> None:

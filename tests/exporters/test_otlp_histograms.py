@@ -66,6 +66,6 @@ def test_a_portion_is_bounded_and_the_rest_follows() -> None:
 
 
 def test_a_sum_out_of_reach_keeps_the_counts() -> None:
-    """Where our own rounding has the sum a little beside what the buckets allow."""
+    """Our own rounding may have the sum a little beside what the buckets allow."""
     told = list(Recorded().values(Histogram(BOUNDS, (0, 0, 2, 0, 0), 5.0)))
     assert counted(told, BOUNDS) == (0, 0, 2, 0, 0)

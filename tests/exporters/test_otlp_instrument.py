@@ -59,7 +59,7 @@ def run(command: list[str], program: pathlib.Path, **variables: str) -> subproce
 
 
 def test_an_unchanged_program_is_observed(command: list[str], receiver: Receiver, tmp_path: pathlib.Path) -> None:
-    """Its compilations are spans with their causes, through the providers that OpenTelemetry set up."""
+    """Compilations are spans with their causes, through the providers that OpenTelemetry set up."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     done = run(
@@ -115,7 +115,7 @@ def test_instrumenting_swallows_what_fails(
 
 
 def test_the_entry_point_is_declared() -> None:
-    """What `opentelemetry-instrument` looks for leads to the class."""
+    """The name that `opentelemetry-instrument` looks for leads to the class."""
     import tomllib
 
     from helpers.paths import ROOT

@@ -75,13 +75,15 @@ def test_what_a_program_did_is_delivered(
         for each in told
     ] == [(each["function"], each["cause"], each["reason"], each["cache"]) for each in compiled]
     by_number = {attributes(each)["jax.event.sequence"]: each for each in spans}
-    for each in compiled:
-        span = by_number[each["sequence"]]
+    for event in compiled:
+        span = by_number[event["sequence"]]
         children = {
             child.name: (child.end_time_unix_nano - child.start_time_unix_nano) / 1e9
             for child in receiver.spans() if child.parent_span_id == span.span_id
         }  # fmt: skip
-        assert children == pytest.approx({f"jax {phase}": took for phase, took in each["phases"].items()}, abs=2e-6)
+        assert children == pytest.approx(
+            {f"jax {phase}": took for phase, took in event["phases"].items()}, abs=2e-6
+        )
 
     metrics = receiver.metrics()
     counted = Counter((each["cause"], each["cache"]) for each in compiled)

@@ -147,9 +147,9 @@ class Prometheus:
     def by(self, expression: str, *labels: str) -> dict[Any, float]:
         """Values by one or more labels, summed."""
         found: dict[Any, float] = {}
-        for each in self.query(f"sum by ({', '.join(labels)}) ({expression})"):
-            key = tuple(each["metric"].get(label, "") for label in labels)
-            found[key if len(labels) > 1 else key[0]] = float(each["value"][1])
+        for row in self.query(f"sum by ({', '.join(labels)}) ({expression})"):
+            key = tuple(row["metric"].get(label, "") for label in labels)
+            found[key if len(labels) > 1 else key[0]] = float(row["value"][1])
         return found
 
 
@@ -176,7 +176,7 @@ def prometheus(
 
 
 def ready(address: str) -> bool:
-    """Whether it answers queries: for a while after it listens it does not."""
+    """Returns whether Prometheus answers queries: for a while after it listens it does not."""
     try:
         with urllib.request.urlopen(f"{address}/-/ready", timeout=120) as response:
             return bool(response.status == 200)
@@ -185,7 +185,7 @@ def ready(address: str) -> bool:
 
 
 def listening_address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Where it listens, read from its own log."""
+    """Returns the address that Prometheus listens on, read from its own log."""
     end = time.monotonic() + WITHIN
     while time.monotonic() < end and process.poll() is None:
         for line in log.read_text().splitlines():
@@ -196,7 +196,7 @@ def listening_address(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def stored(prometheus: Prometheus, job: str) -> dict[str, Any]:
-    """What Prometheus holds now, in the shape of the process's truth."""
+    """Returns what Prometheus holds now, in the shape of the process's truth."""
     compilations = prometheus.by(f'jax_compilations_total{{job="{job}"}}', "function", "cause")
     causes: dict[str, dict[str, int]] = {}
     for (function, cause), count in compilations.items():
@@ -220,7 +220,7 @@ def expected(truth: dict[str, Any]) -> dict[str, Any]:
 
 
 def settled(prometheus: Prometheus, job: str, truth: dict[str, Any]) -> dict[str, Any]:
-    """What is stored, once it equals the truth or the time is over."""
+    """Returns what is stored, once it equals the truth or the time is over."""
     end = time.monotonic() + WITHIN
     while (found := stored(prometheus, job)) != expected(truth) and time.monotonic() < end:
         time.sleep(0.5)
@@ -274,7 +274,7 @@ def test_busy_process_has_few_series(training: Training) -> None:
 
 
 def test_stored_counts_are_true(training: Training, prometheus: Prometheus, proxy: Any) -> None:
-    """What Prometheus stored equals what the process did, in both formats, and again after it did more."""
+    """Prometheus stored what the process did, in both formats, and again after it did more."""
     for job in ("openmetrics", "text"):
         assert settled(prometheus, job, training.truths[0]) == expected(training.truths[0]), job
     training.go_on()

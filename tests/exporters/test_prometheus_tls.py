@@ -38,7 +38,7 @@ def shown() -> str:
 
 
 def asked(url: str, path: str, **query: str) -> Any:
-    """What Prometheus' API answers; None until it does."""
+    """Returns what Prometheus' API answers; None until it does."""
     try:
         with urllib.request.urlopen(f"{url}/api/v1/{path}?{urllib.parse.urlencode(query)}", timeout=120) as answer:
             return json.load(answer)["data"]

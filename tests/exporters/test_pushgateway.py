@@ -55,15 +55,15 @@ def _is_ready(url: str) -> bool:
 
 
 def pushed(gateway: str, job: str) -> dict[str, dict[tuple[str, ...], float]]:
-    """What the gateway has of a job: by name, then by the values of the labels that are not of the grouping key."""
+    """Metrics of a job in the gateway: by name, then by the values of the labels that are not of the grouping key."""
     with urllib.request.urlopen(f"http://{gateway}/metrics", timeout=120) as answer:
         text = answer.read().decode()
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(text):
-        for each in family.samples:
-            if each.labels.get("job") == job and not each.name.startswith("push_"):
-                own = tuple(v for k, v in each.labels.items() if k not in ("job", "instance", "run"))
-                found.setdefault(each.name, {})[own] = each.value
+        for sample in family.samples:
+            if sample.labels.get("job") == job and not sample.name.startswith("push_"):
+                own = tuple(v for k, v in sample.labels.items() if k not in ("job", "instance", "run"))
+                found.setdefault(sample.name, {})[own] = sample.value
     return found
 
 
@@ -116,7 +116,7 @@ def close(url: str, store: Store | None = None, **settings: Any) -> Store:
 
 
 def test_the_key_is_program_and_run(gateway: str) -> None:
-    """Where the address names none."""
+    """The address names no key here."""
     store = full_store()
     store.program = "train.py"
     close(f"http://{gateway}/", store, run_id="exp/7")
@@ -193,7 +193,7 @@ def test_a_redirect_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def deaf() -> socket.socket:
-    """What takes connections and never answers."""
+    """A server that takes connections and never answers."""
     return socket.create_server(("127.0.0.1", 0))
 
 

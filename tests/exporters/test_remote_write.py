@@ -1,4 +1,4 @@
-"""What our rules record goes into a real long-term store, with the configuration that we generate."""
+"""Recorded series of our rules go into a real long-term store, with the configuration that we generate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the processes of a job are scraped: told by process 0 of a real job to a real Prometheus."""
+"""Targets: process 0 of a real job tells a real Prometheus where the processes are scraped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ scrape_configs:
 
 
 def asked(store: Store) -> Response:
-    """What this process answers."""
+    """Returns what this process answers."""
     return targets.routes(store)["/api/v1/targets"](Request("/api/v1/targets"))
 
 
@@ -47,7 +47,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, index: int, count: int, *, awake: bo
 
 
 def test_a_process_alone_lists_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it serves now, under the address that it was given; the list is empty where that is nothing."""
+    """The list has what it serves now, under the address that it was given; it is empty if that is nothing."""
     placed(monkeypatch, 0, 1)
     store = Store()
     assert (asked(store).status, asked(store).body) == ("200 OK", b"[]")
@@ -99,7 +99,7 @@ def test_what_listens_on_loopback_is_for_its_own_machine(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("addr", ["", "0.0.0.0", "::"])
 def test_an_address_that_others_can_reach(addr: str) -> None:
-    """Who listens on all interfaces is told by that which leads to the coordinator, else by the default route's."""
+    """A process on all interfaces tells the address that leads to the coordinator, else the default route's."""
     addresses = Addresses()
     addresses.opened(addr, 9464)
     for coordinator in (None, "127.0.0.1:1234", "[::1]:1234", "no.such.host.invalid:1234"):
@@ -150,7 +150,7 @@ def until(url: str, done: Any, seconds: float = 120.0) -> Any:
 
 @pytest.mark.slow
 def test_prometheus_finds_all_processes_by_asking_one(urls: list[str], tmp_path: pathlib.Path) -> None:
-    """It discovers both, scrapes both, and each is the process that it says."""
+    """Prometheus discovers both, scrapes both, and each is the process that it says."""
     prometheus, promtool = program("prometheus"), program("promtool")
     listed = until(f"{urls[0]}api/v1/targets", lambda status, body: status == 200)
     assert [each["targets"] for each in listed] == [[re.sub("http://|/", "", url)] for url in urls]

@@ -29,7 +29,7 @@ for _ in jaxobs.steps(range(12), "train"):
 
 
 def other_user() -> dict[str, Any]:
-    """Who else may run a program: somebody without rights, if this process may choose."""
+    """User without rights who may run a program, if this process may choose."""
     with contextlib.suppress(KeyError):
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")

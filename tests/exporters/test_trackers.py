@@ -67,7 +67,7 @@ def train(python: str, tmp_path: Path, before: str = "", during: str = "", **var
 
 
 class Recorded(tracked.Tracker):
-    """One that keeps what it gets."""
+    """A tracker that keeps what it gets."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -89,7 +89,7 @@ class Recorded(tracked.Tracker):
 
 
 def manifest(**fields: Any) -> Manifest:
-    """One of a process that has JAX's devices."""
+    """Manifest of a process that has JAX's devices."""
     values = {"time": 1.0, "versions": {"jax": "0.9"}, "program": "train.py", "platform": "cpu"} | fields
     return Manifest(**values)
 
@@ -116,7 +116,7 @@ def test_what_a_tracker_gets() -> None:
 
 
 def test_only_the_first_process_and_not_before_jax_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others of the job, children, and a process that only imports JAX have no run."""
+    """Later processes of the job, children, and a process that only imports JAX have no run."""
     for events, index in (((), 0), ((manifest(platform=None),), 0), ((manifest(),), 1)):
         store = Store()
         monkeypatch.setattr(internals, "process_index_and_count", lambda index=index: (index, 2))
@@ -138,7 +138,7 @@ def test_only_the_first_process_and_not_before_jax_begins(monkeypatch: pytest.Mo
 
 
 def test_a_tracker_that_hangs_or_fails_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it misses is counted; the next figures are tried as soon as it is back."""
+    """Figures that it misses are counted; the next are tried as soon as it is back."""
     monkeypatch.setattr(tracked, "HAND_OVER_SECONDS", 0.01)
     store = Store()
     store.record(manifest())
@@ -165,7 +165,7 @@ def test_a_missing_package_is_named(module: Any, name: str, monkeypatch: pytest.
 
 
 def test_nothing_of_them_is_imported_unasked() -> None:
-    """Their clients take seconds to import."""
+    """Clients take seconds to import."""
     program = (
         "import sys, jaxobs; jaxobs.install(); import jax; jax.numpy.ones(3);"
         "print([each for each in ('tensorboardX', 'wandb', 'mlflow') if each in sys.modules])"
@@ -177,7 +177,7 @@ def test_nothing_of_them_is_imported_unasked() -> None:
 
 
 def read(python: str, program: str, *arguments: str, **variables: str) -> list[Any]:
-    """What a reader prints last, as JSON."""
+    """Returns what a reader prints last, as JSON."""
     ran = run_programs.run(program, *arguments, python=python, **variables)
     assert ran.returncode == 0, ran.stderr
     return list(json.loads(ran.stdout.splitlines()[-1]))

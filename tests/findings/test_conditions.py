@@ -1,4 +1,4 @@
-"""What is wrong in the state of a process, from states and events made by hand, and in real programs."""
+"""Findings in the state of a process: from states and events made by hand, and in real programs."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def test_a_host_that_waits_in_each_step() -> None:
 
 
 def test_a_host_that_waits_and_costs_little_is_none() -> None:
-    """Where the devices are busy anyway, or the loop is short."""
+    """No finding comes where the devices are busy anyway, or the loop is short."""
     assert not found(loops=waiting(share=0.95, idle_share=0.05))
     assert not found(loops=tuple(dataclasses.replace(each, steps=200) for each in waiting()))
     assert not found(loops=tuple(dataclasses.replace(each, host_wait=None) for each in waiting()))
 
 
 def slow(number: int, seconds: float = 0.5, **more: Any) -> Step:
-    """One slow step of a loop whose steps take 10 ms."""
+    """A slow step of a loop whose steps take 10 ms."""
     return Step(
         time=NOW, loop="train", count=1, last=number, seconds=seconds, least_seconds=seconds, most_seconds=seconds,
         median_seconds=seconds, slow=True, typical_seconds=0.01, **more,
@@ -122,7 +122,7 @@ def slow(number: int, seconds: float = 0.5, **more: Any) -> Step:
 
 
 def spent(wall: float, **seconds: float) -> TimeState:
-    """Where the time of a process went."""
+    """Seconds of a process by category."""
     return TimeState(
         seconds=seconds,
         counted=seconds,
@@ -204,7 +204,7 @@ def route(cold: int, seconds: float, cause: str = "shape", **more: Any) -> Route
 
 
 def test_cold_requests() -> None:
-    """One finding for a route, with what compiled in them."""
+    """A route has one finding, with what compiled in its requests."""
     (finding,) = found(routes=(route(2, 8.0),))
     assert finding.summary == (
         "2 of 1,000 requests to `/predict` compiled before they were answered: 4 s on average, compared "
@@ -249,7 +249,7 @@ def test_memory_that_ran_out() -> None:
 
 
 def test_an_error_that_ended_the_program() -> None:
-    """One at a prompt, which goes on, is no finding."""
+    """An error at a prompt, which goes on, is no finding."""
     error = Error(time=NOW, error="ValueError", message="bad\nshape", call_site="train.py:9")
     assert found({"errors": (error,)}) == []
     (finding,) = found({"errors": (error,), "ended": True})
@@ -275,7 +275,7 @@ def test_a_cache_that_misses_what_was_compiled_before() -> None:
 
 
 def test_a_cache_that_is_off() -> None:
-    """Where the compiler takes long; not where a cache is on, nor where little was compiled."""
+    """The compiler must take long for it, and the cache be off."""
     functions = (FunctionState(name="train.step", phase_seconds={"compile": 300.0}),)
     (finding,) = found(functions=functions)
     assert (finding.finding, finding.severity) == ("no_persistent_cache", "info")

@@ -1,4 +1,4 @@
-"""What samples of the profiler show to be wrong, from samples made by hand."""
+"""Findings in samples of the profiler, which are made by hand."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_devices_that_are_idle_because_of_the_host(reason: str, because: str, to
 
 
 def test_devices_that_are_idle_for_no_fault_of_the_host() -> None:
-    """Or too little, in too few samples, only in one of many, or without a loop: then nobody waits for them."""
+    """Neither is too little idle time, in too few samples, only in one of many, or without a loop."""
     for each in ("unknown", "waiting", "compile", "checkpoint"):
         assert found(loops=(LOOP,), profile=profile(*[sampled(each)] * 5)) == []
     assert found(loops=(LOOP,), profile=profile(*[sampled(share=0.2)] * 5)) == []
@@ -108,7 +108,7 @@ def computed(step: float, number: int, **seconds: float) -> ProfileSample:
 
 
 def regressed(after: Callable[[int], ProfileSample], count: int = 8) -> list[Finding]:
-    """What is found where steps took 20 ms at first, three quarters of that in products, and then so long."""
+    """Findings where steps took 20 ms at first, three quarters of that in products, and then `after`."""
     samples = ProfileSamples()
     for number in range(8):
         samples.take(computed(0.020 + 0.0001 * number, number, matmul=0.015, copy=0.005))
@@ -132,7 +132,6 @@ def test_a_step_that_takes_longer_than_at_first() -> None:
 
 
 def test_steps_that_vary_do_not_take_longer() -> None:
-    """One that was as short as before, too little, or too few samples; and a loop that became faster."""
     times = {12: 0.0205}
     assert regressed(lambda n: computed(times.get(n, 0.030), n, matmul=times.get(n, 0.030))) == []
     assert regressed(lambda n: computed(0.024, n, matmul=0.019, copy=0.005)) == []
@@ -141,7 +140,7 @@ def test_steps_that_vary_do_not_take_longer() -> None:
 
 
 def test_on_a_cpu_the_rest_of_the_step_shows_that_no_other_program_took_its_cores() -> None:
-    """It takes as long as at first, while one part takes longer."""
+    """The whole step takes as long as at first, while one part takes longer."""
 
     def step(seconds: float, **parts: float) -> list[Finding]:
         return regressed(lambda n: dataclasses.replace(computed(seconds, n, **parts), busy={"cpu:0": 1.0}))

@@ -11,7 +11,7 @@ from jaxobs.findings.memory.executable_leak import ExecutableLeaks
 
 
 def compilation(cause: str, eager: bool) -> Compilation:
-    """One behind the beginning of the growth."""
+    """A compilation behind the beginning of the growth."""
     return Compilation(
         time=20.0, function="add" if eager else "f", cause=cause, reason="", changes=(), phases={"compile": 0.1},
         cache="disabled", uncached_because="disabled", call_site=None, fingerprint=None, eager=eager,

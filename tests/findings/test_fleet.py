@@ -36,13 +36,13 @@ def digest(process: int, **given: Any) -> Digest:
 
 
 def view(own: Digest, *others: Digest, **given: Any) -> View:
-    """What `own` knows."""
+    """The view of the process `own`."""
     count = 1 + len(others)
     return View(time=1000.0, own=own, count=count, others={each.process: each for each in others}, **given)
 
 
 def found(*views: View) -> list[tuple[Finding, bool]]:
-    """What stands after these views."""
+    """Findings that stand after these views."""
     watched, told = Standing(View), []
     for each in views:
         told = list(watched.see(each))
@@ -61,7 +61,7 @@ def programs(*names: str) -> Programs:
 
 
 def test_a_digest_survives_its_way() -> None:
-    """And one of another version, with fields of its own or nonsense, is passed over or cut to what is known."""
+    """A digest of another version, with fields of its own or nonsense, is passed over or cut to what is known."""
     sent = digest(3, programs=2, chain="ab", waiting=0.5, line="train.py:7")
     assert decode(sent.encode()) == sent
     assert decode(json.dumps({**json.loads(sent.encode()), "new": 1})) == sent
@@ -82,7 +82,7 @@ def test_a_digest_is_small() -> None:
 
 
 def test_programs_differ_by_function_fingerprint_or_order() -> None:
-    """But not where one process is only ahead, and not by one that comes a second time."""
+    """A process that is only ahead does not differ, nor does a program that comes a second time."""
     here = programs("a", "b", "c")
 
     def other(*names: str) -> Digest:
@@ -211,7 +211,7 @@ def test_a_process_without_steps_is_stuck() -> None:
 
 
 def test_a_process_that_says_nothing_is_told() -> None:
-    """Its interpreter may be held: then it cannot tell itself."""
+    """A process whose interpreter is held cannot tell itself."""
     [(finding, _)] = found(view(digest(0), digest(1), silent={1: 130.0}))
     assert finding.summary.startswith("Process 1 on host1, pid 0, has not reported for 130 s.")
 
@@ -265,7 +265,7 @@ def test_where_calls_stand_for_steps_more_of_them_settle_who_is_ahead() -> None:
 
 
 def test_pauses_of_process_0_make_it_no_straggler() -> None:
-    """It evaluates and saves for all. Those of another process do, and so does a slower step of process 0."""
+    """Process 0 evaluates and saves for all. Another process's pauses count, and so does a slower step of process 0."""
     pausing = {"usual": 0.2, "typical": 0.1}
     for who, typical, told in ((0, 0.1, False), (1, 0.1, True), (0, 0.19, True)):
         ones = [digest(process, typical=0.1) for process in (0, 1, 2)]
@@ -281,7 +281,7 @@ def test_pauses_of_process_0_make_it_no_straggler() -> None:
 
 @pytest.mark.parametrize(("process", "told"), [(0, False), (1, True)])
 def test_waiting_during_the_pauses_of_process_0_counts_for_no_other(process: int, told: bool) -> None:
-    """It evaluates and saves for all. Where the others also wait for it in ordinary steps, it holds them up."""
+    """Process 0 evaluates and saves for all. If the others wait for it in ordinary steps, too, it holds them up."""
     held = {"waiting": 0.6, "waiting_in_steps": 0.1}
     ones = [
         digest(each, **({"waiting": 0.0, "waiting_in_steps": 0.0} if each == process else held)) for each in range(3)
@@ -303,7 +303,6 @@ def test_looks_during_a_pause_are_apart() -> None:
 
 
 def test_step_times_of_two_loops_are_not_compared() -> None:
-    """One process evaluates while the others train."""
     for loop, told in (("evaluate", False), ("train.step", True)):
         seen = view(digest(0), digest(1), digest(2, usual=0.3, loop=loop))
         assert bool(found(seen, seen, seen)) == told
@@ -343,7 +342,7 @@ def test_a_found_loop_that_may_have_ended_is_not_stuck() -> None:
 
 
 def test_a_wait_in_the_call_of_a_compiled_function_is_inside_jax() -> None:
-    """Its fast path, and the array's own wait, have no frame of Python; the line between them is the program's."""
+    """Neither the fast path nor the array's own wait has a frame of Python; the line between them is the program's."""
     lock = threading.Lock()
     waits = types.SimpleNamespace(block_until_ready=lock.acquire, step=lock.acquire)
 
@@ -445,9 +444,9 @@ def test_a_diverging_program_is_named(job: Callable[..., Job], mode: str, count:
 
     told = job(mode, count).until(lambda told: len(tellers(told)) >= least)
     assert tellers(told) <= {0, last}
-    for each in about(told, "diverging_programs"):
-        assert said in each["summary"]
-        assert {f"Process {n}" for n in (0, last)} == set(re.findall(r"Process \d", " ".join(each["evidence"])))
+    for finding in about(told, "diverging_programs"):
+        assert said in finding["summary"]
+        assert {f"Process {n}" for n in (0, last)} == set(re.findall(r"Process \d", " ".join(finding["evidence"])))
     assert about(told, "stuck") == []
 
 
@@ -498,7 +497,8 @@ HEALTHY = (
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", HEALTHY)
 def test_a_healthy_plain_job_has_no_findings(job: Callable[..., Job], mode: str) -> None:
-    """Of equal pace, with noise, begun at different times, with evaluations and checkpoints on process 0 only."""
+    """Healthy jobs: of equal pace, with noise, begun at different times, with evaluations and checkpoints on process
+    0 only."""
     running = job(mode, 2, plain=True)
     said = [running.folder / f"{index}.out" for index in range(2)]
     running.until(lambda _: all("GOES" in path.read_text() for path in said))
@@ -544,7 +544,7 @@ def test_a_stuck_process_is_named_in_a_plain_job(job: Callable[..., Job], mode: 
 
 @pytest.mark.slow
 def test_a_diverging_program_is_named_in_a_plain_job(job: Callable[..., Job]) -> None:
-    """One that only one process has compiled, although the other went on."""
+    """A program counts that only one process has compiled, although the other went on."""
 
     def tellers(told: list[dict[str, Any]]) -> set[int]:
         return {each["process_index"] for each in about(told, "diverging_programs")}
@@ -556,7 +556,7 @@ def test_a_diverging_program_is_named_in_a_plain_job(job: Callable[..., Job]) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["alone-ends-slow", "marked-alone-ends-slow"])
 def test_each_process_of_a_plain_job_has_its_goodput(job: Callable[..., Job], mode: str) -> None:
-    """Its own: of the stopwatch of its own loop, in which `train_step` compiles, and the time before that apart."""
+    """Goodput counts the process's own loop, in which `train_step` compiles, and the time before that apart."""
     running = job(mode, 2, plain=True)
     for each in running.processes:
         assert each.wait(120) == 0

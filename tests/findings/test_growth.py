@@ -24,7 +24,7 @@ def steps(number: int) -> dict[str, int]:
 def follow(
     values: Iterable[float], calls: Sequence[Mapping[str, int]] | None = None, *, at_end: bool = False
 ) -> list[tuple[int, Run | str]]:
-    """What is told of a series, by sample: a run when it is found, and why it was over; or what is told at its end."""
+    """Reports of a series, by sample: a run when it is found, and why it was over; or the run at its end."""
     floor, told, found = Floor(), None, []
     now = None
     for sample, value in enumerate(values):
@@ -53,20 +53,19 @@ def only(found: list[tuple[int, Run | str]]) -> Run:
 
 
 def test_steady_growth_is_told_with_its_pace() -> None:
-    """One array a step: since the start, and one a call."""
+    """The pace is one array a step, and one a call."""
     run = only(follow([100 + 10 * i for i in range(100)]))
     assert (run.since.sample, run.function, run.per_call) == (0, TRAIN, 1.0)
     assert run.rises == growth.LEAST_RISES
 
 
 def test_it_is_told_as_soon_as_the_rises_are_there() -> None:
-    """One sample more: the latest value may be let go of yet."""
+    """A rise needs one sample more: its value may be let go of yet."""
     (sample, _), *_ = follow([10 * i for i in range(100)])
     assert sample == growth.LEAST_RISES + 1
 
 
 def test_growth_under_noise() -> None:
-    """What is alive for a moment does not count."""
     chance = random.Random(1)
     run = only(follow([100 + 10 * i + chance.randint(0, 40) for i in range(300)]))
     assert run.per_call == pytest.approx(1.0, rel=0.2)
@@ -94,12 +93,12 @@ def test_growth_behind_a_time_without_calls() -> None:
 
 
 def test_rare_growth() -> None:
-    """One in seven samples, for long enough."""
+    """A rise in one of seven samples counts, for long enough."""
     assert only(follow([100 + i // 7 for i in range(700)])).per_call == pytest.approx(1 / 70, rel=0.05)
 
 
 def test_which_function_it_goes_with() -> None:
-    """That of which each call adds the same."""
+    """Growth goes with the function of which each call adds the same."""
     chance = random.Random(2)
     train = list(itertools.accumulate(chance.randint(5, 15) for _ in range(60)))
     other = list(itertools.accumulate(chance.randint(5, 15) for _ in range(60)))
@@ -151,12 +150,11 @@ def evaluations(kept: bool) -> tuple[list[float], list[dict[str, int]]]:
 
 
 def test_an_evaluation_is_no_leak() -> None:
-    """Its outputs pile up for longer than a leak needs, while training rests."""
+    """The outputs of an evaluation pile up for longer than a leak needs, while training rests."""
     assert follow(*evaluations(kept=False)) == []
 
 
 def test_an_evaluation_that_leaks() -> None:
-    """What it keeps stays while training goes on."""
     found = follow(*evaluations(kept=True))
     run = only(found)
     assert run.function == "evaluate"
@@ -198,7 +196,6 @@ def test_few_calls_are_no_leak() -> None:
 
 
 def test_at_the_end_fewer_samples_are_enough() -> None:
-    """What has grown until the program ended will not be let go of."""
     assert follow([10.0 * i for i in range(15)]) == []
     assert only(follow([10.0 * i for i in range(15)], at_end=True)).per_call == 1.0
     assert follow([10.0 + 10 * min(i, 5) for i in range(40)], at_end=True) == []

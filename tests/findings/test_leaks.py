@@ -35,12 +35,12 @@ PER_SAMPLE = 5
 
 
 def train_step(params: Any, batch: Any) -> tuple[Any, Any]:
-    """What is trained."""
+    """A training step of a real program."""
     return params - 0.001 * batch.mean(), jnp.tanh(params @ batch)
 
 
 def eval_step(params: Any, batch: Any) -> Any:
-    """What is evaluated."""
+    """An evaluation of a real program."""
     return params @ batch
 
 
@@ -82,7 +82,7 @@ def train(sample: Callable[[], None], steps: int, each: Callable[[int, Any], Non
 
 
 def test_a_list_that_keeps_every_output(sample: Callable[[], None]) -> None:
-    """What, how many a call, since when, from which line; and over when the list is cleared."""
+    """The finding has number, pace, beginning and line, and is over when the list is cleared."""
     history: list[Any] = []
     train(sample, 300, lambda number, output: history.append(output))
     (leak,) = standing()
@@ -270,16 +270,16 @@ def test_healthy_programs_are_not_blamed(program: str, sample: Callable[[], None
 
 
 def test_an_evaluation_is_not_blamed(sample: Callable[[], None]) -> None:
-    """It keeps its outputs until it is over."""
+    """An evaluation keeps its outputs until it is over."""
     step = jaxobs.jit(eval_step)
     params = batch = jnp.ones((64, 64))
 
     def evaluate(number: int, output: Any) -> None:
         if number % 150 == 149:
             predictions = []
-            for each in range(130):
+            for number in range(130):
                 predictions.append(step(params, batch))
-                if each % PER_SAMPLE == 0:
+                if number % PER_SAMPLE == 0:
                     sample()
 
     train(sample, 600, evaluate)
@@ -288,9 +288,9 @@ def test_an_evaluation_is_not_blamed(sample: Callable[[], None]) -> None:
 
 def _end() -> None:
     assert lifecycle._session is not None
-    for each in lifecycle._session.sources:
-        if hasattr(each, "ending"):
-            each.ending()
+    for source in lifecycle._session.sources:
+        if hasattr(source, "ending"):
+            source.ending()
 
 
 def test_a_short_program_is_told_when_it_ends(sample: Callable[[], None]) -> None:
@@ -370,7 +370,7 @@ def _growing(number: int, **more: Any) -> Sample:
 
 
 def test_one_group_is_reported_where_all_arrays_together_began_to_grow_before_it() -> None:
-    """Other arrays grew a little while the program began: the leak has a shape all the same, and is one."""
+    """Some other arrays grew a little while the program began: the leak has a shape all the same, and is one."""
 
     def before(number: int) -> Sample:
         return Sample(time=5.0 * number, calls={"train": 10 * number}, groups=[_group(number, 2**10, dtype="int32")])
@@ -383,7 +383,7 @@ def test_one_group_is_reported_where_all_arrays_together_began_to_grow_before_it
 
 
 def test_when_the_device_will_be_full() -> None:
-    """What is left, by the pace: 2 MiB a second."""
+    """Free bytes and the pace of 2 MiB a second say when."""
     (leak,) = _findings([_growing(number, left={"gpu:0": 2**30}) for number in range(30)])
     assert leak.data["bytes_per_second"] == 2 * 2**20
     assert leak.data["full_in_seconds"] == 512

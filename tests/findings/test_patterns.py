@@ -172,7 +172,7 @@ def test_a_function_made_again_for_two_shapes_is_one_finding() -> None:
 
 
 def test_forgotten_programs_of_one_program() -> None:
-    """One program compiled again and again, as caches are cleared in a loop."""
+    """Caches are cleared in a loop."""
     told = found([first(fingerprint="a"), *(again(cause="cache_cleared", fingerprint="a") for _ in range(4))])
     assert set(told) == {"forgotten_programs"}
     assert told["forgotten_programs"].count == 4
@@ -194,7 +194,7 @@ def test_two_shardings_at_start(cause: str) -> None:
 
 
 def test_a_restored_checkpoint_commits_what_was_not_committed() -> None:
-    """It is not the function that leaves its arrays there: Orbax restores them so."""
+    """Orbax, and not the function, leaves its arrays so."""
     changes = [Change("state.count", "placement", "uncommitted", "committed to cpu:0")]
     advice = found([first(), again(cause="placement", changes=changes)])["two_shardings_at_start"].advice
     assert advice.endswith("commit `state.count` before the first call, too.")
@@ -288,7 +288,7 @@ def test_recreated_functions() -> None:
 
 
 def test_recreated_functions_by_cells_that_run_again() -> None:
-    """That is how notebooks are used: no finding of any kind, however often."""
+    """Notebooks run cells again: no finding of any kind comes of it, however often."""
     events = [first("train.<lambda>", fingerprint="a")]
     events += [again("train.<lambda>", "new_function", fingerprint="a", by_rerun=True) for _ in range(30)]
     assert found(events) == {}
@@ -438,7 +438,7 @@ SOUND = {
 
 @pytest.mark.parametrize("what", SOUND)
 def test_a_sound_program_gives_none(what: str) -> None:
-    """What a sound program does gives no finding, however it is mixed with the rest of a start."""
+    """Sound programs give no finding, however they are mixed with the rest of a start."""
     assert not found(SOUND[what])
     mixed = [*SOUND["the start of a training run"], *SOUND[what]]
     assert not found(mixed) or what == "the start of a training run"
@@ -485,7 +485,7 @@ def test_sizes_that_no_longer_come_are_no_finding_any_more() -> None:
 
 
 def test_a_closed_set_that_grows_again_is_told_again() -> None:
-    """One more bucket is none; as many as show a pattern are."""
+    """Another bucket is no reason; as many as show a pattern are."""
     called = _Called()
     called.compile(resized(GRID))
     called.rest(400)
@@ -517,7 +517,6 @@ def test_buckets_that_are_met_by_chance_are_over_at_once() -> None:
 
 
 def test_without_calls_nothing_is_over() -> None:
-    """Where they are not seen."""
     watching = patterns.Patterns()
     for event in resized(GRID):
         watching.see(event)
@@ -525,7 +524,7 @@ def test_without_calls_nothing_is_over() -> None:
 
 
 def patterns_of(events: Iterable[Compilation]) -> list[Finding]:
-    """What is told of these compilations."""
+    """Findings of these compilations."""
     watching = patterns.Patterns()
     return [each for event in events for each in watching.see(event)]
 
@@ -534,7 +533,7 @@ def patterns_of(events: Iterable[Compilation]) -> list[Finding]:
 
 
 def test_suggested_buckets_hold_all_sizes_within_the_promised_padding() -> None:
-    """Whatever the sizes: each fits into a bucket, and either the padding is low or the programs are few."""
+    """Each size fits into a bucket, and either the padding is low or the programs are few."""
     chance = random.Random(7)
     for _ in range(300):
         seen = [chance.randint(1, 10 ** chance.randint(1, 5)) for _ in range(chance.randint(6, 60))]
@@ -581,7 +580,7 @@ def test_a_finding_is_told_again_when_it_has_doubled() -> None:
 
 
 def test_an_id_is_the_same_in_every_process_and_differs_by_subject() -> None:
-    """It is made of type, function and subject, and of the line where a name stands for many."""
+    """Type, function and subject make the id, and the line where a name stands for many."""
     early, late = (found(resized(taken))["unbounded_shapes"] for taken in (range(20, 30), range(50, 90)))
     assert early.id == late.id
     ids = {
@@ -594,7 +593,7 @@ def test_an_id_is_the_same_in_every_process_and_differs_by_subject() -> None:
 
 
 def test_a_function_that_was_forgotten_begins_anew() -> None:
-    """Of more functions than are watched the one that compiled longest ago is forgotten, and told as it stands then."""
+    """Among more functions than are watched, the one that compiled longest ago is forgotten, and told as it is then."""
     watching = patterns.Patterns()
     for event in [
         *resized(range(60, 50, -1)),
@@ -655,7 +654,7 @@ def test_findings_are_events_after_their_compilation_for_every_subscriber() -> N
 
 
 def test_the_snapshot_shows_findings_as_they_stand() -> None:
-    """What has grown since it was told is brought up to date by the slow tick, without another event."""
+    """The slow tick brings findings that have grown up to date, without another event."""
     store = Store()
     source = PatternsSource(store)
     source.start()
@@ -686,7 +685,6 @@ def test_the_snapshot_has_the_latest_finding_first_and_a_bound() -> None:
 
 
 def test_the_source_is_silent_in_a_forked_child_and_on_other_events() -> None:
-    """What the parent compiled is none of the child's findings."""
     store = Store()
     source = PatternsSource(store)
     source.start()
@@ -725,7 +723,7 @@ def test_a_penzai_model_is_built_under_jit_without_its_variables() -> None:
 
 
 def test_layers_that_a_library_makes_in_a_loop_are_part_of_it() -> None:
-    """They come from the same lines, and differ in their shapes."""
+    """Layers come from the same lines, and differ in their shapes."""
     sites = {"call_site": "train.py:12", "library_site": "haiku/_src/basic.py:180", "eager": True}
     events = [again("dot", changes=[_shape(n, n + 1)], phases={"compile": 0.1}, **sites) for n in range(30)]
     finding = found([first("dot", **sites), *events])["eager_initialization"]
@@ -734,7 +732,7 @@ def test_layers_that_a_library_makes_in_a_loop_are_part_of_it() -> None:
 
 
 def test_operations_of_a_library_that_has_no_such_way_are_not_the_users_to_change() -> None:
-    """What helps at the next start is the persistent cache."""
+    """The persistent cache is what helps at the next start."""
     finding = found(_layers(30, "brax/envs/fast.py:31"))["eager_initialization"]
     assert "operations of brax, not of your code" in finding.advice
     assert "jax_compilation_cache_dir" in finding.advice

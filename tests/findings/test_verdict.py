@@ -63,7 +63,7 @@ def test_memory_that_fills_comes_before_lost_seconds() -> None:
 
 
 def test_a_finding_that_follows_from_another_comes_behind_it() -> None:
-    """And the cause is as bad as what it brings about."""
+    """A cause is as bad as what it brings about."""
     shapes = finding("unbounded_shapes", function="serve.predict", seconds=3.0)
     cold = finding("cold_requests", function="serve.predict", subject="/p", seconds=30.0, data={"functions": ["x"]})
     lost = finding("static_values", seconds=9.0)

@@ -215,7 +215,7 @@ for n in range(50):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_verdict_on_a_program(name: str, tmp_path: Path) -> None:
-    """Its word, its findings in their order, and its first sentence."""
+    """A verdict is its word, its findings in their order, and its first sentence."""
     program, log = PROGRAMS[name], tmp_path / "events.jsonl"
     (tmp_path / "train.py").write_text(program.source)
     environment = {each: value for each, value in os.environ.items() if not each.startswith("JAXOBS_")}

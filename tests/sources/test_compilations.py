@@ -62,7 +62,7 @@ def counted_by_jax() -> Iterator[Counter[str]]:
 
 
 def own(found: list[Compilation]) -> list[Compilation]:
-    """Those of the user's functions."""
+    """Compilations of the user's functions."""
     return [event for event in found if not event.eager]
 
 
@@ -165,7 +165,7 @@ def test_a_config_value_is_named(compiled: list[Compilation]) -> None:
 
 
 def test_a_setting_that_is_no_part_of_a_key_is_no_cause(compiled: list[Compilation]) -> None:
-    """What JAX does not look at when it compiles is not blamed for what compiles meanwhile."""
+    """Settings that JAX does not look at when it compiles are not blamed for what compiles meanwhile."""
     f = jax.jit(lambda x: x)
     f(np.ones(2, np.float32))
     with jax.log_compiles(False), jax.transfer_guard("allow"):
@@ -197,7 +197,7 @@ def test_against_the_nearest_earlier_signature(compiled: list[Compilation]) -> N
 
 
 def test_a_lambda_made_again_is_a_new_function(compiled: list[Compilation]) -> None:
-    """The same code in a new function object; ids that come back do not hide it."""
+    """A new function object with the same code counts as new; ids that come back do not hide it."""
     for n in range(5):
         jax.jit(lambda x: x * 3)(np.ones(2, np.float32))
         assert own(compiled)[-1].cause == ("new_function" if n else "first_call")
@@ -205,7 +205,7 @@ def test_a_lambda_made_again_is_a_new_function(compiled: list[Compilation]) -> N
 
 
 def test_two_functions_of_one_name_are_two(compiled: list[Compilation]) -> None:
-    """Other code under the same name is a first call."""
+    """Different code under the same name is a first call."""
 
     def make(n: int):
         if n:
@@ -252,7 +252,7 @@ def test_an_event_says_where_and_how_long(compiled: list[Compilation]) -> None:
 
 
 def test_a_compile_inside_a_trace_is_not_counted_twice_in_time(compiled: list[Compilation]) -> None:
-    """What is compiled while an outer function is traced has its own event, and is no part of the outer trace."""
+    """A compilation while an outer function is traced has its own event, and is no part of the outer trace."""
 
     @jax.jit
     def outer(x):

@@ -60,14 +60,14 @@ def test_all_statistics() -> None:
     ],
 )
 def test_every_key_is_optional(statistics: Any, in_use: int | None, peak: int | None) -> None:
-    """What the backend does not tell is not known, which is not zero."""
+    """A figure that the backend does not tell is not known, which is not zero."""
     memory = _sampled(FakeDevice(0, statistics=statistics))["gpu:0"]
     assert (memory.in_use_bytes, memory.peak_bytes) == (in_use, peak)
     assert type(memory.in_use_bytes) is type(in_use)
 
 
 def test_a_device_that_raises_is_counted_and_the_rest_is_read(caplog: pytest.LogCaptureFixture) -> None:
-    """Its live arrays are told of all the same, and so are the devices after it."""
+    """The live arrays of the failing device are told of all the same, and so are the devices after it."""
     guard.raise_internal_errors(False)
     lost, well = FakeDevice(0, statistics=RuntimeError("device lost")), FakeDevice(1, statistics=ALL)
     memory = _sampled(lost, well, arrays=(FakeArray((4,), [lost, well]),))
@@ -78,7 +78,7 @@ def test_a_device_that_raises_is_counted_and_the_rest_is_read(caplog: pytest.Log
 
 
 def test_devices_of_other_hosts_are_not_read() -> None:
-    """Their statistics raise, and they are another process's to tell of."""
+    """Devices of other hosts raise when asked, and are another process's to tell of."""
     here = FakeDevice(4, process_index=1, statistics=ALL)
     there = FakeDevice(0, process_index=0, statistics=RuntimeError("not addressable"))
     assert list(_sampled(there, here, index=1)) == ["gpu:4"]
@@ -200,7 +200,6 @@ def test_an_event_for_each_change_and_one_a_minute_without(monkeypatch: pytest.M
 
 
 def test_a_forked_child_tells_of_its_devices_anew() -> None:
-    """What the parent told is not in the child's log."""
     store = Store()
     with backends(FakeClient([FakeDevice(0, statistics=ALL)])):
         source = Devices(store)
@@ -250,7 +249,6 @@ def test_a_sharded_array_counts_on_each_device_with_its_shard(live: Any) -> None
 
 
 def test_a_replicated_array_counts_on_each_device_whole(live: Any) -> None:
-    """That is what it takes."""
     kept = jax.device_put(np.zeros((16, 4), np.float16), NamedSharding(_mesh(8), PartitionSpec()))
     assert live() == ([1] * 8, [128] * 8)
     assert kept.nbytes == 128
@@ -264,7 +262,6 @@ def test_an_array_that_is_cut_along_one_axis_and_repeated_along_the_other(live: 
 
 
 def test_an_array_on_some_of_the_devices(live: Any) -> None:
-    """The others have nothing of it."""
     mesh = Mesh(np.array(jax.devices()[2:4]), ("x",))
     kept = jax.device_put(np.zeros((8,), np.float64), NamedSharding(mesh, PartitionSpec("x")))
     width = kept.dtype.itemsize
@@ -344,14 +341,13 @@ class _Vanishing:
 
 
 def test_an_array_that_is_deleted_while_it_is_looked_at_is_left_out() -> None:
-    """The others are counted."""
     device = FakeDevice(0)
     client = FakeClient([device], arrays=[FakeArray((4,), [device]), _Vanishing()])  # type: ignore[list-item]
     assert live_arrays(client) == {device: (1, 16)}
 
 
 def test_a_sample_keeps_no_array_alive() -> None:
-    """What the program drops after a sample is gone, whatever the sample looked at."""
+    """Arrays that the program drops after a sample are gone, whatever the sample looked at."""
     import weakref
 
     kept = jnp.ones(5)
@@ -375,7 +371,7 @@ def test_eight_devices_of_the_real_backend() -> None:
 
 
 def test_fakes_are_like_the_real_ones() -> None:
-    """What jaxobs reads of a fake is there on a real device, backend and array as well."""
+    """Every attribute that jaxobs reads of a fake is there on a real device, backend and array as well."""
     real = jax.devices()[0]
     for name in ("id", "platform", "device_kind", "process_index", "memory_stats", "default_memory"):
         assert hasattr(real, name) and hasattr(FakeDevice(0), name)

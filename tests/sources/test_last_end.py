@@ -50,7 +50,7 @@ if how == "out_of_memory":
 
 
 def test_each_end_is_known_to_the_next_process(tmp_path: Path) -> None:
-    """One after the other at the same place: each knows how the one before it ended."""
+    """Processes run one after the other at one place: each knows how the one before it ended."""
     found = []
     for how in ("normal", "killed", "signal", "error", "out_of_memory", "normal"):
         done = subprocess.run(
@@ -102,7 +102,7 @@ def test_kills_are_read_from_the_own_group(tmp_path: Path) -> None:
      '{"version": 1, "process": {"pid": 1, "hostname": "a", "started": 1, "end": "{{ evil }}"}}'],
 )  # fmt: skip
 def test_a_damaged_file_says_nothing(tmp_path: Path, text: str) -> None:
-    """What is no such file raises one kind of error, and is left as it is."""
+    """A file of another kind raises one kind of error, and is left as it is."""
     path = tmp_path / "jaxobs-end-x.json"
     path.write_text(text)
     with pytest.raises(ValueError):

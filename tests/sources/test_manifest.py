@@ -92,7 +92,7 @@ def _package(folder: pathlib.Path, name: str, version: str) -> None:
 def test_cudas_libraries_are_told_where_a_plugin_loads_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    """Where there is none, they are another framework's."""
+    """Without a plugin that loads them, they are another framework's."""
     _package(tmp_path, "nvidia-cudnn-cu13", "9.99.1")
     _package(tmp_path, "nvidia-cuda-runtime", "13.9.1")
     _package(tmp_path, "libtpu", "0.0.99")

@@ -89,7 +89,7 @@ def test_every_compile_that_was_not_stored_has_its_reason(tmp_path: Path) -> Non
 
 
 def test_an_entry_that_another_process_stored_meanwhile_is_no_error(tmp_path: Path) -> None:
-    """It is a little larger or smaller than ours would have been; a much smaller one is a part."""
+    """An entry is a little larger or smaller than ours would have been; a much smaller one is a part."""
     file = tmp_path / "jit_f-key-cache"
     file.write_bytes(b"x" * 10_000)
     for ours, wanted in ((10_000, None), (10_020, None), (9_980, None), (50_000, "error")):
@@ -214,7 +214,7 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
 
 @pytest.fixture
 def left(cold: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The same, put back as the first process left it; the path stays, as JAX may hash it."""
+    """The cache as the first process left it, put back; the path stays, as JAX may hash it."""
     directory, report = cold
     shutil.copytree(directory, tmp_path / "kept")
     yield directory, report
@@ -414,7 +414,7 @@ def test_many_files_are_looked_at_bit_by_bit(sampled: Any, tmp_path: Path, monke
 
 
 def test_a_directory_that_did_not_change_is_not_looked_through(sampled: Any, tmp_path: Path) -> None:
-    """Its own time of change is asked, nothing more."""
+    """The directory's own time of change is asked, nothing more."""
     entry = tmp_path / "jit_f-0-cache"
     entry.write_bytes(b"x" * 100)
     age(tmp_path)

@@ -52,7 +52,7 @@ START = """
 def ran(
     program: str, folder: pathlib.Path, interval: float = 0.2, **variables: str
 ) -> tuple[str, list[dict[str, Any]]]:
-    """What a program with samples printed, and its `profile` events; it must end well and say nothing else."""
+    """Output and `profile` events of a program with samples; it must end well and say nothing else."""
     path = folder / "events.jsonl"
     done = run_programs.run(
         textwrap.dedent(START) + textwrap.dedent(program), JAXOBS_EVENT_LOG=str(path), PYTHONPATH=str(ROOT),
@@ -82,9 +82,9 @@ def test_a_real_loop_is_sampled_into_metrics_and_events(tmp_path: pathlib.Path) 
         tmp_path, TMPDIR=str(temporary),
     )  # fmt: skip
     assert len(events) >= 3
-    for each in events:
-        assert each["window_seconds"] > 0
-        assert all(0 <= busy <= 1 for busy in each["busy"].values())
+    for event in events:
+        assert event["window_seconds"] > 0
+        assert all(0 <= busy <= 1 for busy in event["busy"].values())
     functions = {row["function"]: row for each in events for row in each["functions"]}
     assert functions["__main__.train_step"]["seconds"]["matmul"] > 0
     [top, *_] = max(events, key=lambda each: sum(each["busy"].values()))["operations"]
@@ -126,7 +126,7 @@ def test_the_programs_own_traces_never_fail(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_exit_waits_for_no_sample(tmp_path: pathlib.Path) -> None:
-    """One that would take minutes is given up, and the profiler ended before JAX is taken down."""
+    """A sample that would take minutes is given up, and the profiler ended before JAX is taken down."""
     printed, events = ran(
         """
         from jaxobs.internals.short_traces import ShortTrace
@@ -172,7 +172,7 @@ def test_a_forked_child_takes_no_samples(tmp_path: pathlib.Path) -> None:
 
 @pytest.fixture
 def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProfileSampling]:
-    """One whose thread sleeps, so that a test calls it."""
+    """Sampling whose thread sleeps, so that a test calls it."""
     jnp.ones(3).block_until_ready()
     store = stores.current()
     store.configure(Settings(profile_interval=3600.0))
@@ -185,12 +185,12 @@ def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProfileSampling]:
 
 
 def samples() -> list[ProfileSample]:
-    """Those recorded so far."""
+    """Samples recorded so far."""
     return [each for each in stores.current().events(kind="profile")[0] if isinstance(each, ProfileSample)]
 
 
 def test_none_is_taken_while_something_compiles(sampling: ProfileSampling) -> None:
-    """It is put off for a moment."""
+    """A sample is put off for a moment."""
     store = stores.current()
     store.begin(1, OpenCompilation("step", "compile", time.time(), "MainThread"))
     assert sampling._next() == profile_sampling.BUSY_SECONDS
@@ -212,7 +212,7 @@ def test_none_is_taken_while_a_checkpoint_is_written(sampling: ProfileSampling) 
 def test_one_under_way_is_given_up_when_something_compiles(
     sampling: ProfileSampling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the compiler does to the devices is no step of the program's."""
+    """Time that the compiler takes from the devices is no step of the program's."""
     monkeypatch.setattr(profile_sampling, "UNKNOWN_SECONDS", WAIT)
     monkeypatch.setattr(profile_sampling, "MOST_SECONDS", WAIT)
     thread = threading.Thread(target=sampling._next)
@@ -228,7 +228,7 @@ def test_one_under_way_is_given_up_when_something_compiles(
 
 
 def test_a_programs_own_trace_puts_samples_off(sampling: ProfileSampling, tmp_path: pathlib.Path) -> None:
-    """And so do captures, which are such traces."""
+    """Captures, which are such traces, do so too."""
     with jax.profiler.trace(str(tmp_path)):
         assert sampling._next() == profile_sampling.BUSY_SECONDS
     assert samples() == []
@@ -254,7 +254,6 @@ def test_samples_that_cost_much_are_taken_less_often(
 
 
 def test_an_unreadable_trace_is_a_note(sampling: ProfileSampling, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no error."""
     monkeypatch.setattr(ShortTrace, "end", lambda self: (self._end(), b"\xff\xff nothing")[1])
     sampling._next()
     assert samples() == []
@@ -264,7 +263,7 @@ def test_an_unreadable_trace_is_a_note(sampling: ProfileSampling, monkeypatch: p
 def test_a_large_trace_is_not_read_and_the_next_is_shorter(
     sampling: ProfileSampling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its size bounds the memory and the time that reading takes."""
+    """The size of a trace bounds the memory and the time that reading takes."""
     monkeypatch.setattr(profile_sampling, "MOST_BYTES", 10)
     monkeypatch.setattr(profile_sampling, "MANY_BYTES", 10)
     sampling._next()
@@ -274,7 +273,7 @@ def test_a_large_trace_is_not_read_and_the_next_is_shorter(
 
 
 def test_the_setting_begins_and_ends_it() -> None:
-    """Also while the program runs; off by default."""
+    """The setting also acts while the program runs; it is off by default."""
     store = Store()
     source = profiles.source(store)
 
@@ -298,7 +297,6 @@ def test_the_setting_begins_and_ends_it() -> None:
 
 
 def test_a_jax_without_such_a_profiler_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no error."""
     monkeypatch.setattr(profiles.short_traces, "_library", lambda: None)
     store = Store(Settings(profile_interval=60.0))
     profiles.source(store).sample()
@@ -308,7 +306,7 @@ def test_a_jax_without_such_a_profiler_is_a_note(monkeypatch: pytest.MonkeyPatch
 
 
 def test_exchanges_between_devices_are_counted_by_function(sampling: ProfileSampling) -> None:
-    """Of eight devices, each of which has its own share."""
+    """Each of eight devices has its own share."""
     mesh = jax.sharding.Mesh(jax.devices(), ("data",))
     split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
 
@@ -400,7 +398,7 @@ FAULTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_named_with_its_line(fault: str, tmp_path: pathlib.Path) -> None:
-    """And a healthy program has none."""
+    """A healthy program has no finding."""
     loop, line = FAULTS[fault]
     program = tmp_path / "train.py"
     end = "\nfor each in findings():\n    print(each.subject, each.where)\nprint(jaxobs.snapshot().profile.samples)\n"
@@ -492,7 +490,7 @@ WORKS = {
     "replicated": (DIVIDED.replace("*SPLIT", ""), "replicated_operations step", "# product"),
     "sharded": (DIVIDED.replace("*SPLIT", '"data"'), "", None),
 }
-"""What the devices do: a program, the finding and its function, and what the line that it names says."""
+"""Programs by what the devices do: the program, the finding and its function, and what the line that it names says."""
 
 
 @pytest.mark.slow
@@ -551,7 +549,7 @@ SLOWER = """
 @pytest.mark.slow
 @pytest.mark.parametrize("grows", [True, False])
 def test_a_real_step_that_takes_longer_than_at_first(grows: bool, tmp_path: pathlib.Path) -> None:
-    """Also on a CPU, where the devices' work takes as long as before; a steady loop has none."""
+    """On a CPU, too, where the devices' work takes as long as before; a steady loop has none."""
     program = tmp_path / "train.py"
     text = SLOWER.replace("GROWS", str(grows)).replace("LIMIT", "40" if grows else "24")
     program.write_text(textwrap.dedent(START) + textwrap.dedent(text), encoding="utf-8")

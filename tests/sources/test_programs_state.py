@@ -29,7 +29,7 @@ SIZES = {"argument": 4000, "output": 100, "temp": 500, "alias": 40, "code": 7}
 
 
 class _Executable:
-    """What is read of a loaded program before its first call."""
+    """A loaded program as it is read before its first call."""
 
     fingerprint = b"1"
 
@@ -172,7 +172,7 @@ def test_programs_that_wait_to_be_read_are_bounded() -> None:
 
 
 def _warned(*left: int | None, **fields: Any) -> list[Finding]:
-    """What is found for a program on devices with so many bytes left of 10,000; None: no limit told."""
+    """Warnings for a program on devices with so many bytes left of 10,000; None: no limit told."""
     store = Store()
     devices = [
         FakeDevice(
@@ -210,7 +210,6 @@ def test_no_warning_without_need_or_knowledge(left: tuple[int | None, ...], fiel
 
 
 def test_a_device_that_cannot_be_asked_is_left_out() -> None:
-    """The others are asked."""
     store = Store()
     lost, full = (
         FakeDevice(0, statistics=RuntimeError("lost")),
@@ -286,7 +285,6 @@ def test_instructions_by_hand() -> None:
 
 
 def test_a_text_that_is_none_gives_nothing() -> None:
-    """Whatever a release prints."""
     for text in ("", "\n\n", "no program at all {", "HloModule x\n"):
         kinds, collectives = hlo_text.read(text)
         assert (sum(kinds.values()), collectives) == (0, {})

@@ -1,4 +1,4 @@
-"""What a sample says, of traces made by hand: names, places, programs that are kept."""
+"""Samples read from traces made by hand: names, places, programs that are kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HERE = f"{__file__}:"
 
 
 def record(wall: Wall) -> HostRecord:
-    """Of an account that noted nothing."""
+    """A record of an account that noted nothing."""
     made = HostRecord(wall)
     made.stop()
     return made
@@ -66,7 +66,7 @@ def test_idle_time_has_the_line_at_which_the_thread_was(monkeypatch: pytest.Monk
 
 
 def test_a_wait_for_the_device_is_no_fault_of_the_host() -> None:
-    """What is idle meanwhile is so for a reason that nobody knows."""
+    """Nobody knows the reason of idle time meanwhile."""
     python = [event(MARK, 0, 1), event("PjitFunction(f)", 1, 2), event("CommonPjRtBuffer::Await", 2, 30 * MS)]
     worker = [operation("dot.2", 0, 10 * MS), operation("dot.2", 35 * MS, 40 * MS)]
     sample = read(xplanes.host(python=python, worker=worker))
@@ -87,7 +87,7 @@ def test_functions_have_the_names_that_they_have_everywhere() -> None:
 
 
 def test_a_device_that_did_nothing_was_not_busy() -> None:
-    """One that was seen before is not forgotten."""
+    """A device that was seen before is not forgotten."""
     reader, host = Reader(), record(Wall())
     for worker in ([operation("dot.1", 0, MS)], [event("nothing", 0, MS)]):
         data = xplanes.space(Space((xplanes.host(worker=worker),)))
@@ -97,7 +97,7 @@ def test_a_device_that_did_nothing_was_not_busy() -> None:
 
 
 def test_programs_are_asked_for_once() -> None:
-    """What a first trace says of them holds for the later ones, which are smaller."""
+    """Names from a first trace hold for the later ones, which are smaller."""
     product = jax.jit(lambda x: jnp.tanh(x @ x))
     x = jnp.ones((64, 64))
     product(x).block_until_ready()
@@ -130,7 +130,7 @@ def test_programs_that_no_trace_has_are_not_asked_for_again() -> None:
 
 
 def doing(frame: FrameType | None, category: str = "idle") -> list[str]:
-    """What a look at it says."""
+    """Words of a look at a frame."""
     looks = HostLooks()
     looks.look(frame, category)
     return list(looks.spans(0.0))
@@ -178,7 +178,7 @@ class Waiting:
 
 
 def test_a_method_without_a_frame_is_known_by_its_name() -> None:
-    """Of arrays, it's C++ and leaves none."""
+    """Methods of arrays are C++ and leave no frame."""
     array = Waiting()
     array.block_until_ready()
     assert array.seen == [host_looks.WAITS]
@@ -187,7 +187,7 @@ def test_a_method_without_a_frame_is_known_by_its_name() -> None:
 
 
 def test_what_the_account_says_comes_first() -> None:
-    """It knows of `jaxobs.data` and of transfers that are counted."""
+    """The account knows of `jaxobs.data` and of transfers that are counted."""
     assert doing(sys._getframe(), "input_wait") == ["input"]
     assert doing(sys._getframe(), "transfer") == ["transfer"]
     assert doing(None) == []

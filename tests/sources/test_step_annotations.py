@@ -45,7 +45,7 @@ def test_a_program_that_tells_of_its_steps_is_taken_at_its_word() -> None:
 
 
 def test_the_class_is_as_before_once_jaxobs_is_gone() -> None:
-    """Its signature, its attributes and its instances; meanwhile it keeps name, docs and signature."""
+    """Signature, attributes and instances are as before; meanwhile it keeps name, docs and signature."""
     before, signature = dict(vars(StepTraceAnnotation)), inspect.signature(StepTraceAnnotation)
     jaxobs.install()
     assert inspect.signature(StepTraceAnnotation) == signature

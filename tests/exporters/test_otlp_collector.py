@@ -195,9 +195,7 @@ def _agree_on_spans(collector: Collector, compiled: list[dict[str, Any]]) -> Non
             child["name"]: (int(child["endTimeUnixNano"]) - int(child["startTimeUnixNano"])) / 1e9
             for child in spans if child.get("parentSpanId") == span["spanId"]
         }  # fmt: skip
-        assert children == pytest.approx(
-            {f"jax {name}": took for name, took in event["phases"].items()}, abs=2e-6
-        )
+        assert children == pytest.approx({f"jax {name}": took for name, took in event["phases"].items()}, abs=2e-6)
 
 
 def _agree_on_metrics(scraped: dict[str, Any], compiled: list[dict[str, Any]]) -> None:

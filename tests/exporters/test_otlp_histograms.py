@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from jaxobs.exporters.otel.histograms import Recorded
+from jaxobs.exporters.otel.instruments import Recorded
 from jaxobs.facts.histograms import Histogram
 from jaxobs.state.call_stats import MutableHistogram
 

@@ -81,9 +81,7 @@ def test_what_a_program_did_is_delivered(
             child.name: (child.end_time_unix_nano - child.start_time_unix_nano) / 1e9
             for child in receiver.spans() if child.parent_span_id == span.span_id
         }  # fmt: skip
-        assert children == pytest.approx(
-            {f"jax {phase}": took for phase, took in event["phases"].items()}, abs=2e-6
-        )
+        assert children == pytest.approx({f"jax {phase}": took for phase, took in event["phases"].items()}, abs=2e-6)
 
     metrics = receiver.metrics()
     counted = Counter((each["cause"], each["cache"]) for each in compiled)

@@ -284,20 +284,17 @@ def test_the_older_name_of_the_module() -> None:
         assert watch.sample()["tpu:10"].utilization == 0.875
 
 
-def test_a_setting_turns_it_off() -> None:
-    """Nothing is loaded then."""
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda watch: watch.store.configure(Settings(tpu_monitoring=False)),
+        lambda watch: watch.source.after_fork(),  # libtpu's threads are the parent's
+    ],
+)
+def test_it_is_not_asked_if_a_setting_says_so_and_in_a_forked_child(prepare: Any) -> None:
     watch = Watch(TpuMonitoring, _tpus(2))
-    watch.store.configure(Settings(tpu_monitoring=False))
+    prepare(watch)
     with FakeLibtpu(**ALL) as libtpu:
-        assert watch.sample() == {}
-        assert libtpu.asked == []
-
-
-def test_a_forked_child_does_not_ask() -> None:
-    """libtpu's threads are the parent's."""
-    watch = Watch(TpuMonitoring, _tpus(2))
-    with FakeLibtpu(**ALL) as libtpu:
-        watch.source.after_fork()
         assert watch.sample() == {}
         assert libtpu.asked == []
 

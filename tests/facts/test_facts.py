@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import pytest
+from helpers.made_by_hand import compilation
 
-from jaxobs.facts import events, kinds
+from jaxobs.facts import events, kinds, renamed
 from jaxobs.facts.compilations import Change, Compilation
-from jaxobs.facts.process import Exit
+from jaxobs.facts.steps import Step
+from jaxobs.findings import all_kinds
+from jaxobs.views import client
 
 
 def test_an_event_is_a_line_of_the_log() -> None:
@@ -26,14 +28,36 @@ def test_an_event_is_a_line_of_the_log() -> None:
     assert line["changes"] == [{"path": "x", "what": "shape", "before": "(2,)", "after": "(3,)"}]
 
 
-def test_facts_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Exit(time=1.0, reason="normal").reason = "other"  # type: ignore[misc]
-
-
 @pytest.mark.parametrize("name", kinds.classes())
 def test_every_fact_is_frozen_and_says_what_it_is(name: str) -> None:
     """A sentence in each class, from which the reference is made."""
     kind = kinds.classes()[name]
     assert kind.__dataclass_params__.frozen, f"{name} is not frozen"  # type: ignore[attr-defined]
     assert (kind.__doc__ or "").partition("\n\n")[0].rstrip().endswith("."), f"{name} has no sentence"
+
+
+# ---------------------------------------------------------------------- logs of an earlier version
+
+
+def test_a_field_that_has_a_better_name_now() -> None:
+    """A slow step of the log of an earlier version keeps what was typical."""
+    slow = Step(
+        time=1.0, loop="train", count=1, last=7, seconds=0.5, least_seconds=0.5, most_seconds=0.5, median_seconds=0.5,
+        slow=True, typical_seconds=0.01,
+    )  # fmt: skip
+    old = {{"typical_seconds": "usual_seconds"}.get(name, name): value for name, value in events.as_event(slow).items()}
+    assert "usual_seconds" in old and client.decode_event(old) == slow
+
+
+def test_a_finding_that_has_a_better_name_now() -> None:
+    known = {each.NAME for each in all_kinds.every()}
+    for before, now in renamed.FINDINGS.items():
+        assert renamed.current({"event": "finding", "finding": before})["finding"] == now
+        assert now in known and before not in known
+
+
+def test_other_events_are_left_alone() -> None:
+    body = events.as_event(compilation("train.step"))
+    assert renamed.current(body) == body
+    for kind, names in renamed.FIELDS.items():
+        assert set(names.values()) <= set(kinds.event_types()[kind].__dataclass_fields__)

@@ -19,7 +19,7 @@ VALUES = {
     "severity": 3, "platform": 1, "process_index": 1, "pci_bus_id": 1, "jax": 3, "jaxlib": 1, "jaxobs": 1, "python": 1,
     "plugin": 1, "driver": 1, "runtime": 1, "process_count": 1,
 }  # fmt: skip
-"""Of labels without a closed set. Devices are numbered within their process."""
+"""Numbers of values of labels without a closed set. Devices are numbered within their process."""
 CLOSED = {label: len(values) for metric in METRICS for label, values in metric.values}
 
 MOST = {
@@ -34,7 +34,7 @@ MOST = {
 
 
 def series(expr: str, known: dict[str, label_flow.Labels]) -> int:
-    """Of an expression without gaps."""
+    """Returns how many series an expression without gaps has."""
     return _count(promql.parse(expr), known)
 
 
@@ -59,11 +59,11 @@ def _selector(node: Any, known: dict[str, label_flow.Labels]) -> int:
     labels = {label: _values(label) for label in known[node.name].possible}
     if node.name == "jax_device_info":
         labels["kind"] = 1
-    for each in node.matchers.matchers:
-        if str(each.op) == "MatchOp.Equal":
-            labels[each.name] = 1
-        elif str(each.op) == "MatchOp.Re" and "$" not in each.value and "." not in each.value:
-            labels[each.name] = len(each.value.split("|"))
+    for matcher in node.matchers.matchers:
+        if str(matcher.op) == "MatchOp.Equal":
+            labels[matcher.name] = 1
+        elif str(matcher.op) == "MatchOp.Re" and "$" not in matcher.value and "." not in matcher.value:
+            labels[matcher.name] = len(matcher.value.split("|"))
     return prod(labels.values())
 
 

@@ -1,4 +1,4 @@
-"""What has to hold of a dashboard's JSON: the rules of Grafana's linter, and what these let through.
+"""Checks of a dashboard's JSON: the rules of Grafana's linter, and mistakes that these let through.
 
 A check takes a `Seen`, which is the same for the classic format and the manifest, and yields sentences on what is
 wrong. The numbers are those of the linter's rules in their order; from 18 on they are ours.
@@ -46,7 +46,7 @@ MEASURED = {
 
 @dataclass
 class Query:
-    """One query of a panel."""
+    """A query of a panel."""
 
     ref: str
     expr: str
@@ -56,7 +56,7 @@ class Query:
 
 @dataclass
 class Shown:
-    """One panel."""
+    """A panel."""
 
     id: int
     kind: str
@@ -75,7 +75,7 @@ class Shown:
 
 @dataclass
 class Chosen:
-    """One variable."""
+    """A variable."""
 
     name: str
     kind: str
@@ -90,7 +90,7 @@ class Chosen:
 
 @dataclass
 class Seen:
-    """One dashboard, whatever its format."""
+    """A dashboard, whatever its format."""
 
     title: str
     uid: str
@@ -128,7 +128,7 @@ def _sample(variable: Chosen) -> str:
 
 
 def classic(raw: dict[str, Any]) -> Seen:
-    """Of the classic JSON."""
+    """Returns the dashboard of the classic JSON."""
     panels = [
         each for panel in raw["panels"] for each in ([*panel.get("panels", [])] if panel["type"] == "row" else [panel])
     ]
@@ -179,7 +179,7 @@ def _shown(
 
 
 def manifest(raw: dict[str, Any]) -> Seen:
-    """Of the resource, as the linter's adapter reads it."""
+    """Returns the dashboard of the resource, as the linter's adapter reads it."""
     spec = raw["spec"]
     position, top = {}, 0
     for row in spec["layout"]["spec"]["rows"]:
@@ -230,7 +230,7 @@ def _manifest_panel(spec: dict[str, Any], position: Any) -> Shown:
 
 
 def d01(seen: Seen) -> Iterator[str]:
-    """One data source variable, named and labelled as the linter wants it."""
+    """The data source variable is the only one, named and labelled as the linter wants it."""
     found = [each for each in seen.variables if each.kind == "datasource"]
     if [(each.name, each.label, each.query) for each in found] != [("datasource", "Data source", "prometheus")]:
         yield f"data source variables are {found}"
@@ -249,13 +249,13 @@ def d02_d03(seen: Seen) -> Iterator[str]:
 
 def d04(seen: Seen) -> Iterator[str]:
     """Queries of variables call one of Prometheus' functions on a selector that parses, of a label that is there."""
-    for each in seen.variables:
-        if each.kind == "query":
-            call = re.fullmatch(r"label_values\((.+), (\w+)\)", each.query)
+    for variable in seen.variables:
+        if variable.kind == "query":
+            call = re.fullmatch(r"label_values\((.+), (\w+)\)", variable.query)
             if call is None:
-                yield f"variable {each.name} asks {each.query!r}"
+                yield f"variable {variable.name} asks {variable.query!r}"
             elif call[2] not in label_flow.labels_of(seen.filled(call[1]), seen.known):
-                yield f"variable {each.name} asks for a label that is not there"
+                yield f"variable {variable.name} asks for a label that is not there"
 
 
 def d05(seen: Seen) -> Iterator[str]:
@@ -330,7 +330,7 @@ def d14_d15(seen: Seen) -> Iterator[str]:
 
 
 def d16_d20(seen: Seen) -> Iterator[str]:
-    """What only rises stands inside `rate`, `irate` or `increase`, by the catalogue; what does not, stands in none."""
+    """A counter stands inside `rate`, `irate` or `increase`, by the catalogue; a gauge stands in none."""
     for panel, query in _queries(seen):
         expr = seen.filled(query.expr)
         inside = _called(promql.parse(expr))
@@ -434,14 +434,14 @@ def d25(seen: Seen) -> Iterator[str]:
 
 
 def d26(seen: Seen) -> Iterator[str]:
-    """Where there are lines there is a legend."""
+    """A panel with lines has a legend."""
     for panel in seen.panels:
         if panel.kind == "timeseries" and not panel.options["legend"]["showLegend"]:
             yield f"panel {panel.title!r}"
 
 
 def d29(seen: Seen) -> Iterator[str]:
-    """What is divided by is a number, or has been asked to be above 0."""
+    """A divisor is a number, or has been asked to be above 0."""
     for panel, query in _queries(seen):
         for divisor in _divisors(promql.parse(seen.filled(query.expr))):
             if type(divisor).__name__ != "NumberLiteral" and not re.search(r">\s+\d+[\s)]*$", divisor.prettify()):

@@ -1,4 +1,4 @@
-"""What Grafana's own code makes of a panel and Prometheus' answers: see `grafana/panels.cjs`."""
+"""Grafana's own code on a panel and Prometheus' answers: see `grafana/panels.cjs`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Field:
     type: str
     unit: str
     texts: list[str]
-    """Its last values as they are shown."""
+    """Last values of the field as they are shown."""
     colors: list[str]
     links: list[str]
 
@@ -45,7 +45,7 @@ class Drawn:
     missing: list[str] = field(default_factory=list)
     """Columns that a transformation names and that there are not."""
     unknown: list[str] = field(default_factory=list)
-    """What Grafana has not: units, calculations, ..."""
+    """Names that Grafana does not know: units, calculations, ..."""
     idle: list[str] = field(default_factory=list)
     """Names of overrides that match nothing."""
     frames: list[list[Field]] = field(default_factory=list)

@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).parent / "grafana" / "types.cjs"
 
 @dataclass(frozen=True)
 class Compared:
-    """What TypeScript says."""
+    """Errors of TypeScript."""
 
     compared: int
     """Values."""

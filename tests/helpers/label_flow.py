@@ -14,7 +14,7 @@ from jaxobs.metrics.metric import Metric
 from jaxobs.ops.monitoring import promql
 
 TARGET = frozenset({*promql.GROUPING, "instance"})
-"""What Prometheus adds to each series that it scrapes."""
+"""Labels that Prometheus adds to each series that it scrapes."""
 
 SCRAPED = (
     "up",
@@ -23,7 +23,7 @@ SCRAPED = (
     "scrape_samples_post_metric_relabeling",
     "scrape_series_added",
 )
-"""What Prometheus itself tells of each target."""
+"""Series that Prometheus itself writes for each target."""
 
 
 class LabelError(ValueError):
@@ -42,11 +42,11 @@ class Labels:
         return Labels(self.certain - set(names), self.possible - set(names))
 
     def only(self, names: Iterable[str]) -> Labels:
-        """Of these alone."""
+        """Returns those of these names alone."""
         return Labels(self.certain & set(names), self.possible & set(names))
 
     def plus(self, names: Iterable[str]) -> Labels:
-        """And these."""
+        """Returns these labels added."""
         return Labels(self.certain | set(names), self.possible | set(names))
 
 
@@ -112,7 +112,7 @@ def flow(expr: str, known: Known | None = None) -> Labels:
 
 
 class _Flow:
-    """One walk over one expression; None stands for a number."""
+    """A walk over an expression; None stands for a number."""
 
     def __init__(self, known: Known, expr: str) -> None:
         self._known = known

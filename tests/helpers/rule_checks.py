@@ -1,4 +1,4 @@
-"""What the tests of alerts and recording rules ask: what a declaration lacks, and which change of it goes unnoticed."""
+"""Checks of alerts and recording rules: what a declaration lacks, and which change of it goes unnoticed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sources(expr: str) -> Iterator[str]:
 
 
 def mistakes_in_query(expr: str, *, looked_at: bool = False) -> Iterator[str]:
-    """What is wrong with PromQL with its gaps filled: unknown series or labels, counters taken as they stand.
+    """Yields the mistakes in PromQL with its gaps filled: unknown series or labels, counters taken as they stand.
 
     Args:
       looked_at: by a person, who may want to see a counter as it stands.
@@ -147,7 +147,7 @@ def key(alert: Alert) -> str:
 
 
 def mistakes(alert: Alert) -> Iterator[str]:
-    """What an alert lacks, as sentences."""
+    """Yields sentences about what an alert lacks."""
     yield from _texts(alert)
     yield from _rule(alert)
     yield from _cases(alert)
@@ -250,7 +250,7 @@ def _all_texts(value: Any) -> Iterator[str]:
 
 
 def mistakes_in_recordings() -> Iterator[str]:
-    """What is wrong with the recording rules."""
+    """Yields sentences about mistakes in the recording rules."""
     owner = {rule.name: group.name for group in groups() for rule in group.rules}
     seen: set[tuple[str, str]] = set()
     for group in groups():
@@ -342,11 +342,11 @@ def mutants(alert: Alert) -> Iterator[Mutant]:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What promtool said of an alert and of its mutants."""
+    """The result of promtool for an alert and its mutants."""
 
     alert: str
     failure: str
-    """What it printed where the alert itself fails a case."""
+    """Output of promtool if the alert itself fails a case."""
     killed: tuple[Mutant, ...]
     survived: tuple[Mutant, ...]
 
@@ -419,14 +419,14 @@ def _for_all(test: dict[str, Any], name: str, variants: dict[str, Any], *, alone
 
 
 def _about(output: str, name: str) -> str:
-    """What promtool says of one alert, without its mutants."""
+    """Returns promtool's output about an alert, without its mutants."""
     parts = re.split(r"(?m)^(?= {4}(?:alertname|expr|name): )", output)
     kept = [part for part in parts if re.search(rf'alertname(?:: |=\\?"){name}\b', part) or "name: " in part[:10]]
     return "".join(kept) or output
 
 
 def promtool(*arguments: str, folder: Path) -> str:
-    """What promtool prints; its exit code is in what it prints."""
+    """Returns promtool's output, with its exit code if it is neither 0 nor 1."""
     done = subprocess.run([program("promtool"), *arguments], cwd=folder, capture_output=True, text=True, timeout=1100)
     return done.stdout + done.stderr + ("" if done.returncode in (0, 1) else f"\nFAILED: exit {done.returncode}\n")
 

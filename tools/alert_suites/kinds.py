@@ -1,4 +1,4 @@
-"""What a kind of life and a kind of death are."""
+"""Kinds of lives and deaths as plain data."""
 
 from __future__ import annotations
 

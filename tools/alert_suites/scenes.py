@@ -24,9 +24,9 @@ class Part:
     time: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each minute by category."""
     counts: Mapping[str, float] = field(default_factory=dict)
-    """What counters rise by in each minute: by name and labels, `jax_steps_total{loop="train"}`."""
+    """Increases of counters in each minute, by name and labels: `jax_steps_total{loop="train"}`."""
     once: Mapping[str, float] = field(default_factory=dict)
-    """What counters rise by in the first minute alone."""
+    """Increases of counters in the first minute alone."""
     gauges: Mapping[str, float] = field(default_factory=dict)
     scraped: bool = True
     fails: bool = False
@@ -39,7 +39,7 @@ def init(minutes: int) -> Part:
 
 
 def compiles(minutes: int, function: str = "step", cause: str = "first_call") -> Part:
-    """One program compiles."""
+    """A program compiles."""
     whose = f'function="{function}"'
     return Part(
         minutes=minutes, time={"compile": 60},
@@ -95,13 +95,13 @@ def serves(
 
 
 def unseen(minutes: int) -> Part:
-    """It goes on, and is not scraped."""
+    """The process goes on, and is not scraped."""
     return Part(minutes=minutes, scraped=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """One process from its start to its end, or to the end of the scene."""
+    """A process from its start to its end, or to the end of the scene."""
 
     job: str
     instance: str
@@ -120,7 +120,7 @@ class Process:
     up_after: int = 0
     """Minutes for which its target stays after its end, without an answer."""
     gone: bool = False
-    """Whether it ends without an answer to a scrape in that minute, as most do."""
+    """Whether the process ends without an answer to a scrape in its last minute, as most do."""
 
     def series(self) -> dict[str, list[Value]]:
         """Values by series, from minute 0 on."""

@@ -20,7 +20,7 @@ BIG = 5000
 
 
 def sent(site: Site, job: str, more: str = "") -> str:
-    """What Alertmanager sends about jobs, pages and tickets: what fires and is not inhibited."""
+    """Returns PromQL for the pages and tickets that Alertmanager sends about jobs: firing, and not inhibited."""
     every = f'alertstate="firing", severity=~"critical|warning", job=~"{job}"'
     expr = f"ALERTS{{{every}{more and f', {more}'}}}"
     for rule in prometheus.alertmanager(site)["inhibit_rules"]:

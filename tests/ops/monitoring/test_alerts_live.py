@@ -48,7 +48,7 @@ AFTER = 60.0
 AT_ONCE = 3
 """Programs that are started at one time: all together take so long that the first is old when Prometheus meets it."""
 RESTARTS = 5
-"""Of one process, within the hour that is a minute here: two more than it takes, should some fall between scrapes."""
+"""Restarts of a process within the hour that is a minute here: two more than enough, if some fall between scrapes."""
 EXPECTED = {
     "shapes": {"JaxRecompilationStorm", "JaxUnboundedShapes"},
     "errors": {"JaxFunctionErrors", "JaxSloStepSuccessBurn"},
@@ -82,7 +82,7 @@ ALSO = {
     },
     "gpu": {"JaxDeviceMemoryFillingUp", "JaxDeviceMemoryHeadroomLow", "JaxDeviceTemperatureHigh", "JaxDeviceThrottled"},
 }  # fmt: skip
-"""What follows from the fault as well, in one run or another: programs that pile up take memory."""
+"""Alerts that also follow from the fault, in some runs: programs that pile up take memory."""
 HEALTHY = ("healthy", "serving", "caught")
 MODES = {"gone": "serving", "killed": "healthy", "restarts": "healthy"}
 """Modes of programs that are not called as their job."""
@@ -92,7 +92,7 @@ GROUPS = alerting.groups(SITE)
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """One alert in what Alertmanager posted."""
+    """An alert that Alertmanager posted."""
 
     at: float
     """Seconds since the programs were started."""
@@ -101,27 +101,27 @@ class Told:
     labels: dict[str, str]
     annotations: dict[str, str]
     starts: float
-    """When Prometheus first saw it, in the same seconds."""
+    """Time at which Prometheus first saw the alert, in the same seconds."""
     ends: float
-    """When it saw no more of it, or would give it up; the notification comes later."""
+    """Time at which Prometheus saw the alert no more, or would give it up; the notification comes later."""
 
 
 @dataclasses.dataclass
 class Seen:
-    """What there was to see of the whole run."""
+    """Everything that a run of all programs left to see."""
 
     told: list[Told] = dataclasses.field(default_factory=list)
     suppressed: dict[tuple[str, str], tuple[float, float]] = dataclasses.field(default_factory=dict)
-    """When an alert of a job was first and last seen inhibited."""
+    """Times at which an alert of a job was first and last seen inhibited."""
     faults: dict[str, float] = dataclasses.field(default_factory=dict)
-    """When the fault of a job began, as it says itself."""
+    """Times at which the faults of jobs began, as the programs print them."""
     rules: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    """On the faster clock."""
+    """Rules on the faster clock."""
     plain_rules: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    """As they are generated."""
+    """Rules as they are generated."""
 
     def firing(self, job: str) -> dict[str, Told]:
-        """What was told of a job, by alert: the first time."""
+        """Returns the first notification of each alert of a job."""
         found = [each for each in self.told if each.status == "firing" and each.labels.get("job") == job]
         return {each.labels["alertname"]: each for each in reversed(found)}
 
@@ -131,12 +131,12 @@ class Seen:
         return not missing and any(each.status == "resolved" for each in self.of("killed", "JaxTargetDown"))
 
     def of(self, job: str, name: str) -> list[Told]:
-        """All that was told of one alert."""
+        """Returns all notifications of an alert of a job."""
         return [each for each in self.told if (each.labels.get("job"), each.labels["alertname"]) == (job, name)]
 
 
 def get(url: str) -> Any:
-    """What an API answers."""
+    """Returns the JSON that an API answers."""
     with urllib.request.urlopen(url, timeout=120) as answer:
         return json.load(answer)
 
@@ -179,7 +179,7 @@ def webhook(take: Callable[[str, dict[str, Any]], None]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def made_up_gpus() -> Iterator[int]:
-    """What a process with eight GPUs exports, one of which has an Xid error after 20 s; its port."""
+    """Yields the port of a process with eight GPUs, one of which has an Xid error after 20 s."""
     server = made_up_devices.serve(0, "gpu")
     try:
         yield server.server_port
@@ -281,7 +281,7 @@ class Stage:
         path.with_suffix(".new").rename(path)
 
     def faults(self) -> dict[str, float]:
-        """When the faults of jobs began, in seconds since the programs were started."""
+        """Returns when the faults of jobs began, in seconds since the programs were started."""
         found = {}
         for job, index in self.processes:
             said = re.search(r"^fault (\S+)$", (self.folder / f"{job}-{index}.log").read_text(), re.MULTILINE)
@@ -292,9 +292,9 @@ class Stage:
     def look(self) -> None:
         """Asks Alertmanager what it keeps quiet."""
         with contextlib.suppress(OSError):
-            for each in get(f"http://{self.alertmanager}/api/v2/alerts"):
-                if each["status"]["inhibitedBy"]:
-                    key = each["labels"].get("job", ""), each["labels"]["alertname"]
+            for alert in get(f"http://{self.alertmanager}/api/v2/alerts"):
+                if alert["status"]["inhibitedBy"]:
+                    key = alert["labels"].get("job", ""), alert["labels"]["alertname"]
                     first, _ = self.seen.suppressed.get(key, (self.age, 0.0))
                     self.seen.suppressed[key] = (first, self.age)
 
@@ -335,7 +335,7 @@ def rules_of(url: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    """One run of all programs, until all has been told."""
+    """Runs all programs once, until all has been told."""
     with contextlib.ExitStack() as stack:
         stage = Stage(tmp_path_factory.mktemp("stage"), stack)
         stage.launch("compiling")
@@ -376,9 +376,9 @@ def test_every_fault_is_told(seen: Seen) -> None:
     for job, names in EXPECTED.items():
         told = seen.firing(job)
         assert names <= told.keys(), f"{job}: nothing was told of {sorted(names - told.keys())}"
-        for each in (told[name] for name in names):
-            assert each.receiver == RECEIVERS[each.labels["severity"]], each
-            assert each.labels.get("instance", f"{job}-0") == f"{job}-0", each
+        for notice in (told[name] for name in names):
+            assert notice.receiver == RECEIVERS[notice.labels["severity"]], notice
+            assert notice.labels.get("instance", f"{job}-0") == f"{job}-0", notice
     stuck = ("stalled", "JaxProcessStuck")  # held back from when its whole job is told to be stalled
     assert "JaxProcessStuck" in seen.firing("stalled") or stuck in seen.suppressed
     together = seen.firing("together")
@@ -388,7 +388,7 @@ def test_every_fault_is_told(seen: Seen) -> None:
 
 
 def test_nothing_is_told_before_its_fault(seen: Seen) -> None:
-    """What comes first is the fault: as the programs say that it begins, they print when."""
+    """A fault comes before its alert: each program prints when its fault begins."""
     assert {*EXPECTED} - seen.faults.keys() == {"gpu", "restarts"}
     early = [
         f"{job}: {name} at {each.at:.1f} s, the fault at {began:.1f} s"
@@ -400,7 +400,7 @@ def test_nothing_is_told_before_its_fault(seen: Seen) -> None:
 
 
 def test_nothing_else_is_told(seen: Seen) -> None:
-    """Of a job with one fault only what follows from it; what is healthy is told of to nobody."""
+    """A job with one fault has only the alerts that follow from it; nobody is told of a healthy job."""
     for job in [*EXPECTED, *HEALTHY]:
         loud = {name for name, each in seen.firing(job).items() if each.labels["severity"] != "info"}
         assert loud <= EXPECTED.get(job, set()) | ALSO.get(job, set()), job
@@ -414,16 +414,16 @@ def test_what_is_told_leads_on(seen: Seen) -> None:
         f"jaxobs-{board.name}": {alerting.panel_id(panel.key) for row in board.rows for panel in row.panels}
         for board in boards.boards()
     }
-    for each in seen.told:
-        assert not re.search(r"<no value>|<nil>|<error|%!|\{\{", each.annotations["description"]), each
-        page = each.annotations["runbook_url"].removeprefix(SITE.runbook_url + "/")
-        assert (ROOT / "runbooks" / page).read_text(encoding="utf-8").count(f"# {each.labels['alertname']}\n")
-        uid, _, panel = each.annotations["dashboard_url"].removeprefix(f"{SITE.grafana_url}/d/").partition("?")
+    for told in seen.told:
+        assert not re.search(r"<no value>|<nil>|<error|%!|\{\{", told.annotations["description"]), told
+        page = told.annotations["runbook_url"].removeprefix(SITE.runbook_url + "/")
+        assert (ROOT / "runbooks" / page).read_text(encoding="utf-8").count(f"# {told.labels['alertname']}\n")
+        uid, _, panel = told.annotations["dashboard_url"].removeprefix(f"{SITE.grafana_url}/d/").partition("?")
         asked = dict(urllib.parse.parse_qsl(panel, keep_blank_values=True))
-        assert int(asked["viewPanel"]) in panels[uid], each
+        assert int(asked["viewPanel"]) in panels[uid], told
         for name in (*SITE.grouping, "instance"):
-            assert asked.get(f"var-{name}", "") == each.labels.get(name, ""), each
-        assert 0 < int(asked["to"]) - int(asked["from"]) == alerting.BEFORE * 1000, each
+            assert asked.get(f"var-{name}", "") == told.labels.get(name, ""), told
+        assert 0 < int(asked["to"]) - int(asked["from"]) == alerting.BEFORE * 1000, told
 
 
 def test_a_recovery_is_told(seen: Seen) -> None:

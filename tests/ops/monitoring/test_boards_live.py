@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 SECONDS = 30.0
 NOT_THERE = {"trouble", "hours"}
-"""What panels need that is not made here on purpose; all else is there."""
+"""Needs of panels that are not made here on purpose; all else is there."""
 TROUBLE = {"oncall/errors", "oncall/findings", "debug/errors", "debug/host", "devices/xid_errors", "devices/throttled"}
 """Panels that show something here, for these troubles are made."""
 
@@ -71,7 +71,7 @@ def test_every_panel_shows_something(found: list[tuple[str, panel_data.Answer]])
 
 
 def test_marks_are_true(found: list[tuple[str, panel_data.Answer]]) -> None:
-    """What is marked as needing a device shows nothing of programs that have none."""
+    """A panel that is marked as needing a device shows nothing of programs that have none."""
     marked = {
         f"{board}/{each.panel.key}"
         for board, each in found
@@ -92,25 +92,24 @@ def test_the_queries_of_runbooks_are_answered(stage: tuple[str, float]) -> None:
     url, now = stage
     site = Site()
     recorded = {rule["record"] for group in alerting.recording_groups(site) for rule in group["rules"]}
-    wrong, missing, count = [], {}, 0
-    for alert in alerting.enabled(site):
-        for step in alert.runbook.diagnosis:
-            if not step.query:
-                continue
-            count += 1
-            query = site.filled(step.query, alerting.thresholds(alert, site))
-            try:
-                panel_data.get(url, "query", query=query, time=now)
-            except ValueError as error:
-                wrong.append(f"{alert.name}: {error}\n{query}")
-            for each in promql.selectors(query):
-                if (
-                    each.name not in recorded | QUIET
-                    and not panel_data.get(url, "query", query=f"last_over_time({each.name}[1m])", time=now)["result"]
-                ):
-                    missing.setdefault(each.name, alert.name)
+    queries = [
+        (alert.name, site.filled(step.query, alerting.thresholds(alert, site)))
+        for alert in alerting.enabled(site) for step in alert.runbook.diagnosis if step.query
+    ]  # fmt: skip
+    wrong, series = [], {}
+    for name, query in queries:
+        try:
+            panel_data.get(url, "query", query=query, time=now)
+        except ValueError as error:
+            wrong.append(f"{name}: {error}\n{query}")
+        series |= {selector.name: name for selector in promql.selectors(query)}
     assert not wrong, "\n".join(wrong)
-    assert missing == {} and count > 100
+    looks = {name: f"last_over_time({name}[1m])" for name in series.keys() - recorded - QUIET}
+    missing = [
+        f"{name} in {series[name]}"
+        for name, query in looks.items() if not panel_data.get(url, "query", query=query, time=now)["result"]
+    ]  # fmt: skip
+    assert missing == [] and len(queries) > 100
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +131,7 @@ def drawn(found: list[tuple[str, panel_data.Answer]]) -> list[tuple[Given, Drawn
 
 
 def test_grafana_draws_what_there_is(drawn: list[tuple[Given, Drawn]]) -> None:
-    """Its transformations and field options fail nowhere, and each field has a text for each of its values."""
+    """Grafana's transformations and field options fail nowhere, and each field has a text for each of its values."""
     assert [each.error for _, each in drawn if each.error] == []
     assert len(drawn) > 80
     for given, each in drawn:
@@ -169,7 +168,7 @@ def test_tables_have_the_columns_that_they_declare(drawn: list[tuple[Given, Draw
 
 
 def test_overrides_of_tables_match_a_column(drawn: list[tuple[Given, Drawn]]) -> None:
-    """So each column has its unit: where the column is there, the override is at work."""
+    """Each column has its unit: if the column is there, the override is at work."""
     tables = [(given, each) for given, each in drawn if given.panel["type"] == "table"]
     for given, each in tables:
         columns = {field.name: field for frame in each.frames for field in frame}

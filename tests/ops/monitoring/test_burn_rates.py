@@ -66,7 +66,7 @@ def test_each_threshold_is_where_it_says(objective: Objective, tmp_path: Path) -
 
 
 def _given(objective: Objective, rule: dict[str, Any], factors: tuple[str, str, str], fires: bool) -> dict[str, Any]:
-    """One test of one pair: the shares over both windows, and how much there was, as multiples of the thresholds."""
+    """Returns a test of a pair: shares over both windows, and how much there was, as multiples of the thresholds."""
     labels = rule["labels"]
     share = next(share for pair, share in burn_rates.pairs(objective) if pair.long == labels["long"])
     waits = next(pair.for_ for pair, _ in burn_rates.pairs(objective) if pair.long == labels["long"])

@@ -20,7 +20,7 @@ from jaxobs.ops.monitoring.site import Site
 pytestmark = pytest.mark.linters
 
 QUERIES = {"expr", "step", "tagKeys", "textFormat", "titleFormat", "useValueForTime"}
-"""Of an annotation's query: Prometheus' own fields, which the type of all data sources leaves out."""
+"""Prometheus' own fields of an annotation's query, which the type of all data sources leaves out."""
 ALWAYS = {f"dashboard: {name}" for name in (*QUERIES, "definition")}
 """`definition` is what Grafana itself writes for a query variable when it saves one."""
 UNKNOWN = {
@@ -32,7 +32,7 @@ UNKNOWN = {
     "12.4": {"table options: footer"},
     "13.2": {"table options: footer"},
 }  # fmt: skip
-"""What a version does not have, and ignores: newer ways to show the same; a table's footer, which is off, has moved."""
+"""Options that a version does not have and ignores: newer ways to show the same; a table's footer, off, has moved."""
 
 
 @functools.cache
@@ -49,7 +49,7 @@ def manifests() -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", grafana_types.VERSIONS)
 def test_types(version: str) -> None:
-    """Of options, dashboards and manifests: no value that the version refuses, no name but those above."""
+    """Options, dashboards and manifests have no value that the version refuses, and no name but those above."""
     found = grafana_types.compare(version, classic(), manifests())
     assert found.said == []
     assert set(found.unknown) == ALWAYS | UNKNOWN[version]
@@ -121,7 +121,7 @@ def test_grafana_knows_everything_that_panels_name() -> None:
 
 
 def test_every_override_of_a_line_can_match() -> None:
-    """Its name is one that the legend can have; tables are looked at with real answers."""
+    """The override's name is one that the legend can have; tables are looked at with real answers."""
     lines = [(name, panel) for name, panel in panels() if panel["type"] != "table"]
     drawn = grafana_panels.draw(Given(name, panel, attainable(panel)) for name, panel in lines)
     assert {each.name: each.idle for each in drawn if each.idle} == {}
@@ -146,7 +146,7 @@ def test_what_grafana_does_not_know_is_found(fault: str) -> None:
 
 
 def test_an_override_that_matches_nothing_is_found() -> None:
-    """As one of a series that was renamed."""
+    """An override of a series that was renamed is idle."""
     name, panel = next((name, panel) for name, panel in panels() if panel["fieldConfig"]["overrides"])
     faulty = copy.deepcopy(panel)
     answers = attainable(panel)

@@ -34,7 +34,7 @@ SITES = {
 
 
 def told(*command: str | Path) -> tuple[int, str]:
-    """What a linter ends with, and what it says."""
+    """Returns a linter's exit status and its output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -43,7 +43,7 @@ def told(*command: str | Path) -> tuple[int, str]:
 
 
 def pint(rules: str, folder: Path) -> tuple[int, str]:
-    """What pint ends with and says of rules, without asking a Prometheus; information is a fault like any other."""
+    """Returns pint's exit status and output for rules, without a Prometheus; information is a fault like any other."""
     (folder / "rules.yaml").write_text(rules)
     return told(
         built("pint"), "--no-color", "--log-level=error", "--offline", f"--config={POLICY}",
@@ -116,7 +116,7 @@ def test_sound_rule(tmp_path: Path) -> None:
 
 
 def lint(content: str, folder: Path) -> tuple[int, dict[str, list[str]]]:
-    """What dashboard-linter ends with, and what it says under the heading of each of its rules.
+    """Returns dashboard-linter's exit status, and its output under the heading of each of its rules.
 
     It looks at no panel's unit where there is a list of mappings, be it empty, as Grafana's SDK writes it: these go.
     """
@@ -181,7 +181,7 @@ _PAIR = re.compile(
 
 
 def sloth(period: str, folder: Path) -> dict[str, list[tuple[str, str, str, Decimal, Decimal]]]:
-    """By objective what sloth makes of it: severity, short and long window, factor and share that may be bad."""
+    """Returns sloth's alerts by objective: severity, short and long window, factor and share that may be bad."""
     spec = {
         "version": "prometheus/v1",
         "service": "jax",
@@ -226,11 +226,11 @@ def test_burn_rates_are_sloths(period: Any, tmp_path: Path) -> None:
     site = Site(objectives={each.name: ObjectiveChoice(period=period) for each in objectives.objectives()})
     theirs = sloth(period, tmp_path)
     never = 0
-    for each in alerting.wanted_objectives(site):
-        assert len(theirs[each.name]) == len(burn_rates.PAIRS) == 4
-        possible = [found for found in theirs[each.name] if found[3] * found[4] < 1]
+    for objective in alerting.wanted_objectives(site):
+        assert len(theirs[objective.name]) == len(burn_rates.PAIRS) == 4
+        possible = [found for found in theirs[objective.name] if found[3] * found[4] < 1]
         never += 4 - len(possible)
-        ours = {(pair.severity, pair.short, pair.long): share for pair, share in burn_rates.pairs(each)}
+        ours = {(pair.severity, pair.short, pair.long): share for pair, share in burn_rates.pairs(objective)}
         for severity, short, long, factor, budget in possible:
             assert float(ours.pop((severity, short, long))) == pytest.approx(float(factor * budget), rel=1e-3)
         assert not ours

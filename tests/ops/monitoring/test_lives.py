@@ -35,7 +35,7 @@ def test_nobody_is_told_of_ordinary_life(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_each_death_is_told_in_time(tmp_path: Path) -> None:
-    """By its own alert, with its severity, within its minutes; and nothing before it."""
+    """The death's own alert fires with its severity, within its minutes, and nothing fires before it."""
     output = rule_checks.tested(alerting.groups(SITE), suites.noticed(deaths(), SITE), tmp_path)
     assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
 

@@ -88,7 +88,7 @@ def written(folder: Path, text: str, name: str = "slos.yaml") -> Path:
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    """Of all built-in objectives, with everything that the rules are made of."""
+    """All built-in objectives come back, with everything that the rules are made of."""
     brought = objectives()
     path = written(tmp_path, openslo.text(brought, "alerts"))
     own = {"guide": None, "example": None, "denominator": "", "absent": ""}
@@ -98,7 +98,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_the_built_in_objectives_changes_nothing(tmp_path: Path) -> None:
-    """Who starts from the generated file has the same rules, tests and runbooks until something is changed in it."""
+    """A site with the generated file has the same rules, tests and runbooks until something is changed in it."""
     path = written(tmp_path, generate.files("alerts")["alerts/jaxobs.slos.yaml"])
     own = Site(slos=openslo.read(path))
     assert generate.files("alerts", own) == generate.files("alerts")
@@ -106,7 +106,7 @@ def test_a_copy_of_the_built_in_objectives_changes_nothing(tmp_path: Path) -> No
 
 
 def test_an_objective_of_ones_own_has_rules_alerts_and_a_runbook(tmp_path: Path) -> None:
-    """By the site's file, which names it from its own folder; promtool takes the rules."""
+    """The site's file names it from its own folder; promtool takes the rules."""
     written(tmp_path, OWN)
     path = written(tmp_path, 'slos = "slos.yaml"\n[objectives.train-steps]\nperiod = "30d"\n', "site.toml")
     arguments = ["generate", "all", "--site", str(path), "--job", "train", "--out", str(tmp_path)]
@@ -132,7 +132,7 @@ def test_an_objective_of_ones_own_has_rules_alerts_and_a_runbook(tmp_path: Path)
 
 @pytest.mark.slow
 def test_all_is_bad_where_nothing_good_is_counted(tmp_path: Path) -> None:
-    """What is missing of the good ones is bad, whether they have a series or not; none of it where there is nothing."""
+    """All that is not counted as good is bad, whether the good have a series or not."""
     [own] = openslo.read(written(tmp_path, OWN))
     groups = [group for group in alerting.recording_groups(Site(slos=(own,))) if group["name"] == "jaxobs-slo"]
 
@@ -165,7 +165,7 @@ def test_mistakes_are_told_with_their_place(tmp_path: Path, change: tuple[str, s
 
 
 def test_mistakes_across_a_file_and_in_the_site(tmp_path: Path) -> None:
-    """The same name twice, a list in the place of a document, a file that is not there, and a path that is none."""
+    """A name twice, a list in the place of a document, a missing file, and a path that is none are refused."""
     with pytest.raises(
         SettingError, match=r"document 2 \(train-steps\): `metadata.name` is 'train-steps', which results"
     ):

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(1200)  # promtool runs a thousand times
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[rule_checks.Outcome]:
-    """What promtool says of every alert and of its mutants."""
+    """Runs promtool on every alert and its mutants."""
     return rule_checks.tried_all(list(ALERTS.values()), tmp_path_factory.mktemp("rules"))
 
 
@@ -58,7 +58,7 @@ def test_nothing_in_a_runbook_is_skipped() -> None:
 
 
 def test_a_section_that_is_missing_or_unknown_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the file that lacks it."""
+    """The error names the file and the section."""
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
@@ -132,7 +132,7 @@ def test_every_case_holds(outcomes: list[rule_checks.Outcome]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", rule_checks.REQUIRED)
 def test_every_change_is_noticed(outcomes: list[rule_checks.Outcome], kind: str) -> None:
-    """Whatever threshold, operator or time to wait is changed, a case fails."""
+    """A case fails for each changed threshold, operator or time to wait."""
     left = [
         f"{each.alert}: {mutant.what}"
         for each in outcomes

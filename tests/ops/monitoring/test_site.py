@@ -91,7 +91,7 @@ def test_what_is_recorded_is_not_asked_for_labels_that_it_lost(tmp_path: Path) -
 
 
 def test_yaml_says_the_same_as_toml(tmp_path: Path) -> None:
-    """By the file's name."""
+    """The file's name says which of both it is."""
     text = "job: train\nalerts: {JaxRecompilationStorm: {for: 10m, enabled: false}}\n"
     chosen = site.read(written(tmp_path, text, "site.yaml"))
     assert chosen.job == "train" and chosen.alerts["JaxRecompilationStorm"].for_ == "10m"
@@ -133,7 +133,7 @@ def test_the_command_takes_a_file_and_flags(tmp_path: Path) -> None:
 
 
 def test_the_reference_page_says_something_of_every_setting() -> None:
-    """Each with its values and a sentence; the example above it is one that is taken."""
+    """A row has values and a sentence for each; the example above the table is one that is taken."""
     page = generate.files("reference")["docs/reference/site.md"]
     rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
     kinds = (Site, site.Prices, site.AlertChoice, site.ObjectiveChoice)
@@ -171,7 +171,7 @@ def test_latency_is_promised_by_route() -> None:
 
 
 def test_jobs_are_told_apart_by_the_labels_of_the_site() -> None:
-    """In every aggregation and join of the rules, in what inhibits, and in the links of alerts."""
+    """The labels are in every aggregation and join of the rules, in what inhibits, and in the links of alerts."""
     chosen = Site(grouping=("team", "job"))
     exprs = [rule["expr"] for group in alerting.recording_groups(chosen) for rule in group["rules"]]
     rules = [rule for group in alerting.alert_groups(chosen) for rule in group["rules"]]

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 @pytest.mark.parametrize("fleet", playing.FLEETS)
 def test_processes_are_as_asked_for(fleet: str) -> None:
-    """The same with the same seed; not all at once, nor more at a time than there are."""
+    """A seed gives the same processes again: not all at once, nor more at a time than there are."""
     drawn = playing.FLEETS[fleet]
     found = list(drawn(random.Random(1), 2 * gaps.DAY, 40))
     assert found == list(drawn(random.Random(1), 2 * gaps.DAY, 40))
@@ -29,7 +29,7 @@ def test_processes_are_as_asked_for(fleet: str) -> None:
 
 
 def test_a_gap_hides_what_goes_on() -> None:
-    """What is not scraped is counted all the same; a scrape that fails leaves `up` at 0."""
+    """Counters go on while nothing is scraped; a scrape that fails leaves `up` at 0."""
     parts = gaps.without([init(3), trains(10)], 5, 4)
     assert [(each.minutes, each.scraped) for each in parts] == [(3, True), (2, True), (4, False), (4, True)]
     assert sum(each.minutes for each in gaps.cut([init(3), trains(10)], 7)) == 7

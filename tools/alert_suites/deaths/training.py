@@ -85,7 +85,7 @@ def _unsaved() -> list[Process]:
 
 
 def _backs_off() -> Iterable[Process]:
-    """It ends in its first minute each time, and is started again after longer and longer."""
+    """A process ends in its first minute each time, and is started again after longer and longer."""
     yield from _one("backs-off")
     for start in (100, 102, 104, 107, 112, 118, 124, 130, 136, 142, 148):
         yield Process(job="backs-off", instance="a:9464", parts=[init(1)], start=start)

@@ -9,7 +9,7 @@ from tools.alert_suites.scenes import Part, Process, compiles, init, spends, tra
 
 
 def _every(minutes: int, times: int, parts: list[Part], name: str, *, pods: bool, **more: object) -> Iterable[Process]:
-    """One job after the other: at one address, or in a pod of its own each."""
+    """Jobs follow each other at one address, or in a pod of their own each."""
     for number in range(times):
         instance = f"{number if pods else 'host'}:9464"
         yield Process(job=name, instance=instance, parts=parts, start=number * minutes, **more)  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def _one_name() -> Iterable[Process]:
 
 
 def _cancelled() -> Iterable[Process]:
-    """One after the other is stopped after an hour or two, and its target is gone at once."""
+    """Jobs are stopped after an hour or two, and their targets are gone at once."""
     for number, length in enumerate((60, 110, 75)):
         parts = [init(1), compiles(2), trains(length)]
         yield Process(job="cancelled-job", instance=f"{number}:9464", parts=parts, start=number * 130)

@@ -1,4 +1,4 @@
-"""What services do while all is well."""
+"""Services while all is well."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _replicas(name: str, count: int, parts: list[Part], **more: object) -> list[
 
 
 def _rolling() -> Iterable[Process]:
-    """One replica after the other is replaced by a new version, six minutes apart."""
+    """Replicas are replaced by a new version, six minutes apart."""
     for number in range(10):
         end = 60 + number * 6
         yield Process(job="rolling", instance=f"old{number}:9464", parts=[init(1), serves(end - 1)], older=600)

@@ -1,4 +1,4 @@
-"""What training jobs do while all is well."""
+"""Training jobs while all is well."""
 
 from __future__ import annotations
 

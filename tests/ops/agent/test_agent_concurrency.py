@@ -1,4 +1,4 @@
-"""What happens at the same time: nobody's change of a state or a report gets lost."""
+"""Several things at the same time: nobody's change of a state or a report gets lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ LABELS = {**OWN, "alertname": "JaxNonFiniteValues", "severity": "critical"}
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    """A Prometheus with a fault."""
     with serving() as found:
         found.alerts = [LABELS]
         found.series = {"up": [(OWN, 1.0)], "jax_nonfinite_total": [({**OWN, "name": "loss"}, 5.0)]}
@@ -39,12 +38,10 @@ def stub() -> Iterator[Stub]:
 
 
 def notification(status: str = "firing", **more: str) -> Notification:
-    """What a webhook brings."""
     return parse(json.dumps({"alerts": [{"status": status, "labels": {**LABELS, **more}}]}).encode())
 
 
 def test_an_older_state_never_replaces_a_newer_one(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Two webhooks at once, of which the first takes long to be written: the next agent knows both alerts."""
     first, go_on = threading.Event(), threading.Event()
 
     class Slow(Store):
@@ -71,7 +68,6 @@ def test_an_older_state_never_replaces_a_newer_one(tmp_path: pathlib.Path, stub:
 def test_a_message_that_is_sent_meanwhile_does_not_open_a_closed_report(
     tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever notes it had read the report before."""
     reads = threading.Event()
 
     class Slow(Store):
@@ -136,7 +132,6 @@ def _nothing() -> Iterator[None]:
 def test_connections_that_ask_nothing_are_ended(
     tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They count among the most that are served: webhooks would be refused for as long as they stay."""
     monkeypatch.setattr(http_side, "MOST_SECONDS", 0.5)
     monkeypatch.setattr(http_side, "MOST_CONNECTIONS", 5)
     monkeypatch.setattr(http_side._Server, "capture_signals", lambda self: _nothing())

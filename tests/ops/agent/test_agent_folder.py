@@ -48,7 +48,6 @@ def test_a_folder_is_one_agents(tmp_path: pathlib.Path) -> None:
 
 
 def test_ports_are_numbers(tmp_path: pathlib.Path) -> None:
-    """Also those that are too large."""
     for port in ("65536", "x", "-1", ""):
         arguments = ["agent", "--prometheus", "http://127.0.0.1:9", "--reports", str(tmp_path), "--listen", f"a:{port}"]
         assert cli.main(arguments) == 2

@@ -11,20 +11,17 @@ NOW = 1_769_850_000.0
 
 
 def alerts(*names: str, status: str = "firing") -> list[notifications.Alert]:
-    """Alerts of one job."""
     body = {"version": "4", "alerts": [{"status": status, "labels": {"alertname": n, "job": "j"}} for n in names]}
     return list(notifications.parse(json.dumps(body).encode()).alerts)
 
 
 def opened() -> Incident:
-    """One with an alert that fires."""
     found = Incident(id="x", subject=[("job", "j")], opened_at=NOW, due_at=NOW, asked_at=NOW)
     found.take(alerts("A"), NOW, 60)
     return found
 
 
 def test_it_is_investigated_once_for_repeats() -> None:
-    """And once more for an alert with another name."""
     found = opened()
     assert found.phase == WAITING
     found.reported(NOW, 60, "cause")
@@ -36,7 +33,6 @@ def test_it_is_investigated_once_for_repeats() -> None:
 
 
 def test_it_ends_with_its_last_alert() -> None:
-    """Not with the first one; and it is open again if one fires again."""
     found = opened()
     found.take(alerts("B"), NOW, 60)
     found.reported(NOW, 60, "cause")
@@ -49,7 +45,6 @@ def test_it_ends_with_its_last_alert() -> None:
 
 
 def test_one_that_resolves_before_it_is_investigated_is_verified_all_the_same() -> None:
-    """After its report."""
     found = opened()
     found.take(alerts("A", status="resolved"), NOW + 1, 60)
     assert found.phase == WAITING
@@ -58,7 +53,6 @@ def test_one_that_resolves_before_it_is_investigated_is_verified_all_the_same() 
 
 
 def test_an_inconclusive_one_is_looked_at_again() -> None:
-    """A bounded number of times, later each time; one with a cause is not."""
     found = opened()
     waits = []
     for _ in range(4):
@@ -70,14 +64,12 @@ def test_an_inconclusive_one_is_looked_at_again() -> None:
 
 
 def test_its_alerts_are_bounded() -> None:
-    """Those beyond the bound are counted."""
     found = opened()
     found.take(alerts(*(f"A{number}" for number in range(150))), NOW, 60)
     assert len(found.alerts) == incidents.MOST_ALERTS and found.left_out == 51
 
 
 def test_times_of_the_future_are_not_believed() -> None:
-    """An incident did not begin after it was reported."""
     found = opened()
     kept = next(iter(found.alerts.values()))
     kept.starts_at = NOW + 86_400
@@ -87,6 +79,5 @@ def test_times_of_the_future_are_not_believed() -> None:
 
 
 def test_its_state_is_plain() -> None:
-    """It comes back from its file as it was."""
     found = opened()
     assert Incident.model_validate_json(found.model_dump_json()) == found

@@ -63,7 +63,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentStage]:
 
 @pytest.mark.parametrize("job", FAULTS)
 def test_the_cause_of_a_fault_is_named(stage: AgentStage, job: str) -> None:
-    """With evidence, at the process where it is, as an explanation of the alerts."""
     report = stage.await_report(job, lambda found: FAULTS[job] in {each["id"] for each in found["causes"]})
     first = report["causes"][0]
     assert (first["id"], first["component"]) == (FAULTS[job], f"{job}-0"), report["headline"]
@@ -75,7 +74,6 @@ def test_the_cause_of_a_fault_is_named(stage: AgentStage, job: str) -> None:
 
 
 def test_processes_of_one_job_are_compared(stage: AgentStage) -> None:
-    """Programs that differ, and the process that the others wait for."""
     report = stage.await_report(
         "together", lambda found: "programs_diverge" in {each["id"] for each in found["causes"]}
     )
@@ -84,7 +82,6 @@ def test_processes_of_one_job_are_compared(stage: AgentStage) -> None:
 
 @pytest.mark.parametrize("job", UNEXPLAINED)
 def test_what_the_evidence_does_not_show_is_not_named(stage: AgentStage, job: str) -> None:
-    """Killed from outside: that is inconclusive, with what to collect."""
     names = {UNEXPLAINED[job]}
     report = stage.await_report(job, lambda found: names <= {*found["runbooks"]})
     assert (report["verdict"], report["causes"]) == ("inconclusive", []), report["headline"]
@@ -92,20 +89,17 @@ def test_what_the_evidence_does_not_show_is_not_named(stage: AgentStage, job: st
 
 
 def test_an_incident_ends(stage: AgentStage) -> None:
-    """Its alerts resolve, and what shows the fault is looked for once more."""
     report = stage.await_report("nonfinite", lambda found: found["state"] == "closed")
     assert report["verification"]["result"] == "recovered", report["verification"]["because"]
     assert report["alerts"][0]["status"] == "resolved"
 
 
 def test_the_healthy_are_not_blamed(stage: AgentStage) -> None:
-    """Once all others have their reports."""
     for job in HEALTHY:
         assert not [each["headline"] for each in stage.reports_on(job) if each["verdict"] != "no_fault"]
 
 
 def test_it_ends_as_it_should(stage: AgentStage) -> None:
-    """At SIGTERM, with exit code 0. Prints what was measured."""
     stage.process.send_signal(signal.SIGTERM)
     assert stage.process.wait(120) == 0, stage.log("agent")
     seconds = []

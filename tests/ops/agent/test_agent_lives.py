@@ -24,7 +24,6 @@ ALERTS = ("JaxStepsStalled", "JaxRecompilationStorm", "JaxTargetDown", "JaxGoodp
 
 
 def incident(labels: dict[str, str], now: float) -> Incident:
-    """One that a webhook with one alert opens."""
     body = {"version": "4", "status": "firing", "alerts": [{"status": "firing", "labels": labels}]}
     found = Incident(id="x", subject=list(Subject.of(labels).labels), opened_at=now, asked_at=now)
     found.take(list(notifications.parse(json.dumps(body).encode()).alerts), now, 0)

@@ -13,7 +13,6 @@ from jaxobs.ops.diagnosis.result import Cause
 
 
 def cause(name: str) -> Cause:
-    """A cause of that diagnosis."""
     each = known()[name]
     return Cause(
         id=name, title=each.title, component="a", evidence=(), fix="", runbook="", onset=None, impact=each.impact
@@ -27,7 +26,6 @@ def test_every_alert_has_a_row() -> None:
 
 @pytest.mark.parametrize("name", runbooks.TABLE)
 def test_a_row_is_about_what_there_is(name: str) -> None:
-    """Diagnoses that exist, once each, and a page."""
     row = runbooks.TABLE[name]
     assert set(row.causes) <= known().keys() and len(set(row.causes)) == len(row.causes)
     assert (ROOT / "runbooks" / f"{name}.md").exists()
@@ -35,7 +33,6 @@ def test_a_row_is_about_what_there_is(name: str) -> None:
 
 
 def test_a_diagnosis_explains_the_alerts_that_are_its_signs() -> None:
-    """What an alert is a sign of can explain it."""
     missing = [
         (sign.name, name)
         for name, each in known().items()
@@ -46,7 +43,6 @@ def test_a_diagnosis_explains_the_alerts_that_are_its_signs() -> None:
 
 
 def test_what_cannot_explain_an_alert_does_not() -> None:
-    """And of an alert that is not in the table nobody knows."""
     assert runbooks.explains(cause("recompilation"), "JaxDeviceTemperatureHigh") is False
     assert runbooks.explains(cause("disk_full"), "JaxStepsStalled") is True
     assert runbooks.explains(cause("recompilation"), "DiskAlmostFull") is None
@@ -76,13 +72,11 @@ def test_the_questions_of_a_runbook_stay_within_the_subject(name: str) -> None:
 
 
 def test_an_alert_without_a_job_asks_nothing_of_all_jobs() -> None:
-    """But for what its own runbook asks."""
     nobody = Subject((("alertname", "DiskFull"),))
     assert steps.questions(nobody, ["DiskFull"]) == []
     assert {each.runbook for each in steps.questions(nobody, ["JaxStraggler"])} == {"JaxStraggler"}
 
 
 def test_no_question_is_asked_twice() -> None:
-    """Though runbooks share some."""
     asked = [each.query for each in steps.questions(Subject((("job", "a"),)), list(runbooks.TABLE))]
     assert len(asked) == len(set(asked)) <= steps.MOST_STEPS

@@ -68,11 +68,9 @@ class Service:
         return self.process.wait(60)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and text."""
         return self._open(urllib.request.Request(self.url + path))
 
     def post(self, body: bytes, **headers: str) -> tuple[int, Any]:
-        """Status and answer to a webhook."""
         headers = {"Content-Type": "application/json", **headers}
         status, text = self._open(urllib.request.Request(f"{self.url}/webhook", body, headers, method="POST"))
         return status, json.loads(text) if text.startswith("{") else text
@@ -88,12 +86,9 @@ class Service:
             return 0, str(error)
 
     def reports(self) -> list[dict[str, Any]]:
-        """What is written."""
         return [json.loads(path.read_text()) for path in sorted(self.folder.glob("*.json"))]
 
     def await_report(self, **wanted: Any) -> dict[str, Any]:
-        """The report with these fields."""
-
         def look() -> dict[str, Any] | None:
             return next((r for r in self.reports() if all(r[key] == value for key, value in wanted.items())), None)
 
@@ -108,7 +103,6 @@ class Service:
 
 
 def webhook(*labels: dict[str, str], status: str = "firing") -> bytes:
-    """What Alertmanager posts about alerts with these labels."""
     alerts = [
         {"status": status, "labels": each, "annotations": {"summary": "It fires."}} for each in labels or (LABELS,)
     ]
@@ -135,7 +129,6 @@ def service(folder: pathlib.Path, prometheus: str, *more: str, **environment: st
 
 
 def test_an_incident_from_its_first_alert_to_its_end(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Repeats are counted, another alert is investigated too, what resolves is verified, and the metrics say so."""
     with service(tmp_path, stub.url) as agent:
         status, answer = agent.post(webhook())
         assert status == 202 and len(answer["incidents"]) == 1
@@ -164,7 +157,6 @@ def test_an_incident_from_its_first_alert_to_its_end(tmp_path: pathlib.Path, stu
 
 
 def test_what_fires_after_it_resolved_is_a_new_incident(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """And one whose fault is still there has not recovered."""
     with service(tmp_path, stub.url) as agent:
         agent.post(webhook())
         agent.await_report(revision=1)
@@ -177,7 +169,6 @@ def test_what_fires_after_it_resolved_is_a_new_incident(tmp_path: pathlib.Path, 
 
 
 def test_an_alert_that_still_fires_has_not_recovered(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Whatever the webhook says: Prometheus reports it."""
     down = {"alertname": "JaxTargetDown", "job": "train", "instance": "a:9464", "severity": "warning"}
     stub.series, stub.alerts = dict(ALIVE), [down]
     with service(tmp_path, stub.url) as agent:
@@ -189,7 +180,6 @@ def test_an_alert_that_still_fires_has_not_recovered(tmp_path: pathlib.Path, stu
 
 
 def test_an_incident_survives_the_agent(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Killed in the middle of an investigation: the next agent takes it up, and closes it under its id."""
     stub.hang = threading.Event()
     with service(tmp_path, stub.url) as agent:
         ids = agent.post(webhook())[1]["incidents"]
@@ -209,7 +199,6 @@ def test_an_incident_survives_the_agent(tmp_path: pathlib.Path, stub: Stub) -> N
 
 
 def test_a_damaged_state_costs_that_incident(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Not the start."""
     state = tmp_path / "reports" / "state"
     state.mkdir(parents=True)
     (state / "20260131-090500-train-abcdef.json").write_bytes(b'{"id": "../../../tmp/x", "phase"\xff')
@@ -220,7 +209,6 @@ def test_a_damaged_state_costs_that_incident(tmp_path: pathlib.Path, stub: Stub)
 
 
 def test_one_token_opens_it(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """From a file; the health and the metrics need none."""
     token = tmp_path / "token"
     token.write_text("open-sesame\n")
     with service(tmp_path, stub.url, "--token-file", str(token)) as agent:
@@ -232,7 +220,6 @@ def test_one_token_opens_it(tmp_path: pathlib.Path, stub: Stub) -> None:
 
 
 def test_hostile_webhooks_are_refused(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """By size, by form, by method; and the next good one is taken."""
     with service(tmp_path, stub.url) as agent:
         # The connection may be gone before the client has sent all, and the answer with it; the counter below knows.
         assert agent.post(b"x" * (2**20 + 1))[0] in (413, 0)
@@ -288,7 +275,6 @@ EVIL = {
 
 
 def test_labels_are_data(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """They leave no query, lead to no address, name no file, and are no markup in the page."""
     stub.series, stub.alerts = {}, []
     with serving() as elsewhere, service(tmp_path, stub.url) as agent:
         evil = {**EVIL, "instance": elsewhere.url, "target": elsewhere.url}
@@ -314,7 +300,6 @@ def test_labels_are_data(tmp_path: pathlib.Path, stub: Stub) -> None:
 
 
 def test_only_processes_that_are_allowed_are_asked(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Those that Prometheus scrapes for this job, and those that were given; not those of another job."""
     with serving() as own, serving() as other, serving() as given:
         stub.targets = [
             (f"{own.url}/metrics", {"job": "train", "instance": "a:9464"}, "up"),
@@ -341,7 +326,6 @@ def test_a_prometheus_that_is_none(tmp_path: pathlib.Path, stub: Stub, body: byt
 
 
 def test_a_prometheus_that_is_gone(tmp_path: pathlib.Path) -> None:
-    """The same, at once."""
     with service(tmp_path, f"http://127.0.0.1:{free_port()}") as agent:
         agent.post(webhook())
         assert agent.await_report(revision=1)["verdict"] == "inconclusive"
@@ -349,7 +333,6 @@ def test_a_prometheus_that_is_gone(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.slow
 def test_a_prometheus_that_hangs(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """It costs its budget, and not the report; webhooks are taken meanwhile."""
     stub.hang = threading.Event()
     with service(tmp_path, stub.url) as agent:
         agent.post(webhook())
@@ -361,7 +344,6 @@ def test_a_prometheus_that_hangs(tmp_path: pathlib.Path, stub: Stub) -> None:
 
 @pytest.mark.slow
 def test_processes_that_hang_or_answer_megabytes(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """What Prometheus shows is enough; that they were not looked at is said."""
     with serving() as hanging, serving() as loud:
         hanging.hang = threading.Event()
         loud.body = b'{"events": [' + b"1," * 20_000_000 + b"1]}"
@@ -397,7 +379,6 @@ def test_a_folder_without_room(tmp_path: pathlib.Path, stub: Stub) -> None:
 
 
 def test_alerts_that_nobody_knows_get_a_general_triage(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """No runbook is forced on them: what is found is said, and that nobody knows whether it explains them."""
     with service(tmp_path, stub.url) as agent:
         agent.post(webhook({"alertname": "TrainingIsSlow", "job": "train"}, {"alertname": "DiskFull", "host": "h"}))
         report = agent.await_report(subject={"labels": {"job": "train"}, "name": "train"})
@@ -410,7 +391,6 @@ def test_alerts_that_nobody_knows_get_a_general_triage(tmp_path: pathlib.Path, s
 
 
 def test_a_fault_that_cannot_explain_the_alert_is_not_its_cause(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """It is told beside."""
     hot = {**LABELS, "alertname": "JaxDeviceTemperatureHigh"}
     with service(tmp_path, stub.url) as agent:
         agent.post(webhook(hot))

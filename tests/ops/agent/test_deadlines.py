@@ -28,7 +28,6 @@ def test_what_hangs_is_left_behind() -> None:
 
 
 def test_those_left_behind_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With so many, nothing new is begun; once they end, it is."""
     monkeypatch.setattr(deadlines, "_abandoned", threading.Semaphore(2))
     release = threading.Event()
     deadlines.at_once([lambda: release.wait(100)] * 2, 0.01)

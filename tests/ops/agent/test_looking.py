@@ -36,7 +36,6 @@ def look(given: tuple[str, ...], instance: str) -> Seen:
 
 @pytest.mark.parametrize(("count", "asked"), [(1, 1), (2, 2)])
 def test_a_job_of_its_own_is_left_out(count: int, asked: int) -> None:
-    """What is wrong in it explains no alert about another one; a process of the same job may have begun it."""
     with two(count) as given:
         seen = look(given, given[0].removeprefix("http://"))
     assert seen.asked == given[:asked]
@@ -45,6 +44,5 @@ def test_a_job_of_its_own_is_left_out(count: int, asked: int) -> None:
 
 @pytest.mark.parametrize("instance", ["", "node-7:9464"])
 def test_all_are_asked_if_none_of_them_is_named(instance: str) -> None:
-    """Then any may be meant."""
     with two(1) as given:
         assert look(given, instance).asked == given

@@ -6,12 +6,10 @@ from jaxobs.ops.agent import peers
 
 
 def windows(*values: float) -> list[tuple[float, float]]:
-    """Samples a minute apart."""
     return [(60.0 * number, value) for number, value in enumerate(values)]
 
 
 def test_one_that_differs_is_found() -> None:
-    """With its value, the median, and how many windows say so."""
     given = {f"{number}": windows(1.0, 1.01, 0.99, 1.0, 1.0) for number in range(7)} | {"slow": windows(*[1.4] * 5)}
     (found,) = peers.outliers(given)
     assert (found.name, found.value, found.votes, found.windows) == ("slow", 1.4, 5, 5)
@@ -19,25 +17,21 @@ def test_one_that_differs_is_found() -> None:
 
 
 def test_one_window_is_no_vote() -> None:
-    """A spike in two of five windows is ordinary."""
     given = {f"{number}": windows(1, 1, 1, 1, 1) for number in range(5)} | {"spike": windows(1, 9, 1, 9, 1)}
     assert peers.outliers(given) == []
 
 
 def test_a_few_per_cent_are_ordinary() -> None:
-    """Though all others are exactly equal, and the MAD is 0."""
     given = {f"{number}": windows(1, 1, 1, 1, 1) for number in range(5)} | {"near": windows(*[1.05] * 5)}
     assert peers.outliers(given) == []
 
 
 def test_two_cannot_be_compared() -> None:
-    """Nor windows of which there are too few."""
     assert peers.outliers({"a": windows(1, 1, 1), "b": windows(9, 9, 9)}) == []
     assert peers.outliers({name: windows(9 if name == "d" else 1, 1) for name in "abcd"}) == []
 
 
 def test_a_change_is_held_against_the_variation_before() -> None:
-    """What varies as much anyway has not changed."""
     assert peers.changed(windows(1, 1.1, 0.9, 1, 2, 2, 2, 2), 240) == (1.0, 2.0)
     assert peers.changed(windows(1, 5, 1, 5, 2, 2, 2, 2), 240) is None
     assert peers.changed(windows(1, 1, 2, 2, 2), 120) is None

@@ -30,7 +30,6 @@ def stub() -> Iterator[Stub]:
 
 
 def report(stub: Stub, labels: dict[str, str]) -> Report:
-    """What is found out about one alert."""
     body = {"version": "4", "alerts": [{"status": "firing", "labels": labels}]}
     now = time.time()
     incident = Incident(id="x", subject=list(Subject.of(labels).labels), opened_at=now, asked_at=now)
@@ -39,12 +38,10 @@ def report(stub: Stub, labels: dict[str, str]) -> Report:
 
 
 def asked(stub: Stub) -> str:
-    """All queries."""
     return urllib.parse.unquote_plus("\n".join(stub.asked))
 
 
 def test_labels_that_prometheus_adds_to_alerts_choose_no_series(stub: Stub) -> None:
-    """Its `external_labels` are on no series: with them in the queries a job would look as if it were gone."""
     stub.series["jax_build_info"] = [({**OWN, "jax": "0.10.2"}, 1.0)]
     found = report(stub, {**ALERT, "cluster": "eu", "namespace": "ml"})
     assert 'cluster="eu"' not in asked(stub) and 'namespace="ml"' not in asked(stub)
@@ -53,14 +50,12 @@ def test_labels_that_prometheus_adds_to_alerts_choose_no_series(stub: Stub) -> N
 
 @pytest.mark.parametrize("cluster", ["eu", "us"])
 def test_labels_of_series_choose_among_them(stub: Stub, cluster: str) -> None:
-    """Those of another cluster are of another job of that name."""
     stub.series["up"] = [({**OWN, "cluster": cluster}, 1.0)]
     report(stub, {**ALERT, "cluster": "eu", "namespace": "ml"})
     assert 'up{cluster="eu", job="train"}' in asked(stub)
 
 
 def test_a_prometheus_that_does_not_say_leaves_a_subject_as_it_is() -> None:
-    """A wrong guess would look at the series of others."""
     subject = Subject((("cluster", "eu"), ("job", "train")))
     window = Window(end=time.time(), seconds=60)
     assert scoping.in_series("http://127.0.0.1:9", subject, window, 1) == subject
@@ -77,7 +72,6 @@ def test_what_answers_and_has_no_metrics_of_jaxobs_is_not_called_healthy(stub: S
 
 
 def test_a_target_that_is_no_process_of_jaxobs_shows_nothing(stub: Stub) -> None:
-    """Though it was asked."""
     stub.targets = [(f"{stub.url}/metrics", OWN, "up")]
     found = report(stub, {**OWN, "alertname": "DatabaseSlow"})
     assert found.verdict == "inconclusive"
@@ -85,7 +79,6 @@ def test_a_target_that_is_no_process_of_jaxobs_shows_nothing(stub: Stub) -> None
 
 
 def test_a_job_that_ended_before_the_window_was_one(stub: Stub) -> None:
-    """It has no metrics any more, and that is how a job ends."""
     stub.series = {"up": [(OWN, 0.0)], "jax_process_start_timestamp_seconds": [(OWN, 1.0)]}
     assert scoping.was_seen(stub.url, Subject((("job", "train"),)), time.time(), 5)
     assert "last_over_time(jax_process_start_timestamp_seconds" in asked(stub)

@@ -1,4 +1,4 @@
-"""What is sent on: to a webhook for Slack's payload and to Grafana, within bounds, whatever answers."""
+"""Messages to Slack and Grafana: within bounds, whatever answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ EVIL = "train <!channel> <http://evil|click> *now* @here"
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    """One on a job with a hostile name, of a Prometheus that is gone."""
     labels = {"alertname": "JaxStraggler", "job": EVIL}
     body = {"version": "4", "alerts": [{"status": "firing", "labels": labels}]}
     alerts = list(notifications.parse(json.dumps(body).encode()).alerts)
@@ -59,7 +58,6 @@ class Receiver:
         self.thread.start()
 
     def close(self) -> None:
-        """Ends it."""
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -74,7 +72,6 @@ def receiver(request: pytest.FixtureRequest) -> Iterator[Receiver]:
 
 
 def test_both_get_what_was_found(report: Report, receiver: Receiver) -> None:
-    """Slack a text that mentions nobody, Grafana an annotation with its token."""
     where = Destinations(notify=f"{receiver.url}/hook", grafana=f"{receiver.url}/", grafana_token="secret")
     sent = sending.send(report, sending.REPORTED, where)
     assert [(each.destination, each.result, each.attempts) for each in sent] == [
@@ -101,7 +98,6 @@ def test_both_get_what_was_found(report: Report, receiver: Receiver) -> None:
     indirect=["receiver"],
 )
 def test_attempts_are_bounded(report: Report, receiver: Receiver, result: str, attempts: int) -> None:
-    """What may help is tried again, what cannot is not, and a redirection is not followed."""
     pauses: list[float] = []
     (sent,) = sending.send(report, sending.REPORTED, Destinations(notify=receiver.url), pause=pauses.append)
     assert (sent.result, sent.attempts, len(receiver.got)) == (result, attempts, attempts)
@@ -110,13 +106,11 @@ def test_attempts_are_bounded(report: Report, receiver: Receiver, result: str, a
 
 
 def test_nobody_answers(report: Report) -> None:
-    """It fails with a reason."""
     (sent,) = sending.send(report, sending.REPORTED, Destinations(notify="http://127.0.0.1:9"), pause=lambda _: None)
     assert (sent.result, sent.attempts) == ("failed", 3) and sent.problem
 
 
 def test_the_end_closes_the_annotation(report: Report) -> None:
-    """Its time has an end, and the result is a tag."""
     verification = {"at": report.opened_at, "result": "recovered", "because": "", "steps": []}
     closed = Report.model_validate({**report.model_dump(), "verification": verification, "closed_at": report.opened_at})
     body = sending.annotation(closed, sending.CLOSED)

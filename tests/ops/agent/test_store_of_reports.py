@@ -13,14 +13,12 @@ from jaxobs.ops.agent.store import Store
 
 
 def incident(days: float) -> Incident:
-    """One that began so many days ago."""
     began = time.time() - 86_400 * days
     name = time.strftime("%Y%m%d-%H%M%S", time.gmtime(began)) + "-train-1a2b3c"
     return Incident(id=name, subject=[("job", "train")], opened_at=began)
 
 
 def test_old_reports_are_removed_when_an_incident_is_closed(tmp_path: Path) -> None:
-    """Not those of incidents that are still open, and no other files."""
     store = Store(str(tmp_path), keep_days=30)
     old, still_open, new = incident(40), incident(39), incident(2)
     for report in (old, still_open, new):
@@ -42,7 +40,6 @@ def test_old_reports_are_removed_when_an_incident_is_closed(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("days", ["0", "-1", "nan"])
 def test_a_time_that_is_none_is_refused(days: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything is removed."""
     arguments = ["agent", "--prometheus", "http://127.0.0.1:9", "--reports", str(tmp_path), "--keep-days", days]
     assert cli.main(arguments) == 2
     assert "--keep-days is a number of days" in capsys.readouterr().err

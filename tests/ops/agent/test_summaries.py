@@ -51,7 +51,6 @@ def made(days_ago: float, **changes: Any) -> Report:
 
 
 def test_a_week_is_summed_up() -> None:
-    """Counts, causes by job, what alerts lead to, cache and versions; what is older counts as before."""
     open_one = made(
         2, verdict="inconclusive", causes=[], verification=None, resolved_at=None, headline="# evil\nheading"
     )
@@ -65,12 +64,10 @@ def test_a_week_is_summed_up() -> None:
 
 
 def test_a_week_without_incidents() -> None:
-    """Says so."""
     assert "0 incidents; 0 in as many days before." in summaries.summary([], NOW)
 
 
 def test_a_postmortem_is_drafted() -> None:
-    """What is known is there, with cache and versions; what only people know is asked for."""
     page = summaries.postmortem(made(1))
     for each in (
         "# Postmortem (draft): train: slow", "One \\| is slow (`straggler`) at `c:9464`, evidence e1",
@@ -82,7 +79,6 @@ def test_a_postmortem_is_drafted() -> None:
 
 
 def test_the_commands_print_them(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the folder; a damaged or foreign file beside them costs nothing."""
     store = Store(str(tmp_path))
     report = made((NOW - time.time()) / 86_400 + 1)
     store.write_report(report)
@@ -97,7 +93,6 @@ def test_the_commands_print_them(tmp_path: pathlib.Path, capsys: pytest.CaptureF
 
 
 def test_reports_fit_their_schema(capsys: pytest.CaptureFixture[str]) -> None:
-    """That `jaxobs agent schema` prints."""
     assert cli.main(["agent", "schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert schema == reports.schema()
@@ -121,6 +116,5 @@ def test_reports_fit_their_schema(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """In one line, with what would fit."""
     assert cli.main(["agent", *arguments]) == 2
     assert said in capsys.readouterr().err

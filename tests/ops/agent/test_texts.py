@@ -14,7 +14,6 @@ EVIL = (
 
 @pytest.mark.parametrize("text", EVIL)
 def test_markdown_stays_text(text: str) -> None:
-    """No heading, list, link, image, tag, table or address comes of it."""
     shown = escaped(text)
     assert "\n" not in shown and "<" not in shown and "://" not in shown.replace("&#58;", "")
     for each in "`*_[]|~$":
@@ -24,7 +23,6 @@ def test_markdown_stays_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*EVIL, "````", "`", "", "\x00\x1b[31m"])
 def test_code_is_not_left(text: str) -> None:
-    """Marks and fences are longer than any run inside."""
     span = code(text)
     marks = len(span) - len(span.lstrip("`"))
     inner = span[marks:-marks]
@@ -36,6 +34,5 @@ def test_code_is_not_left(text: str) -> None:
 
 
 def test_slack_mentions_nobody() -> None:
-    """No mention, link or format."""
     shown = slack("<!channel> <@U1> <http://evil|click> *b* _i_ ~s~ `c` @here & more")
     assert not set("<>*_~`@") & set(shown)

@@ -26,7 +26,6 @@ LABELS = {"alertname": "JaxNonFiniteValues", "job": "train", "instance": "a:9464
 
 
 def notification(*labels: dict[str, str], status: str = "firing") -> notifications.Notification:
-    """What a webhook brings."""
     alerts = [{"status": status, "labels": each} for each in labels or (LABELS,)]
     return notifications.parse(json.dumps({"version": "4", "alerts": alerts}).encode())
 
@@ -46,7 +45,6 @@ def stub() -> Iterator[Stub]:
 
 
 def test_equal_answers_give_an_equal_report(stub: Stub) -> None:
-    """But for the times that it took."""
     found: list[dict[str, Any]] = []
     for _ in range(3):
         incident = Incident(id="x", subject=[("job", "train")], opened_at=NOW, asked_at=NOW)
@@ -59,7 +57,6 @@ def test_equal_answers_give_an_equal_report(stub: Stub) -> None:
 
 
 def test_series_of_other_jobs_are_not_looked_at(stub: Stub) -> None:
-    """Though the server does not heed the matchers of a query."""
     incident = Incident(id="x", subject=[("job", "train")], opened_at=NOW, asked_at=NOW)
     incident.take(list(notification().alerts), NOW, 0)
     report = investigating.investigate(incident, Where(prometheus=stub.url), clock=lambda: NOW)
@@ -73,7 +70,6 @@ def test_series_of_other_jobs_are_not_looked_at(stub: Stub) -> None:
 def test_an_investigation_that_fails_is_a_report_too(
     tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what went wrong; and it is tried again."""
     working_well = investigating.investigate
 
     def fails(*_: object) -> None:
@@ -108,7 +104,6 @@ def test_nothing_is_asked_before_a_webhook_is_accepted(tmp_path: pathlib.Path, s
 def test_there_is_a_bound_on_open_incidents(
     tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beyond it a webhook is refused, so that Alertmanager sends it again; those that are open are updated."""
     monkeypatch.setattr(working, "MOST_OPEN", 2)
     agent = Agent(Store(str(tmp_path)), Where(prometheus=stub.url))
     agent.accept(notification(*({**LABELS, "job": f"job-{number}"} for number in range(2))))
@@ -119,7 +114,6 @@ def test_there_is_a_bound_on_open_incidents(
 
 
 def test_the_subject_of_a_file_cannot_lead_out_of_the_folder(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Whatever a label is."""
     agent = Agent(Store(str(tmp_path / "reports")), Where(prometheus=stub.url))
     evil = ["../../x", "/etc/passwd", "..", ".", "a\x00b", "x" * 300, "nul", "-rf"]
     agent.accept(notification(*({**LABELS, "job": each} for each in evil)))
@@ -128,7 +122,6 @@ def test_the_subject_of_a_file_cannot_lead_out_of_the_folder(tmp_path: pathlib.P
 
 
 def test_a_port_of_somebody_else_is_said_at_once() -> None:
-    """In a sentence, before anything is started."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingError, match="--listen"):
         listening("127.0.0.1", taken.getsockname()[1])
     with pytest.raises(SettingError, match="--listen"):

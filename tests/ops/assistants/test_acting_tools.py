@@ -44,7 +44,7 @@ class Scene:
         return Outcome("done", "Done.", "/there")
 
     def call(self, name: str, answer: bool | None, policy: Policy = ALL, **arguments: object) -> Any:
-        """What a tool answers.
+        """Calls a tool and returns the answer.
 
         Args:
           answer: what the person says; None for a client that cannot ask.
@@ -63,14 +63,12 @@ class Scene:
         return anyio.run(run)
 
     def decisions(self) -> list[str]:
-        """What is on record."""
         path = self.folder / record.NAME
         return [json.loads(line)["decision"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """A directory of its own."""
     return Scene(tmp_path / "reports", monkeypatch)
 
 
@@ -80,7 +78,6 @@ async def _names(sources: Sources) -> set[str]:
 
 
 def test_without_a_policy_there_are_none(tmp_path: Path) -> None:
-    """Nor with one that allows nothing; what is allowed is there, and says that it is no reading."""
     plain = anyio.run(_names, Sources(inputs=Inputs(targets=(URL,))))
     assert plain and not plain & set(ACTIONS)
     nothing = Desk(tmp_path, Policy(), lambda job: [URL])
@@ -90,7 +87,6 @@ def test_without_a_policy_there_are_none(tmp_path: Path) -> None:
 
 
 def test_a_person_says_yes(scene: Scene) -> None:
-    """It is done once, for the process behind the name."""
     found = scene.call("dump_memory", True, process="127.0.0.1:9")
     assert found.structured_content["data"]["decision"] == "done" and scene.done == ["dump_memory"]
     (message,) = scene.asked
@@ -101,7 +97,6 @@ def test_a_person_says_yes(scene: Scene) -> None:
 
 
 def test_a_person_says_no(scene: Scene) -> None:
-    """Also in a form that was accepted; nothing is done, and that is on record."""
     found = scene.call("dump_memory", False).structured_content["data"]
     assert found["decision"] == "refused" and "said no" in found["reason"]["untrusted"]
     assert scene.done == [] and scene.decisions() == ["refused"]

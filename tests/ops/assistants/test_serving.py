@@ -30,7 +30,6 @@ TOKEN = "a-token-that-is-long-enough"
 
 @pytest.fixture
 def log(tmp_path: Path) -> str:
-    """An event log."""
     (tmp_path / "events.jsonl").write_text(json.dumps(as_event(compilation(pid=7))) + "\n", encoding="utf-8")
     return str(tmp_path / "events.jsonl")
 
@@ -83,14 +82,12 @@ def test_standard_output_is_the_wire(log: str) -> None:
 
 @pytest.fixture
 def token(tmp_path: Path) -> str:
-    """A file with the token."""
     (tmp_path / "token").write_text(f"{TOKEN}\n", encoding="utf-8")
     return str(tmp_path / "token")
 
 
 @pytest.fixture
 def served(log: str, token: str) -> Iterator[str]:
-    """The address of a server over HTTP."""
     port = free_port()
     command = [*COMMAND, "--event-log", log, "--http", f"127.0.0.1:{port}", "--token-file", token]
     process = subprocess.Popen(command, env=environment())
@@ -151,7 +148,6 @@ def test_http(served: str) -> None:
 def test_usage(
     line: list[str], said: str, token: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2, and a line that says why; a token is not repeated."""
     monkeypatch.chdir(Path(token).parent)
     Path("short").write_text("0123456789abcde", encoding="utf-8")
     assert cli.main(["mcp", *line]) == 2
@@ -162,7 +158,6 @@ def test_usage(
 
 
 def test_a_port_that_is_taken(served: str, token: str) -> None:
-    """One line, and exit code 2."""
     address = served.removeprefix("http://").removesuffix("/mcp")
     done = subprocess.run(
         [*COMMAND, "--http", address, "--token-file", token],

@@ -35,7 +35,6 @@ EMPTY = Sources(inputs=Inputs())
 
 
 def call(sources: Sources, name: str, **arguments: Any) -> dict[str, Any]:
-    """What a tool answers; the text is the same as the structured content."""
     result = raw(sources, name, **arguments)
     assert not result.is_error, result.content
     body: dict[str, Any] = result.structured_content
@@ -44,15 +43,12 @@ def call(sources: Sources, name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def refused(sources: Sources, name: str, **arguments: Any) -> str:
-    """What a tool says when it refuses its arguments."""
     result = raw(sources, name, **arguments)
     assert result.is_error
     return str(result.content[0].text)
 
 
 def raw(sources: Sources, name: str, **arguments: Any) -> Any:
-    """One call in memory."""
-
     async def main() -> Any:
         async with Client(server(sources)) as client:
             return await client.call_tool(name, arguments)
@@ -61,7 +57,6 @@ def raw(sources: Sources, name: str, **arguments: Any) -> Any:
 
 
 def event_log(path: Path, count: int = 3, **fields: Any) -> str:
-    """An event log with recompilations."""
     lines = [
         as_event(compilation(sequence=number, time=1_770_000_000.0 + number, cause="shape", pid=7, **fields))
         for number in range(1, count + 1)
@@ -115,7 +110,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 def arguments_of(name: str, sources: Sources) -> dict[str, Any]:
-    """What a tool is called with."""
     target = next(sources.processes())[0]
     return {key: target if value == "TARGET" else value for key, value in ARGUMENTS.get(name, {}).items()}
 
@@ -145,15 +139,12 @@ def test_the_tools_are_these_and_say_that_they_read() -> None:
 
 
 class Watch:
-    """What Python is about to do while it is on: an audit hook cannot be taken away, only switched off."""
-
     def __init__(self) -> None:
         self.on = False
         self.seen: list[tuple[str, Any]] = []
         self.connected: list[Any] = []
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """The hook."""
         if not self.on:
             return
         if event == "open":
@@ -175,7 +166,6 @@ _WRITES = {
 
 @pytest.fixture(scope="module")
 def watch() -> Watch:
-    """One for all tests of this module."""
     hook = Watch()
     sys.addaudithook(hook)
     return hook
@@ -183,7 +173,6 @@ def watch() -> Watch:
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_no_tool_writes_or_asks_anybody_else(name: str, tmp_path: Path, watch: Watch) -> None:
-    """Each is run for real: it opens no file to write, starts no program, and connects only to what was named."""
     with everything(tmp_path) as (sources, _):
         arguments = arguments_of(name, sources)
         call(sources, name, **arguments)  # what is imported the first time may write bytecode
@@ -237,7 +226,6 @@ def texts(value: Any, marked: bool = False) -> Iterator[tuple[str, bool]]:
 
 @pytest.mark.parametrize("name", ["explain_compilations", "list_alerts", "list_incidents", "get_incident", "diagnose"])
 def test_what_others_wrote_is_marked(name: str, tmp_path: Path) -> None:
-    """In data only, under its key, without control characters, and short."""
     with everything(tmp_path) as (sources, _):
         change = Change(path=HOSTILE, what="shape", before=HOSTILE, after="f32[2]")
         (tmp_path / "train.log").write_text(f"OSError: [Errno 28] No space left on device {HOSTILE}\n")
@@ -253,7 +241,6 @@ def test_what_others_wrote_is_marked(name: str, tmp_path: Path) -> None:
 
 
 def test_labels_cannot_hide_instructions_in_keys() -> None:
-    """Keys are marked as well, and what is deep or endless is cut."""
     deep: Any = "x y"
     for _ in range(50):
         deep = {"a": deep}
@@ -266,7 +253,6 @@ def test_labels_cannot_hide_instructions_in_keys() -> None:
 
 
 def test_pages(tmp_path: Path) -> None:
-    """All entries, each once, in pages that end."""
     with everything(tmp_path) as (sources, _):
         seen, start, pages = [], 0, 0
         while start is not None:
@@ -286,14 +272,12 @@ def test_pages(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(TOOLS - {"run_doctor", "get_runbook"}))
 def test_without_sources_it_says_no_data(name: str) -> None:
-    """An answer of its own, with the reason."""
     answer = call(EMPTY, name, **dict.fromkeys(ARGUMENTS.get(name, {}), "x"))
     assert (answer["status"], answer["data"]) == ("no_data", None)
     assert "--" in answer["summary"] or "any source" in answer["summary"]
 
 
 def test_a_source_that_is_gone_is_no_data(tmp_path: Path) -> None:
-    """Neither an error of ours nor a sign of health; the address is ours, the reason is not."""
     gone = Sources(
         inputs=Inputs(targets=("127.0.0.1:9",), event_logs=(str(tmp_path / "x"),), prometheus=("http://127.0.0.1:9",))
     )
@@ -306,7 +290,6 @@ def test_a_source_that_is_gone_is_no_data(tmp_path: Path) -> None:
 
 
 def test_an_unknown_alert_has_no_runbook() -> None:
-    """Its nearest name is given, and no other runbook in its place."""
     answer = call(EMPTY, "get_runbook", alert="JaxInputBond")
     assert (answer["status"], answer["data"]) == ("no_data", None)
     assert "Did you mean `JaxInputBound`?" in answer["summary"]
@@ -316,7 +299,6 @@ def test_an_unknown_alert_has_no_runbook() -> None:
 
 
 def test_why_it_compiled(tmp_path: Path) -> None:
-    """By the end of a function's name, without first calls."""
     with everything(tmp_path) as (sources, _):
         answer = call(sources, "explain_compilations", process="a.jsonl", function="step")
         assert {each["cause"] for each in answer["data"]} == {"shape"}
@@ -325,7 +307,6 @@ def test_why_it_compiled(tmp_path: Path) -> None:
 
 
 def test_which_process(tmp_path: Path) -> None:
-    """Several: it has to be said which; only one: it need not be."""
     with everything(tmp_path) as (sources, _):
         assert "Say which process" in refused(sources, "job_state")
         assert len(call(sources, "list_processes")["data"]) == 3
@@ -334,7 +315,6 @@ def test_which_process(tmp_path: Path) -> None:
 
 
 def test_a_diagnosis(tmp_path: Path) -> None:
-    """The same as on the command line."""
     with everything(tmp_path) as (sources, _):
         data = call(sources, "diagnose")["data"]
     assert data["verdict"] == "cause"
@@ -342,7 +322,6 @@ def test_a_diagnosis(tmp_path: Path) -> None:
 
 
 def test_a_query_has_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GET with a range, a step, a timeout and a limit; a wrong query and an empty answer are told apart."""
     monkeypatch.setattr(prometheus, "MOST_SERIES", 2)
     with everything(tmp_path) as (sources, asked):
         answer = call(sources, "query_metric", query="up", minutes=30, points=3)
@@ -358,7 +337,6 @@ def test_a_query_has_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_incidents(tmp_path: Path) -> None:
-    """The latest first; whatever fields there are; a damaged report is one that says nothing."""
     with everything(tmp_path) as (sources, _):
         reports = tmp_path / "reports"
         (reports / "broken.json").write_text("{", encoding="utf-8")
@@ -376,7 +354,6 @@ def test_incidents(tmp_path: Path) -> None:
 
 
 def test_many_incidents_are_paged(tmp_path: Path) -> None:
-    """Each once."""
     for number in range(45):
         (tmp_path / f"{number}.json").write_text(f'{{"id": "{number}"}}', encoding="utf-8")
     sources = Sources(inputs=Inputs(), reports=str(tmp_path))
@@ -390,7 +367,6 @@ def test_many_incidents_are_paged(tmp_path: Path) -> None:
 
 
 def test_tools_can_be_called_at_once(tmp_path: Path) -> None:
-    """An assistant asks several at a time."""
     with everything(tmp_path) as (sources, _):
         answers: list[str] = []
 

@@ -38,7 +38,6 @@ SCENARIOS = {f"{each.family}/{each.name}": each for each in scenarios()}
 
 
 def replayed(path: Path, folder: Path) -> bytes:
-    """What another process prints, elsewhere, in another locale, time zone and hash seed."""
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "jaxobs", "diagnose", "--json", "--bundle", str(path)]
     variables = environment(PYTHONPATH=str(ROOT), **ELSEWHERE)
@@ -48,7 +47,6 @@ def replayed(path: Path, folder: Path) -> bytes:
 
 
 def made(folder: Path, name: str = "incident.tar.gz") -> Path:
-    """A bundle of one log."""
     (folder / "train.log").write_text(LOG, encoding="utf-8")
     path = folder / name
     bundles.write(Inputs(logs=(str(folder / "train.log"),)), str(path), now=EPOCH)
@@ -56,7 +54,6 @@ def made(folder: Path, name: str = "incident.tar.gz") -> Path:
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """The entries of a tar bundle."""
     with tarfile.open(path) as archive:
         return {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
 
@@ -74,12 +71,10 @@ def changed(path: Path, change: Callable[[tarfile.TarFile, dict[str, bytes]], No
 
 
 def rewritten(of: dict[str, bytes], **fields: Any) -> None:
-    """Changes fields of the manifest."""
     of["manifest.json"] = json.dumps(json.loads(of["manifest.json"]) | fields).encode()
 
 
 def refusal(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What `jaxobs diagnose --bundle` says of a bundle that it refuses."""
     assert cli.main(["diagnose", "--bundle", str(path)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -91,7 +86,6 @@ def refusal(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("name", list(SCENARIOS)[::6])
 def test_a_bundle_says_what_its_sources_said(name: str, tmp_path: Path) -> None:
-    """Incidents of all families: byte for byte what a diagnosis of the sources says, when they are gone."""
     bundle = tmp_path / "incident.zip"
     with laid_out(SCENARIOS[name], tmp_path) as inputs:
         direct = bundles.as_text(diagnose(gather(inputs, now=EPOCH, timeout=2.0)))
@@ -103,7 +97,6 @@ def test_a_bundle_says_what_its_sources_said(name: str, tmp_path: Path) -> None:
 
 
 def test_equal_evidence_gives_equal_bytes(tmp_path: Path) -> None:
-    """In both forms, whatever the files' times; another clock gives another bundle."""
     for ending in ("tar.gz", "zip"):
         first = made(tmp_path, f"first.{ending}").read_bytes()
         os.utime(tmp_path / "train.log", (1, 1))
@@ -170,7 +163,6 @@ def test_a_real_incident_elsewhere(tmp_path: Path) -> None:
 
 
 def test_another_process_elsewhere(tmp_path: Path) -> None:
-    """Of a log: byte for byte in another directory, process, time zone, locale and hash seed."""
     bundle = made(tmp_path)
     (tmp_path / "train.log").unlink()
     text = replayed(bundle, tmp_path / "elsewhere")
@@ -196,7 +188,6 @@ def test_it_is_for_its_owner_alone_and_names_no_folder(tmp_path: Path) -> None:
 
 
 def test_secrets_are_masked(tmp_path: Path) -> None:
-    """In files and in addresses; what is around them is left as it was."""
     (tmp_path / "train.log").write_text(f"connecting with password=hunter2hunter2\n{LOG}", encoding="utf-8")
     bundle = tmp_path / "incident.tar.gz"
     target = f"http://me:hunter2hunter2@127.0.0.1:{free_port()}"
@@ -221,7 +212,6 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_masked(text: bytes, count: int) -> None:
-    """Secrets, with as many bytes as they had, and nothing that only looks busy."""
     hidden, found = masked(text)
     assert (found, len(hidden)) == (count, len(text))
     assert (hidden == text) == (count == 0)
@@ -231,7 +221,6 @@ def test_what_is_masked(text: bytes, count: int) -> None:
 def test_a_long_file_is_kept_as_far_as_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
-    """Beginning and end; the diagnosis is the same, and says what was left out."""
     monkeypatch.setattr(bounded, "MOST_BYTES", 4000)
     text = "".join(f"step {number}\n" for number in range(5000)) + LOG
     log = tmp_path / "train.log"
@@ -246,7 +235,6 @@ def test_a_long_file_is_kept_as_far_as_it_is_read(
 
 
 def test_a_long_event_log_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the end of a line."""
     monkeypatch.setattr(staging, "MOST_EVENT_LOG", 1020)
     log = tmp_path / "events.jsonl"
     log.write_text('{"event": "step", "time": "2026-01-31T09:00:00Z"}\n' * 100, encoding="utf-8")
@@ -259,7 +247,6 @@ def test_a_long_event_log_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_full_bundle_leaves_out_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has no room is a source that could not be read, there and here."""
     monkeypatch.setattr(staging, "MOST_BYTES", staging._RESERVED + len(LOG) + 5)
     paths = [tmp_path / name for name in ("a.log", "b.log")]
     for each in paths:
@@ -381,7 +368,6 @@ def test_what_was_tampered_with_is_refused(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """By the name of the entry, with exit code 2, and nothing is written outside."""
     bundle = changed(made(tmp_path), change)
     before = sorted(tmp_path.rglob("*"))
     assert said in refusal(bundle, capsys)
@@ -389,7 +375,6 @@ def test_what_was_tampered_with_is_refused(
 
 
 def test_a_bomb_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries that unpack to too much, or too many of them, in both forms; a header may claim any size."""
     monkeypatch.setattr(archives, "MOST_BYTES", 2**20)
 
     def zeros(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
@@ -414,7 +399,6 @@ def test_a_bomb_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
 
 @pytest.mark.parametrize("kind", ["symbolic link", "encrypted", "name", "damaged"])
 def test_zip_files_are_checked_too(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Links, names, and what is encrypted or damaged."""
     bundle = made(tmp_path, "incident.zip")
     if kind == "damaged":
         data = bytearray(bundle.read_bytes())
@@ -434,7 +418,6 @@ def test_zip_files_are_checked_too(kind: str, tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
 def test_half_a_bundle_is_refused(share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wherever it ends."""
     for name in ("incident.tar.gz", "incident.zip"):
         bundle = made(tmp_path, name)
         data = bundle.read_bytes()
@@ -453,8 +436,6 @@ def test_what_is_no_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_another_verdict_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the recorded diagnosis is not that of this jaxobs, the new one is printed, and a line says so."""
-
     def change(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
         entries["diagnosis.json"] = b"{}\n"
         said = json.loads(entries["manifest.json"])["entries"]

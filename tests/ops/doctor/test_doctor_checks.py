@@ -40,7 +40,6 @@ TPU = {"/dev/accel0": ""}
 
 
 def gpu(used: float = 0.5, total: float = 80, model: str = "NVIDIA H100 80GB HBM3") -> AcceleratorState:
-    """One GPU; memory in GiB."""
     return AcceleratorState(
         time=0.0, device="gpu:0", uuid="GPU-1", index=0, model=model, pci_bus_id="0", driver_version="580.65.06",
         memory_used_bytes=int(used * GIB), memory_total_bytes=int(total * GIB),
@@ -61,7 +60,6 @@ class Case:
 
 
 def settings(**given: Any) -> Imported:
-    """JAX with these settings."""
     return dataclasses.replace(FINE, settings={**FINE.settings, **given})
 
 
@@ -71,7 +69,6 @@ def cache(path: str = "cache/0.10.2", **given: Any) -> Imported:
 
 
 def private(folder: Path) -> None:
-    """A directory as a cache wants it."""
     (folder / "cache/0.10.2").mkdir(parents=True, mode=0o700)
 
 
@@ -251,7 +248,6 @@ CASES = [
 
 
 def test_a_variable_that_keeps_jax_from_being_imported_is_found_by_a_trial(tmp_path: Path) -> None:
-    """Among those that have nothing to do with it."""
     bad, good = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "JAX_DEBUG_NANS"
     found = probes.import_jax({**os.environ, bad: "soon", good: "0"}, tmp_path)
     assert found.variables == (bad,)
@@ -260,7 +256,6 @@ def test_a_variable_that_keeps_jax_from_being_imported_is_found_by_a_trial(tmp_p
 
 
 def test_a_flag_of_the_tpu_compiler_has_its_own_place(tmp_path: Path) -> None:
-    """On a machine with a TPU it is moved there, not lost."""
     flag = "--xla_tpu_x=1"
     parsed = Parsed(f"Unknown flag in XLA_FLAGS: {flag}", (flag,))
     [found] = said("xla_flags", machine(Case("", (), {"XLA_FLAGS": flag}, TPU, facts={"parsed": parsed}), tmp_path))
@@ -268,7 +263,6 @@ def test_a_flag_of_the_tpu_compiler_has_its_own_place(tmp_path: Path) -> None:
 
 
 def machine(case: Case, folder: Path) -> Machine:
-    """It has the files of an ordinary host and those of the case, below a folder."""
     for name, text in {**HOST, **case.files}.items():
         path = folder / "root" / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -286,7 +280,6 @@ def machine(case: Case, folder: Path) -> Machine:
 
 
 def said(check: str, of: Machine) -> list[Finding]:
-    """What one check says; at least something."""
     [module] = [each for each in doctor.known() if each.__name__.endswith(f".{check}")]
     found = doctor.worst_first(module.check(of))
     assert found
@@ -295,7 +288,6 @@ def said(check: str, of: Machine) -> list[Finding]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}-{case.says[0][1] if case.says else 'fine'}")
 def test_what_a_check_says(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Faults with evidence, a reason and a way to mend them, and nothing else."""
     monkeypatch.setattr("jaxobs.ops.doctor.checks.clock.is_synchronised", lambda: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setenv("JAXOBS_PORT", str(free_port()))
@@ -308,7 +300,6 @@ def test_what_a_check_says(case: Case, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_every_check_is_tried_in_health_and_in_fault() -> None:
-    """But for the endpoint's port, which has a test of its own."""
     names = {each.__name__.rpartition(".")[2] for each in doctor.known()}
     assert {case.check for case in CASES if not case.says} | {"compilation_cache", "shared_memory"} >= names
     assert {case.check for case in CASES if case.says} | {"ports"} == names
@@ -316,14 +307,12 @@ def test_every_check_is_tried_in_health_and_in_fault() -> None:
 
 
 def test_the_page_lists_every_check() -> None:
-    """As each describes itself."""
     page = (ROOT / "docs/doctor.md").read_text()
     missing = [each.__name__ for each in doctor.known() if f"` | {each.ABOUT} |" not in page]
     assert not missing, f"Add a row to docs/doctor.md for: {missing}"
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a trial."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -335,7 +324,6 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_check_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That it could not look is no sign of health, and stops no other check."""
     made = machine(Case("clock"), tmp_path)
     monkeypatch.setattr("jaxobs.ops.doctor.checks.hugepages.FILE", None)
     found = list(doctor.examine(made))
@@ -346,7 +334,6 @@ def test_a_check_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_who_holds_a_device_is_read_from_its_open_files(tmp_path: Path) -> None:
-    """With its command; not this process itself."""
     made = machine(Case("device_holders", files={**GPU, "/proc/7/cmdline": "python\0train.py\0"}), tmp_path)
     for pid in (7, os.getpid()):
         (tmp_path / f"root/proc/{pid}/fd").mkdir(parents=True)
@@ -355,7 +342,6 @@ def test_who_holds_a_device_is_read_from_its_open_files(tmp_path: Path) -> None:
 
 
 def test_versions_are_compared_by_their_numbers() -> None:
-    """As far as they are numbers."""
     assert release("0.10.2.dev20261101+abc") == (0, 10, 2)
     assert release("v580.65.06") == (580, 65, 6)
     assert release("x") == ()

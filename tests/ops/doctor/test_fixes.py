@@ -1,4 +1,4 @@
-"""What the doctor says to do: commands that a shell takes as they are, whatever was read."""
+"""Fixes of the doctor: commands that a shell takes as they are, whatever was read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ HOSTILE = """it's "a b" $(touch {}) `touch {}`; touch {}"""
 
 
 def machine(folder: Path, settings: Mapping[str, object] | None = None, /, **environment: str) -> Machine:
-    """One without accelerators and packages."""
     made = Machine({"TMPDIR": str(folder), **environment}, folder / "root", folder)
     made.__dict__.update(
         packages=(), imported=Imported("0.10.2", "0.10.2", settings=dict(settings or {})), parsed=Parsed(),
@@ -40,7 +39,6 @@ def machine(folder: Path, settings: Mapping[str, object] | None = None, /, **env
 
 
 def faults(found: list[Finding]) -> list[tuple[str, str, str]]:
-    """Those that are not well: severity, title, fix."""
     return [(each.severity, each.title, each.fix) for each in found if each.severity != "ok"]
 
 
@@ -52,13 +50,11 @@ def after(command: str, name: str) -> str:
 
 @pytest.mark.parametrize("value", ["", "a", "--xla_a=1 --xla_b=2", "it's", '"a b"', "$HOME", "`id`", "a\nb", "\\", "!"])
 def test_an_export_sets_exactly_what_is_meant(value: str) -> None:
-    """In every shell of POSIX."""
     assert after(shell.export("X", value), "X") == value
     assert shell.export("X;id", value) == shell.unset("X;id") == ""
 
 
 def test_a_baseline_brings_no_commands_of_its_own(tmp_path: Path) -> None:
-    """What a file says is data: names and values of another machine."""
     trap = HOSTILE.format(*3 * [tmp_path / "trap"])
     was = {"packages": {"numpy": f'1.0"; touch {tmp_path}/trap; "', "jax": "0.9.0"}, "variables": {"XLA_FLAGS": trap}}
     was["variables"] |= {"JAX_A;touch x": "1", "NCCL_KEY": "<not shown>", "JAX_LONG": "x" * 500}
@@ -74,7 +70,6 @@ def test_a_baseline_brings_no_commands_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", ['{"machine": {}}', '{"machine": {"packages": [1], "variables": {"A": {"b": 1}}}}'])
 def test_half_a_baseline_is_none(body: str, tmp_path: Path) -> None:
-    """It would make everything a difference."""
     (tmp_path / "half.json").write_text(body)
     with pytest.raises(JaxobsError, match="incomplete `machine`"):
         baselines.read(tmp_path / "half.json")
@@ -97,13 +92,11 @@ def test_flags_are_split_as_xla_splits_them(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_of_flags_that_is_not_there_aborts_the_process(value: str, fix: str, tmp_path: Path) -> None:
-    """What does not begin with two hyphens is a name of a file."""
     [(severity, title, said)] = faults(list(xla_flags.check(machine(tmp_path, XLA_FLAGS=value))))
     assert (severity, "file that cannot be read" in title, said) == ("critical", True, fix)
 
 
 def test_a_file_of_flags_is_found_from_the_working_directory(tmp_path: Path) -> None:
-    """As XLA finds it."""
     (tmp_path / "root" / str(tmp_path)[1:]).mkdir(parents=True)
     (tmp_path / "root" / str(tmp_path)[1:] / "flags.txt").write_text("--xla_a=1\n--xla_b=2\n")
     assert machine(tmp_path, XLA_FLAGS="flags.txt").flags == ["--xla_a=1", "--xla_b=2"]
@@ -121,7 +114,6 @@ def test_a_value_that_xla_refuses_and_a_flag_given_twice(tmp_path: Path) -> None
 
 
 def test_one_wheel_in_two_places_is_two_wheels(tmp_path: Path) -> None:
-    """Of one name, and each with a libtpu.so; the same place seen twice is one."""
     made = machine(tmp_path)
     made.packages = (Package("libtpu", "0.0.20", "/a"), Package("libtpu", "0.0.30", "/b"))
     assert faults(list(accelerator_plugins.check(made)))[0][:2] == ("critical", "libtpu is installed 2 times")
@@ -137,7 +129,6 @@ def test_one_wheel_in_two_places_is_two_wheels(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_names_of_platforms_are_compared_letter_by_letter(value: str, fix: str | None, tmp_path: Path) -> None:
-    """With their spaces."""
     found = faults(list(silent_cpu.check(machine(tmp_path, JAX_PLATFORMS=value))))
     assert [said for _, title, said in found if "knows no platform" in title] == ([] if fix is None else [fix])
 
@@ -161,7 +152,6 @@ def test_a_plugin_without_its_device_runs_on_the_cpu(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_every_level_of_an_option_counts(name: str, value: str, severity: str | None, tmp_path: Path) -> None:
-    """In either case, and not the level that is silent."""
     found = faults(list(debug_options.check(machine(tmp_path, **{name: value}))))
     assert [(each, fix) for each, _, fix in found] == ([] if severity is None else [(severity, f"unset {name}")])
 
@@ -196,7 +186,6 @@ def test_settings_of_a_job_that_do_not_work(environment: dict[str, str], said: s
 
 
 def test_what_disables_the_cache_is_what_is_taken_back(tmp_path: Path) -> None:
-    """Not the directory, which is set."""
     given = {"jax_compilation_cache_dir": "/x", "jax_enable_compilation_cache": False}
     [(_, _, fix)] = faults(list(compilation_cache.check(machine(tmp_path, given))))
     assert fix == "unset JAX_ENABLE_COMPILATION_CACHE"
@@ -223,7 +212,6 @@ def test_the_fix_of_a_cache_is_a_command_that_works(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_made_has_another_one_as_its_fix(tmp_path: Path) -> None:
-    """Below a file nothing can be made."""
     (tmp_path / "file").touch()
     given: dict[str, object] = {"jax_compilation_cache_dir": str(tmp_path / "file" / "cache")}
     [(severity, _, fix)] = faults(list(compilation_cache.check(machine(tmp_path, given))))
@@ -231,7 +219,6 @@ def test_a_directory_that_cannot_be_made_has_another_one_as_its_fix(tmp_path: Pa
 
 
 def test_a_file_called_jax_hides_the_package(tmp_path: Path) -> None:
-    """Reinstalling would not help; neither would it where the import is only slow."""
     (tmp_path / "jax.py").touch()
     made = machine(tmp_path)
     made.packages = (Package("jax", "0.10.2", "/a"), Package("jaxlib", "0.10.2", "/a"))
@@ -249,7 +236,6 @@ def test_a_file_called_jax_hides_the_package(tmp_path: Path) -> None:
     ("address", "said"), [("0.0.0.0", "can read the endpoint"), ("203.0.113.7", "cannot listen on 203.0.113.7")]
 )
 def test_who_reaches_the_endpoint(address: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everybody, or nobody: a port that is taken is another matter."""
     with socket.socket() as free:
         free.bind(("", 0))
         monkeypatch.setenv("JAXOBS_PORT", str(free.getsockname()[1]))
@@ -259,7 +245,6 @@ def test_who_reaches_the_endpoint(address: str, said: str, tmp_path: Path, monke
 
 
 def test_flags_of_two_dumps_are_compared(tmp_path: Path) -> None:
-    """Those that say where to write are no difference; the command has the names of the directories in quotes."""
     for name, level, shape in (("a", 3, 4), ("b c", 0, 5)):
         (tmp_path / name).mkdir()
         module = tmp_path / name / "module_0001.jit_f"
@@ -292,7 +277,6 @@ def test_what_a_cache_lacks_is_a_command(kind: str, fix: str, tmp_path: Path, mo
 
 @pytest.mark.parametrize(("name", "count"), [("lost+found", 0), (".snapshot", 0), ("photos", 1)])
 def test_a_new_volume_is_an_empty_cache(name: str, count: int, tmp_path: Path) -> None:
-    """What file systems put there is no sign of another directory."""
     place = tmp_path / "jax-0.10.2"
     (place / name).mkdir(parents=True)
     place.chmod(0o700)

@@ -21,7 +21,6 @@ FAULTS = faults()
 
 
 def rehearsed(name: str, folder: Path, fault: Fault | None = None, seed: int = 7) -> Ended:
-    """A quick rehearsal."""
     with rehearsal(name, fault or FAULTS[name], seed, folder, port=free_port(), quick=True) as running:
         running.wait(1)
         return running.end()
@@ -30,7 +29,6 @@ def rehearsed(name: str, folder: Path, fault: Fault | None = None, seed: int = 7
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_diagnosis_names_the_fault(name: str, tmp_path: Path) -> None:
-    """And nothing else that would be wrong."""
     ended = rehearsed(name, tmp_path)
     assert ended.is_named, (ended.diagnosis.as_json()["causes"], ended.diagnosis.missing)
     follows = {each for cause in ended.diagnosis.causes for each in cause.consequences}
@@ -39,21 +37,18 @@ def test_the_diagnosis_names_the_fault(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_without_a_fault_is_healthy(tmp_path: Path) -> None:
-    """What is found in the others is the fault's, and not the program's."""
     fault = Fault(title="", causes=(), alert="JaxInputBound", lead=0, undo="")
     with rehearsal("crash", fault, 7, tmp_path, port=free_port()) as running:
         assert running.end().diagnosis.verdict == "no_fault"
 
 
 def test_a_program_that_does_not_start(tmp_path: Path) -> None:
-    """Is an error with the end of its log."""
     with pytest.raises(RehearsalError, match="KeyError: 'nonsense'"):
         rehearsed("nonsense", tmp_path, FAULTS["crash"])
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_says_what_a_team_needs(name: str) -> None:
-    """An alert that there is, causes that a diagnosis can name, and how long it takes."""
     fault = FAULTS[name]
     assert fault.alert in {each.name for each in rules.alerts()}
     assert {known()[each].role for each in fault.causes} == {CAUSE}
@@ -66,13 +61,11 @@ def test_a_fault_says_what_a_team_needs(name: str) -> None:
 
 
 def scene(folder: Path) -> Scene:
-    """A batch."""
     images = np.ones((128, 8, 8, 1), np.float32)
     return Scene(random.Random(3), folder, images=images, labels=np.zeros(128, np.int32))
 
 
 def test_what_faults_do_to_a_step(tmp_path: Path) -> None:
-    """To the batch and the learning rate, by the seed and the number of the step."""
     shapes = scene(tmp_path)
     for hook in (FAULTS["changing_shapes"].on_input, FAULTS["bad_record"].on_input, FAULTS["nan_loss"].on_step):
         assert hook is not None
@@ -89,7 +82,6 @@ def test_what_faults_do_to_a_step(tmp_path: Path) -> None:
 
 
 def test_the_ending_compares() -> None:
-    """A wrong diagnosis is called wrong."""
     ended = Ended(
         fault="crash", seed=1, folder="gameday", minutes=1.0, exit_code=1, is_named=False,
         diagnosis=Diagnosis(verdict="no_fault"),

@@ -27,7 +27,6 @@ def test_a_line_that_broke_off_costs_no_other_one(tmp_path: Path) -> None:
 
 
 def test_the_kill_switch_is_on_the_record(tmp_path: Path) -> None:
-    """Who turned it, and when; it holds also where the record cannot be written, and stays on then."""
     record = Record(tmp_path, lambda: 5.0)
     brake = Brake(record)
     brake.stop("mia")
@@ -44,8 +43,6 @@ def test_the_kill_switch_is_on_the_record(tmp_path: Path) -> None:
 
 
 def test_a_user_without_a_name_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container, whose user is only a number."""
-
     def nobody() -> str:
         raise KeyError("getpwuid(): uid not found: 65532")
 

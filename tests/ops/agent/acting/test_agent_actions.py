@@ -24,7 +24,6 @@ dump_memory = 600
 
 
 def test_a_leak_has_its_memory_dumped(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the alert to the dump: asked for by the report, allowed by the policy, on record, and in the report."""
     monkeypatch.setenv("JAXOBS_ACTIONS", "1")
     monkeypatch.setenv("JAXOBS_ACTION_TOKEN", "of the test")
     monkeypatch.setenv("JAXOBS_CAPTURE_DIRECTORY", str(tmp_path / "captures"))

@@ -15,13 +15,11 @@ ALLOWED = Policy(allow=("A1",), dry_run=False, cooldown_seconds={"collect_bundle
 
 
 def asked(folder: Path, incident: str = "i1", urls: tuple[str, ...] = ("http://127.0.0.1:9",)) -> desk.Decision:
-    """What a desk says about a bundle of processes where nobody answers."""
     made = desk.Desk(folder, ALLOWED, lambda job: list(urls))
     return made.request(Request(action="collect_bundle", actor="rule:test", job="train", incident=incident))
 
 
 def test_a_bundle_is_there(tmp_path: Path) -> None:
-    """Also where nothing answers: then that is what it says."""
     decision = asked(tmp_path)
     assert decision.decision == "done" and decision.path == str(tmp_path / "bundles" / "i1.tar.gz"), decision
     with bundles.opened(decision.path) as bundle:
@@ -31,14 +29,12 @@ def test_a_bundle_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("incident", ["", "../etc", "a/b", "a\nb", ".hidden", "x" * 101])
 def test_a_name_that_is_none_of_an_incident(tmp_path: Path, incident: str) -> None:
-    """Makes no file, wherever it points."""
     decision = asked(tmp_path / "reports", incident)
     assert decision.decision == "refused" and "for an incident" in decision.reason
     assert not list(tmp_path.rglob("*.tar.gz"))
 
 
 def test_no_source_and_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is a refusal that says so."""
     assert "nothing to collect" in asked(tmp_path, urls=()).reason
     monkeypatch.setattr(actions, "MOST_BUNDLES", 1)
     (tmp_path / "bundles").mkdir()

@@ -12,14 +12,12 @@ from jaxobs.ops.agent.acting import policy
 
 
 def read(folder: Path, text: str) -> policy.Policy:
-    """The policy of such a file."""
     path = folder / "actions.toml"
     path.write_text(text)
     return policy.read(path)
 
 
 def test_the_example_of_the_page(tmp_path: Path) -> None:
-    """What the documentation shows is accepted as it is, and means what it says."""
     (example,) = (each.text for each in blocks("toml") if each.page == "docs/safe-actions.md")
     found = read(tmp_path, example)
     assert found.allow == ("A1",) and not found.dry_run and found.cooldown_seconds == {"capture_profile": 3600}
@@ -30,7 +28,6 @@ def test_the_example_of_the_page(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_allows_nothing(tmp_path: Path) -> None:
-    """And would only plan."""
     assert read(tmp_path, "") == policy.Policy() and policy.Policy().dry_run and policy.Policy().allow == ()
 
 
@@ -64,13 +61,11 @@ def test_an_empty_file_allows_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, told: str) -> None:
-    """With its place, its value, and what would fit."""
     with pytest.raises(SettingError) as raised:
         read(tmp_path, text)
     assert told in str(raised.value)
 
 
 def test_no_file(tmp_path: Path) -> None:
-    """The path is in the error."""
     with pytest.raises(SettingError, match=r"Cannot read .*absent\.toml"):
         policy.read(tmp_path / "absent.toml")

@@ -64,12 +64,10 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 
 
 def wanted(action: str, url: str) -> Request:
-    """Asked for by a rule."""
     return Request(action=action, actor="rule:test", target=url, job="train")
 
 
 def asked(folder: Path, url: str, action: str, **more: object) -> desk.Decision:
-    """What a desk of its own says."""
     policy = Policy(allow=("A1", "A2"), dry_run=False, slower=100, **more)  # type: ignore[arg-type]
     return desk.Desk(folder, policy, lambda job: [url]).request(wanted(action, url))
 
@@ -92,7 +90,6 @@ def _unless_busy(decision: desk.Decision) -> desk.Decision | None:
 
 
 def test_a_wrong_or_missing_token(process: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is a failure that says so."""
     url, _ = process
     monkeypatch.setenv("JAXOBS_ACTION_TOKEN", "another")
     assert "403" in until(lambda: _unless_busy(asked(tmp_path / "a", url, "dump_memory"))).reason
@@ -150,7 +147,6 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 def test_answers_that_are_none(
     answer: tuple[int, bytes, dict[str, str]], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They end in an outcome, never in an error, and the token goes nowhere else."""
     monkeypatch.setenv("JAXOBS_ACTION_TOKEN", TOKEN)
     Hostile.answer, Hostile.seen = answer, []
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:

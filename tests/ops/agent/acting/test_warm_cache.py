@@ -27,7 +27,6 @@ REQUEST = Request(action="warm_cache", actor="rule:cold_requests", job="train", 
 
 
 def test_it_says_what_is_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a sentence, whatever the command prints; and why not, where it fails; and that it was stopped."""
     log, script, cache = tmp_path / "events.jsonl", tmp_path / "train.py", tmp_path / "cache"
     script.write_text(PROGRAM)
     ran = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), str(script)]

@@ -5,10 +5,10 @@ A destination that is slow, wrong or gone costs a few bounded attempts, and neve
 
 from __future__ import annotations
 
+import datetime
 import json
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from jaxobs.facts.events import timestamp
 from jaxobs.ops.agent.report import Delivery, Report
 from jaxobs.ops.agent.texts import slack
 from jaxobs.ops.diagnosis.evidence import clean
+from jaxobs.views import access
 
 TIMEOUT = 5.0
 ATTEMPTS = 3
@@ -86,16 +87,7 @@ def annotation(report: Report, about: str) -> dict[str, Any]:
 
 
 def _milliseconds(moment: str) -> int:
-    import datetime
-
     return int(datetime.datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1000)
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A destination does not choose another one."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
 
 
 def _post(
@@ -119,9 +111,8 @@ def _post(
 
 def _attempt(address: str, body: bytes, headers: Mapping[str, str]) -> tuple[str, bool]:
     """Returns the problem, empty if there is none, and whether another attempt may help."""
-    host = urllib.parse.urlsplit(address).hostname or ""
-    direct = [urllib.request.ProxyHandler({})] if host in ("localhost", "::1") or host.startswith("127.") else []
-    opener = urllib.request.build_opener(_NoRedirect, *direct)
+    direct = [urllib.request.ProxyHandler({})] if access.is_local(address) else []
+    opener = urllib.request.build_opener(access.NoRedirect, *direct)
     request = urllib.request.Request(address, data=body, headers={"Content-Type": "application/json", **headers})
     try:
         with Deadline(opener, TIMEOUT), opener.open(request, timeout=TIMEOUT) as answer:

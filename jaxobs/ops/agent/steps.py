@@ -4,12 +4,13 @@ answer means: `ok`, `abnormal`, `no_data` (neither healthy nor not) or `error` (
 from __future__ import annotations
 
 import re
+import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.events import timestamp
-from jaxobs.ops.agent import deadlines, peers, runbooks
+from jaxobs.ops.agent import deadlines, runbooks
 from jaxobs.ops.agent.report import ABNORMAL, ERROR, NO_DATA, OK, Outcome, Series, Step
 from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis.gathering import prometheus_api
@@ -178,10 +179,10 @@ def _compared(asked: Question, answer: Answer, window: Window, since: float) -> 
         if "instance" in line.labels:
             by_process.setdefault(line.process, list(line.points))
     single = len(by_process) == len(answer.lines)
-    if single and (found := peers.outliers(by_process)):
+    if single and (found := outliers(by_process)):
         return ABNORMAL, _differ(found)
     for line in answer.lines:
-        moved = peers.changed(line.points, since)
+        moved = changed(line.points, since)
         if moved:
             return ABNORMAL, f"{line.process or 'It'} went from {moved[0]:.4g} to {moved[1]:.4g} as the incident began."
     return OK, "No process differs from its peers, and nothing changed as the incident began."
@@ -189,13 +190,13 @@ def _compared(asked: Question, answer: Answer, window: Window, since: float) -> 
 
 def _peers(asked: Question, answer: Answer, window: Window, since: float) -> tuple[Outcome, str]:
     by_process = {each.process: each.points for each in answer.lines}
-    if len(by_process) < peers.FEWEST:
-        return NO_DATA, f"Too few to compare: {len(by_process)} of the {peers.FEWEST} processes that it takes."
-    found = peers.outliers(by_process)
+    if len(by_process) < FEWEST:
+        return NO_DATA, f"Too few to compare: {len(by_process)} of the {FEWEST} processes that it takes."
+    found = outliers(by_process)
     return (ABNORMAL, _differ(found)) if found else (OK, f"None of {len(by_process)} differs from the others.")
 
 
-def _differ(found: Sequence[peers.Outlier]) -> str:
+def _differ(found: Sequence[Outlier]) -> str:
     told = [
         f"{each.name} has {each.value:.4g}, the median {each.median:.4g} ({each.votes} of {each.windows} windows)"
         for each in found[:5]
@@ -247,3 +248,69 @@ def cache_hits(answer: Answer) -> tuple[float | None, float]:
     latest = {each.labels.get("result", ""): each.points[-1][1] for each in answer.lines}
     asked = latest.get("hit", 0.0) + latest.get("miss", 0.0)
     return (latest.get("hit", 0.0) / asked if asked >= 1 else None), asked
+
+
+# ------------------------------------------------------------------------------ which processes differ from their peers
+
+FEWEST = 3
+"""Processes among which one can differ, and windows in which it has to."""
+WINDOWS = 5
+"""Latest windows, which vote."""
+_SCALE = 1.4826
+"""Makes the MAD of normal values their standard deviation."""
+_DEVIATIONS = 3.5
+_LEAST_SHARE = 0.1
+"""Least share of the median: processes of one job differ by a few per cent without anything being wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """Process that differs from the others of its job."""
+
+    name: str
+    value: float
+    """Value in the latest window in which it voted."""
+    median: float
+    """Median of all processes in that window."""
+    votes: int
+    windows: int
+
+
+def outliers(series: Mapping[str, Sequence[tuple[float, float]]]) -> list[Outlier]:
+    """Returns the processes that differ from the others in most of the latest windows.
+
+    Args:
+      series: samples of each process: time and value, at common times.
+    """
+    by_time: dict[float, dict[str, float]] = {}
+    for name, points in series.items():
+        for at, value in points:
+            by_time.setdefault(at, {})[name] = value
+    windows = [(at, each) for at, each in sorted(by_time.items()) if len(each) >= FEWEST][-WINDOWS:]
+    if len(windows) < FEWEST:
+        return []
+    votes: dict[str, list[tuple[float, float]]] = {}
+    for _, values in windows:
+        middle = statistics.median(values.values())
+        spread = _SCALE * statistics.median(abs(each - middle) for each in values.values())
+        bound = max(_DEVIATIONS * spread, _LEAST_SHARE * abs(middle))
+        for name, value in values.items():
+            if abs(value - middle) > bound:
+                votes.setdefault(name, []).append((value, middle))
+    needed = max(FEWEST, (len(windows) * 3 + 4) // 5)
+    return [
+        Outlier(name, *given[-1], votes=len(given), windows=len(windows))
+        for name, given in sorted(votes.items())
+        if len(given) >= needed
+    ]
+
+
+def changed(points: Sequence[tuple[float, float]], since: float) -> tuple[float, float] | None:
+    """Returns the medians before and after a moment, if they differ by more than the ordinary variation."""
+    before = [value for at, value in points if at < since]
+    after = [value for at, value in points if at >= since]
+    if len(before) < FEWEST or len(after) < FEWEST:
+        return None
+    typical, now = statistics.median(before), statistics.median(after)
+    spread = _SCALE * statistics.median(abs(each - typical) for each in before)
+    return (typical, now) if abs(now - typical) > max(_DEVIATIONS * spread, 0.25 * abs(typical), 1e-12) else None

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxobs import internals
 from jaxobs.facts.compilations import CAUSES
@@ -72,18 +71,6 @@ def test_several_changes_are_all_listed() -> None:
     assert "3 more differences" in explained.reason
 
 
-def test_a_sharding_and_a_placement_are_told_apart() -> None:
-    """Devices in another layout are a sharding, other devices a placement."""
-    mesh = Mesh(np.array(jax.devices()), ("data",))
-    split, whole = (NamedSharding(mesh, spec) for spec in (PartitionSpec("data"), PartitionSpec()))
-    x = np.zeros(8, np.float32)
-    placed = [jax.device_put(x, where) for where in (split, whole, jax.devices()[1], jax.devices()[2])]
-    sharding = why(f, (placed[0],), (placed[1],))
-    assert (sharding.cause, sharding.changes[0].before) == ("sharding", "P('data')")
-    assert why(f, (placed[2],), (placed[3],)).cause == "placement"
-    assert why(f, (x,), (placed[2],)).changes[0].before == "uncommitted"
-
-
 def test_metadata_that_differs_is_quoted_where_it_differs() -> None:
     """A flag deep in a pytree's metadata is shown, not the whole tree."""
 
@@ -99,19 +86,6 @@ def test_metadata_that_differs_is_quoted_where_it_differs() -> None:
     (change,) = explained.changes
     assert "True" in change.before and "False" in change.after
     assert len(change.before) <= signature.MOST_REPR
-
-
-def test_static_arguments_by_value() -> None:
-    """The parameter's name, both values; objects that print alike are said to be others."""
-
-    def g(x, mode):
-        """Two arguments."""
-
-    explainer = Explainer()
-    for mode in ("train", "eval"):
-        explained = explain(explainer, "g", g, X, mode, static_argnums=(1,))
-    assert explained.cause == "static_argument"
-    assert "`mode` 'train' -> 'eval'" in explained.reason
 
 
 def test_static_values_can_be_kept_out() -> None:

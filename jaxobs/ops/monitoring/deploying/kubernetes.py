@@ -6,7 +6,7 @@ HorizontalPodAutoscaler (autoscaling/v2), ScaledObject (keda.sh/v1alpha1), prome
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jaxobs.ops.monitoring.site import Site
@@ -100,6 +100,11 @@ def dashboards(files: dict[str, str]) -> Iterator[Object]:
             },
             "data": {file: text},
         }
+
+
+def kustomization(resources: Iterable[str]) -> Object:
+    """Returns a Kustomize base, by which `kubectl apply -k` takes these files and folders."""
+    return {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(resources)}
 
 
 def autoscaler() -> Object:

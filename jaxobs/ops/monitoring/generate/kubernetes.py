@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jaxobs.ops.monitoring import alerting, yaml_text
-from jaxobs.ops.monitoring.deploying import alertmanager_config, chart, gke, kubernetes, kustomize, prometheus
+from jaxobs.ops.monitoring.deploying import alertmanager_config, chart, gke, kubernetes, prometheus
 from jaxobs.ops.monitoring.generate import dashboards
 from jaxobs.ops.monitoring.site import Site
 
@@ -27,16 +27,18 @@ def files(site: Site) -> dict[str, str]:
     drawn = dashboards.files(site)
     maps = {f"{each['metadata']['name']}.yaml": each for each in kubernetes.dashboards(drawn)}
     found = {
-        "kubernetes/kustomization.yaml": kustomize.base(["podmonitor.yaml", "prometheusrule.yaml", "dashboards"]),
+        "kubernetes/kustomization.yaml": kubernetes.kustomization(
+            ["podmonitor.yaml", "prometheusrule.yaml", "dashboards"]
+        ),
         "kubernetes/podmonitor.yaml": kubernetes.pod_monitor(site),
         "kubernetes/prometheusrule.yaml": kubernetes.prometheus_rule(groups),
         "kubernetes/alertmanagerconfig.yaml": alertmanager_config.alertmanager_config(site),
         "kubernetes/autoscaler.yaml": kubernetes.autoscaler(),
         "kubernetes/prometheus-adapter.values.yaml": kubernetes.adapter_rules(site),
         "kubernetes/keda.yaml": kubernetes.scaled_object(site),
-        "kubernetes/dashboards/kustomization.yaml": kustomize.base(maps),
+        "kubernetes/dashboards/kustomization.yaml": kubernetes.kustomization(maps),
         **{f"kubernetes/dashboards/{name}": each for name, each in maps.items()},
-        "gke/kustomization.yaml": kustomize.base(
+        "gke/kustomization.yaml": kubernetes.kustomization(
             [*(f"{name}-podmonitoring.yaml" for name in gke.EXAMPLES), "rules.yaml", "../kubernetes/dashboards"]
         ),
         **{f"gke/{name}-podmonitoring.yaml": gke.pod_monitoring(name, site) for name in gke.EXAMPLES},

@@ -8,7 +8,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
-.PHONY: help demo test test-all ci lint bench gpu docs generate chart release environments linters setup setup-demo clean
+.PHONY: help demo test test-all ci lint bench gpu docs pictures generate chart release environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -55,6 +55,9 @@ gpu: setup ## Checks jaxobs on this machine's NVIDIA GPU, and writes docs/gpu.md
 
 docs: setup ## Builds the docs as a site, build/site/index.html, searchable offline
 	@$(BIN)/python -m mkdocs build --strict
+
+pictures: setup ## Draws the docs' pictures whose inputs have changed, with ARGS=--all each: 10 minutes, with Chromium
+	@$(BIN)/python -m tools.pictures $(ARGS)
 
 generate: setup ## Writes all generated files
 	@$(BIN)/jaxobs generate all

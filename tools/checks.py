@@ -90,7 +90,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
     "alerts": (pytest("alerts"),),
     "linters": ((str(ROOT / "tools" / "linters"),), npm("grafana"), pytest("linters")),
     "docs": (pytest("docs"),),
-    "browser": (npm("axe-core"), pytest("browser")),
+    "browser": (npm("axe-core"), module("tools.pictures", "--check"), pytest("browser")),
     "ray": (module("tools.environments", "ray"), pytest("ray")),
     "slow": (npm("grafana"), module("tools.environments", "trackers"), pytest("slow")),
     "zoo": (module("tools.environments", "zoo"), module("tools.zoo")),

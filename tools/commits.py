@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = "3fba04bca57ae02034a743a7b3a252551aecad08"
+BASE = "b7a43287e76a517e398dbb98ee34af9beb66ba8d"
 """Commits up to this one, which nobody checked, are left as they are."""
 LONGEST = 72
 _SUBJECT = re.compile(r"[a-z_/.-]+: (?P<verb>[a-z]\S*).*[^.\s]")

@@ -21,7 +21,7 @@ from jaxobs.facts.compilations import CAUSES, Change, Compilation
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.state.store import Store
 from jaxobs.web import server
-from tools.picture import browser
+from tools.pictures.pages import browser
 
 A_SECOND = 5
 """Compilations while the page is looked at: as many as a storm brings."""

@@ -13,7 +13,17 @@ from tools import prose
 
 CONFIGURATION = ROOT / "tools" / "vale" / "vale.ini"
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "tools/go/README.md")),
+    *(
+        ROOT / name
+        for name in (
+            "README.md",
+            "CODE_OF_CONDUCT.md",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+            "deploy/README.md",
+            "tools/go/README.md",
+        )
+    ),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "runbooks").glob("*.md")),
 ]

@@ -1,1 +1,1 @@
-"""The pictures of docs/screens.md: what the live page says of programs with one fault each, and of one without."""
+"""The pictures of the documentation, drawn from real programs: `python -m tools.pictures`."""

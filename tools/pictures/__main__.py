@@ -1,82 +1,98 @@
-"""Takes the pictures of docs/screens.md and of the README: real programs, looked at in headless Chromium.
+"""Draws the pictures in docs/ whose inputs have changed since they were drawn, or says which these are.
 
-python -m tools.screens                      all of them, in about four minutes
-python -m tools.screens nan healthy          some of them
+python -m tools.pictures              draws them: some minutes, with Chromium, Prometheus and an idle machine
+python -m tools.pictures --all        draws every picture
+python -m tools.pictures --check      exit code 1 if a picture is not drawn from today's inputs
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import shutil
-import time
-from dataclasses import dataclass
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tools.picture import Screen, browser, demo, running, take
-
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROGRAMS = Path(__file__).resolve().parent / "programs"
-OUT = ROOT / "docs" / "screens"
-FOLDER = Path("/tmp/app")
-"""Folder in which the programs run: pictures show call sites, and no path of this machine belongs there."""
-DESKTOP, PHONE = (1440, 1000, 1.0), (390, 844, 2.0)
-"""Width, height and pixels of the screen for one of the page."""
+STAMPS = Path(__file__).with_name("stamps.json")
+"""By picture, the hash of the inputs that it was drawn from."""
+_PAGE = ("jaxobs/web/page/assets/*", "docs/reference/findings.md", "tools/pictures/pages.py")
+_BOARDS = ("tools/pictures/dashboards.py", "tools/board_program.py", "tools/made_up_devices.py", "tools/panel_data.py")
+INPUTS: Mapping[str, tuple[str, ...]] = {
+    "docs/live-page.png": (*_PAGE, "jaxobs/demo/*.py"),
+    "docs/report.png": (*_PAGE, "jaxobs/demo/*.py", "jaxobs/views/report/*.py"),
+    **{
+        f"docs/screens/{name}.png": (*_PAGE, f"tools/pictures/programs/{name}.py")
+        for name in ("leaking", "nan", "server", "healthy")
+    },
+    "docs/notebook.png": ("jaxobs/views/notebook/*.py", "docs/reference/findings.md", "tools/pictures/notebook.py"),
+    **{
+        f"docs/dashboards/{name}.png": (*_BOARDS, f"dashboards/jaxobs-{name}.json")
+        for name in ("executive", "oncall", "serving", "debug", "devices", "fleet")
+    },
+}
+"""By picture, the files that decide how it looks. The texts of findings stand for the code that writes them."""
 
 
-@dataclass(frozen=True)
-class Looked:
-    """A program, and for how long it runs before its page is drawn."""
+def stamp(picture: str) -> str:
+    """Returns the hash of a picture's inputs.
 
-    name: str
-    seconds: float
-    settings: tuple[str, ...] = ()
-
-
-LOOKED_AT = (
-    Looked("demo", 185),
-    Looked("leaking", 150, ("--sample-interval", "1")),
-    Looked("nan", 60),
-    Looked("server", 60),
-    Looked("healthy", 90, ("--peak-flops", "1e11")),
-)
+    Raises:
+      FileNotFoundError: a pattern matches no file.
+    """
+    hashed = hashlib.sha256()
+    for pattern in INPUTS[picture]:
+        found = sorted(path for path in ROOT.glob(pattern) if path.is_file())
+        if not found:
+            raise FileNotFoundError(f"{picture}: no input matches {pattern}")
+        for path in found:
+            hashed.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return hashed.hexdigest()[:16]
 
 
-def main() -> None:
-    """Starts the programs that are named, or all; looks at each when its time has come."""
+def stale() -> list[str]:
+    """Returns the pictures that are missing, or were drawn from other inputs."""
+    drawn = json.loads(STAMPS.read_text(encoding="utf-8")) if STAMPS.exists() else {}
+    return [picture for picture in INPUTS if drawn.get(picture) != stamp(picture) or not (ROOT / picture).exists()]
+
+
+def draw(pictures: Iterable[str]) -> None:
+    """Draws pictures, and notes their inputs."""
+    from tools.pictures import dashboards, notebook, pages
+
+    wanted = [ROOT / picture for picture in pictures]
+    for path in wanted:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    boards = [path.stem for path in wanted if path.parent.name == "dashboards"]
+    if boards:
+        dashboards.draw_run(ROOT / "docs" / "dashboards", boards)
+    if ROOT / "docs" / "notebook.png" in wanted:
+        notebook.draw(ROOT / "docs" / "notebook.png")
+    pages.draw([path for path in wanted if path.stem in pages.DRAWN])
+    old = json.loads(STAMPS.read_text(encoding="utf-8")) if STAMPS.exists() else {}
+    new = {picture: stamp(picture) if ROOT / picture in wanted else old.get(picture, "") for picture in INPUTS}
+    STAMPS.write_text(json.dumps(new, indent=2) + "\n", encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command; returns 1 if `--check` found a picture that is out of date."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [each.name for each in LOOKED_AT]
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
-    wanted = parser.parse_args().names or names
-    if unknown := set(wanted) - set(names):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}. Known: {', '.join(names)}")
-    OUT.mkdir(exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        FOLDER.mkdir(exist_ok=True)
-        stack.callback(shutil.rmtree, FOLDER, ignore_errors=True)
-        began = time.monotonic()
-        addresses: list[tuple[Looked, str]] = []
-        for program in sorted(LOOKED_AT, key=lambda each: each.seconds):
-            if program.name in wanted:
-                addresses.append((program, stack.enter_context(running(command(program), FOLDER))))
-        chromium = stack.enter_context(browser())
-        for program, url in addresses:
-            time.sleep(max(0.0, began + program.seconds - time.monotonic()))
-            for device, (width, height, scale) in (("desktop", DESKTOP), ("phone", PHONE)):
-                for scheme in ("light", "dark"):
-                    screen = Screen(width, height, scale, scheme, whole=False)
-                    take(chromium, url, OUT / f"{program.name}-{device}-{scheme}.png", screen)
-            if program.name == "demo":
-                take(chromium, url, ROOT / "docs" / "live-page.png", Screen())
-
-
-def command(each: Looked) -> list[str]:
-    """Returns the arguments that start a program."""
-    if each.name == "demo":
-        return demo()
-    shutil.copy(PROGRAMS / f"{each.name}.py", FOLDER)
-    return ["-m", "jaxobs", "run", "--port", "0", *each.settings, f"{each.name}.py"]
+    parser.add_argument("--all", action="store_true", help="every picture, not only those that are out of date")
+    parser.add_argument("--check", action="store_true", help="draw nothing; list what is out of date")
+    given = parser.parse_args(arguments)
+    wanted = list(INPUTS) if given.all else stale()
+    if given.check:
+        if wanted:
+            print(
+                "Pictures that are out of date; draw them with `make pictures`:", *wanted, sep="\n  ", file=sys.stderr
+            )
+        return 1 if wanted else 0
+    if wanted:
+        draw(wanted)
+    print(f"{len(wanted)} of {len(INPUTS)} pictures drawn", *wanted, sep="\n  ")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,15 +1,10 @@
-"""Draws every dashboard from its JSON and a Prometheus' answers, roughly as Grafana would: for the documentation.
-
-python -m tools.dashboard_pictures docs/dashboards                          # of a demo run of three minutes
-python -m tools.dashboard_pictures docs/dashboards http://localhost:9090    # of a Prometheus that is there
-"""
+"""Pictures of the dashboards: each drawn from its JSON and a Prometheus' answers, roughly as Grafana would."""
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -28,6 +23,7 @@ from jaxobs.ops.monitoring import alerting, boards
 from jaxobs.ops.monitoring.panel_types import Board
 from tools import panel_data
 from tools.panel_data import Answer, Span
+from tools.pictures.pages import shrink
 
 FACTOR = 60
 """How much faster the rules' clock is: six hours of goodput are as many minutes."""
@@ -546,38 +542,21 @@ def _panel(
     DRAWERS[panel["type"]](axes, panel, answers)
 
 
-def draw(folder: Path, url: str, span: Span, notes: Mapping[str, tuple[str, str]]) -> None:
-    """All dashboards; `notes` has the jobs and what is said of them, by dashboard, `""` for all others."""
+def draw_run(folder: Path, names: Collection[str], seconds: float = 180) -> None:
+    """Draws the named dashboards into a folder: of three programs and made-up devices that run for so many seconds."""
     plt.rcParams["font.family"] = "DejaVu Sans"
-    for board in boards.boards():
-        job, note = notes.get(board.name, notes[""])
-        picture(board, list(panel_data.answers(board, url, span, job)), folder / f"{board.name}.png", note)
-
-
-def main() -> None:
-    """Draws what a Prometheus has, or what three programs of its own do within three minutes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("url", nargs="?")
-    parser.add_argument("--seconds", type=float, default=180)
-    args = parser.parse_args()
-    if args.url:
-        draw(args.folder, args.url, _last(args.seconds), {"": (".+", args.url)})
-        return
     with (
-        panel_data.programs(3, args.seconds + 30) as addresses,
+        panel_data.programs(3, seconds + 60) as addresses,
         panel_data.devices() as made_up,
         panel_data.Prometheus({"train": addresses, "made-up": made_up}, FACTOR) as prometheus,
     ):
-        time.sleep(args.seconds)
-        notes = {"": ("train", "three real programs on the CPU"), "devices": ("made-up", "made-up devices")}
-        draw(args.folder, prometheus.url, _last(args.seconds), notes)
-
-
-def _last(seconds: float) -> Span:
-    now = time.time()
-    return Span(now - seconds, now, max(1.0, seconds / 200))
-
-
-if __name__ == "__main__":
-    main()
+        time.sleep(seconds)
+        now = time.time()
+        span = Span(now - seconds, now, max(1.0, seconds / 200))
+        for board in boards.boards():
+            if board.name in names:
+                devices = board.name == "devices"
+                answers = list(panel_data.answers(board, prometheus.url, span, "made-up" if devices else "train"))
+                out = folder / f"{board.name}.png"
+                picture(board, answers, out, "made-up devices" if devices else "three real programs on the CPU")
+                shrink(out)

@@ -1,0 +1,61 @@
+"""The pictures of the documentation: which there are, and that one drawn from other inputs is noticed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from helpers.paths import ROOT
+
+from tools.pictures import __main__ as pictures
+from tools.pictures import pages
+
+
+def test_every_picture_can_be_drawn_and_is_shown() -> None:
+    """A picture that no page shows, or that no command draws, is left over."""
+    drawn = set(pictures.INPUTS)
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.png")} == drawn
+    texts = {page: page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))}
+    shown = {
+        page.parent / link for page, text in texts.items() for link in re.findall(r"!\[[^]]*\]\((\S+\.png)\)", text)
+    }
+    assert {str(path.relative_to(ROOT)) for path in shown} == drawn
+    others = {path.stem for path in map(Path, drawn) if path.parent.name != "dashboards"} - {"notebook"}
+    assert others == set(pages.DRAWN)
+
+
+@pytest.fixture
+def painted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one picture, which is up to date."""
+    monkeypatch.setattr(pictures, "ROOT", tmp_path)
+    monkeypatch.setattr(pictures, "STAMPS", tmp_path / "stamps.json")
+    monkeypatch.setattr(pictures, "INPUTS", {"page.png": ("*.css", "program.py")})
+    for name in ("a.css", "program.py", "page.png"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "stamps.json").write_text(json.dumps({"page.png": pictures.stamp("page.png")}))
+    assert pictures.main(["--check"]) == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["a.css", "b.css", "program.py"])
+def test_a_changed_input_is_noticed(painted: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether a file is changed or added, the picture is named with the command that draws it."""
+    (painted / name).write_text("another")
+    assert pictures.main(["--check"]) == 1
+    assert "make pictures" in (told := capsys.readouterr().err) and "page.png" in told
+
+
+@pytest.mark.parametrize("name", ["page.png", "stamps.json"])
+def test_a_missing_picture_is_noticed(painted: Path, name: str) -> None:
+    """A picture without a stamp is as good as none."""
+    (painted / name).unlink()
+    assert pictures.main(["--check"]) == 1
+
+
+def test_an_input_that_moved_is_an_error(painted: Path) -> None:
+    """A pattern that matches nothing would hide every change."""
+    (painted / "program.py").unlink()
+    with pytest.raises(FileNotFoundError, match=r"page\.png: no input matches program\.py"):
+        pictures.stale()

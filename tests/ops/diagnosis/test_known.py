@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from helpers.paths import ROOT
@@ -44,3 +45,20 @@ def test_every_diagnosis_is_on_the_page() -> None:
     """In the table of docs/diagnose.md, with its title."""
     page = (ROOT / "docs" / "diagnose.md").read_text(encoding="utf-8")
     assert [name for name, each in known().items() if f"`{name}` | {each.title}" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        ("titel = 'x'", "titel"),
+        ("[[fault.signs]]\nlien = 'x'", "begins with `lien`"),
+        ("[[fault.signs]]\nline = 'x'\nweek = true", "week"),
+    ],
+)
+def test_a_wrong_field_of_a_table_is_refused_by_name(
+    table: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wrong.toml").write_text(f"[fault]\ntitle = 'T'\nimpact = 'ended'\nfix = 'F'\n{table}\n")
+    monkeypatch.setattr("jaxobs.ops.diagnosis.known.resources.files", lambda package: tmp_path)
+    with pytest.raises(ValueError, match=f"`fault` in wrong.toml: .*{named}"):
+        known.__wrapped__()

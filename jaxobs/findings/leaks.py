@@ -7,7 +7,6 @@ for all what is growth, and what only fills up or comes and goes.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup
 from jaxobs.findings import all_kinds
-from jaxobs.findings.cases import UNKNOWN
+from jaxobs.findings.cases import UNKNOWN, Case
 from jaxobs.findings.growth import LEAST_RISES, Floor, Point, Run
 
 MOST_FLOORS = 1024
@@ -48,22 +47,8 @@ class Sample:
     """Bytes that one call of each function returns on a device, by its latest program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """Words of a kind on a case as it stands."""
-
-    summary: str
-    advice: str
-    where: str | None = None
-    """`file:line` in the user's code."""
-    bytes: int | None = None
-    """By how much memory it grew."""
-    evidence: tuple[str, ...] = ()
-    data: Mapping[str, Any] = field(default_factory=dict)
-
-
 @dataclass(slots=True)
-class Case:
+class Growing:
     """Growth that was reported, or is about to be: one series, or several that grow together."""
 
     kind: str
@@ -92,16 +77,16 @@ class Leak(Protocol):
     def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
         """Yields what may grow and how large it is; of very many the most important first."""
 
-    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """Returns whether a series grew by enough to be reported, besides the active cases of all kinds."""
 
-    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+    def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """Returns whether a series is part of a case that stands."""
 
     def subject(self, key: Hashable) -> str:
         """Returns what the series is about."""
 
-    def tell(self, case: Case, sample: Sample) -> Telling:
+    def tell(self, case: Growing, sample: Sample) -> Case:
         """Returns the words on a case."""
 
 
@@ -109,7 +94,7 @@ class Leaks:
     """All kinds of leaks in one process. Not thread-safe: its owner samples on one thread at a time."""
 
     def __init__(self) -> None:
-        cases: list[Case] = []
+        cases: list[Growing] = []
         self._kinds = [_Watched(each.NAME, each.leak(), cases) for each in all_kinds.leaks()]
         self._number = 0
         self._at_end = False
@@ -141,7 +126,7 @@ class Leaks:
 class _Watched:
     """A kind with the floors of its series and the cases that stand."""
 
-    def __init__(self, name: str, kind: Leak, cases: list[Case]) -> None:
+    def __init__(self, name: str, kind: Leak, cases: list[Growing]) -> None:
         self._name = name
         self._kind = kind
         self._all = cases
@@ -151,7 +136,7 @@ class _Watched:
         """The series of the latest sample, in their order."""
 
     @property
-    def _cases(self) -> list[Case]:
+    def _cases(self) -> list[Growing]:
         return [case for case in self._all if case.kind == self._name]
 
     def tells(self, key: Hashable) -> bool:
@@ -209,9 +194,9 @@ class _Watched:
                 case.runs[key] = run
                 return
         if self._kind.matters(key, run, sample, self._all) and len(self._cases) < MOST_CASES:
-            self._all.append(Case(self._name, self._kind.subject(key), {key: run}))
+            self._all.append(Growing(self._name, self._kind.subject(key), {key: run}))
 
-    def _over(self, case: Case, now: Point) -> str | None:
+    def _over(self, case: Growing, now: Point) -> str | None:
         """Why a case is over; series that are, while others go on, leave it."""
         for key, run in list(case.runs.items()):
             floor = self._floors.get(key)
@@ -222,28 +207,15 @@ class _Watched:
                 del case.runs[key]
         return None
 
-    def _finding(self, case: Case, sample: Sample) -> Finding:
-        run, telling = case.run, self._kind.tell(case, sample)
-        function = run.function or UNKNOWN
-        identity = hashlib.sha256("\0".join((self._name, function, case.subject)).encode()).hexdigest()[:12]
-        return Finding(
-            time=sample.time,
-            id=f"{self._name}-{identity}",
-            finding=self._name,
-            function=function,
-            subject=case.subject,
-            summary=telling.summary,
-            advice=telling.advice,
-            where=telling.where,
-            bytes=telling.bytes,
-            count=run.rises,
-            since=run.since.time,
-            evidence=telling.evidence,
-            data=telling.data,
+    def _finding(self, case: Growing, sample: Sample) -> Finding:
+        run = case.run
+        told = dataclasses.replace(
+            self._kind.tell(case, sample), function=run.function or UNKNOWN, subject=case.subject, count=run.rises
         )
+        return told.finding(self._name, told.identity(self._name), sample.time, run.since.time)
 
 
-def _goes_on(case: Case, now: Point) -> bool:
+def _goes_on(case: Growing, now: Point) -> bool:
     """Whether the program was seen to go on after a case fell: its function was called, or time has passed."""
     fell, function = case.fell or now, case.run.function
     called = function is not None and now.calls.get(function, 0) > fell.calls.get(function, 0)

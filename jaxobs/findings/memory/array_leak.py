@@ -8,8 +8,9 @@ from typing import Any
 
 from jaxobs.facts.memory import ArrayGroup
 from jaxobs.findings import growth
+from jaxobs.findings.cases import Case
 from jaxobs.findings.growth import Run
-from jaxobs.findings.leaks import MOST_FLOORS, Case, Sample, Telling, clock, pace
+from jaxobs.findings.leaks import MOST_FLOORS, Growing, Sample, clock, pace
 from jaxobs.recorder.oom_texts import human
 
 NAME = "array_leak"
@@ -65,7 +66,7 @@ class ArrayLeaks:
         groups = sample.groups[:MOST_GROUPS]
         return max((group.bytes - self._least.get(group.key, group.bytes) for group in groups), default=0)
 
-    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """A group by its arrays' bytes, or its number; the total only for what no group explains."""
         if key == _TOTAL:
             one = self._most_grown(sample) >= _EXPLAINED * run.grown
@@ -80,7 +81,7 @@ class ArrayLeaks:
             return True
         return run.grown >= LEAST_SMALL and (run.rises >= SMALL_RISES or run.rises < growth.LEAST_RISES)
 
-    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+    def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """Returns whether it goes with the same function's calls, and was made at the same line or, if none is known,
         began then."""
         if key == _TOTAL or _TOTAL in case.runs:
@@ -101,7 +102,7 @@ class ArrayLeaks:
         where = sharding if " " in sharding else f"on {sharding}"
         return f"{dtype}[{','.join(map(str, shape))}] {where}"
 
-    def tell(self, case: Case, sample: Sample) -> Telling:
+    def tell(self, case: Growing, sample: Sample) -> Case:
         """Which, how many a call, since when, from where, and when the device will be full."""
         run, grown = case.run, grown_bytes(case, sample)
         sites: Counter[str] = Counter()
@@ -118,7 +119,7 @@ class ArrayLeaks:
         else:
             what, speed = f"Arrays of several shapes hold {human(grown)} more", pace(run, grown, human)
         full = _full_in(run, grown, members or sample.groups, sample)
-        return Telling(
+        return Case(
             summary=(
                 f"{what} than at {clock(run.since.time)}{where}: {speed}, and nothing was freed."
                 + (f" At this pace, {full[0]} will be full in {_span(full[1])}." if full else "")
@@ -165,7 +166,7 @@ def _each(group: ArrayGroup) -> float:
     return group.bytes / group.count if group.count else 0.0
 
 
-def grown_bytes(case: Case, sample: Sample) -> float:
+def grown_bytes(case: Growing, sample: Sample) -> float:
     """By how much a case grew."""
     if _TOTAL in case.runs:
         return case.grown

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
 from jaxobs.findings import growth
+from jaxobs.findings.cases import Case
 from jaxobs.findings.growth import Run
-from jaxobs.findings.leaks import Case, Sample, Telling, clock, pace
+from jaxobs.findings.leaks import Growing, Sample, clock, pace
 
 NAME = "executable_leak"
 ABOUT = "The number of compiled programs grows for as long as the program runs, and with it the memory of their code."
@@ -36,13 +37,13 @@ class ExecutableLeaks:
         if sample.executables is not None:
             yield "executables", sample.executables
 
-    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """By its number, without single operations that are met for the first time: a program has only so many."""
         since = (each for each in sample.compilations() if each.time >= run.since.time)
         first = sum(each.eager and each.cause == "first_call" for each in since)
         return run.grown - first >= LEAST_MORE
 
-    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+    def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """There is only one series."""
         return True
 
@@ -50,7 +51,7 @@ class ExecutableLeaks:
         """Always the same."""
         return "compiled programs"
 
-    def tell(self, case: Case, sample: Sample) -> Telling:
+    def tell(self, case: Growing, sample: Sample) -> Case:
         """How many, since when, and which functions compile them."""
         run = case.run
         since = [each for each in sample.compilations() if each.time >= run.since.time]
@@ -58,7 +59,7 @@ class ExecutableLeaks:
         causes = Counter(each.cause for each in since)
         most = functions.most_common(_MOST_FUNCTIONS)
         who = f", most of them for {most[0][0]}" if most else ""
-        return Telling(
+        return Case(
             summary=(
                 f"{run.grown:,.0f} more compiled programs are loaded than at {clock(run.since.time)}{who}: "
                 f"{pace(run, run.grown, lambda number: f'{number:,.3g}')}, and none was freed."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from jaxobs.findings import growth
+from jaxobs.findings.cases import Case
 from jaxobs.findings.growth import Run
-from jaxobs.findings.leaks import Case, Sample, Telling, clock, pace
+from jaxobs.findings.leaks import Growing, Sample, clock, pace
 from jaxobs.findings.memory import array_leak, executable_leak
 from jaxobs.recorder.oom_texts import human
 
@@ -40,7 +41,7 @@ class HostLeaks:
         if sample.resident is not None:
             yield "resident", sample.resident // _STEP * _STEP
 
-    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Case]) -> bool:
+    def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """By its size, unless arrays of the CPU backend or compiled programs leak, which take host memory too."""
         if growth.LEAST_RISES <= run.rises < LEAST_RISES or any(_takes_host_memory(each, sample) for each in cases):
             return False
@@ -48,7 +49,7 @@ class HostLeaks:
             return False
         return run.grown >= max(LEAST_BYTES, LEAST_SHARE * run.since.value)
 
-    def belongs(self, key: Hashable, run: Run, case: Case, sample: Sample) -> bool:
+    def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """There is only one series."""
         return True
 
@@ -56,13 +57,13 @@ class HostLeaks:
         """Always the same."""
         return "host memory"
 
-    def tell(self, case: Case, sample: Sample) -> Telling:
+    def tell(self, case: Growing, sample: Sample) -> Case:
         """How much, since when, and whose results it could be."""
         run = case.run
         function, returned = _returned(run, sample)
         compiled = sum(each.time >= run.since.time for each in sample.compilations())
         whose = f" A call of `{function}` returns that much: results that were fetched and kept." if function else ""
-        return Telling(
+        return Case(
             summary=(
                 f"The process holds {human(run.grown)} more host memory than at {clock(run.since.time)}: "
                 f"{pace(run, run.grown, human)}, and nothing was freed.{whose}"
@@ -92,7 +93,7 @@ class HostLeaks:
         )
 
 
-def _takes_host_memory(case: Case, sample: Sample) -> bool:
+def _takes_host_memory(case: Growing, sample: Sample) -> bool:
     """On the CPU backend an array takes more of the process than its size, by the allocator's holes."""
     if case.kind != array_leak.NAME:
         return case.kind == executable_leak.NAME

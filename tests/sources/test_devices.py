@@ -241,31 +241,29 @@ def test_an_array_on_one_device(live: Any) -> None:
     assert len(kept) == 2
 
 
-def test_a_sharded_array_counts_on_each_device_with_its_shard(live: Any) -> None:
-    """Cut into eight."""
-    kept = jax.device_put(np.zeros((16, 4), np.float32), NamedSharding(_mesh(8), PartitionSpec("x")))
-    assert live() == ([1] * 8, [32] * 8)
-    assert kept.nbytes == 256
-
-
-def test_a_replicated_array_counts_on_each_device_whole(live: Any) -> None:
-    kept = jax.device_put(np.zeros((16, 4), np.float16), NamedSharding(_mesh(8), PartitionSpec()))
-    assert live() == ([1] * 8, [128] * 8)
-    assert kept.nbytes == 128
-
-
-def test_an_array_that_is_cut_along_one_axis_and_repeated_along_the_other(live: Any) -> None:
-    """Four by two devices: a quarter on each."""
-    kept = jax.device_put(np.zeros((8, 8), np.float32), NamedSharding(_mesh(4, 2), PartitionSpec("x", None)))
-    assert live() == ([1] * 8, [64] * 8)
-    assert kept.nbytes == 256
-
-
-def test_an_array_on_some_of_the_devices(live: Any) -> None:
-    mesh = Mesh(np.array(jax.devices()[2:4]), ("x",))
-    kept = jax.device_put(np.zeros((8,), np.float64), NamedSharding(mesh, PartitionSpec("x")))
-    width = kept.dtype.itemsize
-    assert live() == ([0, 0, 1, 1, 0, 0, 0, 0], [0, 0, 4 * width, 4 * width, 0, 0, 0, 0])
+@pytest.mark.parametrize(
+    ("array", "devices", "axes", "spec", "bytes_each"),
+    [
+        (np.zeros((16, 4), np.float32), range(8), (8,), ("x",), 32),  # cut into eight
+        (np.zeros((16, 4), np.float16), range(8), (8,), (), 128),  # whole on each
+        (
+            np.zeros((8, 8), np.float32),
+            range(8),
+            (4, 2),
+            ("x", None),
+            64,
+        ),  # cut along one axis, whole along the other
+        (np.zeros(8, np.int32), range(2, 4), (2,), ("x",), 16),  # on some of the devices
+    ],
+)
+def test_an_array_on_several_devices_counts_on_each_with_its_shard(
+    live: Any, array: Any, devices: range, axes: tuple[int, ...], spec: tuple[str | None, ...], bytes_each: int
+) -> None:
+    mesh = Mesh(np.array([jax.devices()[number] for number in devices]).reshape(axes), ("x", "y")[: len(axes)])
+    kept = jax.device_put(array, NamedSharding(mesh, PartitionSpec(*spec)))
+    there = [int(number in devices) for number in range(8)]
+    assert live() == (there, [bytes_each * one for one in there])
+    assert kept.nbytes == array.nbytes
 
 
 @pytest.mark.parametrize(
@@ -375,7 +373,7 @@ def test_fakes_are_like_the_real_ones() -> None:
     real = jax.devices()[0]
     for name in ("id", "platform", "device_kind", "process_index", "memory_stats", "default_memory"):
         assert hasattr(real, name) and hasattr(FakeDevice(0), name)
-    for name in (
+    for name in [
         "devices",
         "local_devices",
         "live_arrays",
@@ -383,7 +381,7 @@ def test_fakes_are_like_the_real_ones() -> None:
         "platform",
         "platform_version",
         "live_executables",
-    ):
+    ]:
         assert hasattr(real.client, name) and hasattr(FakeClient([]), name)
     device = FakeDevice(0)
     for name in ("aval", "sharding", "is_deleted", "delete", "nbytes", "shape", "dtype", "traceback", "is_ready"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,6 @@ def test_a_wrong_field_of_a_table_is_refused_by_name(
     table: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "wrong.toml").write_text(f"[fault]\ntitle = 'T'\nimpact = 'ended'\nfix = 'F'\n{table}\n")
-    monkeypatch.setattr("jaxobs.ops.diagnosis.known.resources.files", lambda package: tmp_path)
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
     with pytest.raises(ValueError, match=f"`fault` in wrong.toml: .*{named}"):
         known.__wrapped__()

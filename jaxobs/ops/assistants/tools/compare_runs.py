@@ -12,8 +12,6 @@ from jaxobs.views import comparing
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def compare_runs(before: Name, after: Name, index: int = 0) -> Answer:
         """Compares two runs: what got worse, and by how much. Both are names of event logs from list_processes."""
         known = sources.event_logs()

@@ -13,8 +13,6 @@ from jaxobs.ops.diagnosis.result import REFUTED, SUPPORTED
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def diagnose(minutes: Annotated[int, Field(ge=1, le=1440)] = 60) -> Answer:
         """The cause of an incident from all sources together: logs, event logs, metrics, processes, Prometheus.
 

@@ -6,13 +6,11 @@ from collections.abc import Callable
 
 from jaxobs.facts.events import plain, timestamp
 from jaxobs.ops.assistants import processes
-from jaxobs.ops.assistants.answers import Answer, Name, Start, count, no_data, page, silent
+from jaxobs.ops.assistants.answers import Answer, Name, Start, count, no_data, page
 from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def explain_compilations(
         process: Name = "", function: Name = "", index: int = 0, start: Start = 0, first_calls: bool = False
     ) -> Answer:
@@ -21,10 +19,7 @@ def make(sources: Sources) -> Callable[..., Answer]:
         `function` is a name or its end (`train_step`); empty for all. First compilations are left out unless
         `first_calls` is set, because they are ordinary.
         """
-        try:
-            found = processes.one(sources, process, index)
-        except processes.SilentError as error:
-            return silent(error)
+        found = processes.one(sources, process, index)
         chosen = [
             each
             for each in reversed(found.compilations)

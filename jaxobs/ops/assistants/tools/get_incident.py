@@ -10,8 +10,6 @@ from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def get_incident(id: Name, section: Name = "", start: Start = 0) -> Answer:
         """The report on one incident, by its id from list_incidents. Long reports are shortened: `section` names one of
         its fields, such as `evidence` or `timeline`, to page through all of it."""

@@ -19,8 +19,6 @@ _GAP = re.compile(r"<([a-z][a-z_0-9]*)>")
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def get_runbook(alert: Name) -> Answer:
         """The runbook of an alert of jaxobs, such as JaxInputBound: meaning, impact, steps with queries and commands,
         what it is not, mitigation, how to verify. It comes with jaxobs; its commands are for a person."""

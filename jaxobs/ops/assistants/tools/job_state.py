@@ -6,22 +6,17 @@ from collections.abc import Callable
 
 from jaxobs.facts.events import plain, timestamp
 from jaxobs.ops.assistants import processes
-from jaxobs.ops.assistants.answers import Answer, Name, ok, silent
+from jaxobs.ops.assistants.answers import Answer, Name, ok
 from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def job_state(process: Name = "", index: int = 0) -> Answer:
         """How one process is doing: steps, where its time went, what compiles now, requests, input, versions.
 
         `process` is a name from list_processes; `index` chooses among the processes of one event log.
         """
-        try:
-            found = processes.one(sources, process, index)
-        except processes.SilentError as error:
-            return silent(error)
+        found = processes.one(sources, process, index)
         now = found.snapshot
         wall = now.wall
         return ok(

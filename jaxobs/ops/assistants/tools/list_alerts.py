@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxobs.ops.assistants import prometheus
-from jaxobs.ops.assistants.answers import Answer, Start, count, no_data, page, silent
+from jaxobs.ops.assistants.answers import Answer, Start, count, no_data, page
 from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def list_alerts(start: Start = 0) -> Answer:
         """The alerts that fire or are pending in the Prometheus. `get_runbook` says what to do."""
-        try:
-            found = prometheus.alerts(sources)
-        except prometheus.SilentError as error:
-            return silent(error)
+        found = prometheus.alerts(sources)
         if not found:
             return no_data("No alert fires or is pending. That does not prove health: data may be missing.")
         return page(f"{count(len(found), 'alert')}.", found, start)

@@ -10,8 +10,6 @@ from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def list_incidents(start: Start = 0) -> Answer:
         """The incidents that the agent reported, the latest first, with their short fields."""
         if sources.reports is None:

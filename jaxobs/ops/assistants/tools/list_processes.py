@@ -11,8 +11,6 @@ from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def list_processes(start: Start = 0) -> Answer:
         """Lists the JAX processes and event logs that other tools look at, with the verdict of each. Start here."""
         rows = [row for name, kind, _ in sources.processes() for row in _rows(sources, name, kind)]

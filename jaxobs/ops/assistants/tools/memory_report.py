@@ -6,20 +6,15 @@ from collections.abc import Callable
 
 from jaxobs.facts.events import plain
 from jaxobs.ops.assistants import processes
-from jaxobs.ops.assistants.answers import Answer, Name, no_data, ok, silent
+from jaxobs.ops.assistants.answers import Answer, Name, no_data, ok
 from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def memory_report(process: Name = "", index: int = 0) -> Answer:
         """Shows where the device memory is, in bytes: by device, by group of live arrays with the line that made them,
         by program; the headroom, and the last time that memory ran out."""
-        try:
-            now = processes.one(sources, process, index).snapshot
-        except processes.SilentError as error:
-            return silent(error)
+        now = processes.one(sources, process, index).snapshot
         programs = sorted(
             ((each.name, each.program.memory) for each in now.functions if each.program and each.program.memory),
             key=lambda each: -sum(each[1].values()),

@@ -6,20 +6,15 @@ from collections.abc import Callable
 
 from jaxobs.facts.events import plain
 from jaxobs.ops.assistants import processes
-from jaxobs.ops.assistants.answers import Answer, Name, Start, count, no_data, page, silent
+from jaxobs.ops.assistants.answers import Answer, Name, Start, count, no_data, page
 from jaxobs.ops.assistants.sources import Sources
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def process_verdict(process: Name = "", index: int = 0, start: Start = 0) -> Answer:
         """Lists what a process finds wrong with itself, the worst first: what it costs, where, what to do, evidence;
         of a stuck process the stacks of its threads."""
-        try:
-            now = processes.one(sources, process, index).snapshot
-        except processes.SilentError as error:
-            return silent(error)
+        now = processes.one(sources, process, index).snapshot
         if now.verdict is None:
             return no_data("The process gives no verdict: it runs an older jaxobs.")
         if not now.verdict.findings:

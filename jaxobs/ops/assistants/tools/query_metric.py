@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from jaxobs.ops.assistants import prometheus
-from jaxobs.ops.assistants.answers import Answer, Field, Start, no_data, page, silent
+from jaxobs.ops.assistants.answers import Answer, Field, Start, no_data, page
 from jaxobs.ops.assistants.sources import Sources
 
 POINTS = 30
@@ -15,8 +15,6 @@ TIMEOUT = 5.0
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def query_metric(
         query: Annotated[str, Field(min_length=1, max_length=2000, description="PromQL")],
         minutes: Annotated[int, Field(ge=1, le=1440)] = 60,
@@ -28,12 +26,9 @@ def make(sources: Sources) -> Callable[..., Answer]:
         Each series has its labels and `points` values, as [seconds since the epoch, value]. At most 200 series and 5
         seconds: aggregate in the query.
         """
-        try:
-            found = prometheus.query_range(
-                sources, query, end=time.time(), seconds=minutes * 60.0, points=points, timeout=TIMEOUT
-            )
-        except prometheus.SilentError as error:
-            return silent(error)
+        found = prometheus.query_range(
+            sources, query, end=time.time(), seconds=minutes * 60.0, points=points, timeout=TIMEOUT
+        )
         if not found.series:
             return no_data("The query is valid and no series fits it. That says nothing about health.")
         more = f" More than {prometheus.MOST_SERIES} were found: aggregate in the query." if found.is_cut else ""

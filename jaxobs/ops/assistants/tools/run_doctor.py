@@ -12,8 +12,6 @@ from jaxobs.ops.doctor.machine import Machine
 
 
 def make(sources: Sources) -> Callable[..., Answer]:
-    """The tool."""
-
     def run_doctor(everything: bool = False, start: Start = 0) -> Answer:
         """Checks the machine on which this server runs: versions, flags, devices, the compilation cache, limits. No
         accelerator is touched. Only what is wrong, unless `everything` is set. Each finding has the command that fixes

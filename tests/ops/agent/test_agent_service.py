@@ -390,29 +390,25 @@ def test_alerts_that_nobody_knows_get_a_general_triage(tmp_path: pathlib.Path, s
         assert agent.await_report(subject={"labels": {"job": "healthy"}, "name": "healthy"})["verdict"] == "no_fault"
 
 
-def test_a_fault_that_cannot_explain_the_alert_is_not_its_cause(tmp_path: pathlib.Path, stub: Stub) -> None:
-    hot = {**LABELS, "alertname": "JaxDeviceTemperatureHigh"}
+@pytest.mark.parametrize(
+    ("name", "series", "confirmed", "verdict", "others"),
+    [
+        ("JaxDeviceTemperatureHigh", FAULTY, False, "inconclusive", ["nonfinite_values"]),
+        ("JaxStraggler", ALIVE, False, "no_fault", []),
+        ("JaxTargetDown", ALIVE, True, "inconclusive", []),
+    ],
+    ids=["a fault that cannot explain the alert", "a forged alert", "a confirmed alert without a cause"],
+)
+def test_what_does_not_explain_an_alert_is_not_its_cause(
+    tmp_path: pathlib.Path, stub: Stub, name: str, series: dict[str, Any], confirmed: bool, verdict: str,
+    others: list[str],
+) -> None:  # fmt: skip
+    """A webhook is no evidence: only what Prometheus reports and shows counts, and nobody is blamed without it."""
+    alert = {**LABELS, "alertname": name}
+    stub.series, stub.alerts = dict(series), [alert] if confirmed else []
     with service(tmp_path, stub.url) as agent:
-        agent.post(webhook(hot))
+        agent.post(webhook(alert))
         report = agent.await_report(revision=1)
-        assert report["verdict"] == "inconclusive" and report["causes"] == []
-        assert [each["id"] for each in report["other_faults"]] == ["nonfinite_values"]
-
-
-def test_a_forged_alert_is_no_evidence(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Prometheus does not report it, and shows nothing: whatever the webhook says, nobody is blamed."""
-    stub.series, stub.alerts = dict(ALIVE), []
-    with service(tmp_path, stub.url) as agent:
-        agent.post(webhook({**LABELS, "alertname": "JaxStraggler"}))
-        report = agent.await_report(revision=1)
-        assert (report["verdict"], report["alerts"][0]["confirmed"]) == ("no_fault", False)
-
-
-def test_a_confirmed_alert_without_a_cause_is_inconclusive(tmp_path: pathlib.Path, stub: Stub) -> None:
-    """Something is the matter, and the evidence does not show what: with what to collect."""
-    down = {"alertname": "JaxTargetDown", "job": "train", "instance": "a:9464", "severity": "warning"}
-    stub.series, stub.alerts = dict(ALIVE), [down]
-    with service(tmp_path, stub.url) as agent:
-        agent.post(webhook(down))
-        report = agent.await_report(revision=1)
-        assert report["verdict"] == "inconclusive" and report["collect"]
+        assert (report["verdict"], report["causes"], report["alerts"][0]["confirmed"]) == (verdict, [], confirmed)
+        assert [each["id"] for each in report["other_faults"]] == others
+        assert bool(report["collect"]) == (verdict == "inconclusive")

@@ -47,6 +47,19 @@ def test_a_changed_input_is_noticed(painted: Path, name: str, capsys: pytest.Cap
     assert "make pictures" in (told := capsys.readouterr().err) and "page.png" in told
 
 
+def test_of_the_library_only_sentences_count(painted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moved or renamed function changes no picture; a sentence that it says does."""
+    monkeypatch.setattr(pictures, "INPUTS", {"page.png": ("jaxobs/*.py",)})
+    module = painted / "jaxobs" / "a.py"
+    module.parent.mkdir()
+    module.write_text('"""A."""\nprint("Pad it to one size.")\n')
+    before = pictures.stamp("page.png")
+    module.write_text('"""B."""\n\nx = 1\nprint("Pad it to one size.")\n')
+    assert pictures.stamp("page.png") == before
+    module.write_text('"""B."""\n\nx = 1\nprint("Pad it to a few sizes.")\n')
+    assert pictures.stamp("page.png") != before
+
+
 @pytest.mark.parametrize("name", ["page.png", "stamps.json"])
 def test_a_missing_picture_is_noticed(painted: Path, name: str) -> None:
     """A picture without a stamp is as good as none."""

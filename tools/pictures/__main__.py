@@ -8,17 +8,19 @@ python -m tools.pictures --check      exit code 1 if a picture is not drawn from
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tools import prose
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 STAMPS = Path(__file__).with_name("stamps.json")
 """By picture, the hash of the inputs that it was drawn from."""
-_PAGE = ("jaxobs/web/page/assets/*", "docs/reference/findings.md", "tools/pictures/pages.py")
-_BOARDS = ("tools/pictures/dashboards.py", "tools/board_program.py", "tools/made_up_devices.py", "tools/panel_data.py")
+_PAGE = ("jaxobs/web/page/assets/*", "jaxobs/findings/**/*.py", "jaxobs/reasons/**/*.py", "tools/pictures/pages.py")
 INPUTS: Mapping[str, tuple[str, ...]] = {
     "docs/live-page.png": (*_PAGE, "jaxobs/demo/*.py"),
     "docs/report.png": (*_PAGE, "jaxobs/demo/*.py", "jaxobs/views/report/*.py"),
@@ -26,13 +28,13 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
         f"docs/screens/{name}.png": (*_PAGE, f"tools/pictures/programs/{name}.py")
         for name in ("leaking", "nan", "server", "healthy")
     },
-    "docs/notebook.png": ("jaxobs/views/notebook/*.py", "docs/reference/findings.md", "tools/pictures/notebook.py"),
+    "docs/notebook.png": ("jaxobs/views/notebook/*.py", "jaxobs/findings/**/*.py", "tools/pictures/notebook.py"),
     **{
-        f"docs/dashboards/{name}.png": (*_BOARDS, f"dashboards/jaxobs-{name}.json")
+        f"docs/dashboards/{name}.png": ("tools/pictures/dashboards.py", f"dashboards/jaxobs-{name}.json")
         for name in ("executive", "oncall", "serving", "debug", "devices", "fleet")
     },
 }
-"""By picture, the files that decide how it looks. The texts of findings stand for the code that writes them."""
+"""By picture, the files that decide how it looks. Of jaxobs' code only the sentences count: they are what it shows."""
 
 
 def stamp(picture: str) -> str:
@@ -41,14 +43,27 @@ def stamp(picture: str) -> str:
     Raises:
       FileNotFoundError: a pattern matches no file.
     """
-    hashed = hashlib.sha256()
+    parts: list[bytes] = []
     for pattern in INPUTS[picture]:
         found = sorted(path for path in ROOT.glob(pattern) if path.is_file())
         if not found:
             raise FileNotFoundError(f"{picture}: no input matches {pattern}")
-        for path in found:
-            hashed.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
-    return hashed.hexdigest()[:16]
+        if pattern.startswith("jaxobs/") and pattern.endswith(".py"):
+            lines = (prose.sentences(_code(path)).values() for path in found)
+            texts = {text for by_line in lines for line in by_line for text in line}  # wherever they are
+            parts += [text.encode() for text in sorted(texts)]
+        else:
+            parts += [_code(path).encode() if path.suffix == ".py" else path.read_bytes() for path in found]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def _code(path: Path) -> str:
+    """Returns a module without comments and docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value.value = ""
+    return ast.unparse(tree)
 
 
 def stale() -> list[str]:

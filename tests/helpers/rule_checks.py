@@ -190,7 +190,7 @@ def _rule(alert: Alert) -> Iterator[str]:
     if board not in BOARDS:
         yield f"there is no dashboard {board}"
     keys = {panel.key for each in boards.boards() if each.name == board for row in each.rows for panel in row.panels}
-    if keys and key not in keys:
+    if key not in keys:
         yield f"dashboard {board} has no panel {key}"
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
 
 from jaxobs.ops.monitoring import promql
-from jaxobs.ops.monitoring.objective_types import Example, Guide, Objective
+from jaxobs.ops.monitoring.objective_types import Example, Objective
+from jaxobs.ops.monitoring.rule_texts import guide
 from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired, Given, Group, Recording, Runbook, Step, Threshold
 
 TOTAL = "job_instance_slo:jax_slo_total:increase5m"
@@ -214,28 +215,7 @@ def _runbook(objective: Objective) -> Runbook:
     )  # fmt: skip
 
 
-GENERAL = Guide(
-    impact="Users get less than the objective promises.",
-    diagnosis=(
-        Step(
-            do="See what was bad, and where.",
-            query=f"{ERRORS.format(window='5m')}{{@}}",
-            answers=(
-                ("It has just started", "Look for what changed then: rollouts, restarts, traffic."),
-                ("It has been like this for days", "The objective or the capacity is wrong: raise it with the owner."),
-            ),
-        ),
-        Step(
-            do="See what jaxobs found in the processes themselves.",
-            command="jaxobs explain http://HOST:9464",
-            answers=(("A finding", "Its advice names the next step."),),
-        ),
-    ),
-    mitigation=("Undo what changed when it started.", "Add capacity."),
-    look_alikes=(
-        ("Too little traffic", "fewer events than the threshold `least`", "the alert does not fire then"),
-    ),
-)  # fmt: skip
+GENERAL = guide(__name__)
 """Guide for an objective that brings none."""
 
 

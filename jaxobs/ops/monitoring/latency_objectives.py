@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from jaxobs.metrics.buckets import REQUEST_BOUNDS
-from jaxobs.ops.monitoring.objective_types import Guide, Objective
+from jaxobs.ops.monitoring.objective_types import Objective
 from jaxobs.ops.monitoring.promql import increase, number, quoted
-from jaxobs.ops.monitoring.rule_types import Step
+from jaxobs.ops.monitoring.rule_texts import guide
 
 
 def objective(route: str, seconds: float) -> Objective:
@@ -42,7 +42,7 @@ def objective(route: str, seconds: float) -> Objective:
         total=f"clamp_min({answered}, 0)",
         unit="requests",
         least=Decimal(100),
-        guide=_guide(route),
+        guide=guide(__name__, route=quoted(route)),
     )
 
 
@@ -55,61 +55,15 @@ def objectives(latency: Mapping[str, float]) -> list[Objective]:
     found: dict[str, Objective] = {}
     for route, seconds in latency.items():
         try:
-            each = objective(route, seconds)
+            promised = objective(route, seconds)
         except ValueError as error:
             raise ValueError(f"latency.{route}: {error}") from error
-        if each.name in found:
-            raise ValueError(f"latency.{route}: its objective would be called {each.name}, as that of another route.")
-        found[each.name] = each
+        if (name := promised.name) in found:
+            raise ValueError(f"latency.{route}: its objective would be called {name}, as that of another route.")
+        found[name] = promised
     return list(found.values())
 
 
 def slug(route: str) -> str:
     """Returns a route as part of a name: `v1-chat` for `/v1/chat`, and `root` for `/`."""
     return "-".join(part for part in re.split(r"[^a-z0-9]+", route.lower()) if part) or "root"
-
-
-def _guide(route: str) -> Guide:
-    chosen = f'cold="false", route={quoted(route)}'
-    return Guide(
-        impact="Callers wait longer than promised, although the programs are compiled.",
-        diagnosis=(
-            Step(
-                do="See which route and which process are slow.",
-                query=(
-                    "histogram_quantile(0.99, sum by (job, instance, route, le) "
-                    f"(rate(jax_request_seconds_bucket{{@, {chosen}}}[10m])))"
-                ),
-                answers=(
-                    ("One instance", "Its device is throttled, or another process shares it: see the devices."),
-                    ("One route", "Its inputs have grown: see the batch fill and the step before it."),
-                    ("All of them", "More requests than it can serve: continue with the queue."),
-                ),
-            ),
-            Step(
-                do="See how much of it is waiting in the queue.",
-                query=(
-                    "sum by (job, instance) (rate(jax_request_queue_seconds_sum{@}[10m]))\n"
-                    "/ (sum by (job, instance) (rate(jax_request_queue_seconds_count{@}[10m])) > 0)"
-                ),
-                answers=(
-                    ("Near the latency", "Saturated: add a process, or fill the batches better."),
-                    ("Near nothing", "The program itself is slow: capture a trace with `jaxobs.capture`."),
-                ),
-            ),
-            Step(
-                do="See the slowest requests in the process itself.",
-                command="curl -s http://HOST:9464/api/v1/snapshot | python -m json.tool | grep -A40 '\"routes\"'",
-                answers=(("`cold` requests", "They count towards the other objective, JaxSloColdRequestsBurn."),),
-            ),
-        ),
-        mitigation=(
-            "Add processes.",
-            "Let the batcher wait less.",
-            ("Reject or queue what cannot be answered in time."),
-        ),
-        look_alikes=(
-            ("Requests that compile", "`cold` is `true`", "JaxSloColdRequestsBurn"),
-            ("A slow network", "the process's own latency is fine", "the load balancer in front of it"),
-        ),
-    )

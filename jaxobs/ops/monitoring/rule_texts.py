@@ -66,13 +66,18 @@ def _runbook(module: str) -> Runbook:
     )
 
 
-def guide(module: str) -> Guide:
+def guide(module: str, **gaps: str) -> Guide:
     """Returns the guide beside the module of an objective: the sections of its runbook that are about it alone.
+
+    Args:
+      gaps: what stands in the place of each `<name>`.
 
     Raises:
       ValueError: a section is missing or unknown; with the file's name.
     """
     found = _sections(module, _GUIDE, optional=("Escalation",))
+    for name, value in gaps.items():
+        found = {heading: text.replace(f"<{name}>", value) for heading, text in found.items()}
     return Guide(
         impact=_prose(found["Impact"]),
         diagnosis=_steps(found["Diagnosis"]),

@@ -52,7 +52,6 @@ def seen(board: Board, site: Site) -> Seen:
 
 
 BOARDS = boards.boards()
-PANELS = {(board.name, panel.key): panel for board in BOARDS for row in board.rows for panel in row.panels}
 SITES = {
     "v1": SITE,
     "v2": Site(dashboards="v2"),
@@ -143,8 +142,6 @@ def test_alerts_and_panels_agree() -> None:
             if alert.panel[0] == board.name:
                 links = [link["url"] for link in drawn[alerting.panel_id(alert.panel[1])]["links"]]
                 assert links.count(f"{SITE.runbook_url}/{alert.name}.md") == 1
-    for alert in alerts:
-        assert alert.panel in PANELS
 
 
 def asked(expr: str) -> set[str]:

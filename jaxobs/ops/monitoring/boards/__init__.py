@@ -6,7 +6,7 @@ import functools
 from importlib import resources
 
 from jaxobs.base.errors import MissingExtraError
-from jaxobs.ops.monitoring.panel_types import Board, Panel
+from jaxobs.ops.monitoring.panel_types import Board
 
 
 @functools.cache
@@ -32,17 +32,3 @@ def boards() -> tuple[Board, ...]:
             except pydantic.ValidationError as error:
                 raise ValueError(f"{file.name}: {error}") from error
     return tuple(found)
-
-
-def panel(board: str, key: str) -> Panel:
-    """Returns a panel by its dashboard and its key.
-
-    Raises:
-      KeyError: there is none.
-    """
-    for found in boards():
-        for row in found.rows if found.name == board else ():
-            for entry in row.panels:
-                if entry.key == key:
-                    return entry
-    raise KeyError(f"{board}/{key}")

@@ -58,7 +58,7 @@ def contents(path: Path) -> dict[str, bytes]:
         return {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
 
 
-def changed(path: Path, change: Callable[[tarfile.TarFile, dict[str, bytes]], None]) -> Path:
+def changed(path: Path, change: Callable[[tarfile.TarFile, dict[str, bytes]], object]) -> Path:
     """A bundle whose entries were changed: `change` may also add some itself."""
     entries = contents(path)
     with tarfile.open(path, "w:gz") as archive:
@@ -261,50 +261,40 @@ def test_a_full_bundle_leaves_out_and_says_so(tmp_path: Path, monkeypatch: pytes
 # ------------------------------------------------------------------------------------------------------ what is refused
 
 
-def _changed_text(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    entries["evidence/0000"] = entries["evidence/0000"].replace(b"28", b"30")
+Tampering = Callable[[tarfile.TarFile, dict[str, bytes]], object]
 
 
-def _missing(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    del entries["evidence/0000"]
+def adding(name: str, data: bytes = b"?") -> Tampering:
+    return lambda archive, entries: entries.update({name: data})
 
 
-def _added(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    entries["evidence/0009"] = b"?"
+def without(name: str) -> Tampering:
+    return lambda archive, entries: entries.pop(name)
 
 
-def _no_manifest(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    del entries["manifest.json"]
+def edited(name: str, edit: Callable[[bytes], bytes]) -> Tampering:
+    return lambda archive, entries: entries.update({name: edit(entries[name])})
 
 
-def _outside(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    entries["evidence/../../../0001"] = b"?"
-
-
-def _absolute(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    entries["/tmp/0001"] = b"?"
-
-
-def _link(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
+def special(kind: bytes, target: str = "") -> Tampering:
     info = tarfile.TarInfo("evidence/0001")
-    info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    archive.addfile(info)
+    info.type, info.linkname = kind, target
+    return lambda archive, entries: archive.addfile(info)
 
 
-def _hard_link(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    info = tarfile.TarInfo("evidence/0001")
-    info.type, info.linkname = tarfile.LNKTYPE, "manifest.json"
-    archive.addfile(info)
+def claiming(**fields: Any) -> Tampering:
+    return lambda archive, entries: rewritten(entries, **fields)
 
 
-def _pipe(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    info = tarfile.TarInfo("evidence/0001")
-    info.type = tarfile.FIFOTYPE
-    archive.addfile(info)
+def of_file(**fields: Any) -> Tampering:
+    """Changes what the manifest says of the log; `HEAD` is the entry with its beginning."""
 
+    def tamper(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
+        (one,) = json.loads(entries["manifest.json"])["files"]
+        wanted = {name: one["head"] if value == "HEAD" else value for name, value in fields.items()}
+        rewritten(entries, files=[one | wanted])
 
-def _long_name(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    entries[f"evidence/{'x' * 300}"] = b"?"
+    return tamper
 
 
 def _twice(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
@@ -313,61 +303,33 @@ def _twice(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
     archive.addfile(info, io.BytesIO(b"{}"))
 
 
-def _newer(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    rewritten(entries, schema_version=2, versions={"jaxobs": "9.1.0"})
-
-
-def _foreign(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    rewritten(entries, format="something else")
-
-
-def _damaged(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    entries["manifest.json"] = entries["manifest.json"][:50]
-
-
-def _huge(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    (one,) = json.loads(entries["manifest.json"])["files"]
-    rewritten(entries, files=[one | {"size": 2**60}])
-
-
-def _hole(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    (one,) = json.loads(entries["manifest.json"])["files"]
-    rewritten(entries, files=[one | {"kind": "event-log", "size": 2**40, "tail": one["head"]}])
-
-
-def _elsewhere(archive: tarfile.TarFile, entries: dict[str, bytes]) -> None:
-    (one,) = json.loads(entries["manifest.json"])["files"]
-    rewritten(entries, files=[one | {"head": "/etc/passwd"}])
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_changed_text, "the entry `evidence/0000` was changed"),
-        (_missing, "the entry `evidence/0000` is missing"),
-        (_added, "the entry `evidence/0009` is not in the manifest"),
-        (_no_manifest, "it has no `manifest.json`"),
-        (_outside, "the entry `evidence/../../../0001` has a name that no entry"),
-        (_absolute, "the entry `/tmp/0001` has a name that no entry"),
-        (_link, "the entry `evidence/0001` is a symbolic link"),
-        (_hard_link, "the entry `evidence/0001` is a link"),
-        (_pipe, "the entry `evidence/0001` is a pipe"),
-        (_long_name, "is an extension of the format"),
+        (edited("evidence/0000", lambda data: data.replace(b"28", b"30")), "the entry `evidence/0000` was changed"),
+        (without("evidence/0000"), "the entry `evidence/0000` is missing"),
+        (adding("evidence/0009"), "the entry `evidence/0009` is not in the manifest"),
+        (without("manifest.json"), "it has no `manifest.json`"),
+        (adding("evidence/../../../0001"), "the entry `evidence/../../../0001` has a name that no entry"),
+        (adding("/tmp/0001"), "the entry `/tmp/0001` has a name that no entry"),
+        (special(tarfile.SYMTYPE, "/etc/passwd"), "the entry `evidence/0001` is a symbolic link"),
+        (special(tarfile.LNKTYPE, "manifest.json"), "the entry `evidence/0001` is a link"),
+        (special(tarfile.FIFOTYPE), "the entry `evidence/0001` is a pipe"),
+        (adding(f"evidence/{'x' * 300}"), "is an extension of the format"),
         (_twice, "the entry `diagnosis.json` is there twice"),
-        (_newer, "has schema version 2; this jaxobs"),
-        (_foreign, "has another format"),
-        (_damaged, "the entry `manifest.json` is not valid JSON"),
-        (_huge, "`manifest.json` is damaged: the file 'train.log' is out of range"),
-        (_hole, "`manifest.json` is damaged: the event log 'train.log' has no middle"),
-        (_elsewhere, "'/etc/passwd' is not an entry with evidence"),
+        (claiming(schema_version=2, versions={"jaxobs": "9.1.0"}), "has schema version 2; this jaxobs"),
+        (claiming(format="something else"), "has another format"),
+        (edited("manifest.json", lambda data: data[:50]), "the entry `manifest.json` is not valid JSON"),
+        (of_file(size=2**60), "`manifest.json` is damaged: the file 'train.log' is out of range"),
+        (of_file(kind="event-log", size=2**40, tail="HEAD"),
+         "`manifest.json` is damaged: the event log 'train.log' has no middle"),
+        (of_file(head="/etc/passwd"), "'/etc/passwd' is not an entry with evidence"),
     ],
-)
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
 def test_what_was_tampered_with_is_refused(
-    change: Callable[[tarfile.TarFile, dict[str, bytes]], None],
-    said: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    change: Tampering, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
     bundle = changed(made(tmp_path), change)
     before = sorted(tmp_path.rglob("*"))
     assert said in refusal(bundle, capsys)

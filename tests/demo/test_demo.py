@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -21,6 +22,7 @@ import pytest
 from helpers.paths import ROOT
 from helpers.waiting import until
 
+from jaxobs import cli
 from jaxobs.base.errors import PortTakenError, install
 from jaxobs.cli import demo
 from jaxobs.demo import local_prometheus
@@ -154,38 +156,35 @@ def test_example_trains() -> None:
 # ------------------------------------------------------------------------------------ what may be missing
 
 
-def run_python(code: str, *arguments: str, **changed: str) -> subprocess.CompletedProcess[str]:
-    """Runs the code in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, timeout=120, env=environment(**changed),
-    )  # fmt: skip
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What `jaxobs demo` says on standard error when it does not start."""
+    try:
+        code: object = cli.main(["demo", *arguments])
+    except SystemExit as error:
+        code = error.code
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    return said.err
 
 
 @pytest.mark.parametrize(("module", "package"), [("flax", "flax"), ("optax", "optax"), ("sklearn", "scikit-learn")])
-def test_missing_package_names_the_extra(module: str, package: str) -> None:
+def test_missing_package_names_the_extra(
+    module: str, package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without one of its packages the demo says which extra brings it, before it starts anything."""
-    code = f"""
-import importlib.util, sys
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *rest: None if name == {module!r} else found(name, *rest)
-from jaxobs.cli import main
-sys.exit(main(["demo", "--once", "--port=0"]))
-"""
-    ended = run_python(code)
-    assert ended.returncode == 2
-    assert ended.stdout == ""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == module else found(name, *rest))
     wanted = f"jaxobs: `jaxobs demo` needs `{package}`, from the extra `demo`. Install it with: {install('demo')}\n"
-    assert ended.stderr == wanted and package in wanted.partition("pip install")[2]
+    assert refused(capsys, "--once", "--port=0") == wanted and package in wanted.partition("pip install")[2]
 
 
-def test_missing_prometheus_is_told_before_training(tmp_path: Path) -> None:
+def test_missing_prometheus_is_told_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`--prometheus` without a Prometheus names the package to install, and nothing is trained."""
-    code = 'import sys; from jaxobs.cli import main; sys.exit(main(["demo", "--prometheus", "--port=0"]))'
-    ended = run_python(code, PATH=str(tmp_path))
-    assert ended.returncode == 2
-    assert ended.stdout == ""
-    assert "which is not on the PATH. Debian and Ubuntu: `apt install prometheus`" in ended.stderr
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = refused(capsys, "--prometheus", "--port=0")
+    assert "which is not on the PATH. Debian and Ubuntu: `apt install prometheus`" in said
 
 
 def test_usual_port_taken_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,12 +210,9 @@ def test_usual_port_taken_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "soon", "1e6"])
-def test_minutes_are_checked(minutes: str) -> None:
+def test_minutes_are_checked(minutes: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A length that makes no sense is refused with the range."""
-    code = 'import sys; from jaxobs.cli import main; sys.exit(main(["demo", f"--minutes={sys.argv[1]}"]))'
-    ended = run_python(code, minutes)
-    assert ended.returncode == 2
-    assert "is not a number of minutes above 0, up to 1440" in ended.stderr
+    assert "is not a number of minutes above 0, up to 1440" in refused(capsys, f"--minutes={minutes}")
 
 
 # --------------------------------------------------------------------------------- the local Prometheus

@@ -104,6 +104,7 @@ def test_what_is_generated_is_right_for_promtool(tmp_path: Path) -> None:
     assert "FAILED" not in output
 
 
+@pytest.mark.slow
 def test_what_is_shipped_holds(tmp_path: Path) -> None:
     """The tests beside the rules, as a user runs them; many cases in few tests, and none of an alert is left out."""
     generate.write(generate.files("alerts"), tmp_path)

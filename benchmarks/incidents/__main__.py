@@ -28,12 +28,10 @@ def written(page: str, text: str) -> str:
 
 
 def result(outcomes: Sequence[Outcome]) -> str:
-    """What was reached: by family, in metrics, and round by round."""
     return "\n\n".join([table(outcomes), rows(outcomes), summary(outcomes)])
 
 
 def diagnoses() -> str:
-    """What can be named, and what only shows that something happened."""
     rows = [
         f"| `{name}` | {each.title} | {'symptom, ' if each.role == SYMPTOM else ''}{each.impact} |"
         for name, each in known().items()

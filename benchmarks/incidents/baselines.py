@@ -1,4 +1,4 @@
-"""What a person has without a diagnosis: a table of alerts and error texts, and the loudest signal."""
+"""Means of a person without a diagnosis: a table of alerts and error texts, and the loudest signal."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def _is_judged(fault: Knowledge, sign: AnySign) -> bool:
 def first_error(evidence: Evidence) -> str | None:
     """A look-up in a table: by the name of the alert that fires first, else by the first text that is in the table."""
     alerts = [each for each in evidence.observations if each.kind == ALERT]
-    for each in alerts:
+    for alert in alerts:
         for name, fault in sorted(known().items()):
-            if any(isinstance(sign, Alert) and sign.shows(each) for sign in fault.signs):
+            if any(isinstance(sign, Alert) and sign.shows(alert) for sign in fault.signs):
                 return name
     return next((meant for each in evidence.observations if (meant := _meant(each)) is not None), None)
 

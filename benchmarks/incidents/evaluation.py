@@ -21,7 +21,7 @@ MOST_ONSET_ERROR = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was said of one scenario."""
+    """Diagnosis of a scenario, beside the truth."""
 
     scenario: Scenario
     evidence: Evidence
@@ -30,7 +30,6 @@ class Outcome:
 
     @property
     def wrong(self) -> str | None:
-        """What is wrong with it; None if it is right."""
         scenario, said = self.scenario, self.diagnosis
         named = [each.id for each in said.causes]
         if said.verdict != scenario.expect:
@@ -71,7 +70,6 @@ class Outcome:
 
 
 def replay(scenario: Scenario) -> Outcome:
-    """One scenario, diagnosed."""
     with tempfile.TemporaryDirectory() as folder, laid_out(scenario, Path(folder)) as inputs:
         evidence = gather(inputs, now=EPOCH, timeout=2.0)
     said = {name: baseline(evidence) for name, baseline in BASELINES.items()}

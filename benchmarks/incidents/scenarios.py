@@ -21,10 +21,10 @@ from jaxobs.ops.diagnosis import Inputs
 
 FOLDER = Path(__file__).parent / "scenarios"
 KINDS = ("single", "double", "remote", "distractor", "gap", "control")
-"""One fault; two; the cause on another process than the symptom; something louder beside it; telemetry that is missing;
-a healthy job."""
+"""A fault; two faults; the cause on another process than the symptom; something louder beside it; telemetry that is
+missing; a healthy job."""
 EPOCH = 1_769_850_000.0
-"""When the recorded sources end, 31 January 2026: also the files' own time, for times without a year."""
+"""Time at which the recorded sources end, 31 January 2026: also the files' own time, for times without a year."""
 
 _NAME = re.compile(r"^\+\+\+ (\w+)\n", re.MULTILINE)
 _SECTION = re.compile(r"^=== (log|event-log|metrics-file|prometheus|target) (\S+)\n", re.MULTILINE)
@@ -32,7 +32,7 @@ _SECTION = re.compile(r"^=== (log|event-log|metrics-file|prometheus|target) (\S+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One incident."""
+    """Incident with its truth and its sources."""
 
     family: str
     name: str
@@ -42,18 +42,18 @@ class Scenario:
     causes: tuple[str, ...]
     """The right causes, the one that started it first."""
     component: str | None
-    """Where it began, if the sources show that."""
+    """Component in which it began, if the sources show that."""
     onset: float | None
-    """When it began, in seconds since the epoch; None if the sources have no clock, or leave it open."""
+    """Time at which it began, in seconds since the epoch; None if the sources have no clock, or leave it open."""
     victims: tuple[str, ...]
     after: str | None
     """The public thread that it was made after: `jax-ml/jax#22070`."""
     truth: str
-    """What was the matter, according to the maintainers of that thread or to who made the fault."""
+    """Sentence on what was the matter, according to the maintainers of that thread or to who made the fault."""
     held_out: bool
-    """Whether it was written after the diagnoses, which were not changed before the first try."""
+    """True if it was written after the diagnoses, which were not changed before the first try."""
     round: int | None
-    """Of one that was held out: with which others. Between two rounds the diagnoses were changed."""
+    """Round of a scenario that was held out. Between two rounds the diagnoses were changed."""
     first_try: str | None
     """For one that was held out: what `diagnose` said at first, `right` or what was wrong."""
     sections: tuple[tuple[str, str, str], ...]
@@ -116,7 +116,6 @@ def moment(text: str) -> float:
 
 @contextlib.contextmanager
 def laid_out(scenario: Scenario, folder: Path) -> Iterator[Inputs]:
-    """Its sources as files in a folder, and as servers that answer what was recorded."""
     paths: dict[str, list[str]] = {"log": [], "event-log": [], "metrics-file": [], "prometheus": [], "target": []}
     with contextlib.ExitStack() as stack:
         for kind, name, text in scenario.sections:

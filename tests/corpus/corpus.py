@@ -1,4 +1,4 @@
-"""What a case of the corpus is, and how it is judged: by jaxobs, by JAX's own explainer, and by an independent count.
+"""Cases of the corpus, and how they are judged: by jaxobs, by JAX's own explainer, and by an independent count.
 
 A case is a generator. What it does before its `yield` is how things stood; what it does afterwards compiles once more
 for exactly one reason, or not at all. The truth about whether something compiled comes from the function through which
@@ -31,7 +31,7 @@ Body = Callable[[], Iterator[None]]
 
 @dataclass(frozen=True)
 class Case:
-    """One cause, shown in one way of compiling."""
+    """Cause, shown in one way of compiling."""
 
     name: str
     way: str
@@ -45,7 +45,7 @@ class Case:
     devices: int = 1
     """Devices that it needs."""
     needs: Callable[[], bool] = lambda: True
-    """Whether this JAX has what it shows."""
+    """Returns whether this JAX has what the case shows."""
     times: int = 1
     only: bool = False
     """Whether nothing else may be among the changes, because they are told against the nearest earlier signature."""
@@ -76,7 +76,7 @@ def case(
 
 @dataclass
 class Verdict:
-    """What one case gave."""
+    """Verdict on a case."""
 
     id: str
     way: str
@@ -90,7 +90,7 @@ class Verdict:
     explainer: str
     """`right`, `wrong` or `silent`."""
     explained: str
-    """What it logged."""
+    """Log of the explainer."""
     problems: list[str]
 
 
@@ -109,7 +109,7 @@ _EXPLAINED = {
     "jit_options": r"donat|shardings|options",
     "cache_cleared": r"cleared|evicted",
 }
-"""What JAX's explainer prints, in one release or another, where it names the cause."""
+"""Words of JAX's explainer, in one release or another, where it names the cause."""
 
 _NAMES = re.compile(r"^.*(CACHE MISS at | defined at |defined on the same line|re-defined repeatedly).*$", re.MULTILINE)
 """Lines that name functions and files: those of the corpus have names that say everything."""
@@ -117,7 +117,6 @@ _NAMES = re.compile(r"^.*(CACHE MISS at | defined at |defined on the same line|r
 
 @contextlib.contextmanager
 def explainer_listening() -> Iterator[io.StringIO]:
-    """What JAX's explainer logs inside the block."""
     heard = io.StringIO()
     handler = logging.StreamHandler(heard)
     logger = logging.getLogger("jax")

@@ -105,7 +105,6 @@ def an_operation_on_a_committed_array() -> Iterator[None]:
 
 @eager("placement", devices=2)
 def an_operation_on_another_device() -> Iterator[None]:
-    """Of two committed arrays."""
     jnp.cosh(jax.device_put(array(4), jax.devices()[0]))
     x = jax.device_put(array(4), jax.devices()[1])
     yield

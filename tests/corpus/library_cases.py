@@ -199,7 +199,6 @@ def eqx_another_type() -> Iterator[None]:
 
 @eqx_case("static_argument", "n", says=("2", "3"))
 def eqx_another_number() -> Iterator[None]:
-    """What is no array is static."""
     f = eqx.filter_jit(lambda x, n: x * n)
     x = array(4)
     f(x, 2)

@@ -48,7 +48,6 @@ def one_leaf_of_many(jit: Any) -> Iterator[None]:
 
 @both("sharding", "x", devices=8)
 def another_mesh(jit: Any) -> Iterator[None]:
-    """The same devices, cut otherwise."""
     f = jit(lambda x: x * 3)
     f(placed(P("data"), 8, over=mesh(4, 2)))
     x = placed(P("data"), 8, over=mesh(2, 4))
@@ -58,7 +57,6 @@ def another_mesh(jit: Any) -> Iterator[None]:
 
 @both("sharding", "x", says=("devices 0,1,2,3,4,5,6,7", "devices 7,6,5,4,3,2,1,0"), devices=8)
 def another_order_of_devices(jit: Any) -> Iterator[None]:
-    """The same spec over the same axes."""
     f = jit(lambda x: x * 15)
     f(placed(P("data"), 8, over=mesh(8)))
     x = placed(P("data"), 8, over=Mesh(np.array(jax.devices()[7::-1]), ("data",)))
@@ -68,8 +66,6 @@ def another_order_of_devices(jit: Any) -> Iterator[None]:
 
 @both("jit_options", "in_shardings", says=("devices 0,1,2,3,4,5,6,7", "devices 7,6,5,4,3,2,1,0"), devices=8)
 def another_order_of_devices_in_shardings(jit: Any) -> Iterator[None]:
-    """Of an option."""
-
     def spread(x):
         return x * 16
 
@@ -281,7 +277,6 @@ def pmapped_anew() -> Iterator[None]:
 
 @case("pmap", "shape", "x", devices=2, only=True)
 def pmapped_over_a_shape_alone() -> Iterator[None]:
-    """Where its arguments were is told where it matters: before JAX 0.8 `pmap` moved them."""
     f = jax.pmap(lambda x: x * 6)
     x = np.zeros((2, 4), np.float32)
     y = f(f(x))
@@ -293,7 +288,6 @@ def pmapped_over_a_shape_alone() -> Iterator[None]:
 
 @case("pmap", None, devices=2)
 def pmapped_again() -> Iterator[None]:
-    """Its own results go in again."""
     f = jax.pmap(lambda x: x * 5)
     x = f(f(np.zeros((2, 4), np.float32)))
     yield

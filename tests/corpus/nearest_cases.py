@@ -56,7 +56,6 @@ def near_by_metadata(jit: Any) -> Iterator[None]:
 
 @both("structure", "model.weights['b']", only=True)
 def near_by_a_key(jit: Any) -> Iterator[None]:
-    """One more leaf, so that the leaves after it have other numbers."""
     f = jit(lambda model, x: sum(model.weights.values()) * x)
     f(Model({"a": array(4), "c": array(4)}), array(4))
     f(Model({"a": array(1), "c": array(4)}), array(1))
@@ -112,7 +111,6 @@ def near_by_a_static_keyword(jit: Any) -> Iterator[None]:
 
 @both("static_argument", "mode", only=True)
 def near_by_a_static_argument_that_was_left_out(jit: Any) -> Iterator[None]:
-    """Its default is in no key."""
     f = jit(lambda x, mode="a": x * len(mode), static_argnames="mode")
     f(array(4))
     f(array(5))

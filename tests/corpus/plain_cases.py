@@ -152,8 +152,6 @@ def a_variadic_argument(jit: Any) -> Iterator[None]:
 
 @both("shape", "rate")
 def a_keyword_dictionary(jit: Any) -> Iterator[None]:
-    """One of `**options`: the user wrote `rate=`."""
-
     def keyworded(x, **options):
         return x + options["rate"].sum()
 
@@ -262,7 +260,6 @@ def a_tuple_for_a_list(jit: Any) -> Iterator[None]:
 
 @both("structure", "y")
 def by_keyword_instead_of_by_position(jit: Any) -> Iterator[None]:
-    """The same argument, called in another way."""
     f = jit(lambda x, y: x + y)
     f(array(2), array(2))
     x, y = array(2), array(2)
@@ -272,8 +269,6 @@ def by_keyword_instead_of_by_position(jit: Any) -> Iterator[None]:
 
 @both("structure", "args[2]", says="absent")
 def one_argument_more(jit: Any) -> Iterator[None]:
-    """Of a variadic function."""
-
     def variadic(*args):
         return sum(each.sum() for each in args)
 
@@ -506,7 +501,6 @@ def strict_promotion(jit: Any) -> Iterator[None]:
 
 @both("context", "jax_default_device", devices=2)
 def the_default_device(jit: Any) -> Iterator[None]:
-    """It decides where uncommitted arguments go."""
     f = jit(lambda x: x * 5)
     x = np.zeros(4, np.float32)
     f(x)
@@ -529,7 +523,6 @@ def inside_a_mesh(jit: Any) -> Iterator[None]:
 
 @both("context", "jax_debug_key_reuse", needs=lambda: jax.__version_info__ >= (0, 9))
 def a_debugging_option(jit: Any) -> Iterator[None]:
-    """One of those that nobody thinks of."""
     f = jit(lambda x: x * 7)
     x = array(4)
     f(x)
@@ -620,8 +613,6 @@ def a_method_of_a_new_object(jit: Any) -> Iterator[None]:
 
 @both("new_function", says="-> float32[")
 def a_new_lambda_and_a_new_shape(jit: Any) -> Iterator[None]:
-    """What alone would have forced it is the cause, and the other is told too."""
-
     def call(x: Any) -> None:
         jit(lambda x: x * 9)(x)
 

@@ -27,7 +27,6 @@ def the_same_again(jit: Any) -> Iterator[None]:
 
 @both(None)
 def numpy_for_jax_arrays(jit: Any) -> Iterator[None]:
-    """The same type to the program."""
     f = jit(lambda x: x * 3)
     f(array(4))
     yield
@@ -135,7 +134,6 @@ def the_same_context_again(jit: Any) -> Iterator[None]:
 
 @both(None)
 def garbage_collected(jit: Any) -> Iterator[None]:
-    """Other functions die; this one stays."""
     f = jit(lambda x: x * 9)
     x = array(4)
     f(x)

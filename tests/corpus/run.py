@@ -48,13 +48,13 @@ def main() -> int:
 
     jax.devices()
     verdicts, left_out = [], []
-    for each in corpus.cases:
-        if args.only not in each.id:
+    for case in corpus.cases:
+        if args.only not in case.id:
             continue
-        if each.devices > args.devices or not each.needs():
-            left_out.append(each.id)
+        if case.devices > args.devices or not case.needs():
+            left_out.append(case.id)
             continue
-        verdict = corpus.run(each)
+        verdict = corpus.run(case)
         verdicts.append(verdict)
         if args.verbose:
             print(f"{'FAIL' if verdict.problems else 'ok  '} {verdict.id} [{verdict.explainer}]", file=sys.stderr)

@@ -1,1 +1,1 @@
-"""What tests share: facts, processes, checks and pages, made in one place."""
+"""Facts, processes, checks and pages that tests share."""

@@ -20,7 +20,6 @@ class Watch:
         self._client = client
 
     def sample(self) -> dict[str, AcceleratorState]:
-        """One tick."""
         with backends(self._client):
             self.source.sample()
         return {state.device: state for state in self.store.snapshot().accelerators}

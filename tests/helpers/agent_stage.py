@@ -124,7 +124,6 @@ class AgentStage:
         until(look, lambda: f"nothing for {query}")
 
     def reports_on(self, job: str) -> list[dict[str, Any]]:
-        """What is written about a job, the oldest first."""
         found = [json.loads(path.read_text()) for path in sorted(self.reports.glob("*.json"))]
         return [each for each in found if each["subject"]["labels"].get("job") == job]
 

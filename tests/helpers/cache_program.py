@@ -1,4 +1,4 @@
-"""What the programs of test_persistent_cache.py begin with: a function to compile, and the truth beside jaxobs' facts.
+"""Beginning of the programs of test_persistent_cache.py: a function to compile, and the truth beside jaxobs' facts.
 
 The truth comes from JAX's own log lines and warnings, from the compiler's entry, counted as it is called, and from the
 files in the cache's directory.

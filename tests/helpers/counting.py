@@ -1,4 +1,4 @@
-"""What code does, counted: calls, instructions and blocks of memory, which nothing else on the machine moves."""
+"""Counts of what code does: calls, instructions and blocks of memory, which nothing else on the machine moves."""
 
 from __future__ import annotations
 

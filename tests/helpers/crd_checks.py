@@ -35,7 +35,7 @@ def schemas() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def mistakes(given: dict[str, Any]) -> list[str]:
-    """What the schema of its kind has against an object: place and sentence."""
+    """Yields place and sentence of what the schema of its kind has against an object."""
     schema = schemas()[given["apiVersion"], given["kind"]]
     document = {key: value for key, value in given.items() if key != "metadata"}
     found = jsonschema.Draft4Validator(schema).iter_errors(document)

@@ -25,11 +25,11 @@ NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*\Z", re.S)
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block of a page."""
+    """Fenced block of a page."""
 
     page: str
     line: int
-    """Of its first line, behind the fence."""
+    """Number of the first line, behind the fence."""
     language: str
     text: str
     not_run: str | None

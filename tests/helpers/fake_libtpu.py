@@ -29,7 +29,6 @@ class _Metric:
         return self._data
 
     def description(self) -> str:
-        """What the values are."""
         return "A fake."
 
 

@@ -51,7 +51,6 @@ class Job:
                 )
 
     def findings(self) -> list[dict[str, Any]]:
-        """What all of them have told so far."""
         told = []
         for path in self.folder.glob("*.jsonl"):
             told += [json.loads(line) for line in path.read_text().splitlines() if '"event": "finding"' in line]

@@ -1,4 +1,4 @@
-"""What a diagnosis says of the text of one log."""
+"""Verdict of a diagnosis on the text of a log."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tools.environments import MATRIX, OWN, InstallError, NoInterpreterError, Ro
 
 
 def rows(*chosen: Row) -> list[Any]:
-    """Those rows as parameters (all without an argument); what needs an environment of its own is marked `versions`.
+    """Returns the rows (all without an argument) as parameters; an environment of its own is marked `versions`.
 
     The JAX that is installed comes first, whichever that is: it needs none.
     """

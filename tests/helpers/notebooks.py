@@ -39,14 +39,14 @@ sys.stdout.write("\\n" + json.dumps(shown))
 
 @dataclass(frozen=True)
 class Shown:
-    """What one cell showed."""
+    """Output of a cell."""
 
     result: str
     error: str | None
     out: str
-    """What it printed, with the text of its result and its traceback."""
+    """Printed text, with the text of the result and the traceback."""
     texts: tuple[str, ...]
-    """What was displayed, as plain text; the result is not among them."""
+    """Displayed objects as plain text, without the result."""
     html: tuple[str, ...]
 
 

@@ -59,7 +59,7 @@ def all_events() -> list[Event]:
 
 
 def stretched(value: Any, field: str = "") -> Any:
-    """The same facts with long texts and a million times as much of everything."""
+    """Returns the facts with long texts and a million times as much of everything."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changed = {
             each.name: stretched(getattr(value, each.name), each.name)
@@ -120,7 +120,7 @@ def many(functions: int = 500) -> Snapshot:
 
 
 def many_events(number: int = 5_000, functions: int = 500) -> list[Event]:
-    """So many compilations, every third one eager, with the cache's lookup of each fifth."""
+    """Returns compilations, every third one eager, with the cache's lookup of each fifth."""
     made: list[Event] = []
     for sequence in range(1, number + 1):
         rows, layer = sequence % 512 + 1, sequence % functions

@@ -253,7 +253,6 @@ FINDINGS = (
 
 
 def memory(device: str, at: float, in_use: int | None, live: int | None, **more: int) -> DeviceMemory:
-    """One sample of one device."""
     return DeviceMemory(time=at, device=device, in_use_bytes=in_use, live_array_bytes=live, **more)
 
 
@@ -321,8 +320,8 @@ def process(**changes: object) -> ProcessState:
 def totals(functions: tuple[FunctionState, ...]) -> dict[str, Histogram]:
     """Seconds by phase over all functions, as the store keeps them."""
     seconds: dict[str, float] = {}
-    for each in functions:
-        for phase, spent in each.phase_seconds.items():
+    for function in functions:
+        for phase, spent in function.phase_seconds.items():
             seconds[phase] = seconds.get(phase, 0.0) + spent
     return {phase: Histogram((1.0,), (1, 1), spent) for phase, spent in seconds.items()}
 
@@ -406,7 +405,6 @@ def on_cpu() -> Snapshot:
 
 
 def compilation(sequence: int, function: str = "maxtext.train.train_step", **changes: object) -> Compilation:
-    """One event of the feed."""
     base = Compilation(
         time=NOW - 600 + 7 * sequence,
         pid=PID,

@@ -148,7 +148,6 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Browser]:
-    """One browser for the module."""
     with chromium() as started:
         yield started
 
@@ -195,7 +194,7 @@ def opened(chrome: Browser) -> Iterator[Opener]:
 
 
 def text(page: Page, selector: str) -> str:
-    """What a reader sees, with runs of white space as one space."""
+    """Returns what a reader sees, with runs of white space as one space."""
     return re.sub(r"\s+", " ", page.locator(selector).first.inner_text()).strip()
 
 

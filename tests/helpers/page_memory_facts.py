@@ -33,7 +33,7 @@ def group(shape: tuple[int, ...], sharding: str, size: int, count: int, devices:
 
 
 def groups(devices: int = 8) -> tuple[ArrayGroup, ...]:
-    """What a training run holds, the largest first; the history of metrics lies on one device alone."""
+    """Returns the arrays of a training run, the largest first; the history of metrics lies on one device alone."""
     mesh = "fsdp=4, tensor=2"
     sizes = (
         group((48, 8192, 28672), f"P(None, 'fsdp', 'tensor') over {mesh}", int(8.4 * GIB), 2, devices),
@@ -259,7 +259,7 @@ PROGRAMS = {
 
 
 def died() -> Snapshot:
-    """The same process after a call died of memory, three times by now."""
+    """Returns the state after a call died of memory, three times by now."""
     base = full()
     functions = tuple(
         replace(each, out_of_memory={"gpu:0": 2, "gpu:3": 1}) if each.name == "maxtext.train.eval_step" else each

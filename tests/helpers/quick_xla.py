@@ -9,7 +9,7 @@ _LOOP_FUSIONS_AS_BEFORE = (0, 11)
 
 
 def quick(*flags: str) -> str:
-    """Those flags and what makes compiling quick, for `XLA_FLAGS`, in the jaxlib of this interpreter."""
+    """Returns the flags and what makes compiling quick, for `XLA_FLAGS`, in the jaxlib of this interpreter."""
     chosen = [*flags, "--xla_backend_optimization_level=0"]
     version = tuple(int(part) for part in importlib.metadata.version("jaxlib").split(".")[:2])
     if version < _LOOP_FUSIONS_AS_BEFORE:

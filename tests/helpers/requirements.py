@@ -1,4 +1,4 @@
-"""What a test needs that pip cannot bring: skipped with the package's name on a laptop, a failure in CI."""
+"""Programs that a test needs and pip cannot bring: skipped with the package's name on a laptop, a failure in CI."""
 
 from __future__ import annotations
 

@@ -77,14 +77,14 @@ def commands(text: str, *, console: bool) -> list[list[str]]:
 
 
 def script(text: str, *, console: bool) -> str:
-    """What is typed: without prompts, answers and the text of here-documents; a command on one line."""
+    """Returns what is typed: without prompts, answers and the text of here-documents; a command on one line."""
     if console:
         text = "\n".join(line[2:] for line in text.splitlines() if line.startswith("$ "))
     return re.sub(r"(?s)<<'(\w+)'\n.*?\n\1(?=\n|$)", "", text).replace("\\\n", " ")
 
 
 def mistakes(text: str, *, console: bool) -> Iterator[str]:
-    """What in a block of commands cannot work, in words."""
+    """Yields what in a block of commands cannot work, in words."""
     typed = "\n".join(line[2:] for line in text.splitlines() if line.startswith("$ ")) if console else text
     if not typed.strip():
         yield "no command in it: a command in a `console` block begins with `$ `"
@@ -202,13 +202,13 @@ def for_a_process() -> list[Block]:
     Not `jaxobs cache verify`, which starts a program of the reader's twice.
     """
     found = {}
-    for each in examples.blocks("sh"):
-        used = {words[0] for words in commands(each.text, console=False)}
+    for block in examples.blocks("sh"):
+        used = {words[0] for words in commands(block.text, console=False)}
         asks = (
             used & (asking := {"jaxobs", "curl", "grep", "ls", "top", "ps"}) and used <= asking | READERS | found_here()
         )
-        if each.page.startswith("runbooks") and asks and not re.search(NEEDS_MORE, each.text):
-            found.setdefault(each.text, each)
+        if block.page.startswith("runbooks") and asks and not re.search(NEEDS_MORE, block.text):
+            found.setdefault(block.text, block)
     return list(found.values())
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass
 class Stub:
-    """What it answers; a test may change it at any time."""
+    """Answers by path; a test may change them at any time."""
 
     url: str = ""
     alerts: list[dict[str, str]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Stub:
     hang: threading.Event | None = None
     """Answers nothing until it is set."""
     since: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-    """When the alerts began."""
+    """Time at which the alerts began."""
     asked: list[str] = field(default_factory=list)
     """Paths with queries, and bodies that were posted."""
 
@@ -79,7 +79,6 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextlib.contextmanager
 def serving() -> Iterator[Stub]:
-    """One on loopback."""
     stub = Stub()
 
     class Handler(http.server.BaseHTTPRequestHandler):

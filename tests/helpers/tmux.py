@@ -36,7 +36,6 @@ class Tmux:
         self._run("resize-window", "-x", str(width), "-y", str(height))
 
     def screen(self) -> str:
-        """What the terminal shows."""
         return self._run("capture-pane", "-p")
 
     def await_text(self, wanted: str, seconds: float = 120.0) -> str:

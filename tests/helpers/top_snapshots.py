@@ -124,7 +124,7 @@ REASON = (
 
 
 def compilations() -> tuple[Compilation, ...]:
-    """What happened in that run, oldest first."""
+    """Returns the compilations of that run, oldest first."""
     eager = [
         Compilation(
             time=STARTED + 2 + index / 10,
@@ -227,7 +227,7 @@ URL = "http://127.0.0.1:9464"
 
 
 def overview(**changed: Any) -> Overview:
-    """What `jaxobs top` shows of that run."""
+    """Returns what `jaxobs top` shows of that run."""
     base = Overview(
         snapshot=snapshot(),
         connection=Connection(url=URL, interval=1.0),

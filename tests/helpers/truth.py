@@ -1,4 +1,4 @@
-"""What JAX really compiled, and the report that sets what jaxobs counted beside it.
+"""Count of what JAX really compiled, and the report that sets what jaxobs counted beside it.
 
 The truth comes from elsewhere than JAX's events: the two functions through which every executable passes
 (`compile_or_get_cached`, and under it the compiler itself) are counted as they are called, by name of the program.
@@ -18,7 +18,7 @@ from typing import Any
 
 USER_FUNCTIONS: set[str] = set()
 UNNAMED = {"_unnamed_wrapped_function_", "_unknown", "_fun", "call_wrapped"}
-"""What one version or another calls the program of a partial or a `pmap`."""
+"""Names that one version or another has for the program of a partial or a `pmap`."""
 executables: Counter[str] = Counter()
 compiled: Counter[str] = Counter()
 hold: dict[str, threading.Event] = {}
@@ -86,7 +86,6 @@ scenarios: list[Callable[[], None]] = []
 
 
 def check(what: str, expected: Any, seen: Any) -> None:
-    """One line of the report."""
     where = sys._getframe(1).f_code.co_name
     checks.append({"scenario": where, "what": what, "expected": expected, "seen": seen, "ok": expected == seen})
 
@@ -104,7 +103,7 @@ def scenario(fun: Callable[[], None]) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def compared(name: str) -> Iterator[None]:
-    """Whatever happens inside: counts by function, of eager operations and of true compilations equal the truth."""
+    """Checks that counts by function, of eager operations and of true compilations equal the truth."""
     true_before, seen_before, compiled_before = executables.copy(), seen(), compiled.total()
     truly_seen_before = truly_compiled()
     yield
@@ -123,7 +122,7 @@ def compared(name: str) -> Iterator[None]:
 
 
 def seen() -> Counter[str]:
-    """What jaxobs counted: executables by the function's own name."""
+    """Returns the executables that jaxobs counted, by the function's own name."""
     import jaxobs
 
     found: Counter[str] = Counter()
@@ -134,7 +133,7 @@ def seen() -> Counter[str]:
 
 
 def truly_compiled() -> int:
-    """What jaxobs counted as compiled and not loaded from the persistent cache."""
+    """Returns what jaxobs counted as compiled and not loaded from the persistent cache."""
     import jaxobs
 
     functions = jaxobs.snapshot().functions

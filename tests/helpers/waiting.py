@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 HANG_SECONDS = 120.0
-"""What has not happened by then never will, however busy the machine is."""
+"""Seconds after which a test gives up: long enough for the busiest machine."""
 
 
 def until(condition: Callable[[], T], told: Callable[[], object] = lambda: "it never held") -> T:

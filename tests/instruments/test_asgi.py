@@ -489,8 +489,6 @@ def test_a_stream_that_a_framework_closes_for_a_client_that_has_gone_is_cancelle
 
 
 def test_tokens_and_their_request_have_one_route() -> None:
-    """Also where the end would give it another name."""
-
     async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         jaxobs.request.current().tokens(output=3)
         await answering(404)(scope, receive, send)

@@ -80,8 +80,8 @@ def test_a_call_in_a_queue_counts_without_its_time_in_the_queue() -> None:
             total = ours(total, matrix)
             outputs.append(total)
         dispatched = time.perf_counter() - began
-        for each in outputs:
-            each.block_until_ready()
+        for output in outputs:
+            output.block_until_ready()
             ready.append(time.perf_counter())
         settled()
         count, seconds = (now - then for now, then in zip(told("queued"), before, strict=True))
@@ -279,9 +279,9 @@ def figures(stats: CallStats) -> tuple[int, float, dict[str, int]]:
 def two(monkeypatch: pytest.MonkeyPatch) -> tuple[CallStats, CallStats, Clock]:
     """Two functions that have been called before; there is no thread, and the clock stands still."""
     first, second = CallStats(), CallStats()
-    for each in (first, second):
-        each.programs = 0
-        each.time("all")
+    for stats in (first, second):
+        stats.programs = 0
+        stats.time("all")
     clock = Clock([first, second])
     clock.times._running = True
     monkeypatch.setattr(device_times, "perf_counter", lambda: clock.now)
@@ -330,7 +330,6 @@ def test_a_call_around_another_is_measured_from_before_both(two: Two) -> None:
 
 
 def test_another_devices_call_before_it_tells_nothing(two: Two) -> None:
-    """When the device began is known by what was done on it, not on its neighbour."""
     f, _, clock = two
     outputs = [Output("gpu:0"), Output("gpu:1")]
     for output in outputs:
@@ -363,7 +362,6 @@ def test_an_output_that_is_lost_gives_no_figure_and_is_counted(two: Two) -> None
 
 
 def test_an_argument_handed_through_is_not_taken_for_the_end(two: Two) -> None:
-    """Of several outputs one may be there at once; the program is done when the others are."""
     f, _, clock = two
     lead, ours = Output(), Output(nbytes=8)
     clock.call(f, [Output(ready=True), lead])
@@ -383,7 +381,6 @@ def test_a_device_that_was_done_before_anybody_looked_is_unknown(two: Two) -> No
 
 
 def test_a_compilation_by_anybody_leaves_the_call_out(two: Two) -> None:
-    """Where compilations are seen, a call in which one was made is not told."""
     f, _, clock = two
     outputs = [Output(), Output()]
     for number, output in enumerate(outputs):

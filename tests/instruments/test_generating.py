@@ -1,4 +1,4 @@
-"""What requests report of the text that they generate: true figures from any thread, none from what is no figure."""
+"""Reports of requests on the text that they generate: true figures from any thread, none from what is no figure."""
 
 from __future__ import annotations
 
@@ -143,7 +143,6 @@ def test_the_time_for_each_token_needs_two_of_them_and_the_first() -> None:
     "wrong", [-1, 1.5, float("nan"), float("inf"), "5", [1], 10**400, object()], ids=lambda wrong: type(wrong).__name__
 )
 def test_what_is_no_number_of_tokens_is_left_out_with_a_note(wrong: Any) -> None:
-    """And nothing is raised, nor is what else was told lost."""
     with jaxobs.request("generate") as scope:
         scope.tokens(input=wrong, output=7)
         scope.tokens(input=None, output=wrong)  # type: ignore[arg-type]
@@ -167,7 +166,6 @@ def test_a_number_whose_comparison_raises_harms_nobody() -> None:
 
 
 def test_reasons_are_a_closed_set() -> None:
-    """What others call the same is the same; strangers' words make no series."""
     import enum
 
     class Reason(enum.Enum):
@@ -282,7 +280,6 @@ def test_each_call_of_a_decorated_function_reports_by_current() -> None:
 
 
 def test_how_fast_a_request_failed_is_no_latency() -> None:
-    """Its tokens and its end are counted."""
     with pytest.raises(KeyError), jaxobs.request("generate") as scope:
         scope.first_token()
         scope.tokens(output=3)

@@ -52,7 +52,6 @@ PLAIN = """
 
 @pytest.mark.parametrize("how", PUT)
 def test_jit_in_place_of_jaxs_own(how: str) -> None:
-    """Whatever of ours stands there, in whichever order it was imported; and JAX's own is back when it is put back."""
     done = run(PLAIN.format(put=PUT[how]))
     assert done.returncode == 0, done.stderr[-2000:]
     calls, errors = json.loads(done.stdout)

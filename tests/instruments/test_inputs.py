@@ -214,7 +214,6 @@ def test_what_a_prefetcher_fetches_is_no_wait_of_the_program() -> None:
 
 
 def test_names_are_bounded() -> None:
-    """What comes after so many names shares one."""
     for number in range(MOST_INPUTS + 3):
         list(jaxobs.data([1], f"n{number}"))
     snapshot = jaxobs.snapshot()

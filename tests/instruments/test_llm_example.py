@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Answer:
-    """What a client has seen: how many tokens, and how many seconds after it asked the first."""
+    """Times that a client has seen: how many tokens, and how many seconds after it asked the first."""
 
     first: float
     tokens: int

@@ -40,8 +40,6 @@ def state_of(name: str) -> WatchedState:
 
 
 def test_a_training_run_that_diverges_is_told_with_its_first_step() -> None:
-    """Of a loss that overflows, the first step is named, once; and again after it was finite."""
-
     @jax.jit
     def step(w: Any) -> Any:
         return w * w, (w * w).sum()
@@ -71,7 +69,6 @@ def test_a_training_run_that_diverges_is_told_with_its_first_step() -> None:
 
 
 def test_the_number_of_the_programs_step_is_told() -> None:
-    """Where the program makes steps, the step in which it happened is named as well."""
     for number in range(5):
         with jaxobs.step("train"):
             jaxobs.watch(loss=jnp.float32(jnp.nan if number == 3 else 1.0))
@@ -100,7 +97,6 @@ def test_nothing_is_waited_for() -> None:
 
 
 def test_pytrees_name_the_leaf() -> None:
-    """Of a pytree the first bad leaf is named, with how many there are; integers and keys do no harm."""
     tree = {
         "count": jnp.arange(3),
         "key": jax.random.key(0),

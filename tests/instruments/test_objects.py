@@ -146,7 +146,6 @@ def test_an_object_keeps_its_special_methods() -> None:
 
 
 def test_an_object_can_be_copied_and_pickled() -> None:
-    """What comes back is equal, is counted, and is one of its own."""
     model: Any = jaxobs.instrument(Model(1, 2), name="kept")
     for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert again == model and again(1) == 4 and len(again) == 2
@@ -238,7 +237,6 @@ Wrapped: Any = jaxobs.instrument(Base, name="Base")
 
 
 def test_a_class_can_be_derived_from_and_asked_about_its_instances() -> None:
-    """What is derived is a class of its own; constructions through the instrumented one are counted."""
     wrapped: Any = jaxobs.instrument(Base, name="made")
 
     class Child(wrapped):  # type: ignore[misc]

@@ -89,7 +89,6 @@ def test_a_load_from_the_persistent_cache_makes_a_request_cold(seen: None) -> No
 
 
 def test_a_single_operation_makes_a_request_cold(seen: None) -> None:
-    """What JAX compiles for an operation outside any function delays the request as well."""
     jax.clear_caches()
     with jaxobs.request("predict") as scope:
         assert not scope.cold
@@ -129,7 +128,6 @@ def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_ot
 
 
 def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait(seen: None) -> None:
-    """One that takes as long as ever has not been held up, though something compiled meanwhile."""
     routes = Routes()
     row = routes.route("generate")
 
@@ -316,7 +314,6 @@ def test_a_request_may_end_in_another_context_or_thread(seen: None) -> None:
 
 
 def test_a_scope_can_be_used_again_even_inside_itself(seen: None) -> None:
-    """One object for many requests counts each, one inside itself too, and never goes in circles."""
     scope = jaxobs.request("predict")
     for _ in range(2):
         with scope, scope:

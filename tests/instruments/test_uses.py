@@ -1,4 +1,4 @@
-"""One scope object in several uses at once, and functions as scopes: every use is its own, and the account is right."""
+"""A scope object in several uses at once, and functions as scopes: every use is its own, and the account is right."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 
 def expect(kind: Kind, clock: Clock, uses: int, seconds: float, rest: float = 0.0) -> None:
-    """So many uses were counted, so many seconds charged, and `rest` between them; from now on nothing is."""
     clock.now += 100.0
     idle = 100.0 + (seconds if kind.category == "idle" else rest)
     charged_to_it = {kind.category: seconds} if seconds else {}
@@ -265,7 +264,6 @@ def test_one_object_by_calls_of_its_methods(kind: Kind, clock: Clock) -> None:
 
 
 def test_an_exit_stack_ends_in_its_order(kind: Kind, clock: Clock) -> None:
-    """Where no statement tells which use ends, it is the newest of this thread."""
     scope = kind.make()
     with contextlib.ExitStack() as stack:
         for _ in range(3):
@@ -300,7 +298,6 @@ def test_a_scope_of_one_task_goes_on_when_that_of_another_ends(clock: Clock) -> 
 
 
 def test_a_phase_of_jax_that_never_ended_ends_with_the_scope_around_it(clock: Clock) -> None:
-    """What nobody holds open is not left on top because a block within it is: neither is charged for good."""
     wall = current().part(Wall)
     generator = (_ for _ in [0])
 
@@ -350,7 +347,6 @@ def test_an_interrupt_while_a_step_begins_leaves_none_open(clock: Clock, monkeyp
 
 
 def test_items_told_within_a_step_are_those_of_that_step(clock: Clock) -> None:
-    """What the object was made with, or set to before, holds for each of its uses."""
     scope = jaxobs.step("train", items=1)
     with scope as outer:
         outer.items = 10
@@ -384,7 +380,6 @@ def test_what_one_request_tells_is_no_part_of_the_next(fresh: None) -> None:
 
 
 def test_an_object_made_before_a_fork_or_a_reset_counts_after_it(clock: Clock) -> None:
-    """It belongs to whichever account there is when it is used."""
     scope, batches = jaxobs.step("train"), iter(jaxobs.steps(range(4), "turns"))
     with scope:
         next(batches)
@@ -487,8 +482,6 @@ def test_a_decorator_without_its_name_is_told_at_once() -> None:
 
 
 def test_calls_of_a_decorated_function_are_told_apart(fresh: None) -> None:
-    """What it raises goes on unchanged, and is counted as it ended."""
-
     @jaxobs.request("predict", queue_seconds=0.5)
     async def predict(error: type[BaseException] | None) -> str:
         await asyncio.sleep(0)
@@ -513,7 +506,6 @@ def test_calls_of_a_decorated_function_are_told_apart(fresh: None) -> None:
 
 
 def test_turns_of_async_for_are_steps_and_waits(clock: Clock) -> None:
-    """As those of `for`; the step that `break` ends counts, and ends there."""
     closed = []
 
     async def loader() -> AsyncIterator[list[int]]:
@@ -552,8 +544,6 @@ def test_turns_of_async_for_are_steps_and_waits(clock: Clock) -> None:
 
 
 def test_what_an_asynchronous_loader_raises_reaches_the_program(clock: Clock) -> None:
-    """Its own error or a cancellation while it is waited for; nothing is left open, by `steps` or by `data`."""
-
     async def loader(error: type[BaseException]) -> AsyncIterator[int]:
         yield 1
         clock.now += 1.0

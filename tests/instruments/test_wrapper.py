@@ -57,7 +57,6 @@ def documented(x: int, /, y: int = 2, *, z: int = 3) -> int:
     ids=["function", "lambda", "partial", "jitted", "builtin", "callable object"],
 )
 def test_looks_like_the_jitted_function(fun: Any) -> None:
-    """Whatever was jitted, `repr`, name, docstring, annotations, signature and attributes are those of `jax.jit`."""
     bare, ours = jax.jit(fun), jaxobs.jit(fun)
     assert plain_text(repr(ours)) == plain_text(repr(bare))
     assert plain_text(str(ours)) == plain_text(str(bare))
@@ -90,7 +89,6 @@ def test_signature_is_the_functions_own() -> None:
 
 
 def test_is_what_isinstance_looks_for() -> None:
-    """It passes for a `jax.stages.Wrapped`, for a `jax.jit` function, and for jitted in the eyes of Chex."""
     ours = jaxobs.jit(documented)
     assert isinstance(ours, jax.stages.Wrapped)
     assert isinstance(ours, type(jax.jit(documented)))
@@ -158,7 +156,6 @@ def test_attributes_can_be_set_and_removed() -> None:
 
 
 def test_an_attribute_of_the_instance_wins() -> None:
-    """What a library sets over `lower` on the function is what it gets."""
     bare, ours = jax.jit(documented), jaxobs.jit(documented)
     bare.lower = ours.lower = "replaced"
     assert bare.lower == ours.lower == "replaced"
@@ -286,7 +283,7 @@ class Model:
 
     @functools.partial(jaxobs.jit, static_argnums=0)
     def step(self, x: Any) -> Any:
-        """One step."""
+        """Multiplies."""
         return self.w * x
 
     @classmethod
@@ -333,7 +330,7 @@ def test_methods_of_every_kind() -> None:
     assert model.step.__self__ is model
     assert model.step.__func__ is Model.__dict__["step"]
     assert model.step == model.step
-    assert model.step.__doc__ == "One step."
+    assert model.step.__doc__ == "Multiplies."
     assert model.step.lower(model, 1.0).compile()(1.0) == 2.0
     assert list(inspect.signature(model.step).parameters) == ["x"]
 
@@ -521,7 +518,6 @@ def test_instrumented_pytree_is_one_still(fresh: None) -> None:
 
 
 def outcome(act: Callable[[Any], Any], value: Any) -> Any:
-    """What `act` made of `value`: the result on 2, or the type that it raised."""
     try:
         return float(act(value)(2.0))
     except Exception as error:
@@ -555,7 +551,6 @@ def cloudpickled(value: Any) -> Any:
     ids=["jit", "jit lambda", "function", "partial", "lambda", "eqx", "nnx", "pmap", "aot", "method", "ufunc"],
 )
 def test_pickles_and_copies_where_the_original_does(act: Callable[[Any], Any], original: Any) -> None:
-    """The same result, or the same type of error where the original cannot be pickled or copied."""
     assert outcome(act, jaxobs.instrument(original)) == outcome(act, original)
 
 
@@ -572,7 +567,6 @@ def test_decorated_globals() -> None:
 
 
 def test_a_pickle_counts_under_its_label(fresh: None) -> None:
-    """What was unpickled goes on counting in the same series."""
     ours = jaxobs.instrument(functools.partial(wrapper_module.double), name="kept")
     pickled(ours)(1)
     cloudpickled(ours)(1)
@@ -774,7 +768,6 @@ def test_a_traced_call_that_returns_an_array_does_not_count(fresh: None) -> None
 
 @pytest.mark.parametrize("result", [1, None, (1, 2), {"a": [1]}, ()], ids=repr)
 def test_every_kind_of_result_counts(result: Any, fresh: None) -> None:
-    """What a function returns is no matter: array, tuple, dictionary, nothing."""
     ours = jaxobs.jit(lambda: jax.tree.map(jnp.asarray, result), name="any")
     for _ in range(3):
         ours()
@@ -796,7 +789,6 @@ def test_calls_from_callbacks_count(fresh: None) -> None:
 
 
 def test_without_a_way_to_tell_every_call_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a JAX to come hides its trace state, the fallback takes each call for one that ran."""
     monkeypatch.delattr("jax._src.core.trace_ctx")
     monkeypatch.delattr("jax._src.core.trace_state_strong_ref", raising=False)
     state = internals.trace_state()

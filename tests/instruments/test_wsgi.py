@@ -93,8 +93,6 @@ def test_all_that_passes_is_as_it_was() -> None:
 
 
 def test_a_stream_lasts_until_it_is_exhausted_and_is_closed_once() -> None:
-    """What is made on the way counts: its time, what compiles in a part, and the status that came late."""
-
     def app(environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
         start_response("404 Not Found", [])
         for part in (b"a", b"b"):
@@ -252,8 +250,6 @@ def test_flask_as_it_is() -> None:
 
 
 def test_the_first_part_of_a_stream_is_its_first_token() -> None:
-    """Of text that is streamed; not of what is whole, sized, a page, or fails; the handler may know better."""
-
     def streaming(*parts: bytes, headers: list[tuple[str, str]] | None = None, status: str = "200 OK") -> Any:
         def app(environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
             start_response(status, headers or [])

@@ -1,4 +1,4 @@
-"""Where the host waits for its devices: the stacks of real reads, and what they amount to."""
+"""Waits of the host for its devices: the stacks of real reads, and what they amount to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from jaxobs.loops.host_waits import FEWEST_LOOKS, HostWaits
 
 
 def _stack(of: Callable[[], Any]) -> call_places.Place:
-    """Where a thread is that does this, when it waits."""
     thread = threading.Thread(target=of, daemon=True)
     thread.start()
     last, here = (), ()

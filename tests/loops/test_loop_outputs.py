@@ -32,7 +32,6 @@ def every_call(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(values: list[float], made: Callable[[Any], Any] = lambda loss: (jnp.ones(3), loss)) -> list[NonFinite]:
-    """What is reported of a loop whose losses are these, ten calls apart."""
     return _run(LoopOutputs(), values, made)
 
 
@@ -46,7 +45,6 @@ def _run(outputs: LoopOutputs, values: list[float], made: Callable[[Any], Any]) 
 
 
 def test_a_loss_that_turned_nan_is_reported_once() -> None:
-    """When three looks at least 20 calls apart have seen it."""
     assert not run([1.0, NAN, NAN])
     (event,) = run([1.0, INF, NAN, NAN, NAN, NAN, NAN])
     assert (event.name, event.what, event.source, event.step) == ("m.step()", "nan", "loop", None)
@@ -64,7 +62,6 @@ def test_a_loss_that_was_nan_from_the_start() -> None:
 
 
 def test_what_is_taken_is_held_until_it_has_arrived() -> None:
-    """And no longer: a program may count its live arrays. Who waits is woken."""
     outputs, loss = LoopOutputs(), jnp.float32(1.0)
     woken = threading.Thread(target=outputs.settle_until, args=(time.perf_counter() + 60,))
     woken.start()
@@ -134,7 +131,6 @@ def test_the_state_has_what_was_reported() -> None:
 
 
 def test_a_value_that_was_donated_is_passed_over() -> None:
-    """It is not asked, and nothing is raised."""
     outputs = LoopOutputs()
     loss = jnp.float32(1.0)
     outputs.take("m.step", 1, loss, sys._getframe())

@@ -23,7 +23,6 @@ class _StoppedMeanwhile(threading.Event):
 
 
 def test_the_thread_ends_if_it_is_stopped_at_the_end_of_a_pause() -> None:
-    """It must not clear what wakes it, and then wait for ever."""
     ended: list[int] = []
     pauses = Pauses(lambda: ended.append(1))
     pauses._stopped = _StoppedMeanwhile(pauses)
@@ -34,7 +33,6 @@ def test_the_thread_ends_if_it_is_stopped_at_the_end_of_a_pause() -> None:
 
 
 def test_a_pause_ends() -> None:
-    """And after the last one the thread does."""
     ended = threading.Event()
     pauses = Pauses(ended.set)
     pauses.begin()

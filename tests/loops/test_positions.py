@@ -1,4 +1,4 @@
-"""Where a thread is in a turn of a loop: in its input, in the call, at a line, or not in the loop."""
+"""Position of a thread in a turn of a loop: in its input, in the call, at a line, or not in the loop."""
 
 from __future__ import annotations
 
@@ -87,13 +87,12 @@ def test_where_a_thread_is_in_a_turn(name: str) -> None:
     source, expected = LOOPS[name]
     looks, calls = _ran(source)
     assert looks and calls
-    for each in looks:
-        found = position(each, calls[-1])
+    for look in looks:
+        found = position(look, calls[-1])
         assert (found[1] if isinstance(found, tuple) else found) == expected
 
 
 def _ran(source: str) -> tuple[list[Place], list[Place]]:
-    """Where it looked, and where it called."""
     looks: list[Place] = []
     calls: list[Place] = []
 
@@ -115,8 +114,6 @@ def _ran(source: str) -> tuple[list[Place], list[Place]]:
 
 
 def test_stacks_that_are_too_deep_or_have_nothing_in_common_say_nothing() -> None:
-    """Of two that are cut off, it is not known which frame lies on which."""
-
     def deep(depth: int) -> Place:
         return place(sys._getframe(0)) if depth == 0 else deep(depth - 1)
 

@@ -77,7 +77,6 @@ def test_what_evaluates_is_known_by_its_name() -> None:
 
 
 def test_what_predicts_evaluates_in_a_program_that_trains() -> None:
-    """Where nothing trains, predictions are the program's work."""
     for name in ("predict", "m.Model.predict", "predict_step", "accuracy"):
         assert call_places.evaluates(name, training=True) and not call_places.evaluates(name)
     assert not call_places.evaluates("unpredictable", training=True)
@@ -223,7 +222,6 @@ def test_what_was_called_before_a_loop_was_found_is_charged_too() -> None:
 
 
 def test_a_compilation_in_a_turn_makes_it_no_rest() -> None:
-    """It is charged as such, and the rest of the turn as a step, however long it compiled."""
     clocked = _Clocked()
     clocked.found([(clocked.train, 0.01)] * 3)
     for _ in range(3):
@@ -274,7 +272,6 @@ class _Early:
 
 
 def test_of_a_slow_turn_before_the_loop_was_found_looks_tell_what_was_a_rest() -> None:
-    """And usual turns where they are as a rule."""
     clocked, early = _Clocked(), _Early()
     clocked.found([(clocked.train, 0.1), (clocked.train, 7.0), (clocked.evaluate, 0.3), (clocked.train, 0.2)], early)
     assert early.learnt == [0.1, 7.0, 0.2]
@@ -285,7 +282,6 @@ def test_of_a_slow_turn_before_the_loop_was_found_looks_tell_what_was_a_rest() -
 
 
 def test_what_the_loop_waited_for_its_input_is_no_step() -> None:
-    """So many seconds of the turns so far, and of those before the loop was found."""
     clocked = _Clocked()
     clocked.found([(clocked.train, 0.1)] * 10, _Early())
     for _ in range(10):
@@ -321,7 +317,6 @@ class _Looked:
         self.turns.last, self.turns.overdue = time.perf_counter() - ago, (0.0, 0.0, 0.0)
 
     def look(self) -> str:
-        """What becomes of an overdue turn by a look."""
         _, going, resting = self.turns.overdue
         time.sleep(0.01)
         thread = threading.Thread(target=self.looks.look)
@@ -365,7 +360,6 @@ def test_the_last_turn_is_as_long_as_it_was_seen_to_go_on(monkeypatch: pytest.Mo
 
 
 def test_early_looks_are_sorted_when_the_loop_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where usual turns were, a slow one goes on."""
     looked = _Looked(monkeypatch)
     looked.turns.category = None
     edges = []
@@ -405,7 +399,6 @@ def test_a_pause_before_the_loop_was_known_goes_on_while_devices_compute(monkeyp
 
 
 def test_what_a_slow_turn_did_besides_is_not_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be met at it before it is known to be slow."""
     looked = _Looked(monkeypatch, False, False)
     seen = []
     for number in range(5):
@@ -447,7 +440,6 @@ def test_a_thread_looks_until_it_is_stopped() -> None:
 
 
 def test_a_call_began_when_the_thread_was_first_seen_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is seen when it returns. Not before the call before it ended, nor where another call was seen."""
     looked = _Looked(monkeypatch)
     inside: list[float] = []
 

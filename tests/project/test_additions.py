@@ -1,4 +1,4 @@
-"""What is added is whole: whatever can be forgotten beside it fails here or at its own place, by name.
+"""Additions are whole: whatever can be forgotten beside it fails here or at its own place, by name.
 
 The list of what to touch for each is in `docs/architecture.md`. What an entry of a folder has is checked by
 `jaxobs.base.discovery` wherever the folder is read, so also here.
@@ -78,7 +78,6 @@ def test_mypy_refuses_an_entry_with_another_signature(
 
 @pytest.mark.parametrize("module", entries(Subject), ids=lambda each: each.__name__)
 def test_every_metric_that_is_declared_is_exported(module: Any) -> None:
-    """What is not in `METRICS` of its module is neither exported nor in the reference."""
     exported = {each.name for each in module.METRICS}
     for node in ast.walk(ast.parse(SOURCES[Path(module.__file__ or "")])):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Metric":
@@ -168,7 +167,6 @@ def test_a_command_is_written_about(module: Any) -> None:
 
 @pytest.mark.parametrize("module", entries(ActionModule), ids=lambda each: each.__name__)
 def test_an_action_is_written_about(module: Any) -> None:
-    """Its name is its module's; docs/captures.md says how to ask for it."""
     assert discovery.short_name(module) == module.NAME
     page = (ROOT / "docs" / "captures.md").read_text(encoding="utf-8")
     assert re.search(rf"[`\"/]{module.NAME}\b", page), f"docs/captures.md does not name the action `{module.NAME}`"

@@ -36,7 +36,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_every_cost_of_the_contract_has_a_bound() -> None:
-    """One benchmark for each kind of cost that is promised to be small."""
     promised = {"per_call", "install_only", "threads", "per_compilation", "scrape", "tick", "import_time", "memory"}
     promised |= {"found_loops", "profile_samples", "records", "sampling", "step_scope", "training_step"}
     assert promised == set(command.names())
@@ -71,7 +70,6 @@ def test_disturbances_do_not_move_the_cost_of_a_call(clock: Clock) -> None:
 
 
 def test_work_that_comes_once_a_turn_is_counted(clock: Clock) -> None:
-    """What a function does in one call of a turn is part of what its calls cost on average."""
     calls = 0
 
     def lumpy(x: None) -> None:
@@ -102,7 +100,6 @@ def test_quantiles_are_values() -> None:
 
 
 def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
-    """The same figures on the screen, as JSON and as a page, with the machine that they are of."""
     files = [tmp_path / "figures.json", tmp_path / "page.md"]
     options = ["threads", "--quick", "--check", "--json", str(files[0]), "--markdown", str(files[1])]
     options += ["--baseline", str(tmp_path / "none.json")]
@@ -215,7 +212,6 @@ def test_figures_that_came_and_went_are_named(bench: Bench) -> None:
 
 
 def test_a_baseline_is_of_one_machine() -> None:
-    """One benchmark may be measured again, on the same machine with the same versions."""
     old = baseline.Baseline(MACHINE, {"a": {"in times": _figure(1)}, "b": {"in times": _figure(2)}})
     later = {**MACHINE, "date": "2027-01-01"}
     new = json.loads(baseline.updated(old, {"b": [_figure(3)]}, later))

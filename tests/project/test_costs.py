@@ -1,4 +1,4 @@
-"""What jaxobs costs, counted: calls, instructions and blocks of memory that a busy machine does not move.
+"""Costs of jaxobs, counted: calls, instructions and blocks of memory that a busy machine does not move.
 
 `make bench` measures the same in seconds. A bound here is what the code needs today; raise one only for a reason.
 """
@@ -38,7 +38,6 @@ USED = 1100
 
 @pytest.fixture
 def hot(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Callable[[], object]]]:
-    """What a program calls again and again, each as it is after the first thousand calls."""
     jaxobs.install(capture_signal="off", sample_interval=3600, find_loops=False)
     assert lifecycle._session._sampler is not None
     lifecycle._session._sampler.stop()  # it has some calls timed at each tick
@@ -84,16 +83,15 @@ def hot(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Call
         "turn of steps": lambda: next(turns), "batch of data": lambda: next(batches), "phase": phase,
         "request": request, "told request": told_request,
     }  # fmt: skip
-    for each in found.values():
+    for fun in found.values():
         for _ in range(16):  # the first batches are sampled
-            each()
+            fun()
     settle()
     yield found
     turns.close()
 
 
 def settle() -> None:
-    """What waits is worked out, as the slow tick does; steps that are looked at closely are few."""
     current().snapshot(fresh=False)
     current().part(Inputs).frozen()
     for name in ("jitted", "instrumented"):
@@ -134,11 +132,10 @@ def test_what_a_program_calls_often_does_little(hot: dict[str, Callable[[], obje
 
 
 MOST_FOUND = (1, 6, 120, 2.1)
-"""The same of a call by which a loop is found."""
+"""Bounds of a call by which a loop is found, as in `MOST`."""
 
 
 def test_a_call_that_is_seen_does_little(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It costs the call of a hook and a mark; the turns of a loop are charged many at a time."""
     jaxobs.install(capture_signal="off", sample_interval=3600, find_loops=True)
     assert lifecycle._session is not None and lifecycle._session._sampler is not None
     lifecycle._session._sampler.stop()

@@ -1,4 +1,4 @@
-"""What comes from other processes, machines and people is data: bounded, checked, and refused in a sentence."""
+"""Texts of other processes, machines and people are data: bounded, checked, and refused in a sentence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ WRONG = [None, "text", [1], {"a": 1}, -1, HUGE, float("inf"), float("nan")]
 @pytest.mark.parametrize("name", ["tick", "usual", "waiting", "looks", "idle", "steps", "programs", "pid", "process"])
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:10])
 def test_a_digest_with_a_wrong_figure_is_none(name: str, value: Any) -> None:
-    """One process cannot take the findings of all away."""
     body = dataclasses.asdict(Digest(process=1, tick=2)) | {name: value}
     found = decode(json.dumps(body))
     assert found is None if value is not None or name not in ("usual", "waiting") else found is not None
@@ -54,7 +53,6 @@ def test_a_digest_is_bounded() -> None:
 @pytest.mark.parametrize("field", ["started", "seconds", "pid", "unsaved_seconds", "hostname", "earlier.since"])
 @pytest.mark.parametrize("value", ["text", [1], {"step": "text"}, -1, HUGE, float("inf")], ids=lambda v: repr(v)[:10])
 def test_a_run_file_with_a_wrong_figure_is_none_of_a_run(tmp_path: Path, field: str, value: Any) -> None:
-    """It is left alone, and the program goes on with a warning."""
     if field == "hostname" and value == "text":
         value = 3
     attempt = Attempt(
@@ -92,7 +90,6 @@ def test_a_baseline_with_a_wrong_figure_is_refused(tmp_path: Path, cost: dict[st
 
 
 def test_a_sidecar_skips_what_is_no_record(tmp_path: Path) -> None:
-    """Other types, deep lines, numbers out of range."""
     good = KeyRecord(function="f", key="k", time=1.0, process="p", parts={"program": "x"})
     line = json.loads(cache_records.encode(good))
     damaged = [
@@ -211,6 +208,5 @@ def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_these_are_errors_of_ours() -> None:
-    """What the command line tells in a sentence."""
     for kind in (SettingError, NotAnEndpointError, EndpointUnreachableError, baseline_file.BaselineError):
         assert issubclass(kind, JaxobsError)

@@ -115,7 +115,6 @@ def test_every_module_that_the_page_names_is_there(named: str) -> None:
 
 
 def importable(module: str) -> bool:
-    """Whether there is a file of that module."""
     return (ROOT / (module.replace(".", "/") + ".py")).exists()
 
 

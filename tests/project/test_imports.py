@@ -17,7 +17,6 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 
 
 def outcome(code: str) -> Any:
-    """What a fresh interpreter prints as JSON on its last line."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,

@@ -109,7 +109,6 @@ def test_what_goes_to_a_child(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib
 
 
 def test_a_child_without_jaxobs_starts_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes to the child is no reference to a class of ours."""
     entry = pickle.dumps(children._Entry({"event_log": "/log"}, "train.py"))
     assert isinstance(pickle.loads(entry), children._Entry)
     for name in [each for each in sys.modules if each.partition(".")[0] == "jaxobs"]:
@@ -118,7 +117,6 @@ def test_a_child_without_jaxobs_starts_as_ever(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_children_by_subprocess_are_none_of_ours(tmp_path: pathlib.Path) -> None:
-    """Their environment and command are the program's business."""
     program = """
         import subprocess
         code = "import sys; print(0 if any('jaxobs' in each for each in sys.modules) else 1)"

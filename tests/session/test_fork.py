@@ -97,7 +97,6 @@ def test_a_child_that_uses_jax_logs_under_its_own_pid(tmp_path: pathlib.Path) ->
 
 
 def test_the_metrics_file_stays_the_parents(tmp_path: pathlib.Path) -> None:
-    """Also when the child lives longer, uses JAX, and the file is written at an interval."""
     _run(
         """
         import jax
@@ -124,7 +123,6 @@ def test_the_metrics_file_stays_the_parents(tmp_path: pathlib.Path) -> None:
 
 
 def test_wrapped_functions_count_anew_in_the_child(tmp_path: pathlib.Path) -> None:
-    """The same function object, called on both sides: each process has its own number."""
     out = _run(
         """
         import jax

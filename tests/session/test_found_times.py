@@ -1,4 +1,4 @@
-"""Where the time of an unchanged program goes, beside a stopwatch in it, where calls alone do not tell."""
+"""Account of the time of an unchanged program, beside a stopwatch in it, where calls alone do not tell."""
 
 from __future__ import annotations
 

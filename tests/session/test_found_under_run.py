@@ -262,9 +262,9 @@ def test_names_are_those_of_the_compilations() -> None:
     _install()
     x, model = jnp.ones(3), Model()
     layer, linear = eqx.nn.Linear(3, 3, key=jax.random.key(0)), nnx.Linear(3, 3, rngs=nnx.Rngs(0))
-    for each in (lambda: model.run(x), lambda: filtered(layer, x), lambda: of_flax(linear, x), lambda: wrapped(x)):
+    for call in (lambda: model.run(x), lambda: filtered(layer, x), lambda: of_flax(linear, x), lambda: wrapped(x)):
         for _ in range(FEWEST_CALLS + 5):
-            each()
+            call()
     found, here = _found(), f"{__name__}.{test_names_are_those_of_the_compilations.__name__}.<locals>."
     assert set(found) == {f"{here}Model.step", f"{here}filtered", f"{here}of_flax", "mine"}
     assert found["mine"].steps == FEWEST_CALLS + 5
@@ -306,7 +306,6 @@ def test_what_is_called_in_turn_is_one_loop_and_what_is_called_in_a_row_another(
 
 
 def test_only_turns_are_charged_to_steps() -> None:
-    """What was in a turn keeps its category; a rest, another thread's turns and those within a category are none."""
     now = 100.0
     wall = Wall(clock=lambda: now, age=0.0)
     now += 10

@@ -54,7 +54,6 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def shown(notebook: Any, number: int, form: str = "text/plain") -> list[str]:
-    """What the cell of that number displayed."""
     return [each.data[form] for each in notebook.cells[number - 1].outputs if each.output_type == "display_data"]
 
 

@@ -81,7 +81,6 @@ def test_a_cell_says_where_its_memory_went() -> None:
 
 
 def test_hits_of_the_persistent_cache_are_not_compilations(tmp_path: Path) -> None:
-    """They are told as what was loaded."""
     shown = notebooks.run([
         LOAD, STEP + "x = jnp.ones(3)\nstep(x)\njax.clear_caches()", with_mark("step(x);"),
     ], JAX_COMPILATION_CACHE_DIR=str(tmp_path), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")  # fmt: skip
@@ -91,7 +90,6 @@ def test_hits_of_the_persistent_cache_are_not_compilations(tmp_path: Path) -> No
 
 
 def test_a_cell_that_runs_again_is_no_mistake() -> None:
-    """It makes its functions again: the advice fits, and there is no finding. A loop within a cell is one."""
     made = STEP + "step(jnp.ones(3))"
     *again, verdict = notebooks.run([LOAD, *[with_mark(made)] * 12, "import jaxobs; jaxobs.snapshot().verdict"])
     assert "cause" in again[-1].texts[0] and "new_function" in again[-1].texts[0]
@@ -193,7 +191,6 @@ def test_switched_off_it_only_takes_the_mark_away() -> None:
 
 @pytest.mark.parametrize("broken", ["notebook.cell", "formatters.publish"])
 def test_a_failure_of_ours_is_not_the_cells(broken: str) -> None:
-    """It is counted, and the cell has its result."""
     fail = f"from jaxobs.session.notebook import extension\nextension.{broken} = None"
     shown = notebooks.run([
         LOAD, fail, with_mark("5"), "import jaxobs; jaxobs.snapshot().observer.internal_errors",
@@ -218,7 +215,6 @@ def test_other_cell_magics_may_stand_beside_it() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_cells_of_a_page_run(page: str) -> None:
-    """One after the other; those that are marked say what they did."""
     cells = [each.text.rstrip("\n") for each in examples.blocks("ipython") if each.page == page]
     for cell, shown in zip(cells, notebooks.run(cells), strict=True):
         assert shown.error is None, f"{cell}\n{shown.out}"
@@ -226,7 +222,6 @@ def test_the_cells_of_a_page_run(page: str) -> None:
 
 
 def test_what_the_allocator_reports_is_shown() -> None:
-    """What is in use before and after, and a new peak. (On the CPU it reports nothing.)"""
     allocator = """
 from jaxobs import internals
 kib = 2**10

@@ -117,7 +117,6 @@ def test_a_forked_child_tells_its_own_manifest() -> None:
     ],
 )
 def test_the_backend_is_never_woken(look: str) -> None:
-    """That would take the TPU, and break `jax.distributed.initialize`: not by anything that only looks."""
     program = (
         f"import sys, time, urllib.request, jaxobs\n{look}\n"
         "if 'jax' not in sys.modules: import jax\n"

@@ -52,7 +52,6 @@ def check_same(folder: Path, arguments: list[str], launcher: tuple[str, ...] = O
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the scripts are, beside a launcher as an installation writes it."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "jaxobs").write_text(ENTRY_POINT)
     scripts = tmp_path / "scripts"
@@ -432,7 +431,6 @@ def test_modules_directories_and_archives_are_as_without_jaxobs(arguments: list[
 
 @pytest.mark.parametrize("flags", [["-P"], ["-O"], ["-W", "error"], ["-I"], ["-X", "dev"]], ids=" ".join)
 def test_flags_of_the_interpreter_hold(flags: list[str], folder: Path) -> None:
-    """What the interpreter was told for jaxobs holds for the script."""
     # Isolated mode looks neither at PYTHONPATH nor at the current directory.
     source = "import sys\nprint(sys.path[:1], __debug__, sys.warnoptions)\nimport warnings; warnings.warn('w')"
     (folder / "script.py").write_text(source)
@@ -443,7 +441,6 @@ def test_flags_of_the_interpreter_hold(flags: list[str], folder: Path) -> None:
 
 
 def isolated_path() -> list[str]:
-    """Where an isolated interpreter looks for modules."""
     code = "import sys; print(*sys.path, sep='\\n')"
     return subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True).stdout.split("\n")
 
@@ -493,7 +490,6 @@ def test_a_program_from_standard_input_is_as_without_jaxobs(name: str, folder: P
     ids=["nothing", "input at the end", "no new line", "a mark of order", "other new lines"],
 )  # fmt: skip
 def test_odd_programs_from_standard_input(source: str, folder: Path) -> None:
-    """What it reads from its input is the end."""
     check_same(folder, ["-"], input=source)
 
 
@@ -576,7 +572,6 @@ def train(folder: Path, before: str = "", after: str = "") -> Path:
 
 
 def events(path: Path) -> list[dict[str, object]]:
-    """What an event log holds."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -698,7 +693,6 @@ def test_instrumenting_the_script_leaves_no_trace_in_it(folder: Path) -> None:
     ],
 )
 def test_however_the_name_is_bound(source: str, counted: dict[str, float] | None, folder: Path) -> None:
-    """What the name stands for when it is used is what is counted: of several bindings the last."""
     (folder / "script.py").write_text(f"import jax, jax.numpy as jnp\n{source}\n")
     command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", "__main__:step")
     assert result(command, folder, ["script.py"]) == ("", "", 0)
@@ -710,7 +704,6 @@ def test_however_the_name_is_bound(source: str, counted: dict[str, float] | None
 
 
 def test_a_name_that_nothing_is_seen_to_bind(folder: Path) -> None:
-    """It is looked for behind each statement, but for those that have to come first."""
     (folder / "others.py").write_text("def step(x): return x\n")
     (folder / "script.py").write_text(
         '"""A docstring."""\nfrom __future__ import annotations\nimport jax\n'
@@ -746,7 +739,6 @@ def test_a_script_compiled_for_instrumenting_is_as_ever(name: str, folder: Path)
     ],
 )
 def test_a_function_that_never_appeared_is_named(asked: str, said: str, folder: Path) -> None:
-    """One line at the end tells what was not found, and what there is."""
     train(folder, after="sys.exit(3)")
     outcome = result((*OBSERVED, "--instrument", asked), folder, ["train.py"])
     assert outcome == ("", f"jaxobs: `{asked}` was not instrumented: {said}\n", 3)
@@ -754,7 +746,6 @@ def test_a_function_that_never_appeared_is_named(asked: str, said: str, folder: 
 
 @pytest.mark.parametrize("asked", ["__main__:late", "other:late"])
 def test_a_function_that_is_bound_too_late_is_not_said_to_be_missing(asked: str, folder: Path) -> None:
-    """It is there at the end; what to do is said."""
     source = "import jax\ndef make():\n    globals()['late'] = jax.jit(lambda x: x)\n"
     (folder / "other.py").write_text(source)
     (folder / "script.py").write_text(
@@ -837,7 +828,6 @@ def test_children_write_nothing_over_the_parents_files(folder: Path) -> None:
 
 
 def test_the_address_is_printed_and_answers(folder: Path) -> None:
-    """One line on stderr, before the script's own; the endpoint is there while the script runs."""
     (folder / "script.py").write_text("import sys; print('ready', flush=True); sys.stdin.read()")
     with running(folder, "--port", str(free_port())) as process:
         assert process.stderr is not None and process.stdin is not None

@@ -72,7 +72,6 @@ def outcome(folder: Path, *command: str) -> tuple[str, str, int]:
     ids=" ".join,
 )
 def test_as_python_does(how: list[str], plain: list[str], aloud: int, arguments: list[str], folder: Path) -> None:
-    """The same output, traceback and code, and the launcher goes on after a script that ended well."""
     out, err, code = outcome(folder, *plain, *arguments)
     got = outcome(folder, f"launchers/launch{aloud}.py", *how, *arguments)
     compiling = [line for line in got[0].splitlines() if line.startswith("compiling")]

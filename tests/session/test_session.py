@@ -70,7 +70,6 @@ def _functions() -> dict[str, int]:
 
 
 def test_installing_twice_sees_everything_once() -> None:
-    """One set of listeners, one thread, one count."""
     before = _listeners()
     for _ in range(3):
         jaxobs.install()
@@ -136,7 +135,6 @@ def test_installing_again_after_uninstalling() -> None:
 
 
 def test_installing_with_other_settings_puts_them_in_force(tmp_path: pathlib.Path) -> None:
-    """What is given changes, what is not stays, and a log that is open goes on."""
     jaxobs.install(max_events=50, event_log=tmp_path / "one")
     store.current().record(compilation("a"))
     jaxobs.install(max_events=7)
@@ -207,7 +205,6 @@ def test_snapshot_before_and_after_installing() -> None:
 
 
 def test_starting_twice_gives_the_same_endpoint() -> None:
-    """Also where a free port was asked for; another port is another endpoint."""
     first = jaxobs.start(port=0)
     assert first is not None
     assert jaxobs.start() is first
@@ -552,7 +549,6 @@ def test_a_scrape_samples_first_where_that_is_cheap(sampling: Callable[..., Samp
 
 
 def test_a_scrape_does_not_sample_where_that_is_dear(sampling: Callable[..., Sampler]) -> None:
-    """It gets the last sample."""
     source = _Source(lambda: _burn(0.01))
     sampler_ = sampling(60.0, source)
     sampler_.sample()
@@ -591,7 +587,6 @@ def test_a_source_that_raises_does_not_keep_the_others_from_theirs(sampling: Cal
 
 
 def test_the_metrics_file_is_written_at_its_interval_whatever_that_of_the_samples(tmp_path: pathlib.Path) -> None:
-    """And a scrape inside it takes a sample without waiting for itself."""
     path = tmp_path / "prom"
     jax.devices()
     jaxobs.install(metrics_file=path, metrics_interval=0.1, sample_interval=600)
@@ -612,7 +607,6 @@ def _wait_for_samples(count: int) -> None:
 
 
 def test_a_shorter_interval_takes_effect_at_once() -> None:
-    """Who set an hour and then a tenth of a second does not wait for the hour."""
     jax.devices()
     jaxobs.install(sample_interval=3600)
     _wait_for_samples(1)

@@ -130,7 +130,6 @@ def test_a_callback_that_fails(modules: Path) -> None:
 @pytest.mark.parametrize("handler", ["lambda *a: sys.exit(7)", "signal.SIG_IGN"])
 @pytest.mark.parametrize("when", ["before", "after", "stuck"])
 def test_the_programs_own_handler_wins(handler: str, when: str, modules: Path) -> None:
-    """Whether it came first or later: ours does nothing, the watcher neither."""
     install = f"signal.signal(signal.SIGTERM, {handler})"
     again = f"undo(); {install}; on_sigterm(last_words)" if when == "before" else install
     wait = THREE_SECONDS if when == "stuck" else "print('ready', flush=True); time.sleep(3)"
@@ -164,7 +163,6 @@ def test_undo(modules: Path) -> None:
 
 
 def test_undo_leaves_the_programs_handler(modules: Path) -> None:
-    """What the program has installed meanwhile stays."""
     source = """
         import jax, socket
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -205,7 +203,6 @@ def test_off_the_main_thread_nothing_is_installed(modules: Path) -> None:
 
 
 def test_a_wakeup_descriptor_of_the_program_stays(modules: Path) -> None:
-    """It is not taken from who has it, and the handler works without."""
     source = """
         import socket
         one, two = socket.socketpair()
@@ -235,7 +232,6 @@ def test_asyncio_takes_the_wakeup_descriptor_and_is_not_fought(modules: Path) ->
 
 
 def test_trio_finds_no_wakeup_descriptor(modules: Path) -> None:
-    """It warns of one that is not its own."""
     for modules_in_order in ("jax, trio", "trio, jax"):
         assert run(f"import {modules_in_order}; trio.run()", modules)[:3] == ("found -1\n", "", 0)
 

@@ -21,7 +21,6 @@ SERVERS = ("wsgi", "wsgi threads", "wsgi, not wrapped", "asgi")
 
 @pytest.fixture(scope="module")
 def told() -> Iterator[dict[str, Future[dict[str, Any]]]]:
-    """What the programs print. They mostly sleep, so some run side by side."""
     with ThreadPoolExecutor(4) as pool:
         yield {way: pool.submit(_told, way) for way in (*WAYS, *SERVERS)}
 

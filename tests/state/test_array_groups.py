@@ -69,7 +69,6 @@ def test_sharded_and_replicated_arrays_as_by_hand(mine: Any) -> None:
 
 
 def test_a_donated_array_does_not_count(mine: Any) -> None:
-    """What took its buffer does."""
     given = jax.device_put(np.zeros((8, 131), np.float32), _sharding("data"))
     taken = jax.jit(lambda x: x + 1, donate_argnums=0)(given)
     assert given.is_deleted()
@@ -96,7 +95,6 @@ def test_a_buffer_counts_once_however_often_it_was_read(mine: Any, spec: tuple[A
 
 
 def test_an_array_on_one_device_that_shows_itself_again_counts_once(mine: Any) -> None:
-    """And others of the same call beside it count for themselves."""
     one, two = jax.device_put([make((2, 131), np.float32) for make in (np.zeros, np.ones)], jax.devices()[1])
     again = [each.addressable_shards[0].data for each in (one, two, one)]
     assert again[0] is not one
@@ -119,7 +117,6 @@ def test_arrays_of_one_call_are_not_taken_for_shards(mine: Any) -> None:
 
 
 def test_kinds_of_memory_are_told_apart(mine: Any) -> None:
-    """What lies on the host is a group of its own, and takes nothing of the device's own memory."""
     device = jax.devices()[0]
     kinds = [each.kind for each in device.addressable_memories()]
     if "pinned_host" not in kinds:
@@ -166,7 +163,6 @@ def test_groups_keep_no_array_alive() -> None:
 
 
 def test_what_is_still_computed_is_not_waited_for() -> None:
-    """It counts at once; the walk does not wait for its address."""
     slow = jax.jit(lambda x: jax.lax.fori_loop(0, 1000, lambda _, y: y @ y, x))
     start = jnp.eye(131) * 0.5
     slow(start).block_until_ready()
@@ -214,8 +210,6 @@ def test_a_walk_sets_off_no_garbage_collection() -> None:
 
 
 def test_an_array_that_found_no_memory_does_not_count() -> None:
-    """It has no buffer, and to ask for its address would end the process."""
-
     @jax.jit
     def too_large(x: Any) -> Any:
         result = jnp.broadcast_to(x[0, 0], (2**44,)) + 1

@@ -268,7 +268,6 @@ def test_what_a_program_waits_for_a_checkpoint_is_charged() -> None:
 
 
 def test_orbax_tells_of_its_checkpoints_itself() -> None:
-    """What blocked is charged, also out of the middle of a step; an asynchronous save holds the steps before it."""
     done = run(ORBAX)
     if "No module named 'orbax'" in done.stderr:
         missing("orbax-checkpoint is not installed. It comes with flax, which is in the group `dev`.")

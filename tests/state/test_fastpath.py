@@ -48,12 +48,10 @@ def nothing_is_left() -> Iterator[None]:
 
 
 def state(name: str) -> FunctionState:
-    """What is known of the function called `name`."""
     return next(each for each in jaxobs.snapshot().functions if each.name == name)
 
 
 def misses(name: str) -> dict[str, int]:
-    """Its fast-path misses by cause."""
     return dict(state(name).fastpath_misses)
 
 
@@ -147,7 +145,6 @@ def test_a_ref_is_an_effect() -> None:
 
 
 def test_numpy_arrays_after_jax_arrays_fall_once() -> None:
-    """They share the executable and not the entry, so one call falls, and the next is fast."""
     step = jaxobs.jit(lambda x: x * 2, name="step")
     for argument in (X, X, np.ones(3, np.float32), np.ones(3, np.float32), X):
         step(argument)
@@ -208,7 +205,6 @@ def test_a_first_call_that_raised_costs_all_later_ones_the_fast_path() -> None:
 
 @pytest.mark.slow
 def test_a_full_dispatch_cache_is_told() -> None:
-    """Of more kinds of calls than it has entries for; here its bound is met with two kinds for each of 14 arguments."""
     step = jaxobs.jit(lambda *numbers: sum(numbers), name="step")
     stats = store.current().call_stats("step")
     stats.time("all")
@@ -228,7 +224,6 @@ def test_a_full_dispatch_cache_is_told() -> None:
 
 
 def test_traced_and_transformed_calls_are_none() -> None:
-    """They have no fast path to lose; those that then run by themselves have it."""
     step = jaxobs.jit(lambda x: x * 3, name="step")
     outer = jax.jit(lambda x: step(x) + 1)
     for _ in range(3):
@@ -242,7 +237,6 @@ def test_traced_and_transformed_calls_are_none() -> None:
 
 
 def test_a_wrapper_inside_another_one_keeps_its_own_counts() -> None:
-    """What the outer one's trace calls is not the inner one's, and the outer one compiles."""
     inner = jaxobs.jit(calling_back(), name="inner")
     outer = jaxobs.jit(lambda x: inner(x) * 2, name="outer")
     for _ in range(5):
@@ -272,7 +266,6 @@ def test_a_fall_in_the_middle_of_another_one_loses_none() -> None:
 
 
 def test_falls_of_others_on_the_way_are_not_a_functions_own() -> None:
-    """Of a bare `jax.jit` function that flattening the arguments calls."""
     other = jax.jit(calling_back())
 
     class Tree:
@@ -287,7 +280,6 @@ def test_falls_of_others_on_the_way_are_not_a_functions_own() -> None:
 
 
 def test_entries_from_before_the_wrapper_are_no_news() -> None:
-    """What is stuck since then is not known to be."""
     ready = False
 
     def program(x: Any) -> Any:
@@ -386,7 +378,6 @@ def test_exact_under_threads() -> None:
 
 
 def test_what_is_no_jit_function_is_not_watched() -> None:
-    """It has no series, rather than one that says 0."""
     for name, fun in (
         ("python", lambda x: jnp.mean(x)),
         ("compiled", jax.jit(lambda x: x + 1).lower(X).compile()),
@@ -470,7 +461,6 @@ def test_the_tool_number_is_given_back_and_taken_again() -> None:
 
 @ONLY_PROFILES
 def test_a_profiler_of_the_program_stays_in_place() -> None:
-    """Its calls are not watched, and it sees them as they are."""
     step = jaxobs.jit(calling_back(), name="step")
     step(X)
     events: list[str] = []
@@ -519,7 +509,7 @@ def test_an_exception_out_of_nowhere_does_not_leave_the_watch_on(twice: bool, mo
         pass
 
     class Tree:
-        """Its flattening runs in the middle of the call, and is what raises."""
+        """Flattening runs in the middle of the call, and is what raises."""
 
     def interrupt(tree: Tree) -> Any:
         raise Interrupt
@@ -585,7 +575,6 @@ def test_a_jax_whose_insides_moved_is_not_watched(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_failure_of_ours_costs_the_count_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is counted as ours."""
     guard.raise_internal_errors(False)
     monkeypatch.setattr(fastpath_causes, "why", lambda *_: 1 / 0)
     step = jaxobs.jit(calling_back(), name="step")

@@ -1,4 +1,4 @@
-"""What the host did during a trace, as the account of its time knows it."""
+"""Work of the host during a trace, as the account of its time knows it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def test_what_ends_is_recorded_with_its_category() -> None:
 
 
 def test_the_end_disturbs_nobody() -> None:
-    """It comes from another thread in the middle of anything; and a program may empty Python's list of hooks."""
     wall = Wall()
     record, step, kept = HostRecord(wall), wall.enter("step"), [*gc.callbacks]
     try:
@@ -50,7 +49,6 @@ def test_the_end_disturbs_nobody() -> None:
 
 
 def test_what_goes_on_at_the_end_counts_until_then() -> None:
-    """But a step that hasn't ended is none of the trace's."""
     wall = Wall()
     record = HostRecord(wall)
     wall.enter("step")
@@ -60,7 +58,6 @@ def test_what_goes_on_at_the_end_counts_until_then() -> None:
 
 
 def test_collections_of_the_thread_that_is_charged_are_recorded() -> None:
-    """Those of others hold nobody up who dispatches."""
     wall = Wall()
     record = HostRecord(wall)
     try:
@@ -92,7 +89,6 @@ def test_the_file_is_read_beside_the_trace(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_costs_only_itself(tmp_path: Path) -> None:
-    """Whatever stands in it."""
     path = tmp_path / host_record.FILE
     for body in (b"", b"[]", b'{"spans": 3}', b'{"spans": {"step": [[1], ["a", 2], 3, [1, 2]]}}', b"\xff\xfe"):
         path.write_bytes(body)

@@ -162,8 +162,6 @@ def test_each_turn_of_an_iterator_is_a_step_and_the_one_that_break_ends_counts(c
 
 
 def test_what_a_loader_raises_reaches_the_program() -> None:
-    """It is no step, and leaves no scope open."""
-
     def loader() -> Iterator[int]:
         yield 1
         raise OSError("disk")
@@ -176,8 +174,6 @@ def test_what_a_loader_raises_reaches_the_program() -> None:
 
 
 def test_a_decorated_function_makes_a_step_by_each_call() -> None:
-    """It keeps its name, its arguments and its result."""
-
     @jaxobs.step("train", items=4)
     def train(a: int, *, b: int) -> int:
         """Adds."""
@@ -199,7 +195,6 @@ def test_items_may_be_told_within_the_step_and_an_array_on_a_device_is_not_read(
 
 
 def test_a_name_that_is_none_is_told_at_once() -> None:
-    """Also by the iterator, before its loop begins."""
     with pytest.raises(TypeError, match=r"needs the name of a loop.*got function"):
         jaxobs.step(_loops)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"got int: 3"):
@@ -263,7 +258,6 @@ def test_what_is_logged_of_how_a_process_stands_is_bounded() -> None:
 
 
 def test_a_slow_step_is_told_with_what_happened_in_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are told together, with it; a step that is only long in proportion is not slow."""
     from helpers.made_by_hand import compilation
 
     monkeypatch.setattr(loops_source, "time", SimpleNamespace(time=clock.time, monotonic=clock))
@@ -294,7 +288,6 @@ def test_a_slow_step_is_told_with_what_happened_in_it(clock: Clock, monkeypatch:
     ("rhythm", "stall"), [([0.2], 20.0), ([0.001] * 9 + [2.0], 60.0), ([0.001] * 32 + [0.2] * 67 + [6.4], 60.0)]
 )
 def test_a_host_that_waits_for_its_device_now_and_then_has_no_slow_steps(rhythm: list[float], stall: float) -> None:
-    """Where the waits are how the loop goes they are not told, but for the first few; a real stall is."""
     loop = Loop("train", current().part(Wall), dict)
     ended = 0.0
 
@@ -335,7 +328,6 @@ def test_a_reset_forgets_the_loops_and_a_child_begins_with_none() -> None:
 
 
 def test_a_failure_of_ours_does_not_reach_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is counted, and the block runs."""
     guard.raise_internal_errors(False)
 
     def fails(*_: Any) -> Any:

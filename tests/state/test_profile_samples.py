@@ -1,4 +1,4 @@
-"""What samples of the devices' time add up to."""
+"""Sums of samples of the devices' time."""
 
 from __future__ import annotations
 

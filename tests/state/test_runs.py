@@ -1,4 +1,4 @@
-"""Where the time of a real program went, against its own stopwatch; and a run over several processes."""
+"""Account of the time of a real program, against its own stopwatch; and a run over several processes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,6 @@ def test_each_category_is_what_a_stopwatch_says() -> None:
 
 @pytest.mark.parametrize("row", rows(MATRIX[0], MATRIX[-1]))
 def test_compilations_are_told_apart_under_other_versions(row: Any) -> None:
-    """Where JAX tells when a phase begins, and in 0.6.0, which does not."""
     found = train("-", 10, 5, interpreter(row))
     agrees(found)
     # While it compiles, that is what goes on, where JAX tells that it has begun.

@@ -184,7 +184,6 @@ def test_wrappers_beyond_the_bound_share_their_counts() -> None:
 
 
 def test_eager_operations_are_one_row() -> None:
-    """Their names are in the events, not in the series."""
     store = Store()
     for name in ("add", "mul", "convert_element_type"):
         store.record(compilation(name, eager=True))
@@ -323,7 +322,6 @@ def test_a_snapshot_does_not_change_afterwards() -> None:
 
 
 def test_a_snapshot_does_not_wait_for_a_backend_that_is_being_woken() -> None:
-    """That takes minutes where other hosts are waited for, and the scrape must go on; so must whoever records."""
     import jax
     from jax._src import xla_bridge
 

@@ -47,7 +47,6 @@ def watching(fresh: None) -> Iterator[None]:
 
 @jax.jit
 def total(x: Any) -> Any:
-    """What every test may call."""
     return x.sum()
 
 
@@ -56,9 +55,9 @@ def counted(call: Callable[[], Any]) -> tuple[tuple[int, int], tuple[int, int]]:
 
     def figures() -> np.ndarray:
         found = {"device_to_host": [0, 0], "host_to_device": [0, 0]}
-        for each in jaxobs.snapshot().transfers:
-            found[each.direction][0] += each.count
-            found[each.direction][1] += each.bytes
+        for site in jaxobs.snapshot().transfers:
+            found[site.direction][0] += site.count
+            found[site.direction][1] += site.bytes
         return np.array(list(found.values()))
 
     before = figures()
@@ -78,7 +77,6 @@ NOTHING = (0, 0)
 
 @pytest.mark.usefixtures("watching")
 def test_reads_are_counted_with_their_bytes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever reads values, by whatever way, is counted once an array."""
     x, loss = jax.device_put(NUMBERS), total(NUMBERS)
     whole = ((1, BYTES), NOTHING)
     assert counted(lambda: float(loss)) == ((1, 4), NOTHING)
@@ -136,7 +134,6 @@ def test_what_moves_nothing_is_not_counted() -> None:
 
 @pytest.mark.usefixtures("watching")
 def test_the_site_is_the_line_of_the_program() -> None:
-    """Also where NumPy or an instrumented function stands between; and one line has one row for each direction."""
     x = sharded()
     step = jaxobs.jit(total.__wrapped__)
     line = sys._getframe().f_lineno
@@ -192,7 +189,6 @@ def test_off_by_default_and_then_nothing_is_touched() -> None:
 
 
 def errors(call: Callable[[], Any]) -> tuple[str, list[tuple[str, str]]]:
-    """What `call` raises: its text, and the functions of its traceback."""
     with pytest.raises((RuntimeError, ValueError, TypeError)) as caught:
         call()
     frames = traceback.extract_tb(caught.value.__traceback__)
@@ -200,8 +196,6 @@ def errors(call: Callable[[], Any]) -> tuple[str, list[tuple[str, str]]]:
 
 
 def test_errors_and_their_tracebacks_are_as_without() -> None:
-    """Of deleted arrays, failed computations, arrays that cannot be put, traced values: and nothing was moved."""
-
     def fail(_: Any) -> Any:
         raise ValueError("no value")
 
@@ -232,13 +226,13 @@ def test_arrays_are_what_they_were() -> None:
     """Types, pickles, views, writeability, and NumPy's own arguments."""
     jaxobs.install(transfers=True)
     x, many = jax.device_put(NUMBERS), sharded()
-    for each in (x, many):
-        again = pickle.loads(pickle.dumps(each))
+    for array in (x, many):
+        again = pickle.loads(pickle.dumps(array))
         assert type(again) is type(x)
-        assert (again == each).all()
-        assert not np.asarray(each).flags.writeable
-        assert np.array(each, copy=True).flags.writeable
-        assert np.asarray(each, dtype=np.float64).dtype == np.float64
+        assert (again == array).all()
+        assert not np.asarray(array).flags.writeable
+        assert np.array(array, copy=True).flags.writeable
+        assert np.asarray(array, dtype=np.float64).dtype == np.float64
     assert np.shares_memory(np.asarray(x), np.asarray(x))
     assert np.asarray(many) is np.asarray(many) or np.shares_memory(np.asarray(many), np.asarray(many))
     with jax.transfer_guard_host_to_device("disallow"), pytest.raises(RuntimeError, match="Disallowed"):
@@ -339,7 +333,6 @@ def moved(count: int = 1, seconds: float = 0.0, *, waited: bool = False) -> seen
 
 
 def a_frame() -> FrameType:
-    """One whose line does not change: it is over."""
     return sys._getframe()
 
 

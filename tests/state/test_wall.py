@@ -29,19 +29,17 @@ class Clock:
 
 
 def charged(wall: Wall) -> dict[str, float]:
-    """What has been charged, to the microsecond."""
     return {name: round(value, 6) for name, value in wall.seconds().items() if value > 1e-9}
 
 
 def whole(wall: Wall) -> dict[str, float]:
-    """Its seconds, which add up to its age."""
     before, seconds, after = wall.age(), wall.seconds(), wall.age()
     assert before - 1e-6 <= sum(seconds.values()) <= after + 1e-6
     return seconds
 
 
 class Model:
-    """The same account by brute force: a list of what is open, each second charged to the last of it."""
+    """Account by brute force: a list of what is open, each second charged to the last of it."""
 
     def __init__(self, clock: Clock, wall: Wall, dice: random.Random) -> None:
         self.clock, self.wall, self.dice = clock, wall, dice
@@ -101,7 +99,6 @@ class Model:
         self.truth["cache_load" if loaded else {"lower": "trace"}.get(phase, phase)] += own
 
     def late(self, depth: int) -> None:
-        """The same where only the end is told, as before JAX 0.6.1, and by Orbax."""
         category = self.dice.choice(("trace", "compile", "checkpoint"))
         seconds, own = self.unknown(depth)
         self.wall.move(category, seconds)
@@ -136,7 +133,6 @@ def test_whatever_happens_adds_up_to_the_wall_time(seed: int) -> None:
 
 
 def test_a_counter_never_falls_and_catches_up() -> None:
-    """What was shown as a step and turns out to be a compilation is made good out of the steps that follow."""
     clock = Clock()
     wall = Wall(clock)
     step = wall.enter("step")
@@ -155,7 +151,6 @@ def test_a_counter_never_falls_and_catches_up() -> None:
 
 
 def test_preparations_end_with_the_first_work() -> None:
-    """What is in no category is `init`, and `idle` from the first step on; a step in an evaluation is part of it."""
     clock = Clock()
     wall = Wall(clock, age=5.0)
     clock.now += 1.0
@@ -176,7 +171,6 @@ def test_preparations_end_with_the_first_work() -> None:
 
 
 def test_steps_that_follow_waits_are_counted_as_if_entered() -> None:
-    """Their number, the end of the preparations, and the evaluation that they are part of; from one moment."""
     clock = Clock()
     wall = Wall(clock)
     scope = None
@@ -221,7 +215,6 @@ def test_what_was_left_too_late_or_never_does_not_unbalance() -> None:
 
 
 def test_a_generator_that_is_collected_on_another_thread_ends_its_own_scope_only() -> None:
-    """Its scope ends when it is collected, on whichever thread; what was opened after it goes on."""
     clock = Clock()
     wall = Wall(clock)
 
@@ -390,7 +383,6 @@ def test_when_a_process_was_started_stays_the_same() -> None:
 
 
 def test_what_is_not_known_is_never_taken_for_preparations() -> None:
-    """It is `unattributed` until the first step says what it was; counters keep what they have shown."""
     clock = Clock()
     wall = Wall(clock)
     clock.now += 8.0

@@ -82,8 +82,6 @@ ALL = jaxobs.snapshot().observer.capabilities
 
 @scenario
 def plain_jit() -> None:
-    """One compilation, then none for the same signature."""
-
     @user
     def plain(x):
         return x + 1
@@ -115,9 +113,9 @@ def host_transfers() -> None:
         float(sent(numbers))
         jnp.asarray(numbers)
     moved: Counter[str] = Counter()
-    for each in jaxobs.snapshot().transfers:
-        moved[each.direction] += each.count
-        moved[f"{each.direction}, bytes"] += each.bytes
+    for site in jaxobs.snapshot().transfers:
+        moved[site.direction] += site.count
+        moved[f"{site.direction}, bytes"] += site.bytes
     expected = {
         "host_to_device": 9, "host_to_device, bytes": 9 * 400,
         "device_to_host": 6, "device_to_host, bytes": 3 * 404,
@@ -131,8 +129,6 @@ def host_transfers() -> None:
 
 @scenario
 def shapes_and_dtypes() -> None:
-    """One more for each new shape or type, with its cause."""
-
     @user
     def shaped(x):
         return x * 2
@@ -146,8 +142,6 @@ def shapes_and_dtypes() -> None:
 
 @scenario
 def new_functions() -> None:
-    """The same code made again compiles again."""
-
     def make():
         @user
         def made_again(x):
@@ -162,8 +156,6 @@ def new_functions() -> None:
 
 @scenario
 def nested_jit() -> None:
-    """What is traced into another function is part of it, at any depth, also when it is used twice."""
-
     @user
     @jax.jit
     def innermost(x):
@@ -625,7 +617,6 @@ def fast_path() -> None:
 
 
 def tools() -> list[str | None]:
-    """Who observes this interpreter; none can before Python 3.12."""
     return [sys.monitoring.get_tool(number) for number in range(6)] if hasattr(sys, "monitoring") else []
 
 
@@ -749,7 +740,6 @@ def scraped() -> None:
 
 
 def cache_worker(directory: str) -> None:
-    """One process with a persistent cache: prints what jaxobs counted beside what the compiler did."""
     jax.config.update("jax_compilation_cache_dir", directory)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -805,7 +795,6 @@ def cache_worker(directory: str) -> None:
 
 
 def hashes_that_jax_logs() -> list[str]:
-    """What JAX logs of the parts of its keys, in its order; grows with each key."""
     found: list[str] = []
 
     class Keep(logging.Handler):
@@ -823,8 +812,6 @@ def hashes_that_jax_logs() -> list[str]:
 
 @scenario
 def device_seconds() -> None:
-    """Of calls that run within the call: a device time for one that compiled nothing, and none for one that did."""
-
     def wait(x):
         time.sleep(0.01)
         return np.asarray(x)

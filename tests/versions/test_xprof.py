@@ -60,11 +60,11 @@ def moved(source: Path, target: Path) -> Path:
     rows: dict[int, dict[int, list[Event]]] = defaultdict(lambda: defaultdict(list))
     for plane in planes:
         for number, line in enumerate(plane.lines if plane.name == "/host:CPU" else ()):
-            for each in line.events:
-                if "hlo_op" in each.stats:
-                    device = each.stats.get("device_ordinal", 0)
+            for event in line.events:
+                if "hlo_op" in event.stats:
+                    device = event.stats.get("device_ordinal", 0)
                     assert isinstance(device, int)
-                    rows[device][number].append(_moved(each))
+                    rows[device][number].append(_moved(event))
     made = [
         Plane(
             f"/device:GPU:{device}",
@@ -89,7 +89,6 @@ def _moved(event: Event) -> Event:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_times_and_counts_are_those_of_xprof(model: str, xprof: str, tmp_path: Path) -> None:
-    """Of every operation but loops, and the bytes of products as XLA's own cost analysis has them."""
     source = tmp_path / "trace"
     subprocess.run([sys.executable, str(PROGRAM), model, str(source)], check=True, timeout=SECONDS, capture_output=True)
     file = moved(source, tmp_path / "moved")

@@ -80,7 +80,6 @@ def storm(exceptions: int) -> None:
 
 
 def sample() -> None:
-    """What happens on the slow tick."""
     assert lifecycle._session is not None
     lifecycle._session.sample()
 

@@ -14,7 +14,6 @@ import optax
 
 @eqx.filter_jit
 def make_step(model: Any, state: Any, images: Any, targets: Any, optimizer: Any) -> Any:
-    """One step of Adam."""
     loss, gradients = eqx.filter_value_and_grad(mean_squared_error)(model, images, targets)
     updates, state = optimizer.update(gradients, state, model)
     return loss, eqx.apply_updates(model, updates), state

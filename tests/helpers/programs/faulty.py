@@ -38,8 +38,6 @@ def tell_fault() -> None:
 
 @jaxobs.jit
 def train_step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One step of a made-up regression."""
-
     def loss(w: jax.Array) -> jax.Array:
         return jnp.mean((jnp.tanh(batch @ w) - 0.5) ** 2)
 
@@ -49,7 +47,6 @@ def train_step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Arr
 
 @jaxobs.jit
 def predict(weights: jax.Array, rows: jax.Array) -> jax.Array:
-    """What is served."""
     return jnp.tanh(rows @ weights).sum(axis=1)
 
 
@@ -61,7 +58,7 @@ def huge(x: jax.Array) -> jax.Array:
 
 @jaxobs.jit
 def endless(x: jax.Array) -> jax.Array:
-    """What JAX traces for hours."""
+    """Loop that JAX traces for hours."""
     time.sleep(3600)
     return x
 

@@ -1,4 +1,4 @@
-"""One process of a job on this machine: `fleet_program.py INDEX COUNT PORT MODE FOLDER`; it runs until it is killed.
+"""Process of a job on this machine: `fleet_program.py INDEX COUNT PORT MODE FOLDER`; it runs until it is killed.
 
 Its steps need all processes, except in the mode `slow`. What the last process does wrong is told by the mode:
 `other_shape`, `other_order`, `dies`, `straggler`, `slow` or `stuck`; nothing in `healthy` and in `serves`, where each

@@ -40,7 +40,6 @@ def loss(parameters: Any, images: Any, labels: Any) -> Any:
 
 @jaxobs.jit
 def train_step(parameters: Any, images: Any, labels: Any) -> Any:
-    """One step of gradient descent."""
     if images.ndim != 2:
         raise ValueError("images are flat")
     gradients = jax.grad(loss)(parameters, images, labels)

@@ -1,4 +1,4 @@
-"""One process of a job that knows nothing of jaxobs: `plain_fleet.py INDEX COUNT PORT MODE`.
+"""Process of a job that knows nothing of jaxobs: `plain_fleet.py INDEX COUNT PORT MODE`.
 
 It runs under `jaxobs run` until it is killed. The mode is a list with hyphens. `alone`: steps need no other process,
 else all. What the last process does wrong: `slow` (50 ms more a step), `stops` (in its 100th step), `diverges` (a

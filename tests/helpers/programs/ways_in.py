@@ -1,4 +1,4 @@
-"""One way into jaxobs, and a stopwatch: `ways_in.py WAY` prints what the program measured and what the account says."""
+"""Way into jaxobs, and a stopwatch: `ways_in.py WAY` prints what the program measured and what the account says."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def rest() -> None:
 
 
 def square(w: Any) -> Any:
-    """What is jitted."""
     return jnp.tanh(w @ w)
 
 
@@ -102,7 +101,6 @@ def serve(app: Any, threaded: bool) -> None:
 
 
 def size(number: int) -> int:
-    """Of the request of that number."""
     return 60 + min(number, 8)
 
 

@@ -59,5 +59,4 @@ def test_a_name_of_another_release(tmp_path: Path, error: str) -> None:
     ],
 )
 def test_a_name_that_no_release_has(tmp_path: Path, error: str) -> None:
-    """It is misspelt, or the program's own file has the library's name."""
     assert said(tmp_path, f"{TRACEBACK}{error}\n") == (CAUSE, ["program_error"])

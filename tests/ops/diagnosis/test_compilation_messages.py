@@ -1,4 +1,4 @@
-"""What compilers, their caches and those who watch them say, and what looks alike."""
+"""Messages of compilers, their caches and those who watch them, and what looks alike."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ _FUSION = "Failure occurred when compiling fusion gemm_fusion_dot.4 with config 
     ],
 )
 def test_an_autotuner_that_aborts(tmp_path: Path, status: str, expected: tuple[str, list[str]]) -> None:
-    """It ends the process where a fusion cannot be compiled, for whatever reason."""
     text = f"{_AUTOTUNER.format('F ')}Non-OK-status: executable.status()\nStatus: {status} - {_FUSION}"
     assert said(tmp_path, text) == expected
 
 
 def test_an_autotuner_that_tries_another_one(tmp_path: Path) -> None:
-    """One of many configurations may fail."""
     assert said(tmp_path, f"{_AUTOTUNER.format('W ')}{_FUSION}{STEPS}") == (NO_FAULT, [])
 
 
@@ -49,12 +47,10 @@ _RESULTS = "/xla_gpu_per_fusion_autotune_cache_dir"
     ],
 )
 def test_results_of_autotuning(tmp_path: Path, text: str, expected: tuple[str, list[str]]) -> None:
-    """They lie within the persistent cache, and XLA raises where it cannot write them."""
     assert said(tmp_path, text) == expected
 
 
 def test_a_critical_message_of_python(tmp_path: Path) -> None:
-    """It ends nothing by itself, as one of a library in C++ does."""
     raised = f"{TRACEBACK}AssertionError: Recompilation after warm up is detected during execute_model.\n"
     after = "CRITICAL 04-11 21:18:01 [core_client.py:359] Got fatal signal from worker processes, shutting down.\n"
     assert said(tmp_path, raised + after) == (CAUSE, ["recompilation"])
@@ -78,7 +74,6 @@ _SERVES = "[2026-06-03 08:0{}:53] Decode batch. #running-req: 1, gen throughput 
 
 @pytest.mark.parametrize(("throughput", "verdict"), [("88.31", NO_FAULT), ("0.00", INCONCLUSIVE)])
 def test_a_server_that_is_replaced(tmp_path: Path, throughput: str, verdict: str) -> None:
-    """It may be told to end as often as somebody likes, as long as the next one serves."""
     told = "[2026-06-03 08:05:10] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
     again = "[2026-06-03 08:05:20] server_args=ServerArgs(model_path='m', device='tpu')\n"
     assert said(tmp_path, _SERVES.format(2, "41.2") + told + again + _SERVES.format(6, throughput))[0] == verdict
@@ -94,7 +89,6 @@ def test_a_server_that_is_replaced(tmp_path: Path, throughput: str, verdict: str
     ],
 )
 def test_guards_against_compilations(tmp_path: Path, error: str, cause: str) -> None:
-    """They raise where something compiles that should have been compiled before."""
     assert said(tmp_path, f"{TRACEBACK}{error}\n") == (CAUSE, [cause])
 
 
@@ -113,6 +107,5 @@ def test_guards_against_compilations(tmp_path: Path, error: str, cause: str) -> 
     ],
 )
 def test_a_plugin_without_serialization(tmp_path: Path, text: str, expected: tuple[str, list[str]]) -> None:
-    """It makes a cache useless; an entry of another version is replaced."""
     prefix = "2026-01-31 09:00:00.000000: W torch_xla/csrc/runtime/pjrt_computation_client.cc:680] "
     assert said(tmp_path, f"{prefix}{text}\n{STEPS}") == expected

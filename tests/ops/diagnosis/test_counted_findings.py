@@ -47,7 +47,6 @@ def test_the_first_compilation_is_no_recompilation(tmp_path: Path, shapes: int, 
 
 @pytest.mark.parametrize(("idle", "causes"), [(200, []), (5, ["recompilation"])])
 def test_operations_of_a_notebook_that_compile_again(tmp_path: Path, idle: int, causes: list[str]) -> None:
-    """What a person waits for between two cells is no incident. A loop that does little else is one."""
     path = tmp_path / "metrics.prom"
     path.write_text(
         f'jax_findings{{finding="eager_recompiles"}} 3\njax_time_seconds_total{{category="idle"}} {idle}\n'

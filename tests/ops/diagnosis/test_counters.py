@@ -21,7 +21,7 @@ from jaxobs.ops.diagnosis.gathering import metrics
 from jaxobs.views import client
 
 END = 1_769_850_000.0
-"""When the histories end."""
+"""Time at which the histories end."""
 MINUTES = 60
 _PLACES = itertools.count()
 
@@ -35,7 +35,6 @@ def told(found: Diagnosis) -> tuple[str, list[str]]:
 
 
 def times(**seconds: float) -> str:
-    """Where the time of a process went."""
     return "".join(f'jax_time_seconds_total{{category="{name}"}} {value}\n' for name, value in seconds.items())
 
 
@@ -88,7 +87,6 @@ def series(name: str, at: Callable[[int], float], **labels: str) -> Any:
 
 
 def judged(*found: Any) -> tuple[str, list[str]]:
-    """What a diagnosis says of them."""
     return told(diagnose(Evidence.of(found, [Source(kind="prometheus", name="http://p")])))
 
 
@@ -98,7 +96,6 @@ def until(last: int) -> Callable[[int], float]:
 
 
 def always(minute: int) -> float:
-    """One that goes on."""
     return 60.0 * minute
 
 
@@ -135,7 +132,6 @@ def test_a_compilation_that_goes_on() -> None:
 
 
 def test_a_young_process_warms_up() -> None:
-    """Its cold requests are no fault, and those of an old one are."""
     requests = [
         series("jax_requests_total", lambda minute: 1.0 * minute, route="/", cold="true", outcome="ok"),
         series("jax_requests_total", lambda minute: 20.0 * minute, route="/", cold="false", outcome="ok"),
@@ -178,7 +174,6 @@ def test_what_kubernetes_says_of_a_container() -> None:
 
 
 def test_a_process_has_one_name_in_all_sources(tmp_path: Path) -> None:
-    """What Prometheus calls by an address is the process of that number, in a single job; it is no victim of itself."""
     for index in (0, 1):
         (tmp_path / f"worker-{index}.log").write_text("step 1\nstep 2\n")
     (tmp_path / "worker-1.log").write_text("step 1\njax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory.\n")
@@ -243,7 +238,6 @@ def logged(folder: Path, events: Iterable[dict[str, Any]], index: int = 0, every
 def test_events_without_fields_that_are_nobodys_contract(
     events: list[dict[str, Any]], expected: tuple[str, list[str]], tmp_path: Path
 ) -> None:
-    """What they have is read; what a process would have found in its compilations is found."""
     found = diagnose(gather(Inputs(event_logs=(logged(tmp_path, events),))))
     assert told(found) == expected
     has_end = events[-1]["event"] == "exit" or expected[0] == "cause"
@@ -251,7 +245,6 @@ def test_events_without_fields_that_are_nobodys_contract(
 
 
 def test_a_finding_that_is_over_stays_over(tmp_path: Path) -> None:
-    """Its compilations look as they did; that the set of sizes is closed, only the process knew."""
     events = [compiled(0, "first_call"), *map(compiled, range(1, 30))]
     patterns = Patterns()
     for number, each in enumerate(events):
@@ -268,7 +261,6 @@ def test_a_finding_that_is_over_stays_over(tmp_path: Path) -> None:
 
 
 def test_a_log_without_an_exit(tmp_path: Path) -> None:
-    """It shows no fault and no end either, and the diagnosis says so."""
     steps = [{"event": "step", "loop": "train", "last": number} for number in range(20)]
     found = diagnose(gather(Inputs(event_logs=(logged(tmp_path, steps),))))
     assert told(found) == ("no_fault", [])

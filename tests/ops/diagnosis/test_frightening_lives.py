@@ -56,7 +56,6 @@ def test_records_that_are_left_out(tmp_path: Path, line: str, causes: list[str])
     ],
 )
 def test_the_best_loss_so_far(tmp_path: Path, line: str, causes: list[str]) -> None:
-    """It begins at infinity, and is never NaN."""
     assert said(tmp_path, f"{STEPS}2026-01-31 09:00:02,000 INFO train: {line}\n")[1] == causes
 
 

@@ -107,7 +107,6 @@ def test_a_line_is_understood(line: str, expected: LogLine) -> None:
     ],
 )  # fmt: skip
 def test_a_file_names_its_process(name: str, expected: str) -> None:
-    """Where its name has a number that can be nothing else."""
     assert process_of(f"/logs/{name}") == expected
 
 
@@ -129,7 +128,6 @@ def test_what_came_later_is_no_cause(tmp_path: Path) -> None:
 
 
 def test_code_in_a_traceback_is_no_sign(tmp_path: Path) -> None:
-    """It may name any error; what was raised says which one it was."""
     frames = (
         'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    raise Full("No space left on device")\n'
     )
@@ -184,7 +182,6 @@ def test_pipes_directories_and_missing_files_are_named(tmp_path: Path) -> None:
 
 
 def test_a_huge_file_is_read_from_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out is noted, so that nothing is concluded from its absence."""
     monkeypatch.setattr(bounded, "MOST_BYTES", 10_000)
     filler = "2026-01-31 09:00:00,000 INFO x: nothing of interest\n" * 2_000
     path = log(tmp_path, f"{filler}{DISK_FULL}\n")
@@ -230,7 +227,6 @@ def test_patterns_take_no_time_on_lines_made_for_that(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_quick_look_misses_nothing() -> None:
-    """Whatever a pattern finds in the scenarios, its plain texts are in there; and each pattern has some."""
     patterns = [sign.pattern for each in known().values() for sign in each.signs if isinstance(sign, Line)]
     lines = {line for each in scenarios() for _, _, text in each.sections for line in text.splitlines()}
     may_show = literals.gate(tuple(patterns))
@@ -250,7 +246,6 @@ def test_a_number_that_is_no_float_costs_its_line(tmp_path: Path) -> None:
 
 
 def test_damaged_metrics_and_events_cost_their_lines(tmp_path: Path) -> None:
-    """The others count."""
     text = 'broken{{{\naccelerator_xid_errors_total{xid="79"} 1\naccelerator_xid_errors_total{'
     metrics = log(tmp_path, text, "m.prom")
     found = diagnose(gather(Inputs(metrics_files=(metrics,))))
@@ -277,8 +272,8 @@ def server(answer: bytes | None, pause: float = 0.0) -> Iterator[str]:
             with contextlib.suppress(OSError):
                 self.send_response(200)
                 self.end_headers()
-                for each in [answer] if not pause else [answer[i : i + 1] for i in range(len(answer))]:
-                    self.wfile.write(each)
+                for part in [answer] if not pause else [answer[i : i + 1] for i in range(len(answer))]:
+                    self.wfile.write(part)
                     self.wfile.flush()
                     if ended.wait(pause):
                         return
@@ -315,7 +310,6 @@ def server(answer: bytes | None, pause: float = 0.0) -> Iterator[str]:
 def test_a_bad_prometheus_is_a_problem(
     answer: bytes | None, pause: float, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that hangs, trickles, or is something else never holds up or misleads a diagnosis."""
     monkeypatch.setattr(bounded_http, "MOST_BYTES", 100_000)
     with server(answer, pause) as url:
         found = diagnose(gather(Inputs(prometheus=(url,)), timeout=0.3))
@@ -390,7 +384,6 @@ def test_a_prometheus_that_wants_credentials_gets_them(
 
 
 def test_a_network_does_not_see_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes over HTTPS or loopback only, and the refusal says so; a user and password were given on purpose."""
     monkeypatch.setenv("JAXOBS_PROMETHEUS_TOKEN", "open-sesame")
     for url, shown in (("http://prometheus:9090/a", False), ("https://prometheus/a", True), ("http://[::1]:1/a", True)):
         assert bounded_http.request(url).has_header("Authorization") is shown

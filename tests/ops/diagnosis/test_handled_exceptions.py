@@ -26,12 +26,10 @@ NO_MEMORY = (
 def test_an_exception_that_was_handled(
     tmp_path: Path, between: str, first: str, second: str, causes: list[str]
 ) -> None:
-    """Where nothing is known of it, the one that follows from it says what happened; else it began with it."""
     assert said(tmp_path, f"{TRACEBACK}{first}\n{between}{TRACEBACK}{second}\n") == ("cause", causes)
 
 
 def test_the_last_of_three(tmp_path: Path) -> None:
-    """It tells of all of them."""
     text = f"{TRACEBACK}OddError: 7\n{WHILE_HANDLED}{TRACEBACK}OddError: 8\n{RAISED_FROM}{TRACEBACK}{NO_MEMORY}\n"
     assert said(tmp_path, text)[1] == ["device_out_of_memory"]
 
@@ -57,6 +55,5 @@ ANSWER = 'INFO:     10.0.0.5:4113 - "{} HTTP/1.1" {}\n'
 def test_a_server_that_answers_the_next_request(
     tmp_path: Path, request_line: str, status: str, expected: tuple[str, list[str]]
 ) -> None:
-    """It goes on. A front end whose engine is gone still answers those who look at it."""
     text = f"{TRACEBACK}OddError: 7\n{ANSWER.format(request_line, status)}"
     assert said(tmp_path, text) == expected

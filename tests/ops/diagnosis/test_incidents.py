@@ -30,7 +30,6 @@ def outcomes() -> tuple[Outcome, ...]:
 
 
 def outcome(name: str) -> Outcome:
-    """That of one scenario."""
     return next(each for each in outcomes() if f"{each.scenario.family}/{each.scenario.name}" == name)
 
 
@@ -40,7 +39,6 @@ def test_the_diagnosis_is_right(family: str) -> None:
 
 
 def test_the_gates() -> None:
-    """Of the whole and of each family; an empty evaluation passes nothing."""
     found = outcomes()
     assert len(found) >= 40
     assert len(families(found)) >= 12
@@ -64,7 +62,6 @@ def test_no_healthy_job_is_blamed() -> None:
 
 
 def test_the_metrics() -> None:
-    """Of two faults and a control, of which one fault is not named and the control is blamed for it."""
     right, missed = outcome("numerics/nan_at_step_21"), outcome("programs/branch_on_a_traced_value")
     control = next(each for each in outcomes() if each.scenario.is_control)
     swapped = [
@@ -120,10 +117,10 @@ def test_most_faults_have_a_place_or_a_time() -> None:
 
 def test_nothing_is_named_without_evidence() -> None:
     """Each cause quotes what a source says, and that is in the source."""
-    for each in outcomes():
-        for cause in each.diagnosis.causes:
+    for replayed in outcomes():
+        for cause in replayed.diagnosis.causes:
             assert cause.evidence
-            assert {quote.source for quote in cause.evidence} <= {source.name for source in each.evidence.sources}
+            assert {quote.source for quote in cause.evidence} <= {source.name for source in replayed.evidence.sources}
 
 
 @pytest.mark.parametrize("baseline", ["alert and first error", "loudest signal"])
@@ -141,18 +138,18 @@ def test_a_diagnosis_without_its_evidence_is_not_named(name: str) -> None:
     rests_on = known()[name]
     found = [each for each in outcomes() if name in [one.id for one in each.diagnosis.causes]]
     assert found, f"no scenario in benchmarks/incidents/scenarios has {name} as a cause"
-    for each in found:
-        signs = [one for one in each.evidence.observations if any(sign.shows(one) for sign in rests_on.signs)]
-        assert name not in [one.id for one in diagnose(each.evidence.without(signs)).causes], each.scenario.name
+    for replayed in found:
+        signs = [one for one in replayed.evidence.observations if any(sign.shows(one) for sign in rests_on.signs)]
+        assert name not in [one.id for one in diagnose(replayed.evidence.without(signs)).causes], replayed.scenario.name
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_same_evidence_gives_the_same_bytes(family: str) -> None:
     """In whatever order it comes, and whatever comes twice."""
-    for each in families(outcomes())[family]:
-        evidence = each.evidence
+    for replayed in families(outcomes())[family]:
+        evidence = replayed.evidence
         mixed = Evidence.of([*reversed(evidence.observations), *evidence.observations], reversed(evidence.sources))
-        assert json.dumps(diagnose(mixed).as_json()) == json.dumps(each.diagnosis.as_json()), each.scenario.name
+        assert json.dumps(diagnose(mixed).as_json()) == json.dumps(replayed.diagnosis.as_json()), replayed.scenario.name
 
 
 def test_a_replay_gives_the_same_bytes() -> None:

@@ -1,4 +1,4 @@
-"""What is known of faults hangs together: names, pages, patterns."""
+"""Knowledge of faults hangs together: names, pages, patterns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ METRICS = set(re.findall(r'name="(\w+)"', "".join(path.read_text(encoding="utf-8
 
 @pytest.mark.parametrize(("name", "each"), known().items(), ids=list(known()))
 def test_a_diagnosis_is_whole(name: str, each: Knowledge) -> None:
-    """It names others that exist, a page that exists, and what to collect where it cannot be named."""
     assert set(each.follows) | set(each.rivals) <= {*known(), ANY_END} - {name}
     assert not each.runbook or each.runbook in ALERTS
     assert each.impact in IMPACTS

@@ -1,4 +1,4 @@
-"""What loaders, compilers and libraries say of each other, and values that are no loss."""
+"""Messages of loaders, compilers and libraries, and values that are no loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from jaxobs.ops.diagnosis.result import CAUSE, NO_FAULT
     ],
 )
 def test_what_loaders_of_libraries_and_weights_say(tmp_path: Path, error: str, cause: str) -> None:
-    """Those of the systems name the library that does not fit; those of models the weight that is not there."""
     assert said(tmp_path, f"{TRACEBACK}{error}\n") == (CAUSE, [cause])
 
 
@@ -62,7 +61,6 @@ def test_files_of_devices_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_a_gpu_that_is_not_shown_explains_that_none_is_found(tmp_path: Path) -> None:
-    """One of several processes asks for a number beyond those that it may use."""
     asked = "W external/xla/a.cc:206] unable to create StreamExecutor for CUDA:4: invalid device ordinal\n"
     found = (
         f"{TRACEBACK}RuntimeError: Unable to initialize backend 'cuda': no supported devices found for platform CUDA\n"
@@ -96,7 +94,6 @@ LIBRARY = "/v/lib/python3.12/site-packages/"
     ],
 )
 def test_a_library_that_meets_another_release(tmp_path: Path, files: list[str], error: str, cause: bool) -> None:
-    """It asks JAX, or the record of another library, for what that release does not have."""
     frames = "".join(f'  File "{LIBRARY}{each}", line 8, in f\n    return g(x)\n' for each in files)
     said_so = said(tmp_path, f"{TRACEBACK}{frames}{error}\n")
     assert said_so == (CAUSE, ["library_mismatch" if cause else "program_error"])
@@ -173,5 +170,4 @@ JSON = '  File "/usr/lib/python3.12/json/decoder.py", line 338, in decode\n    r
     ],
 )
 def test_a_step_that_orbax_did_not_commit(tmp_path: Path, text: str, cause: str) -> None:
-    """Or whose metadata is cut; JSON of the program's own is its own affair."""
     assert said(tmp_path, f"{TRACEBACK}{text}\n") == (CAUSE, [cause])

@@ -46,9 +46,9 @@ def ran(folder: Path, fault: str, count: int = 1, until: str = "") -> tuple[str,
         for each in () if until else started:
             each.wait(PATIENCE)
     finally:
-        for each in started:
-            each.kill()
-            each.wait()
+        for process in started:
+            process.kill()
+            process.wait()
     return tuple(map(str, paths))
 
 
@@ -57,7 +57,6 @@ def ran(folder: Path, fault: str, count: int = 1, until: str = "") -> tuple[str,
     [("disk_full", "disk_full"), ("tracer", "tracer_error"), ("donated", "donated_array_used")],
 )
 def test_the_cause_is_named(tmp_path: Path, fault: str, cause: str) -> None:
-    """Of one process that fails in its sixth step."""
     found = diagnose(gather(Inputs(logs=ran(tmp_path, fault))))
     assert (found.verdict, [each.id for each in found.causes]) == (CAUSE, [cause])
     assert all(quote.source == "worker-0.log" for quote in found.causes[0].evidence)
@@ -65,7 +64,6 @@ def test_the_cause_is_named(tmp_path: Path, fault: str, cause: str) -> None:
 
 @pytest.mark.parametrize("life", ["none", "caught_and_retried"])
 def test_a_healthy_job_is_not_blamed(tmp_path: Path, life: str) -> None:
-    """One that is well, and one that saves at the second try."""
     found = diagnose(gather(Inputs(logs=ran(tmp_path, life))))
     assert (found.verdict, found.causes) == (NO_FAULT, ())
 
@@ -82,7 +80,6 @@ def test_buckets_are_no_fault_and_sizes_that_keep_coming_are(tmp_path: Path, mod
 
 
 def test_the_process_where_it_began_is_named(tmp_path: Path) -> None:
-    """The other one waits for it in a collective until somebody ends it."""
     logs = ran(tmp_path, "disk_full+together", count=2, until="No space left on device")
     found = diagnose(gather(Inputs(logs=logs)))
     assert [(each.id, each.component) for each in found.causes] == [("disk_full", "process 1")]

@@ -1,4 +1,4 @@
-"""What programs that other people wrote showed: each fault beside a healthy life that looks alike."""
+"""Programs that other people wrote: each fault beside a healthy life that looks alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def event_log(folder: Path, *events: dict[str, Any]) -> str:
 
 
 def causes(inputs: Inputs) -> list[str]:
-    """What is named."""
     return [each.id for each in diagnose(gather(inputs)).causes]
 
 
@@ -49,7 +48,6 @@ def error(message: str, uncaught: bool = True) -> dict[str, Any]:
 def test_an_exception_means_in_the_event_log_what_it_means_in_the_log(
     tmp_path: Path, event: dict[str, Any], expected: list[str]
 ) -> None:
-    """Where its text says enough. One that the program may have caught ended nothing."""
     assert causes(Inputs(event_logs=(event_log(tmp_path, event),))) == expected
 
 
@@ -102,7 +100,6 @@ def test_the_time_that_a_process_waits_for_its_input(
     ],
 )
 def test_a_column_of_one_value(tmp_path: Path, rows: str, verdict: str) -> None:
-    """That of a loop has the time of each turn beside it; that of classes has none for those without data."""
     assert said(tmp_path, rows)[0] == verdict
 
 
@@ -115,7 +112,6 @@ def test_a_column_of_one_value(tmp_path: Path, rows: str, verdict: str) -> None:
     ],
 )
 def test_a_signal_that_a_process_handles(tmp_path: Path, line: str, reason: str, verdict: str) -> None:
-    """It ends by itself then, with code 0: nobody has to look for who sent it, unless the log says that."""
     end = {"event": "exit", "reason": reason, "detail": None if reason == "normal" else "SIGTERM"}
     log = tmp_path / "train.log"
     log.write_text(f"step=1, loss=0.6\n{line}\nsaved\n")

@@ -1,4 +1,4 @@
-"""One incident as launchers, loggers and collectors write it: its cause and its process are the same in all of them."""
+"""Incident as launchers, loggers and collectors write it: its cause and its process are the same in all of them."""
 
 from __future__ import annotations
 
@@ -46,17 +46,14 @@ class Said:
 
     @property
     def time(self) -> datetime.datetime:
-        """When it does."""
         return START + datetime.timedelta(seconds=self.seconds)
 
     @property
     def iso(self) -> str:
-        """The same as text."""
         return self.time.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     @property
     def epoch(self) -> float:
-        """The same in seconds."""
         return self.time.timestamp()
 
 
@@ -69,7 +66,6 @@ def incident() -> list[Said]:
 
 
 def diagnosed(folder: Path, files: dict[str, str | bytes]) -> Diagnosis:
-    """What is said of logs."""
     paths = []
     for name, text in files.items():
         path = folder / name
@@ -136,7 +132,6 @@ ONE_FILE: dict[str, Callable[[Said], str]] = {
 @pytest.mark.parametrize("form", ONE_FILE)
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_a_log_of_all_processes(form: str, newest_first: bool, tmp_path: Path) -> None:
-    """Whatever stands before the lines; those with times also in the order in which collectors list them."""
     lines = [ONE_FILE[form](each) for each in incident()]
     if newest_first:
         if not any(each.iso[:19] in line or str(int(each.epoch)) in line for each in incident() for line in lines):
@@ -207,7 +202,6 @@ def test_a_file_of_each_process(form: str, tmp_path: Path) -> None:
 
 
 def test_the_pods_of_slices_stay_apart(tmp_path: Path) -> None:
-    """Their names differ in two numbers, and neither is the number of the process."""
     lines = [f"[pod/ms-slice-{each.rank // 2}-{each.rank % 2}-x7k2p/main] {each.text}\n" for each in incident()]
     found = diagnosed(tmp_path, {"job.log": "".join(lines)})
     assert found.causes[0].component == "ms-slice-1-0-x7k2p"
@@ -246,7 +240,6 @@ HEALTHY = {
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_log_stays_healthy(name: str, tmp_path: Path) -> None:
-    """Whatever its lines look like."""
     assert diagnosed(tmp_path, {"train.log": HEALTHY[name]}).verdict == "no_fault"
 
 
@@ -264,7 +257,6 @@ def test_a_healthy_log_stays_healthy(name: str, tmp_path: Path) -> None:
     ids=["zstd", "zip", "program", "packed bytes", "damaged", "empty"],
 )
 def test_what_is_no_text_is_no_sign_of_health(data: bytes, problem: str, tmp_path: Path) -> None:
-    """It says what it is, and what to do."""
     found = diagnosed(tmp_path, {"train.log": data})
     assert found.verdict == "inconclusive"
     assert problem in found.missing[0]
@@ -279,7 +271,6 @@ def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 
 
 def test_a_small_file_cannot_unpack_to_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused, not kept in memory."""
     monkeypatch.setattr(bounded, "MOST_UNPACKED", 10**6)
     found = diagnosed(tmp_path, {"train.log.gz": gzip.compress(b"step 1\n" * 10**6)})
     assert "unpacks to more than 1,000,000 bytes" in found.missing[0]

@@ -41,7 +41,6 @@ def test_misses_of_the_tracing_cache_between_the_steps(tmp_path: Path, count: in
     ],
 )  # fmt: skip
 def test_a_line_by_itself(tmp_path: Path, line: str, cause: str) -> None:
-    """It says enough."""
     assert said(tmp_path, f"{line}\n") == ("cause", [cause])
 
 
@@ -53,7 +52,6 @@ def test_a_line_by_itself(tmp_path: Path, line: str, cause: str) -> None:
     ],
 )
 def test_what_jax_writes_behind_a_traceback(tmp_path: Path, error: str, causes: list[str]) -> None:
-    """That it left out frames of its own is no error of its own, if the exception is known."""
     text = (
         f'step 1 loss 1.0\nTraceback (most recent call last):\n  File "train.py", line 3, in <module>\n{error}\n'
         "--------------------\nFor simplicity, JAX has removed its internal frames from the traceback of the "

@@ -1,4 +1,4 @@
-"""What messages mean: those of several lines, those that only mention something, the last words of a process."""
+"""Meaning of messages: those of several lines, those that only mention something, the last words of a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
 
 
 def test_an_exception_is_what_its_later_lines_say(tmp_path: Path) -> None:
-    """Its message goes on behind its first line, until something has a time of its own."""
     refused = "service@x does not have storage.objects.list access to the bucket."
     text = f"{TRACEBACK}ValueError: Restoring failed. Original error:\n\n{refused}\n"
     assert said(tmp_path, text) == (CAUSE, ["storage_denied"])
@@ -31,7 +30,6 @@ def test_an_exception_is_what_its_later_lines_say(tmp_path: Path) -> None:
     ],
 )
 def test_a_fatal_message_is_a_crash_whatever_it_says(tmp_path: Path, line: str) -> None:
-    """It ended the process, and does not say why."""
     assert said(tmp_path, f"{STEPS}{line}\n") == (INCONCLUSIVE, [])
 
 
@@ -61,7 +59,6 @@ def test_what_is_said_behind_a_good_end(tmp_path: Path) -> None:
 
 
 def test_a_server_that_generates_goes_on(tmp_path: Path) -> None:
-    """Its throughput is its progress; one of 0 is none."""
     refused = (
         "WARNING 01-31 09:00:03 [hub.py:40] 429 Client Error: Too Many Requests for url: https://huggingface.co/x\n"
     )
@@ -121,7 +118,6 @@ CELL = (
     ],
 )
 def test_a_traceback_of_a_notebook(tmp_path: Path, type: str, file: str, message: str, cause: str) -> None:
-    """Its code says nothing; what was raised does, and where."""
     assert said(tmp_path, CELL.format(type, file, message)) == (CAUSE, [cause])
 
 
@@ -140,13 +136,11 @@ def test_a_bar_at_zero_is_no_step(tmp_path: Path) -> None:
     ],
 )
 def test_a_last_line_that_only_looks_like_an_error(tmp_path: Path, line: str, verdict: str) -> None:
-    """What XLA calls an error and is none."""
     text = f"{STEPS}2026-01-31 09:00:02.197166: E external/xla/xla/stream_executor/cuda/{line}\n"
     assert said(tmp_path, text) == (verdict, [])
 
 
 def test_a_library_that_is_not_made_where_memory_is_short(tmp_path: Path) -> None:
-    """Its version is not to blame."""
     library = "2026-01-31 09:00:02: E cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_NOT_INITIALIZED\n"
     memory = "RuntimeError: Resource exhausted: Out of memory while trying to allocate 51380224 bytes.\n"
     assert said(tmp_path, library) == (CAUSE, ["cuda_library_mismatch"])
@@ -158,7 +152,6 @@ def test_a_library_that_is_not_made_where_memory_is_short(tmp_path: Path) -> Non
     ["", "I1119 14:49:41.348441 140491874862912 run_docker.py:258] ", "INFO:root:"],
 )
 def test_what_a_launcher_logs_as_information(tmp_path: Path, prefix: str) -> None:
-    """It forwards what its program says, which has its own levels, and loses how it is indented."""
     error = "2023-11-19 05:49:41.357955: E external/xla/xla/a.cc:628] CUDA_ERROR_ILLEGAL_ADDRESS\n"
     assert said(tmp_path, prefix + error) == (CAUSE, ["kernel_fault"])
     assert said(tmp_path, prefix + error.replace(": E ", ": I ")) == (NO_FAULT, [])
@@ -170,7 +163,6 @@ def test_what_a_launcher_logs_as_information(tmp_path: Path, prefix: str) -> Non
 
 
 def test_a_traceback_without_its_first_line(tmp_path: Path) -> None:
-    """It was not copied; an error without any line of a traceback may be about anything."""
     error = "ImportError: cannot import name 'A' from 'b'\n"
     assert said(tmp_path, f'File "/app/a.py", line 1, in <module>\n    from b import A\n{error}')[1] == [
         "program_error"
@@ -179,7 +171,6 @@ def test_a_traceback_without_its_first_line(tmp_path: Path) -> None:
 
 
 def test_the_message_of_an_error_in_json(tmp_path: Path) -> None:
-    """It has a code; that of a request has none."""
     text = '{{"{0}": 8, "message": "There is no more capacity in the zone"}}\n'
     assert said(tmp_path, f"ERROR: (gcloud.compute) {text.format('code')}") == (CAUSE, ["not_scheduled"])
     assert said(tmp_path, f"ERROR: (gcloud.compute) {text.format('user')}") == (NO_FAULT, [])
@@ -207,7 +198,6 @@ def test_a_traceback_in_a_structured_log(tmp_path: Path, field: str, message: st
 
 
 def test_an_error_behind_which_a_hint_comes(tmp_path: Path) -> None:
-    """It is the last that was heard of a process, unless that goes on logging or making steps."""
     refused = "srun: error: Unable to confirm allocation for job 1234: Invalid job id specified\n"
     hint = "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 1234\n"
     assert said(tmp_path, refused + hint) == (INCONCLUSIVE, [])
@@ -228,7 +218,6 @@ def test_a_traceback_in_a_box(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_called_like_a_library(tmp_path: Path) -> None:
-    """What is raised in the program's own files is not about the library, whatever their folder is called."""
     raised = "ValueError: the shape of each shard is wrong\n"
     own = f'Traceback (most recent call last):\n  File "/home/u/jax/train.py", line 8, in main\n    f()\n{raised}'
     assert said(tmp_path, own) == (CAUSE, ["program_error"])
@@ -315,7 +304,6 @@ def test_a_preemption_that_was_survived(tmp_path: Path) -> None:
 
 
 def test_a_node_of_ray_that_was_preempted(tmp_path: Path) -> None:
-    """That it died follows from it."""
     died = (
         "(Driver pid=7) The actor died because its node has died. Node Id: b157\n(Driver pid=7) \tthe actor's node was "
     )
@@ -324,7 +312,6 @@ def test_a_node_of_ray_that_was_preempted(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_nobody_misses(tmp_path: Path) -> None:
-    """One that is to be deleted; that it is not there follows from a save that failed before."""
     files = '  File "/env/lib/site-packages/orbax/checkpoint/checkpoint_manager.py", line 838, in {0}\n    {0}(path)\n'
     text = f"{STEPS}Traceback (most recent call last):\n{files}FileNotFoundError: [Errno 2] No such file: '/a/2000'\n"
     assert said(tmp_path, text.format("restore")) == (CAUSE, ["checkpoint_damaged"])
@@ -334,7 +321,6 @@ def test_a_checkpoint_that_nobody_misses(tmp_path: Path) -> None:
 
 
 def test_the_task_that_slurm_names(tmp_path: Path) -> None:
-    """It is the process that ran out of memory, also if the line before names none."""
     text = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nsrun: error: a: task 3: Out Of Memory\n"
     path = tmp_path / "slurm-48211.out"
     path.write_text(text, encoding="utf-8")
@@ -343,7 +329,6 @@ def test_the_task_that_slurm_names(tmp_path: Path) -> None:
 
 
 def test_a_metric_in_json(tmp_path: Path) -> None:
-    """What is in quotes is its name, and no quotation."""
     assert said(tmp_path, '{"step": 1, "train_loss": NaN}\n{"step": 2, "train_loss": NaN}\n') == (
         CAUSE,
         ["nonfinite_values"],
@@ -354,7 +339,6 @@ def test_a_metric_in_json(tmp_path: Path) -> None:
 
 
 def test_a_bar_that_a_collector_calls_an_error(tmp_path: Path) -> None:
-    """It is the progress of the process, as the standard error has it."""
     bar = "ERROR 2026-01-31T09:0{0}:00.0 epoch: 6{0}%|███   | 10{0}/300 [0{0}:01<02:36, 4.21it/s]\n"
     refused = "ERROR 2026-01-31T09:00:30.0 429 Client Error: Too Many Requests for url: https://huggingface.co/x\n"
     assert said(tmp_path, bar.format(0) + refused + bar.format(1) + bar.format(2)) == (NO_FAULT, [])
@@ -362,7 +346,6 @@ def test_a_bar_that_a_collector_calls_an_error(tmp_path: Path) -> None:
 
 
 def test_a_device_that_is_not_shown_and_so_not_found(tmp_path: Path) -> None:
-    """One fault, not two."""
     text = "W0131 09:00:00.000000 7 platform_util.cc:206] unable to create StreamExecutor: invalid device ordinal\n"
     none = "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform CUDA\n"
     assert said(tmp_path, text + TRACEBACK + none) == (CAUSE, ["hidden_device"])

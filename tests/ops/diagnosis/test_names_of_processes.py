@@ -1,4 +1,4 @@
-"""What the processes of several jobs are called, of which each has a process 0."""
+"""Names of the processes of several jobs, of which each has a process 0."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def scraped(instance: str, began: float) -> Observation:
 
 
 def names(*endpoints: tuple[list[Observation], Source], of: tuple[Observation, ...] = ()) -> list[list[str]]:
-    """What each endpoint's process is called, by the endpoint."""
     everything = [each for found, _ in endpoints for each in found]
     told = targets.told_apart([*everything, *of], [STORE, *(source for _, source in endpoints)])
     return [[each.process for each in told if each.source == source.name] for _, source in endpoints]
@@ -49,7 +48,6 @@ def test_endpoints_alone(
 
 
 def test_endpoints_that_a_prometheus_knows() -> None:
-    """They have the names that it has, whatever their addresses are here; a time of another process is none."""
     first, second = endpoint("localhost:1", 100.0), endpoint("localhost:2", 200.0)
     of = (scraped("10.0.0.1:9464", 100.001), scraped("10.0.0.2:9464", 250.0))
     assert names(first, second, of=of) == [["10.0.0.1:9464"] * 2 + ["process 7"], ["localhost:2"] * 2 + ["process 7"]]

@@ -19,7 +19,6 @@ FAILED = (
 
 
 def of_logs(folder: Path, **logs: bytes | str) -> Diagnosis:
-    """What logs show, by their names without an ending."""
     for name, text in logs.items():
         (folder / f"{name}.log").write_bytes(text if isinstance(text, bytes) else text.encode())
     return diagnose(gather(Inputs(logs=tuple(str(folder / f"{name}.log") for name in logs))))
@@ -97,13 +96,12 @@ def test_a_volume_that_is_mounted_at_the_second_try_is_no_fault(tmp_path: Path) 
     [((1,), 2, "process 0:"), ((0, 1), 2, ""), ((0,), 1, ""), ((3,), 1000, "process 5, process 6 and 993 more:")],
 )
 def test_processes_that_nobody_shows_are_named(given: tuple[int, ...], count: int, said: str, tmp_path: Path) -> None:
-    """What they would have shown is not known."""
     paths = []
-    for each in given:
-        common = {"process_index": each, "pid": 7, "time": "2026-01-31T11:00:00Z"}
+    for index in given:
+        common = {"process_index": index, "pid": 7, "time": "2026-01-31T11:00:00Z"}
         events = [{"event": "manifest", "versions": {}, "process_count": count, **common}]
         events += [{"event": "exit", "reason": "normal", "code": 0, **common}]
-        paths.append(tmp_path / f"{each}.jsonl")
+        paths.append(tmp_path / f"{index}.jsonl")
         paths[-1].write_text("".join(json.dumps(event) + "\n" for event in events))
     found = diagnose(gather(Inputs(event_logs=tuple(map(str, paths)))))
     assert (found.verdict, [said in each for each in found.missing]) == (NO_FAULT, [True] if said else [])

@@ -1,4 +1,4 @@
-"""When and where a cause began, where its sign does not say it itself."""
+"""Time and place at which a cause began, if its sign does not say it itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxobs.ops.diagnosis import Inputs, diagnose, gather, onsets
 from jaxobs.ops.diagnosis.result import Cause
 
 WRITTEN = datetime.datetime(2026, 1, 3, 12, 0, 0, tzinfo=datetime.timezone.utc).timestamp()
-"""When the files were written last: soon after New Year."""
+"""Time at which the files were written last: soon after New Year."""
 
 
 def cause(folder: Path, **texts: str) -> Cause:
@@ -63,13 +63,11 @@ def test_a_year_that_the_log_gives_counts(tmp_path: Path) -> None:
 
 
 def test_a_line_before_the_first_time(tmp_path: Path) -> None:
-    """It was written before that, and not long."""
     found = cause(tmp_path, run__log=f"{RAISED}\n2026-01-02 10:00:00,000 ERROR train: giving up\n")
     assert found.onset == "2026-01-02T10:00:00.000000Z"
 
 
 def test_a_report_without_a_time(tmp_path: Path) -> None:
-    """What ended the only process did so after the last that is heard of it."""
     log = "2026-01-02T10:00:00Z step 12 loss 3.2\n2026-01-02T10:00:30Z step 13 loss 3.1\n"
     found = cause(tmp_path, pod__log=log, describe__log="    Reason:       OOMKilled\n    Exit Code:    137\n")
     assert (found.id, found.onset) == ("host_out_of_memory", "2026-01-02T10:00:30.000000Z")
@@ -83,7 +81,6 @@ def test_a_message_that_says_how_long_somebody_waited(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_found_to_be_stuck(tmp_path: Path) -> None:
-    """It has been so since its last step."""
     manifest = {"time": "2026-01-02T09:00:00Z", "event": "manifest", "process_index": 0, "pid": 1, "sequence": 1}
     finding = {
         **manifest, "time": "2026-01-02T10:02:00Z", "event": "finding", "sequence": 2, "id": "stuck-1",
@@ -95,7 +92,6 @@ def test_a_process_that_is_found_to_be_stuck(tmp_path: Path) -> None:
 
 
 def test_a_job_that_slurm_cancels(tmp_path: Path) -> None:
-    """It begins with its first step that is cancelled; the number of the file is that of the job."""
     log = (
         "slurmstepd: error: *** STEP 47.0 ON n7 CANCELLED AT 2026-01-02T10:00:00 ***\n"
         "slurmstepd: error: *** JOB 47 ON n7 CANCELLED AT 2026-01-02T10:10:00 DUE TO PREEMPTION ***\n"
@@ -123,7 +119,6 @@ def test_whom_a_line_is_about(tmp_path: Path, line: str, component: str) -> None
 
 
 def test_a_metrics_file_says_whose_it_is(tmp_path: Path) -> None:
-    """And a log that says it nowhere is of the only process that others know."""
     metrics = (
         'jax_process_info{process_index="0",process_count="1"} 1\naccelerator_xid_errors_total{xid="79"} 1\n'
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the platform says of machines, pods and signals: what took the job away, and what only looks like it."""
+"""Messages of the platform on machines, pods and signals: what took the job away, and what only looks like it."""
 
 from __future__ import annotations
 
@@ -175,7 +175,6 @@ def test_times_of_launchers(tmp_path: Path, line: str, onset: str) -> None:
     ],
 )  # fmt: skip
 def test_the_digest_of_a_hang(tmp_path: Path, cause: str, hosts: str, found: list[tuple[str, str]]) -> None:
-    """Who writes it is not the host that it names."""
     log = tmp_path / "worker-0.log"
     digest = (
         f"E0131 09:06:00.900000 9 x.cc:3] Megascale detects a hang that is likely caused by {cause}. Please help.\n"

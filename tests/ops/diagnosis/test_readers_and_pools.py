@@ -68,7 +68,6 @@ def test_whose_memory_ran_out(tmp_path: Path, text: str, causes: list[str]) -> N
     ],
 )
 def test_a_plugin_without_its_extension(tmp_path: Path, behind: str, causes: list[str]) -> None:
-    """It is a fault where the device, or what the extension brings, is missed."""
     assert said(tmp_path, f"{NOT_MADE}{behind}")[1] == causes
 
 

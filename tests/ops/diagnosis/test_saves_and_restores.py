@@ -1,4 +1,4 @@
-"""What Orbax raises where it saves and restores, and which of the causes that is."""
+"""Errors of Orbax when it saves and restores, and which of the causes they are."""
 
 from __future__ import annotations
 

@@ -49,7 +49,6 @@ def test_a_file_that_is_not_written_any_more(tmp_path: Path, written: float, age
     ],
 )
 def test_a_log_that_ends_well_may_be_old(tmp_path: Path, end: str) -> None:
-    """It says so, or something behind its last step, or that this was the last one."""
     assert said(tmp_path, STEPS + end, written=LAST + 0.1, now=LAST + 7200.0) == NO_FAULT
 
 
@@ -69,7 +68,6 @@ def test_a_process_that_goes_on_without_steps(tmp_path: Path, minute: int, text:
 
 
 def test_what_a_pace_tells() -> None:
-    """Its steps, the longest pause, and what came behind the last one."""
     pace = Pace()
     for time, text in ((100.0, "step 1"), (105.0, "step 2"), (125.0, "step 3 of 9")):
         pace.step(text, time)

@@ -1,4 +1,4 @@
-"""What slows a process or a device, by figures alone: without the finding and without an alert."""
+"""Slow processes and devices, by figures alone: without the finding and without an alert."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def series(name: str, at: Callable[[int], float], index: int, **labels: str) -> 
 
 
 def process(index: int, seconds: Callable[[int], float], count: int = 4, run: str = "r") -> list[Observation]:
-    """One that makes 60 steps a minute; `seconds` is what they have taken up to a minute."""
     return [
         series("jax_step_seconds_sum", seconds, index, loop="train"),
         series("jax_step_seconds_count", lambda minute: 60.0 * minute, index, loop="train"),
@@ -39,7 +38,6 @@ def process(index: int, seconds: Callable[[int], float], count: int = 4, run: st
 
 
 def judged(*processes: list[Observation]) -> Diagnosis:
-    """What a diagnosis says of them."""
     found = [each for one in processes for each in one]
     return diagnose(Evidence.of(found, [Source(kind="prometheus", name="http://p")]))
 
@@ -58,7 +56,6 @@ USUAL = [process(0, at(0.1)), process(1, at(0.102)), process(2, at(0.098))]
 
 
 def test_one_of_four_is_slow() -> None:
-    """It is named with its host, and since when."""
     [cause] = judged(*USUAL, process(3, slower_since(20))).causes
     assert (cause.id, cause.component) == ("straggler", "host-3:9464")
     assert cause.onset == "2026-01-31T08:20:00.000000Z"
@@ -92,7 +89,6 @@ def _file(folder: Path, index: int, pace: float, count: int = 3) -> str:
 
 
 def test_metrics_files_of_all_processes(tmp_path: Path) -> None:
-    """Their means say it, unless two files are of the same process, and so of two runs."""
     files = [_file(tmp_path, index, pace) for index, pace in enumerate((0.1, 0.1, 0.2))]
     [cause] = diagnose(gather(Inputs(metrics_files=tuple(files)))).causes
     assert (cause.id, cause.component, cause.onset) == ("straggler", "process 2", None)
@@ -120,7 +116,6 @@ def test_a_loop_whose_steps_are_only_counted(tmp_path: Path) -> None:
 
 
 def throttled(at: Callable[[int], float], busy: float = 0.9, reason: str = "hw_thermal_slowdown") -> Diagnosis:
-    """What a diagnosis says of a device that is throttled, or not, in each minute."""
     return judged([
         series("accelerator_throttled", at, 0, device="GPU-3", reason=reason),
         series("accelerator_utilization_ratio", lambda _: busy, 0, device="GPU-3"),
@@ -128,7 +123,6 @@ def throttled(at: Callable[[int], float], busy: float = 0.9, reason: str = "hw_t
 
 
 def test_a_throttled_device() -> None:
-    """It is throttled if it often was in the last quarter of an hour, also where it isn't at the last sample."""
     for at in (lambda minute: float(minute >= 30), lambda minute: float(minute >= 30 and minute % 2 == 1)):
         [cause] = throttled(at).causes
         assert (cause.id, cause.component) == ("device_throttled", "host-0:9464")

@@ -25,9 +25,9 @@ EXEMPT = {
 """Folders that are not checked, each with the reason."""
 
 TO_COME: tuple[str, ...] = (
-    "jaxobs/base", "jaxobs/cli", "jaxobs/exporters", "jaxobs/findings", "jaxobs/instruments", "jaxobs/internals",
-    "jaxobs/profiles", "jaxobs/reasons", "jaxobs/recorder", "jaxobs/session", "jaxobs/sources", "jaxobs/views",
-    "jaxobs/web", "tests/actions", "tests/base", "tests/cli", "tests/compile_cache", "tests/corpus", "tests/demo",
+    "jaxobs/exporters", "jaxobs/findings", "jaxobs/instruments", "jaxobs/internals",
+    "jaxobs/profiles", "jaxobs/reasons", "jaxobs/recorder", "jaxobs/sources", "jaxobs/views",
+    "tests/actions", "tests/base", "tests/cli", "tests/compile_cache", "tests/corpus", "tests/demo",
     "tests/drivers", "tests/exporters", "tests/facts", "tests/findings", "tests/helpers", "tests/instruments",
     "tests/internals", "tests/loops", "tests/metrics", "tests/ops", "tests/profiles", "tests/project",
     "tests/reasons", "tests/recorder", "tests/session", "tests/sources", "tests/state", "tests/testing",
@@ -37,11 +37,11 @@ TO_COME: tuple[str, ...] = (
 """Folders with docstrings and loops that do not follow the rule yet. Take yours out when you have been through it."""
 
 WORDS_TO_COME: tuple[str, ...] = (
-    "jaxobs/actions", "jaxobs/base", "jaxobs/cli", "jaxobs/compile_cache", "jaxobs/demo", "jaxobs/drivers",
+    "jaxobs/actions", "jaxobs/compile_cache", "jaxobs/demo", "jaxobs/drivers",
     "jaxobs/exporters", "jaxobs/facts", "jaxobs/findings", "jaxobs/instruments", "jaxobs/internals", "jaxobs/loops",
     "jaxobs/metrics", "jaxobs/ops/agent", "jaxobs/ops/assistants", "jaxobs/ops/doctor", "jaxobs/ops/gameday",
-    "jaxobs/ops/monitoring", "jaxobs/profiles", "jaxobs/reasons", "jaxobs/recorder", "jaxobs/session",
-    "jaxobs/sources", "jaxobs/state", "jaxobs/testing", "jaxobs/views", "jaxobs/web",
+    "jaxobs/ops/monitoring", "jaxobs/profiles", "jaxobs/reasons", "jaxobs/recorder",
+    "jaxobs/sources", "jaxobs/state", "jaxobs/testing", "jaxobs/views",
 )  # fmt: skip
 """Folders with docstrings that Vale would complain of: `tools.prose` leaves their docstrings out."""
 

@@ -6,12 +6,12 @@ from typing import Any
 
 
 def deleted(array: Any) -> bool:
-    """Whether its memory was donated to another program, or given back."""
+    """Returns whether an array's memory was donated to another program, or given back."""
     return bool(array.is_deleted())
 
 
 def arrived(leaf: Any) -> bool:
-    """Whether nothing is left to wait for: it is there, is no array of a device, or was deleted."""
+    """Returns whether nothing is left to wait for: the value is there, is not on a device, or was deleted."""
     if not hasattr(leaf, "is_ready"):
         return True
     try:

@@ -20,11 +20,11 @@ from jaxobs.base.suggestions import did_you_mean
 
 PREFIX = "JAXOBS_"
 SWITCHES = ("DISABLED", "RAISE_INTERNAL_ERRORS", "ENDPOINT_CA", "ENDPOINT_CERTIFICATE", "ENDPOINT_KEY")
-"""Variables that are no settings: the first turns the library off, the second is for our own tests, the others are for
+"""Variables that are not settings: the first turns the library off, the second is for our own tests, the others are for
 commands that read an endpoint (`jaxobs.views.access`)."""
 
 PROCESS_INDEX = "{process_index}"
-"""In the name of the metrics file, for JAX's index of the process, which is known when it is written."""
+"""Placeholder in the metrics file's name for JAX's index of the process, which is known when the file is written."""
 
 PROTECTION = (
     "tls_certificate", "tls_key", "tls_client_ca", "read_token", "allowed_hosts", "request_timeout",
@@ -47,7 +47,7 @@ def _setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What can be set. `jaxobs run --help` prints the list."""
+    """Every setting. `jaxobs run --help` prints the list."""
 
     port: int = _setting(
         9464, ("Port of the HTTP endpoint; 0 means no endpoint for `jaxobs run`, and any free port "
@@ -237,7 +237,7 @@ class Settings:
 
 
 def names() -> list[str]:
-    """The names of all settings, in the order of their declaration."""
+    """Returns the names of all settings, in the order of their declaration."""
     return [each.name for each in dataclasses.fields(Settings)]
 
 
@@ -246,7 +246,7 @@ def resolve(
     environment: Mapping[str, str] | None = None,
     complain: Callable[[str], None] | None = None,
 ) -> Settings:
-    """The settings in force: keywords in `given` first, then `JAXOBS_<NAME>`, then the defaults.
+    """Returns the settings in force: keywords in `given` first, then `JAXOBS_<NAME>`, then the defaults.
 
     Args:
       complain: called with a sentence for each variable whose value does not fit; then the default is in force. Without
@@ -263,13 +263,13 @@ def resolve(
             f"{did_you_mean(unknown[0], names())}Known settings: {', '.join(names())}."
         )
     values: dict[str, Any] = {}
-    for each in dataclasses.fields(Settings):
-        variable = PREFIX + each.name.upper()
-        if given.get(each.name) is not None:
-            values[each.name] = _checked(each, given[each.name], f"`{each.name}`")
+    for setting in dataclasses.fields(Settings):
+        variable = PREFIX + setting.name.upper()
+        if given.get(setting.name) is not None:
+            values[setting.name] = _checked(setting, given[setting.name], f"`{setting.name}`")
         elif environment.get(variable):
             try:
-                values[each.name] = _checked(each, environment[variable], f"`{variable}`")
+                values[setting.name] = _checked(setting, environment[variable], f"`{variable}`")
             except SettingError as error:
                 if complain is None:
                     raise
@@ -280,7 +280,7 @@ def resolve(
 
 
 def of_environment() -> Settings:
-    """What the environment sets; `install` is where a wrong value is told of."""
+    """Returns the environment's settings; the defaults if a value is wrong, of which `install` warns."""
     try:
         return resolve({})
     except SettingError:
@@ -291,7 +291,7 @@ _PER_PROCESS = {"event_log", "metrics_file", "flight_recorder", "capture_directo
 
 
 def _of_this_process(name: str, path: str) -> str:
-    """The path with what tells this process from others filled in."""
+    """Returns the path with the number of this process and its host filled in."""
     if PROCESS_INDEX in path and name != "metrics_file":
         raise SettingError(
             f"`{name}` is {path!r:.100}, but JAX's process index is not known yet when it is opened. "
@@ -305,7 +305,7 @@ def _of_this_process(name: str, path: str) -> str:
 
 
 def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
-    """A sentence for each variable `JAXOBS_...` that is none of ours: a misspelt one would be ignored in silence."""
+    """Returns a sentence for each unknown variable `JAXOBS_...`: a misspelt one would be ignored in silence."""
     environment = os.environ if environment is None else environment
     known = [PREFIX + name.upper() for name in (*names(), *SWITCHES)]
     return [
@@ -323,13 +323,13 @@ def _meant(variable: str) -> str:
 
 
 def disabled(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether `JAXOBS_DISABLED` turns the library into a no-op."""
+    """Returns whether `JAXOBS_DISABLED` turns the library into a no-op."""
     environment = os.environ if environment is None else environment
     return environment.get(PREFIX + "DISABLED", "").lower() in ("1", "true", "yes", "on")
 
 
 def _checked(each: dataclasses.Field[Any], value: Any, source: str) -> Any:
-    """`value` in the type of the setting, or a SettingError that names where it came from."""
+    """Returns `value` in the type of the setting, or raises a SettingError that names where it came from."""
     try:
         parsed = _parsed(str(each.type), value)
     except (KeyError, OverflowError, TypeError, ValueError):
@@ -387,7 +387,7 @@ def _parsed(kind: str, value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A text or a path; a number that somebody put in the place of a file name is a mistake."""
+    """Returns a text or path as text; a number instead of a file name is a mistake."""
     text = os.fsdecode(value) if isinstance(value, str | os.PathLike) else None
     if text is None or "\0" in text:
         raise TypeError

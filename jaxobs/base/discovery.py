@@ -2,8 +2,8 @@
 
 The folder's `__init__.py` declares what an entry has, as a `Protocol` that extends `Module`. mypy checks every entry
 against it (`python -m tools.registries`), and a module that lacks some of it is refused by name. If a folder declares
-several protocols, an entry needs one of them; a protocol that extends another names what some entries have beside it.
-What entries share, and the parts of a large one, lie in packages inside, which are no entries. If the folder says
+several protocols, an entry needs one of them; a protocol that extends another names what some entries have besides.
+What entries share, and the parts of a large one, lie in packages inside, which are not entries. If the folder says
 `BY_SUBJECT = True`, its entries lie in the folders inside, one for each subject.
 """
 
@@ -62,7 +62,7 @@ def module(form: type[Entry], name: str) -> Entry:
 
     Raises:
       IncompleteError: the module lacks what `form` names.
-      ImportError: it cannot be imported, or there is none of that name.
+      ImportError: it cannot be imported, or there is not any of it name.
     """
     return cast("Entry", _load(form.__module__, name))
 

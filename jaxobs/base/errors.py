@@ -1,4 +1,4 @@
-"""What jaxobs raises when it is asked for something it cannot do.
+"""Errors that jaxobs raises when it is asked for something it cannot do.
 
     JaxobsError
     ├── SettingError      a setting has a value that it cannot have

@@ -2,7 +2,7 @@
 
 Every entry from JAX or user code into jaxobs passes through a guard: what we raise is counted by
 place, logged once for each place, and swallowed. Under our own tests it is raised instead, so
-that a failure is never hidden from those who can mend it.
+that a failure is never hidden from those who can fix it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ _watched_kinds: dict[type[Any], type[Any]] = {}
 
 
 def _watched(kind: type[Any]) -> type[Any]:
-    """A subclass of a spec's class that calls back when importlib clears its mark."""
+    """Returns a subclass of a spec's class that calls back when importlib clears its mark."""
 
     def initializing(spec: Any) -> bool:
         return bool(vars(spec).get(_MARK, False))

@@ -29,9 +29,9 @@ class Deadline:
         self._timer.daemon = True
         # Of all handlers, whoever made them: urllib has no other place where a connection is seen, and typeshed no
         # `handlers`.
-        for each in opener.handlers:  # type: ignore[attr-defined]
-            if isinstance(each, urllib.request.AbstractHTTPHandler):
-                each.do_open = functools.partial(self._open, each.do_open)  # type: ignore[method-assign]
+        for handler in opener.handlers:  # type: ignore[attr-defined]
+            if isinstance(handler, urllib.request.AbstractHTTPHandler):
+                handler.do_open = functools.partial(self._open, handler.do_open)  # type: ignore[method-assign]
 
     def __enter__(self) -> Deadline:
         self._timer.start()
@@ -54,8 +54,8 @@ class Deadline:
 
     def _end(self) -> None:
         self.is_over = True
-        for each in self._connections:
-            if each.sock is not None:
+        for connection in self._connections:
+            if connection.sock is not None:
                 with contextlib.suppress(OSError):
                     # The method of the base class: that of TLS would take the connection's state away from its reader.
-                    socket.socket.shutdown(each.sock, socket.SHUT_RDWR)
+                    socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)

@@ -26,10 +26,10 @@ _SUSPECT = re.compile(rb"\d{19}|[eE]\+?\d\d\d")
 
 
 def loads(text: bytes | str) -> Any:
-    """The value that JSON text stands for.
+    """Returns the value that JSON text stands for.
 
     Raises:
-      ValueError: it is no JSON, is nested deeper than `MOST_DEPTH`, or has a number that is not finite or not below
+      ValueError: text that is not JSON, deeper than `MOST_DEPTH`, or with a number that is not finite or not below
         `MOST_NUMBER`.
     """
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
@@ -51,13 +51,13 @@ def _check(value: Any) -> None:
     level = [value]
     for _ in range(MOST_DEPTH + 1):
         inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += each.values()
-            elif isinstance(each, list):
-                inner += each
-            elif (isinstance(each, int) and abs(each) >= MOST_NUMBER) or (
-                isinstance(each, float) and not math.isfinite(each)
+        for item in level:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+            elif (isinstance(item, int) and abs(item) >= MOST_NUMBER) or (
+                isinstance(item, float) and not math.isfinite(item)
             ):
                 raise ValueError("a number is out of range")
         level = inner
@@ -80,9 +80,9 @@ class Damage:
     lines: list[int] = field(default_factory=list)
     """Numbers of the first of them."""
     what: str = ""
-    """What is wrong with the first one."""
+    """Fault of the first skipped line."""
     shown: str = ""
-    """How the first one begins."""
+    """First characters of the first skipped line."""
 
     def add(self, number: int, what: str, line: bytes = b"") -> None:
         """Counts a line."""
@@ -93,7 +93,7 @@ class Damage:
             self.lines.append(number)
 
     def sentence(self) -> str:
-        """For a person; empty where nothing was skipped."""
+        """Returns a sentence for a person; empty if every line was read."""
         if not self.count:
             return ""
         numbers = ", ".join(map(str, self.lines)) + (", ..." if self.count > len(self.lines) else "")
@@ -105,10 +105,10 @@ class Damage:
 def objects(
     file: BinaryIO, damage: Damage, progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file of JSON lines, with the numbers of their lines. One line is in memory at a time.
+    """Returns the objects of a file of JSON lines, with the numbers of their lines. One line is in memory at a time.
 
     Args:
-      damage: counts the lines that are no object; empty ones do not count.
+      damage: counts the lines that are not objects; empty ones do not count.
       progress: called with the bytes read so far, now and then.
     """
     done = 0

@@ -1,4 +1,4 @@
-"""A module that is imported when something of it is first used: a process that needs none of it stays light."""
+"""A module that is imported when something of it is first used: a process that does not need it stays light."""
 
 from __future__ import annotations
 

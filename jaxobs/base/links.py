@@ -1,20 +1,20 @@
-"""Where the pages are that pip does not install: those for people, under `docs/` and `runbooks/` of the repository."""
+"""Addresses of the pages that pip does not install: `docs/` and `runbooks/` of the repository."""
 
 from __future__ import annotations
 
 PROJECT = "https://github.com/jaxobs/jaxobs"
-"""The one place that says so; the metadata of the package repeat it, and a test compares them."""
+"""Address of the repository; the metadata of the package repeat it, and a test compares them."""
 
 
 def page_url(path: str) -> str:
-    """The address of a page, from its path in the repository: `docs/captures.md#from-python`."""
+    """Returns the address of a page, from its path in the repository: `docs/captures.md#from-python`."""
     return f"{PROJECT}/blob/main/{path}"
 
 
 def runbook_url(alert: str) -> str:
-    """The address of the runbook of an alert; without one, of the page about diagnoses."""
+    """Returns the address of the runbook of an alert; without one, of the page about diagnoses."""
     return page_url(f"runbooks/{alert}.md" if alert else "docs/diagnose.md")
 
 
 UNKNOWN_ALERT = page_url("docs/agent.md#alerts-that-it-does-not-know")
-"""What is done with an alert that has no runbook."""
+"""Page about what to do with an alert that has no runbook."""

@@ -7,12 +7,12 @@ from typing import Any
 
 
 def shell() -> Any:
-    """The interactive shell of this process; None where there is none."""
+    """Returns the interactive shell of this process; None where there is none."""
     return getattr(sys.modules.get("IPython"), "get_ipython", _nobody)()
 
 
 def running_cell() -> int | None:
-    """A number that is the same during one run of a cell, and another in the next; None outside of notebooks."""
+    """Returns a number that each run of a cell has for itself; None outside of notebooks."""
     found = getattr(shell(), "execution_count", None)
     return found if isinstance(found, int) else None
 

@@ -44,7 +44,7 @@ def offer() -> None:
 
 @contextlib.contextmanager
 def politely(stopping: threading.Event | None = None) -> Iterator[None]:
-    """What this thread does in the block rests again and again, until `stopping` is set, which ends it."""
+    """Lets the work of this thread in the block rest now and then, until `stopping` is set, which ends it."""
     before = _work.since, _work.stopping
     _work.since, _work.stopping = perf_counter(), stopping
     try:

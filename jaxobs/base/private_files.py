@@ -18,7 +18,7 @@ def make_folders(path: str | os.PathLike[str]) -> None:
     """Makes a folder and those above it that are missing.
 
     Raises:
-      OSError: one cannot be made, or is no folder.
+      OSError: a folder cannot be made, or something else has its name.
     """
     path = os.fspath(path)
     if not path or os.path.isdir(path):
@@ -54,7 +54,7 @@ def open_file(path: str | os.PathLike[str], flags: int, mode: int = FILE_MODE) -
 
 
 def opener(path: str, flags: int) -> int:
-    """For `open(path, "x", opener=opener)`: a new file."""
+    """Opens a new private file, for `open(path, "x", opener=opener)`."""
     file = os.open(path, flags, FILE_MODE)
     _set_mode(file, FILE_MODE)
     return file

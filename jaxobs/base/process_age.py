@@ -1,4 +1,4 @@
-"""When a process was started, by which it is known again: the system gives numbers of processes a second time."""
+"""Start times of processes, which identify them: the system uses numbers of processes again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 def process_age(pid: int | str = "self") -> float | None:
-    """Seconds since a process was started, to 10 ms; None where the system does not tell, as any but Linux.
+    """Returns seconds since a process was started, to 10 ms; None if the system does not say, as any but Linux.
 
     A process that took the place of another by `exec` is as old as that one.
     """
@@ -21,7 +21,7 @@ def process_age(pid: int | str = "self") -> float | None:
 
 
 def start_tick(pid: int | str = "self") -> int | None:
-    """When a process was started, in ticks of the system since it booted; None where the system does not tell.
+    """Returns a process's start in ticks of the system since it booted; None if the system does not say.
 
     None as well of one that has ended and that its parent has not yet waited for.
     """
@@ -34,7 +34,7 @@ def start_tick(pid: int | str = "self") -> int | None:
 
 
 def started() -> float:
-    """When this process was started, in seconds since 1970: the same at each call, so that a restart is told by it."""
+    """Returns this process's start in seconds since 1970: the same at each call, so that it identifies a restart."""
     return _started(os.getpid())
 
 

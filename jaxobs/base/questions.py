@@ -35,7 +35,7 @@ class Question(Generic[T]):
             self._done.set()
 
     def answered(self, until: float = 0.0) -> bool:
-        """Whether the answer, or an error, is there by the time `until` of the monotonic clock."""
+        """Returns whether the answer, or an error, is there by the time `until` of the monotonic clock."""
         return self._done.wait(max(0.0, until - time.monotonic()))
 
 

@@ -1,4 +1,4 @@
-"""What somebody who misspelt a name may have meant."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST = 100
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``Did you mean `x`? `` for the name that is nearest, with a space behind it; empty where none is near.
+    """``Did you mean `x`? `` for the name that is nearest, with a space behind it; empty if all are far.
 
     A name that was cut short (`--peak`) counts as near, however much of it is missing.
     """

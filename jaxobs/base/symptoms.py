@@ -1,4 +1,4 @@
-"""Where `docs/symptoms.md` explains what somebody sees: by the name of a finding, or of an error's kind."""
+"""Sections of `docs/symptoms.md`, by the name of a finding or of an error's kind."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ SECTIONS = {
 
 
 def symptom_url(kind: str | None = None) -> str:
-    """The address of the section about it; of the whole page where there is none."""
+    """Returns the address of the section about a finding or an error; without one, of the whole page."""
     section = SECTIONS.get(kind or "")
     return page_url(PAGE) if section is None else f"{page_url(PAGE)}#{_anchor(section)}"
 
 
 def _anchor(heading: str) -> str:
-    """As GitHub makes it from a heading."""
+    """Returns the anchor that GitHub makes from a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

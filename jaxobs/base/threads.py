@@ -9,7 +9,7 @@ import time
 PATIENCE = 0.5
 MOST_PATIENCE = 10.0
 LOOKS = 10
-"""So often within the patience it is asked what the threads do."""
+"""Number of looks at what the threads do, within the patience."""
 
 
 def join(thread: threading.Thread) -> None:
@@ -18,7 +18,7 @@ def join(thread: threading.Thread) -> None:
     One that computes must not be left in JAX at the interpreter's exit: before 3.14 CPython ends a daemon thread that
     asks for the interpreter's lock then, by unwinding its stack, and where C++ frames lie on it that aborts the process
     (https://github.com/python/cpython/issues/87135). On a busy machine it may get no time for long: a thread that
-    could run, or another one that runs for it, such as one of XLA's, is no sign of a hang.
+    could run, or another one that runs for it, such as one of XLA's, doesn't show a hang.
     """
     until, computed = time.monotonic() + MOST_PATIENCE, -1.0
     while thread.is_alive() and time.monotonic() < until:
@@ -32,7 +32,7 @@ def join(thread: threading.Thread) -> None:
 
 
 def _others_run() -> bool:
-    """Whether a thread of this process other than this one runs or could run; False where the system does not tell."""
+    """Returns whether another thread of this process runs or could run; False if the system does not say."""
     own = threading.get_native_id()
     try:
         for task in os.listdir("/proc/self/task"):
@@ -47,7 +47,7 @@ def _others_run() -> bool:
 
 
 def _computed(thread: threading.Thread) -> float:
-    """Seconds that it computed so far; 0 where the system does not tell."""
+    """Returns the seconds that a thread computed so far; 0 if the system does not say."""
     clock = getattr(time, "pthread_getcpuclockid", None)
     if clock is None or thread.ident is None:
         return 0.0

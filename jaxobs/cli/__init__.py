@@ -107,7 +107,7 @@ def _run_command(arguments: list[str]) -> int | Callable[[], int]:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command that a command line names, and its arguments. Nothing is run.
+    """Returns the command that a command line names, and its arguments. Nothing is run.
 
     Raises:
       JaxobsError: there is no such command.
@@ -121,7 +121,7 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
 
 
 def _command(name: str) -> Command:
-    """The module of one command; others are not imported, so that none can be in the way of it."""
+    """Returns the module of one command; others are not imported, so that none can be in the way of it."""
     if name not in (names := _names()):
         raise JaxobsError(_no_such_command(name, names))
     return discovery.module(Command, name.replace("-", "_"))
@@ -175,7 +175,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse_args(self, args: Sequence[str], namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse has it, but an option that is unknown is named before anything that is missing."""
+        """Parses as argparse does, but names an unknown option before anything that is missing."""
         end = list(args).index("--") if "--" in args else len(args)
         known = self._option_string_actions
         unknown = [each for each in args[:end] if each.startswith("--") and each.partition("=")[0] not in known]
@@ -216,7 +216,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
 
 
 def given_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings among the arguments that were given, as keywords for `jaxobs.session.lifecycle.install`."""
+    """Returns the settings among the arguments that were given, as keywords for `jaxobs.session.lifecycle.install`."""
     named = {name: getattr(args, name, None) for name in config.names()}
     return {name: value for name, value in named.items() if value is not None}
 

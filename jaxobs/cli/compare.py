@@ -1,4 +1,4 @@
-"""`jaxobs compare`: two runs told apart by their event logs; a gate for canaries and upgrades."""
+"""`jaxobs compare`: two runs compared by their event logs; a gate for canaries and upgrades."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "tolerances", "By how much a figure of B may be worse than that of A: a percentage such as 5%, or an amount."
     )
-    for each in comparing.MEASURES:
-        if each.better:
-            group.add_argument(f"--{each.flag}", metavar="X", help=each.about)
+    for measure in comparing.MEASURES:
+        if measure.better:
+            group.add_argument(f"--{measure.flag}", metavar="X", help=measure.about)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the comparison; 1 when a tolerance is passed over, or what was to be the same is not.
+    """Prints the comparison; 1 when a tolerance is passed over, or what should be the same is not.
 
     Raises:
-      JaxobsError: a log cannot be read or has no such process or loop, or a tolerance is none.
+      JaxobsError: a log cannot be read or has no such process or loop, or a tolerance is not one.
     """
     given = ((each, getattr(args, each.flag.replace("-", "_"), None)) for each in comparing.MEASURES)
     tolerances = {each.name: comparing.parse(each, text) for each, text in given if text is not None}
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _loops(before: Run, after: Run, named: str | None) -> Loops:
-    """The loop that is named; else that with most time in A, and in B the same, or what has most time there."""
+    """Returns the named loop; else the one with most time in A, and in B the same, or the one with most time there."""
     if named is not None:
         return named, named
     a, b = before.loop, after.loop
@@ -88,17 +88,17 @@ def _unknown_loop(name: str, known: Sequence[str]) -> comparing.NoRunError:
 
 def _groups(text: str) -> list[str]:
     wanted = [each.strip() for each in text.split(",") if each.strip()]
-    for each in wanted:
-        if each not in GROUPS:
-            meant = did_you_mean(each, GROUPS)
-            raise comparing.ToleranceError(f"`--same {each}` is unknown. {meant}Known: {', '.join(GROUPS)}.")
+    for group in wanted:
+        if group not in GROUPS:
+            meant = did_you_mean(group, GROUPS)
+            raise comparing.ToleranceError(f"`--same {group}` is unknown. {meant}Known: {', '.join(GROUPS)}.")
     return wanted
 
 
 def as_json(
     comparison: Comparison, rows: Sequence[Measured], unlike: Sequence[str], loops: Loops, verdict: Verdict
 ) -> dict[str, Any]:
-    """The comparison as one object."""
+    """Returns the comparison as one object."""
     body: dict[str, Any] = plain({
         "verdict": verdict,
         "a": _run(comparison.before),
@@ -146,7 +146,7 @@ def _run(run: Run) -> dict[str, Any]:
 def _print(
     comparison: Comparison, rows: Sequence[Measured], unlike: Sequence[str], loops: Loops, verdict: Verdict
 ) -> None:
-    """With colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints with colours on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs compare") if sys.stdout.isatty() else None
     except MissingExtraError:

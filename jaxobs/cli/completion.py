@@ -25,7 +25,7 @@ _FILES = {"FILE", "SCRIPT", "EVENTLOG", "A", "B"}
 _FOLDERS = {"DIR", "DIRECTORY"}
 
 _Kinds = Mapping[str, Any]
-"""What shtab takes for files and folders, by the names of arguments."""
+"""Objects that make shtab complete files and folders, by the names of arguments."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _whole(kinds: _Kinds) -> argparse.ArgumentParser:
-    """One parser with every command in it; the command line itself imports one command at a time."""
+    """Returns one parser with every command in it; the command line itself imports one command at a time."""
     parser = argparse.ArgumentParser(prog="jaxobs")
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     _add(parser, cli.Command, kinds)

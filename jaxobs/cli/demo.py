@@ -141,7 +141,7 @@ def _open(teller: Teller, args: argparse.Namespace) -> None:
 
 
 def _give_peak(teller: Teller, settings: dict[str, Any]) -> None:
-    """Of a CPU no data sheet tells a peak: for an MFU it is measured."""
+    """Measures the peak of a CPU, for the MFU: no data sheet has it."""
     import jax
 
     from jaxobs.demo import training
@@ -165,11 +165,11 @@ def _all_as_expected(story: Story) -> bool:
 
     shown = {each.trouble.name for each in story.seen if each.as_expected}
     missing = [each for each in TROUBLES if each.name not in shown]
-    for each in missing:
-        expected = " or ".join(each.causes)
+    for trouble in missing:
+        expected = " or ".join(trouble.causes)
         print(
-            f"jaxobs: the mistake `{each.name}` did not show as expected: no compilation of "
-            f"`{each.function}` with the cause {expected} while it was made.",
+            f"jaxobs: the mistake `{trouble.name}` did not show as expected: no compilation of "
+            f"`{trouble.function}` with the cause {expected} while it was made.",
             file=sys.stderr,
         )
     return not missing

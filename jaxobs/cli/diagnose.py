@@ -96,7 +96,7 @@ def given_inputs(args: argparse.Namespace) -> diagnosis.Inputs:
     """Returns the sources among the arguments.
 
     Raises:
-      JaxobsError: an address is none.
+      JaxobsError: an address is not valid.
     """
     for each in args.prometheus:
         client.check_url("--prometheus", each)

@@ -68,7 +68,7 @@ _Process = tuple[story.ProcessEvents, Snapshot | None]
 
 
 def _read(source: str) -> tuple[Sequence[_Process], list[str]]:
-    """The processes behind an address or in a file, and sentences about what could not be read."""
+    """Returns the processes behind an address or in a file, and sentences about what could not be read."""
     if os.path.exists(source) or not _ADDRESS.match(source):
         try:
             log = story.read_log(source)
@@ -93,7 +93,7 @@ def _with_snapshots(source: str, log: story.Log) -> list[_Process]:
 
 
 def _ask(url: str) -> _Process:
-    """What a running process tells of itself."""
+    """Returns the state that a running process reports."""
     snapshot = client.fetch_snapshot(url)
     process = story.ProcessEvents(snapshot.process.process_index, snapshot.process.pid)
     process.manifest = Manifest(
@@ -125,7 +125,7 @@ def _unknown(function: str, processes: Sequence[story.ProcessEvents]) -> Unknown
 
 
 def _meant(function: str, names: Sequence[str]) -> str:
-    """Compared with the end of each name that has as many parts: `trian_step` is nearer to `train_step` than to
+    """Compares a name with the end of each one, as many parts of it: `trian_step` is nearer to `train_step` than to
     `__main__.train_step`."""
     parts = function.count(".") + 1
     return did_you_mean(function, [".".join(name.split(".")[-parts:]) for name in names])
@@ -135,7 +135,7 @@ def _meant(function: str, names: Sequence[str]) -> str:
 
 
 def as_json(stories: Sequence[Story]) -> dict[str, Any]:
-    """The stories as one object: functions and findings of all processes, each with its process."""
+    """Returns the stories as one object: functions and findings of all processes, each with its process."""
     functions = [
         {
             "process_index": each.process.process_index,
@@ -181,7 +181,7 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
 
 
 def _print(stories: Sequence[Story], source: str, notes: Sequence[str], *, all_of: bool) -> None:
-    """With colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints with colours on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs explain") if sys.stdout.isatty() else None
     except MissingExtraError:

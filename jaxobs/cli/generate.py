@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _site(args: argparse.Namespace) -> Site:
-    """The site's file, with what the flags say instead."""
+    """Returns the site file, with what the flags say instead."""
     found = Site() if args.site is None else site.read(args.site)
     given: dict[str, Any] = {
         name: getattr(args, name) for name in ("job", "runbook_url", "grafana_url") if getattr(args, name) is not None

@@ -112,7 +112,7 @@ def _compare(args: argparse.Namespace, before: Reading, after: Reading) -> int:
 
 
 def as_json(compared: ProfileComparison) -> dict[str, Any]:
-    """A comparison as one object. Times are seconds, `per` one step, call or trace."""
+    """Returns a comparison as one object. Times are seconds, `per` one step, call or trace."""
 
     def rows(changes: Sequence[Change]) -> list[dict[str, Any]]:
         return [
@@ -168,7 +168,7 @@ def _tell(notes: Sequence[str]) -> None:
 
 
 def _print(lay_out: Callable[[Surface], list[Line]]) -> None:
-    """With colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints with colours on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs profile") if sys.stdout.isatty() else None
     except MissingExtraError:

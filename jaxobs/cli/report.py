@@ -1,4 +1,4 @@
-"""`jaxobs report`: what an event log tells, as one HTML file to look at, to send, or to keep with the run."""
+"""`jaxobs report`: an event log as one HTML file to look at, to send, or to keep with the run."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def default_path(log: str) -> Path:
-    """Beside the log: `events.html` for `events.jsonl`."""
+    """Returns a path next to the log: `events.html` for `events.jsonl`."""
     path = Path(log)
     return path.with_suffix(".html") if path.suffix != ".html" else Path(f"{log}.html")
 
@@ -117,16 +117,16 @@ def _write(out: Path, log: str, write: Callable[[BinaryIO], int]) -> int:
 
 
 def as_json(made: report.Report, out: Path, size: int) -> dict[str, Any]:
-    """Where the report is, and what the event log says of each process."""
+    """Returns the place of the report, and what the event log says of each process."""
     processes = []
-    for each in made.recordings:
-        verdict = each.snapshot().verdict
+    for recording in made.recordings:
+        verdict = recording.snapshot().verdict
         processes.append({
-            "process_index": each.process_index,
-            "pid": each.pid,
-            "compilations": each.compiled,
-            "seconds": each.seconds,
-            "findings": each.findings,
+            "process_index": recording.process_index,
+            "pid": recording.pid,
+            "compilations": recording.compiled,
+            "seconds": recording.seconds,
+            "findings": recording.findings,
             "verdict": None if verdict is None else verdict.verdict,
             "headline": None if verdict is None else verdict.headline,
         })  # fmt: skip
@@ -153,7 +153,7 @@ def _plural(count: int, one: str, many: str | None = None) -> str:
 
 
 class Progress:
-    """Tells on the standard error how far a long reading is: on a terminal on one line, else a line now and then."""
+    """Shows on the standard error how far a long reading is: on a terminal on one line, else a line now and then."""
 
     def __init__(self, log: str) -> None:
         self._log = log

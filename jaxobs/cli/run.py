@@ -54,7 +54,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 
 def _end_of_options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> tuple[int, int]:
-    """Where our options end, and where the script's part begins."""
+    """Returns the positions where our options end and the script's part begins."""
     flags = parser._option_string_actions
     position = 0
     while position < len(arguments):
@@ -73,7 +73,7 @@ def _end_of_options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -
 
 
 def run(args: argparse.Namespace) -> int | Callable[[], int]:
-    """Starts the observation and returns what runs the script: nobody is to stand between it and the interpreter.
+    """Starts the observation and returns what runs the script: nothing may come between it and the interpreter.
 
     Raises:
       SettingError: an option, or a variable `JAXOBS_...`, has a value that it cannot have.
@@ -114,7 +114,7 @@ def _program(args: argparse.Namespace) -> str:
 
 
 def _main_names(args: argparse.Namespace) -> list[str]:
-    """What the main script is called when somebody imports it."""
+    """Returns the names by which other modules may import the main script."""
     if args.module is not None:
         return [args.module, f"{args.module}.__main__"]
     return [] if args.script == "-" else [os.path.splitext(os.path.basename(args.script))[0]]
@@ -148,7 +148,7 @@ def _run_observed(args: argparse.Namespace, compile_main: script.Compile | None)
 
 
 def _uncaught(error: BaseException) -> None:
-    """Tells of it at once: the interpreter may still wait for threads before it comes to the exit handlers."""
+    """Reports the exception at once: the interpreter may wait for threads before it comes to the exit handlers."""
     from jaxobs.recorder import flight_recorder
     from jaxobs.state import store
 
@@ -167,7 +167,7 @@ def _run_script(args: argparse.Namespace, compile_main: script.Compile | None) -
 
 
 class _End:
-    """How the script ended, told when the interpreter has run the script's exit handlers."""
+    """End of the script, reported when the interpreter has run the script's exit handlers."""
 
     def __init__(self) -> None:
         self._process = os.getpid()

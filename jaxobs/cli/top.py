@@ -1,4 +1,4 @@
-"""`jaxobs top`: a running process in the terminal, live; one plain snapshot where there is no terminal."""
+"""`jaxobs top`: a running process in the terminal, live; one plain snapshot if there is no terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     """Shows the process until `q`, or once; 0 when it was seen.
 
     Raises:
-      JaxobsError: nothing answers at the address, it is no jaxobs endpoint, or `rich` is missing.
+      JaxobsError: nothing answers at the address, something else than jaxobs does, or `rich` is missing.
     """
     url = _found() if args.url is None else args.url
     try:
@@ -92,7 +92,7 @@ def _show(url: str, args: argparse.Namespace) -> int:
 
 
 def _found() -> str:
-    """The endpoint of this machine; of several the one that is chosen.
+    """Returns the endpoint of this machine; of several the one that is chosen.
 
     Raises:
       JaxobsError: there are several, and nobody to ask.
@@ -117,7 +117,7 @@ def _found() -> str:
 
 
 def _print_once(feed: Feed) -> None:
-    """One snapshot; with colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints one snapshot; with colours on a terminal that has `rich`, plain everywhere else."""
     view = dataclasses.replace(feed.view(), connection=dataclasses.replace(feed.connection, interval=None))
     with contextlib.suppress(MissingExtraError):
         if sys.stdout.isatty():
@@ -132,7 +132,7 @@ def _print_once(feed: Feed) -> None:
 
 
 def _watch(feed: Feed, console: Console) -> int:
-    """The live view; the terminal is as before when it ends, however it ends."""
+    """Shows the live view; the terminal is as before when it ends, however it ends."""
     from rich.live import Live
 
     interval = feed.connection.interval or 1.0
@@ -172,7 +172,7 @@ def _watch(feed: Feed, console: Console) -> int:
 
 @contextlib.contextmanager
 def _suspension() -> Iterator[threading.Event]:
-    """Is set by Ctrl-Z: the terminal has to be given back first, and taken again after `fg`."""
+    """Flag that Ctrl-Z sets: the terminal has to be given back first, and taken again after `fg`."""
     asked = threading.Event()
     if not hasattr(signal, "SIGTSTP"):
         yield asked
@@ -185,7 +185,7 @@ def _suspension() -> Iterator[threading.Event]:
 
 
 def _switched(feed: Feed, browser: Browser, interval: float) -> Feed:
-    """The feed of the process that was chosen; the old one where that does not answer."""
+    """Returns the feed of the process that was chosen; the old one if that does not answer."""
     url, browser.wanted = client.endpoint_url(browser.wanted or ""), None
     chosen = Feed(url, interval)
     try:

@@ -2,7 +2,7 @@
 
 What a process keeps in its `multiprocessing` configuration goes to each child, pickled. An entry there, which is a call
 when it is unpickled, begins the observation in the child. No function is replaced and no variable is set; a child that
-has no jaxobs goes on without it.
+has no jaxobs continues without it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _for_child(given: Mapping[str, Any], main_names: set[str]) -> dict[str, Any]
 
 
 def begin(given: Mapping[str, Any], program: str | None) -> _Entry:
-    """In a child, before its work: observes it once it has imported JAX. Returns the entry for its own children."""
+    """Observes a child, before its work, once it has imported JAX. Returns the entry for its own children."""
     if not config.disabled():
         when_imported("jax", lambda: _start(given, program))
     return _Entry(given, program)

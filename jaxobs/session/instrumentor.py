@@ -26,7 +26,7 @@ class JaxInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """
 
     def instrumentation_dependencies(self) -> Collection[str]:
-        """What must be installed for this to make sense."""
+        """Returns the packages that are instrumented."""
         return ("jax >= 0.6",)
 
     def _instrument(self, **settings: Any) -> None:

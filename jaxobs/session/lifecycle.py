@@ -97,7 +97,7 @@ def forget_providers() -> None:
 
 
 def install_in_child(settings: Mapping[str, Any], program: str | None) -> None:
-    """As `install`, in a child that is a new interpreter: silent until it uses JAX, and without a metrics file.
+    """Installs in a child that is a new interpreter: silent until it uses JAX, and without a metrics file.
 
     Raises:
       SettingError: as `install`.
@@ -208,7 +208,7 @@ def _endpoint_settings(wanted: Mapping[str, Any]) -> Settings:
 
 
 def start(**settings: Unpack[InstallSettings]) -> Handle | None:
-    """`install` and `serve`: the one line in a training script. Prints where the page is.
+    """Observes and serves: the one line in a training script. Prints where the page is.
 
     Where the port is taken, a warning says so and the next free one is served; `jaxobs top` finds it. A variable
     `JAXOBS_...` that does not fit is ignored with a warning.
@@ -243,7 +243,7 @@ MOST_PORTS = 16
 
 
 def _serve_somewhere(port: int | None, addr: str | None) -> Handle | None:
-    """Serves at the port, or the next free one; None where neither can be done and nobody asked for it by keyword."""
+    """Serves at the port, or the next free one; None if neither can be done and nobody asked for it by keyword."""
     asked = port is not None or addr is not None or _given({"port", "addr", *config.PROTECTION})
     settings = _endpoint_settings({"port": port, "addr": addr})
     try:
@@ -261,9 +261,9 @@ def _serve_somewhere(port: int | None, addr: str | None) -> Handle | None:
 
 def _serve_from(port: int, addr: str | None) -> Handle | None:
     ports = [port, *range(port + 1, min(port + MOST_PORTS, 65536)), 0] if port else [0]
-    for each in ports[:-1]:
+    for candidate in ports[:-1]:
         try:
-            handle = serve(each, addr)
+            handle = serve(candidate, addr)
         except PortTakenError:
             continue
         break
@@ -287,13 +287,13 @@ def tell(handle: Handle) -> None:
 
 
 def snapshot() -> Snapshot:
-    """The whole state at this moment, as frozen dataclasses."""
+    """Returns the whole state at this moment, as frozen dataclasses."""
     _shown_well()
     return judged(store.current().snapshot())
 
 
 def fresh_snapshot() -> Snapshot:
-    """As `snapshot`, with a sample taken first, even if that is not cheap."""
+    """Returns a snapshot after a fresh sample, even if that is expensive."""
     if _session is not None:
         with guarded("sample"):
             _session.sample()
@@ -302,7 +302,7 @@ def fresh_snapshot() -> Snapshot:
 
 @guard("notebook.formatters")
 def _shown_well() -> None:
-    """Where the program runs in IPython or Jupyter, snapshots and findings are shown as what they mean."""
+    """Registers readable forms of snapshots and findings in IPython and Jupyter."""
     shell = notebooks.shell()
     if shell is not None:
         from jaxobs.views.notebook import formatters
@@ -311,7 +311,7 @@ def _shown_well() -> None:
 
 
 def hand_over(since: float) -> list[Callable[[], None]]:
-    """What was lowered on this thread since then, for a compile elsewhere: to be called on the thread that compiles."""
+    """Returns functions that the compiling thread calls: they hand over what this thread lowered since then."""
     with guarded("hand_over"):
         sources = [] if _session is None else _session.sources
         return [source.hand_over(since) for source in sources if hasattr(source, "hand_over")]
@@ -340,7 +340,7 @@ def _at_exit() -> None:
 
 
 def _at_exit_of_worker() -> None:
-    """Children that `multiprocessing` forks end without exit handlers; it has finalizers of its own."""
+    """Registers a finalizer of `multiprocessing`, whose forked children end without exit handlers."""
     process = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
         from multiprocessing.util import Finalize

@@ -1,4 +1,4 @@
-"""What one process has under observation: sources, exporters and the sampler, started and ended together."""
+"""Observation of one process: sources, exporters and the sampler, started and ended together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxobs.state import store
 from jaxobs.state.store import Store
 
 LAST_CAPTURE_SECONDS = 1.5
-"""How long the last words, and `uninstall`, wait for a capture under way to be written."""
+"""Seconds for which the exit and `uninstall` wait for a capture under way to be written."""
 
 
 def _nothing() -> None:
@@ -39,15 +39,15 @@ def warn(known: Store, sentence: str) -> None:
 
 
 class Session:
-    """What `install` started in this process."""
+    """Everything that `install` started in this process."""
 
     def __init__(
         self, settings: Settings, in_worker: Callable[[], None] = _nothing, given: Collection[str] | None = None
     ) -> None:
-        """`in_worker` is called when a forked child uses JAX for the first time.
+        """Calls `in_worker` when a forked child uses JAX for the first time.
 
         What is not in `given`, the names of settings that the program gave itself, came from variables: where it cannot
-        be done, the program goes on without it. None stands for all.
+        be done, the program continues without it. None stands for all.
         """
         self.settings = settings
         self.given = set(config.names() if given is None else given)
@@ -59,7 +59,7 @@ class Session:
         self._lock = threading.RLock()
         self._ended = False
         self._silent = False
-        """In a forked child, until it uses JAX."""
+        """Runs in a forked child, until it uses JAX."""
         self._undo_sigterm: Callable[[], None] = _nothing
         self._undo_capture_signal: Callable[[], None] = _nothing
         self._await_use: Callable[[], None] = _nothing
@@ -79,7 +79,7 @@ class Session:
         when_imported("jax", self._start_sources)
 
     def start_in_child(self) -> None:
-        """As `start`, in a child that `multiprocessing` began as a new interpreter: from here on as a forked one."""
+        """Starts in a child that `multiprocessing` began as a new interpreter: from here on as in a forked one."""
         self.store.configure(self.settings)
         self.store.installed = True
         self._silent = True
@@ -170,7 +170,7 @@ class Session:
             self._sampler.sample()
 
     def _last_sample(self) -> None:
-        """At the interpreter's exit; on the sampler's thread, which may hang in a device where the exit must not."""
+        """Ends at the interpreter's exit, on the sampler's thread: a device may hang, and the exit must not."""
         if self._sampler is not None:
             self._sampler.stop(last=True)
 
@@ -229,15 +229,15 @@ class Session:
             self.store.installed = False
 
     def after_fork(self) -> None:
-        """In a forked child: silent until it uses JAX itself."""
+        """Silences a forked child until it uses JAX itself."""
         self._lock = threading.RLock()
         self._sampler = None
         self._silent = True
         self.store.freshen = None
         parts: list[Source | Exporter] = [*self.sources, *self.exporters]
-        for each in parts:
-            with guarded(f"fork {type(each).__name__}"):
-                each.after_fork()
+        for part in parts:
+            with guarded(f"fork {type(part).__name__}"):
+                part.after_fork()
         self._await_use()
         self._await_use = self.store.subscribe(self._used_in_child)
         if not self.sources:

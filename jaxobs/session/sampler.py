@@ -16,12 +16,12 @@ from jaxobs.state.store import Store
 BUDGET = 0.004
 """Share of one core that sampling aims at. It may take 0.5 %; the next sample may cost more than the last."""
 MOST_BUDGET = 0.05
-"""The same for who asks for samples more often than by default: they may cost as many times as much, up to this."""
+"""Largest share of one core if samples are wanted more often than by default: the share grows in proportion."""
 _FIRST_SAMPLES = 0.5
 _FRESH_SECONDS = 1.0
 _CHEAP_SECONDS = 0.005
 _PATIENCE = 0.5
-"""How long to wait for a sample that another thread takes: a device that hangs holds it for good."""
+"""Seconds to wait for a sample that another thread takes: a device that hangs holds it for good."""
 
 
 def budget(interval: float) -> float:
@@ -30,7 +30,7 @@ def budget(interval: float) -> float:
 
 
 class Sampled(Protocol):
-    """What can be sampled: a source."""
+    """Source that can be sampled."""
 
     def sample(self) -> None: ...
 
@@ -95,24 +95,24 @@ class Sampler:
                     next_writes[each] = now + each.every
 
     def _sample_last(self) -> None:
-        for each in self._sources:
-            if isinstance(each, Ending):
-                with guarded(f"end {type(each).__name__}"):
-                    each.ending()
+        for source in self._sources:
+            if isinstance(source, Ending):
+                with guarded(f"end {type(source).__name__}"):
+                    source.ending()
         self.sample()
-        for each in self._sources:
-            if isinstance(each, Concluding):
-                with guarded(f"conclude {type(each).__name__}"):
-                    each.concluding()
+        for source in self._sources:
+            if isinstance(source, Concluding):
+                with guarded(f"conclude {type(source).__name__}"):
+                    source.concluding()
 
     def pause(self) -> float:
-        """Seconds until the next sample: more often until the devices are awake, less often where samples are dear."""
+        """Returns seconds to the next sample: fewer until a backend is initialized, more if samples are expensive."""
         awake = bool(self._store.snapshot_devices())
         wanted = self._interval if awake else min(self._interval, _FIRST_SAMPLES)
         return max(wanted, self._cost / budget(self._interval))
 
     def sample(self) -> None:
-        """Takes one sample now, on the calling thread; gives up where another thread has been at it for long."""
+        """Takes one sample now, on the calling thread; gives up if another thread has been at it for long."""
         if self._lock.acquire(timeout=_PATIENCE):
             try:
                 self._sample()
@@ -134,11 +134,11 @@ class Sampler:
     def _sample(self) -> None:
         started = time.thread_time()
         try:
-            for each in self._sources:
+            for source in self._sources:
                 if self._stop.is_set() and not self._last and threading.current_thread() is self._thread:
                     return
-                with guarded(f"sample {type(each).__name__}"):
-                    each.sample()
+                with guarded(f"sample {type(source).__name__}"):
+                    source.sample()
             self._store.tick()
         finally:
             self._sampled, self._cost = time.monotonic(), time.thread_time() - started

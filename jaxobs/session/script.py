@@ -21,7 +21,7 @@ Compile = Callable[[bytes, str], CodeType]
 """Takes source and file name and gives what is to run; must raise nothing but what `compile` raises."""
 
 STANDARD_INPUT = "<stdin>"
-"""What the interpreter calls the file that it reads a program from where there is none."""
+"""Name that the interpreter gives to the file of a program that it reads from standard input."""
 
 
 def run_path(path: str, arguments: Sequence[str] = (), compile_source: Compile | None = None) -> None:
@@ -122,7 +122,7 @@ def _source_of(loader: Any, path: str) -> bytes | None:
 
 
 def _is_importable(path: str) -> bool:
-    """Whether `path` is a directory or zip file, which `python` searches for a `__main__` module."""
+    """Returns whether `path` is a directory or zip file, which `python` searches for a `__main__` module."""
     for hook in sys.path_hooks:
         try:
             hook(path)
@@ -155,7 +155,7 @@ def _set_first_path(entry: str, even_if_safe: bool = False) -> None:
 
 
 def _renew_main(loader: Any) -> ModuleType:
-    """A `__main__` as the interpreter makes it, in the place of the one that was launched."""
+    """Replaces the launched `__main__` by one as the interpreter makes it."""
     launched = sys.modules.get("__main__")
     main = ModuleType("__main__")
     namespace: dict[str, Any] = vars(main)
@@ -203,7 +203,7 @@ def _report_without_our_frames(uncaught: BaseException) -> None:
 
 
 def _above_our_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The part of the traceback that the script has to answer for; None when it did not come to run."""
+    """Returns the part of the traceback that the script has to answer for; None if it did not come to run."""
     while traceback is not None and traceback.tb_frame.f_code is not _run.__code__:
         traceback = traceback.tb_next
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
@@ -212,6 +212,6 @@ def _above_our_frames(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _leave_out_this_frame(error: BaseException) -> None:
-    """Before a bare `raise`, which does not put the raising frame into the traceback again."""
+    """Prepares a bare `raise`, which does not put the raising frame into the traceback again."""
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next

@@ -21,11 +21,11 @@ from jaxobs.base.guard import guarded
 from jaxobs.base.import_hooks import when_imported
 
 STUCK_SECONDS = 1.0
-"""How long a signal waits for its handler before the main thread counts as stuck."""
+"""Seconds that a signal waits for its handler before the main thread counts as stuck."""
 HOLD_SECONDS = 2.0
-"""How long the handler keeps the program from going on. Then it lets go: the callback may wait for what it holds."""
+"""Seconds for which the handler blocks the program: the callback may wait for a lock that the program holds."""
 GRACE_SECONDS = 5.0
-"""How long the callback may take; then the process dies without its end."""
+"""Seconds that the callback may take; then the process dies without its end."""
 _NOTICE_SECONDS = 0.05
 
 
@@ -50,7 +50,7 @@ def on_sigterm(callback: Callable[[], object]) -> Callable[[], None]:
 
 
 class _Watch:
-    """Our handler of SIGTERM and, once JAX is there, the watcher beside it."""
+    """Our handler of SIGTERM and, once JAX is there, a watcher besides."""
 
     def __init__(self, callback: Callable[[], object]) -> None:
         self.idle = False
@@ -66,7 +66,7 @@ class _Watch:
         when_imported("jax", self._watch_wakeups)
 
     def is_installed(self) -> bool:
-        """Whether the program has left our handler where it was."""
+        """Returns whether the program has left our handler where it was."""
         return signal.getsignal(signal.SIGTERM) is self._handler
 
     def undo(self) -> None:
@@ -82,7 +82,7 @@ class _Watch:
             os.close(write_end)
 
     def after_fork(self) -> None:
-        """In the child, which has no watcher and shares the parent's pipe."""
+        """Starts again in the child, which has no watcher and shares the parent's pipe."""
         pipe = self._pipe
         self.undo()
         if pipe is not None:
@@ -193,7 +193,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """For a command of ours: SIGTERM and SIGHUP end it through its `finally`s, with 128 and the signal's number."""
+    """Lets SIGTERM and SIGHUP end a command of ours through its `finally`s, with 128 and the signal's number."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

@@ -36,7 +36,7 @@ _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # neit
 
 
 class _Connection:
-    """One that is open: when it is to be over, and whether its request has come."""
+    """Open connection: the time at which it is ended, and whether its request has come."""
 
     __slots__ = ("received", "until")
 
@@ -84,7 +84,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
                     self._accept()
 
     def _next_look(self) -> float | None:
-        """Seconds until the first connection is overdue, of those whose time is known; None where there are none."""
+        """Returns seconds until the first connection whose time is known is overdue; None without connections."""
         with self._lock:
             first = min((each.until for each in self._connections.values()), default=None)
         if first is None:
@@ -105,7 +105,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
             self.shutdown_request(connection)
 
     def get_request(self) -> tuple[Any, Any]:
-        """The next connection; the handshake comes later, on its own thread."""
+        """Returns the next connection; the handshake comes later, on its own thread."""
         connection, address = super().get_request()
         context = self.protection.context
         if context is not None:
@@ -119,7 +119,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
             self._wake.send(b"x")
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection. Where there are too many, one makes way that is slow, or stuck."""
+        """Starts a thread for a connection. If there are too many, one that is slow or stuck is closed."""
         surplus = None
         with self._lock:
             self._connections[request] = _Connection(time.monotonic() + self.protection.seconds)
@@ -138,18 +138,18 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
             overdue = [each for each, state in self._connections.items() if state.until <= now]
             for each in overdue:
                 del self._connections[each]
-        for each in overdue:
-            _hang_up(each)
+        for connection in overdue:
+            _hang_up(connection)
             self.dropped("request_timeout")
 
     def received(self, request: Any) -> None:
-        """A connection's request has come: what takes time from now on is ours."""
+        """Notes that a connection's request has come: what takes time from now on is ours."""
         state = self._connections.get(request)
         if state is not None:
             state.until, state.received = float("inf"), True
 
     def sending(self, request: Any) -> None:
-        """The response goes out: the client has to take it."""
+        """Notes that the response goes out: the client has to take it in time."""
         state = self._connections.get(request)
         if state is not None:
             state.until = time.monotonic() + self.protection.seconds
@@ -171,7 +171,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
         self._wake.close()
 
     def forget(self) -> None:
-        """In a forked child: closes what it inherited. Open connections are the parent's, which goes on with them."""
+        """Closes what a forked child inherited. Open connections are the parent's, which continues with them."""
         self.server_close()
         for connection in list(self._connections):
             with contextlib.suppress(OSError):
@@ -179,11 +179,11 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
                 os.close(connection.detach())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is no error of ours."""
+        """Ignores a client that hung up."""
 
 
 class ServerV6(Server):
-    """The same for addresses of IPv6."""
+    """Server at an address of IPv6."""
 
     address_family = socket.AF_INET6
 
@@ -195,14 +195,14 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 class _Bounded:
-    """A file of which so many bytes can be read."""
+    """File of which at most `most` bytes can be read."""
 
     def __init__(self, file: Any, most: int) -> None:
         self._file = file
         self._room = most
 
     def readline(self, most: int) -> bytes:
-        """A line; raises `http.client.LineTooLong` if it goes beyond the bound."""
+        """Returns a line; raises `http.client.LineTooLong` if it goes beyond the bound."""
         line: bytes = self._file.readline(min(most, self._room + 1))
         self._room -= len(line)
         if self._room < 0:
@@ -210,11 +210,11 @@ class _Bounded:
         return line
 
     def read(self, most: int) -> bytes:
-        """So many bytes, of a body that has a bound of its own."""
+        """Returns at most `most` bytes of a body, which has a bound of its own."""
         return self._file.read(most)  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Closes it."""
+        """Closes the file."""
         self._file.close()
 
 
@@ -225,7 +225,7 @@ class Handler(WSGIRequestHandler):
     timeout: ClassVar[float | None] = None
 
     def setup(self) -> None:
-        """Makes the handshake, where there is one to make."""
+        """Makes the TLS handshake, if the connection has one."""
         protection = self.server.protection
         protection.renew(self.server.complain)
         # Of one read or write. It ends nothing that the server does not end before.
@@ -244,7 +244,7 @@ class Handler(WSGIRequestHandler):
         self.rfile: Any = _Bounded(self.rfile, protection.settings.max_request_bytes)
 
     def _let_read_why(self) -> None:
-        """A close with something unread would take TLS's alert from the client. Bounded by the connection's time."""
+        """Reads what is left, because a close with something unread would take TLS's alert from the client."""
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self.request, socket.SHUT_WR)
             self.request.settimeout(_FAREWELL_SECONDS)
@@ -278,15 +278,15 @@ class Handler(WSGIRequestHandler):
         answer.run(self.server.get_app())  # type: ignore[arg-type]
 
     def _is_ambiguous(self) -> bool:
-        """Whether a proxy could have understood another request than we do."""
+        """Returns whether a proxy could have understood another request than we do."""
         twice = any(len(self.headers.get_all(each, [])) > 1 for each in ("Content-Length", "Host", "Transfer-Encoding"))
         return twice or ("Content-Length" in self.headers and "Transfer-Encoding" in self.headers)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The endpoint is silent."""
+        """Logs nothing."""
 
     def get_stderr(self) -> Any:
-        """Where `wsgiref` prints the traceback of a client that stopped reading: nowhere."""
+        """Returns a stream for `wsgiref`'s tracebacks of clients that stopped reading, which nobody sees."""
         return io.StringIO()
 
     def address_string(self) -> str:

@@ -1,4 +1,4 @@
-"""Which processes of this user and machine serve an endpoint: a private file for each, that `jaxobs top` looks for.
+"""Endpoints of this user's processes on this machine: a private file for each, that `jaxobs top` looks for.
 
 The file is removed when the endpoint is closed. One that a killed process left is known by the process's number and the
 moment at which that was started. What is read is data: text that does not fit is passed over.
@@ -57,7 +57,7 @@ def announce(url: str, port: int, program: str | None) -> Callable[[], None]:
 
 
 def running() -> list[Endpoint]:
-    """The endpoints of processes that run, by address; files of those that do not are removed."""
+    """Returns the endpoints of processes that run, by address; files of those that do not are removed."""
     try:
         folder = _folder(make=False)
         names = sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))[:MOST_FILES]
@@ -73,7 +73,7 @@ def running() -> list[Endpoint]:
 
 
 def _read(path: str) -> Endpoint | None:
-    """Of a file: its endpoint; None where the process is gone, or one of another container."""
+    """Returns the endpoint in a file; None if the process is gone, or belongs to another container."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(number, encoding="utf-8") as file:
         info = os.fstat(number)
@@ -103,7 +103,7 @@ def _runs(pid: int, tick: int | None) -> bool:
 
 
 def _namespace() -> str:
-    """What numbers of processes belong to: containers may share the folder."""
+    """Returns the namespace of the numbers of processes: containers may share the folder."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -111,7 +111,7 @@ def _namespace() -> str:
 
 
 def _folder(make: bool) -> str:
-    """The private folder of this user.
+    """Returns the private folder of this user.
 
     Raises:
       OSError: it is not there and not to be made, or it is somebody else's, or open to others.

@@ -13,7 +13,7 @@ from jaxobs.web import page
 
 
 def routes(store: Store) -> Mapping[str, Route]:
-    """The paths that this exporter answers."""
+    """Returns the paths that this exporter answers."""
 
     def live_page(request: Request) -> Response:
         policy = ("Content-Security-Policy", page.CONTENT_SECURITY_POLICY)

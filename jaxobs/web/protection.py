@@ -1,4 +1,4 @@
-"""What the endpoint asks of its clients, and how much it gives them: TLS, a token, host names, sizes and times."""
+"""Protection of the endpoint: TLS, a token, host names, and bounds of sizes and times."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from jaxobs.exporters.forms.http_types import Response, problem
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 FRESH_SECONDS = 60.0
-"""So often it is looked whether the certificate's files have changed."""
+"""Seconds between looks at whether the certificate's files have changed."""
 
 
 class Protection:
-    """What the settings want of an endpoint that is bound to an address. Safe for threads."""
+    """Protection of an endpoint that is bound to an address. Safe for threads."""
 
     def __init__(self, settings: Settings, addr: str, loopback: bool) -> None:
         """`loopback` says whether only this machine reaches the address.
@@ -38,7 +38,7 @@ class Protection:
             named = (each.strip("[]").lower() for each in settings.allowed_hosts)
             self.hosts = LOOPBACK | {addr.lower(), *named}
         self.context = _context(settings)
-        """For connections that are accepted from now on; None without TLS."""
+        """TLS context of connections that are accepted from now on; None without TLS."""
         self.is_exposed = not loopback and bool(settings.read_token) and self.context is None
         """Whether the token crosses a network as plain text."""
         self._versions = _versions(settings)
@@ -46,7 +46,7 @@ class Protection:
         self._looking = threading.Lock()
 
     def refusal(self, authorization: str | None) -> Response | None:
-        """The response to who does not show the token; None for who does, or where none is set."""
+        """Returns the response to a client without the token; None if it has the token or needs no token."""
         token = self.settings.read_token
         if not token or hmac.compare_digest(_shown(authorization), token.encode()):
             return None
@@ -80,7 +80,7 @@ class Protection:
 
 
 def _shown(authorization: str | None) -> bytes:
-    """The token that a header shows; empty where it shows none."""
+    """Returns the token that a header shows; empty where it shows none."""
     scheme, _, rest = (authorization or "").strip().partition(" ")
     if scheme.lower() == "bearer":
         return rest.strip().encode("latin-1", "replace")  # headers come decoded as Latin-1, whatever was sent
@@ -100,7 +100,7 @@ def _files(settings: Settings) -> dict[str, str]:
 
 
 def _versions(settings: Settings) -> dict[str, tuple[int, int, int] | None]:
-    """What changes when a file does."""
+    """Returns the files' identities, which change with the files."""
     found: dict[str, tuple[int, int, int] | None] = {}
     for name, path in _files(settings).items():
         found[name] = None
@@ -152,7 +152,7 @@ def _readable(name: str, path: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """In words for a person: OpenSSL's own have numbers and file names in them."""
+    """Returns a message for a person: OpenSSL's own have numbers and file names in them."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or "no certificate, or not the key of this one").replace("_", " ").lower()
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -42,7 +42,7 @@ _SECURITY = [
 
 
 def application(store: Store, protection: Protection | None = None) -> Application:
-    """The endpoint as a WSGI application, for those who serve it from a server of their own.
+    """Returns the endpoint as a WSGI application, for those who serve it from a server of their own.
 
     Args:
       protection: what is asked of requests; None for nothing.
@@ -137,23 +137,23 @@ class Handle:
         self.addr = addr
         self.closed = False
         self.told = False
-        """Whether its address was printed."""
+        """Whether the endpoint's address was printed."""
         self.closing: Callable[[], None] = lambda: None
-        """Called when it is closed."""
+        """Function that is called when the endpoint is closed."""
         self.port: int = server.server_port
         self._thread = threading.Thread(target=server.serve_until_closed, name="jaxobs-http", daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
-        """Where the page is; `/metrics` beside it."""
+        """Address of the page; `/metrics` is below it."""
         shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.addr, self.addr)
         shown = f"[{shown}]" if ":" in shown else shown
         return f"{'http' if self._server.protection.context is None else 'https'}://{shown}:{self.port}/"
 
     @property
     def settings(self) -> Settings:
-        """Those in force for the endpoint."""
+        """Settings in force for the endpoint."""
         return self._server.protection.settings
 
     def protect(self, settings: Settings) -> None:
@@ -174,7 +174,7 @@ class Handle:
             self._server.server_close()
 
     def forget(self) -> None:
-        """In a forked child: closes the inherited sockets; the serving thread did not come along."""
+        """Closes the inherited sockets in a forked child; the serving thread did not come along."""
         self.closed = True
         self._server.forget()
 
@@ -190,7 +190,7 @@ def serve(store: Store, port: int, addr: str, settings: Settings | None = None) 
 
     Raises:
       PortTakenError: somebody listens on the port already.
-      SettingError: the port or address is none of this machine's, or a file of the certificate cannot be used.
+      SettingError: this machine does not have the port or address, or a file of the certificate cannot be used.
     """
     if not 0 <= port <= 65535:
         raise SettingError(f"`port` is {port}, but must be from 0 to 65535.")

@@ -166,9 +166,9 @@ def test_nothing_names_a_command_that_is_only_planned() -> None:
         if each.suffix in (".py", ".js", ".html", ".md", ".yaml", ".json")
     ]  # fmt: skip
     assert len(files) > 300
-    for each in (*files, ROOT / "README.md"):
-        text = each.read_text(encoding="utf-8")
-        assert not (found := re.search(rf"\bjaxobs ({planned})\b[^:]", text)), f"{each} says {found and found[0]!r}"
+    for file in (*files, ROOT / "README.md"):
+        text = file.read_text(encoding="utf-8")
+        assert not (found := re.search(rf"\bjaxobs ({planned})\b[^:]", text)), f"{file} says {found and found[0]!r}"
 
 
 def test_helps_are_formatted() -> None:
@@ -287,11 +287,11 @@ def test_every_setting_can_be_a_flag() -> None:
     parser = argparse.ArgumentParser()
     cli.add_settings(parser, config.names())
     printed = " ".join(parser.format_help().split())
-    for each in dataclasses.fields(Settings):
-        flag = f"--{each.name.replace('_', '-')}"
+    for setting in dataclasses.fields(Settings):
+        flag = f"--{setting.name.replace('_', '-')}"
         assert flag in printed
-        assert " ".join(each.metadata["help"].split()) in printed
-        assert f"JAXOBS_{each.name.upper()})" in printed
+        assert " ".join(setting.metadata["help"].split()) in printed
+        assert f"JAXOBS_{setting.name.upper()})" in printed
     assert "(default: 9464; JAXOBS_PORT)" in printed
     assert "(default: on; JAXOBS_STATIC_VALUES)" in printed
     assert cli.given_settings(parser.parse_args([])) == {}

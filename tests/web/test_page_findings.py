@@ -225,12 +225,14 @@ def test_the_cache_has_its_panel(opened: Opener) -> None:
         facts = text(page, "#cache-facts")
         for part in ("Entries 212", "Size 1.2 GiB", "Growth +23.5 MiB", "11 hits, 109 misses", "Saved 6 min 52.3 s"):
             assert part in facts
-        for each in server.snapshot.functions:
-            line = panel.locator("tbody tr").filter(has=page.locator(f'.fn[title="{each.name}"]'))
-            if not each.cache.get("hit") and not each.cache.get("miss"):
+        for function in server.snapshot.functions:
+            line = panel.locator("tbody tr").filter(has=page.locator(f'.fn[title="{function.name}"]'))
+            if not function.cache.get("hit") and not function.cache.get("miss"):
                 expect(line).to_have_count(0)
                 continue
-            wanted = [f"{each.cache[result]:,}" if each.cache.get(result) else "—" for result in ("hit", "miss")]
+            wanted = [
+                f"{function.cache[result]:,}" if function.cache.get(result) else "—" for result in ("hit", "miss")
+            ]
             assert line.locator("td").all_inner_texts()[:2] == wanted
         expect(panel.locator("tbody .fn").first).to_have_attribute(
             "title", "experiments.ablate.sweep.<locals>.<lambda>"

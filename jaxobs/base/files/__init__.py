@@ -1,1 +1,1 @@
-"""Files that may stand in the program's way: pipes without a reader, full disks, disks that do not answer."""
+"""Files that may hold up the program: pipes without a reader, full disks, disks that do not answer."""

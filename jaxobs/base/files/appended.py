@@ -30,7 +30,7 @@ _FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of lines."""
+    """Outcome of writing lines."""
 
     beyond: int = 0
     """Lines left out, for the file is as large as it may be."""
@@ -39,16 +39,16 @@ class Written:
     removed: int = 0
     """Older files that were removed to make room."""
     error: OSError | None = None
-    """Why they could not."""
+    """Reason why lines could not be written."""
     stalled: bool = False
-    """Whether the rest has to wait: for a reader, or for one to read on."""
+    """Whether the other lines have to wait for a reader."""
 
 
 class AppendedFile:
-    """One file, pipe or device. Not safe for threads."""
+    """File, pipe or device that lines are appended to. Not safe for threads."""
 
     def __init__(self, path: str, most_bytes: int, keep: int = 0, sync_each: bool = False) -> None:
-        """Of a regular file, `keep` older ones are kept where it is full; with 0 it stops growing.
+        """Keeps `keep` older files when a regular file is full; with 0 it stops growing.
 
         `sync_each` has each write brought to the disk before the next.
         """
@@ -64,10 +64,10 @@ class AppendedFile:
         """Bytes of the first line that are in the pipe already."""
 
     def open(self) -> None:
-        """Opens it, and makes its folder.
+        """Opens the file, and makes its folder.
 
         Raises:
-          OSError: it cannot be written. A pipe that nobody reads yet is no error.
+          OSError: it cannot be written. A pipe that nobody reads yet raises nothing.
         """
         private_files.make_folders(os.path.dirname(self.path))
         with contextlib.suppress(_NoReader):
@@ -114,7 +114,7 @@ class AppendedFile:
             os.close(file)
 
     def after_fork(self) -> None:
-        """In a forked child. A pipe is closed, so that its reader sees the end when the parent ends."""
+        """Closes a pipe in a forked child, so that its reader sees the end when the parent ends."""
         self._offset = 0
         if not self._is_regular:
             with contextlib.suppress(OSError):
@@ -132,7 +132,7 @@ class AppendedFile:
         return file
 
     def _was_replaced(self, file: int) -> bool:
-        """Whether somebody moved or removed the file, as those do who rotate logs."""
+        """Returns whether somebody moved or removed the file, as those do who rotate logs."""
         try:
             return not os.path.samestat(os.stat(self.path), os.fstat(file))
         except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +151,7 @@ class AppendedFile:
                 os.fsync(self._file)
 
     def _append_whole(self, file: int, lines: deque[bytes]) -> Written:
-        """In one write, so that lines of several processes do not mix."""
+        """Writes lines at once, so that those of several processes do not mix."""
         size = end = os.fstat(file).st_size
         fitting: list[bytes] = []
         beyond, room = 0, MOST_AT_ONCE
@@ -191,7 +191,7 @@ class AppendedFile:
         return Written(beyond, len(fitting) - whole, error=full)
 
     def _append_parts(self, file: int, lines: deque[bytes]) -> Written:
-        """As much as a pipe or device takes at this moment."""
+        """Writes as much as a pipe or device takes at this moment."""
         beyond = 0
         while lines:
             if len(lines[0]) > self._most_bytes:
@@ -211,7 +211,7 @@ class AppendedFile:
         return Written(beyond)
 
     def _give_up_begun(self, lines: deque[bytes]) -> int:
-        """The next reader is to begin with a whole line."""
+        """Lets the next reader begin with a whole line."""
         begun, self._offset = self._offset, 0
         if begun:
             lines.popleft()
@@ -223,7 +223,7 @@ class _NoReader(Exception):  # noqa: N818 - nothing failed
 
 
 def _ends_inside_a_line(path: str) -> bool:
-    """Whether a file was left with half a line at its end: by a process that was killed, on a disk that was full.
+    """Returns whether a file ends with half a line: its writer was killed, or the disk was full.
 
     A line that another process is writing at this moment may be seen half as well: that one is whole a moment later.
     """

@@ -1,6 +1,6 @@
 """A claim on a file that one process at a time may write: another one learns whose it is.
 
-The claim is a lock of the system on a hidden file beside it, and ends with the process, however that ends.
+The claim is a lock of the system on a hidden file next to it, and ends with the process, however that ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lines on their way to a file: a bounded queue, and a daemon thread that writes, so that no one else waits for a disk.
 
-No lock is held while a line is put in: a signal handler, which may interrupt this very code, may put one in as well.
+No lock is held while a line is put in: a signal handler, which may interrupt the same code, may put one in as well.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _LOOK_SECONDS = 0.1
 
 
 class Accounts(Protocol):
-    """Who is told of lines that are not written."""
+    """Receiver of the number of lines that are not written."""
 
     def full(self, lines: int) -> None:
-        """They found no room in the queue, or nobody took them up to the end."""
+        """Counts lines that found no room in the queue, or that nobody took up to the end."""
 
     def written(self, written: Written) -> None:
-        """A write left lines out, or failed."""
+        """Counts what a write left out, or its failure."""
 
 
 class LineQueue:
@@ -60,7 +60,7 @@ class LineQueue:
         """Whether something was put in since it was asked for last, and whether the writer is asked for it."""
 
     def put(self, line: bytes) -> None:
-        """Has a line written later; one that finds no room is told to `accounts`."""
+        """Has a line written later; one that finds no room is counted by `accounts`."""
         full = self._queue.qsize() >= MOST_LINES or self._put_in - self._taken_out > MOST_BYTES
         if full or self._given_up:
             self._accounts.full(1)
@@ -99,7 +99,7 @@ class LineQueue:
             self._see_to_a_writer()
 
     def after_fork(self) -> None:
-        """In a forked child: the lines are the parent's, and so is the thread."""
+        """Starts again in a forked child: the lines and the thread are the parent's."""
         self._file.after_fork()
         self._begin()
 

@@ -21,7 +21,7 @@ class Patience:
         self._hanging: _Work | None = None
 
     def do(self, work: Callable[[], T]) -> T:
-        """The result of `work`, or its exception.
+        """Returns the result of `work`, or its exception.
 
         Raises:
           TimeoutError: it, or the piece before it, has not come to an end yet. It is left to itself.

@@ -20,22 +20,22 @@ _LOCK_SECONDS = 1.0
 
 
 def paths(path: str | os.PathLike[str]) -> list[str]:
-    """The files of a set, the oldest first; the one that is written comes last."""
+    """Returns the files of a set, the oldest first; the one that is written comes last."""
     current = os.fspath(path)
     return [each for _, each in sorted(_rotated(current), reverse=True)] + [current]
 
 
 def total_size(path: str | os.PathLike[str]) -> int:
-    """Bytes of a set; files that are gone count nothing."""
+    """Returns bytes of a set; files that are gone count nothing."""
     size = 0
-    for each in paths(path):
+    for file in paths(path):
         with contextlib.suppress(OSError):
-            size += os.stat(each).st_size
+            size += os.stat(file).st_size
     return size
 
 
 def without_parts(given: Iterable[str]) -> list[str]:
-    """The paths, each once, without those that are read with another one of them."""
+    """Returns the paths, each once, without those that are read with another one of them."""
     unique = list(dict.fromkeys(given))
     parts = {part for each in unique for part in paths(each)[:-1]}
     return [each for each in unique if each not in parts]
@@ -101,7 +101,7 @@ class _Chain(io.RawIOBase):
 
 
 def _rotated(path: str) -> list[tuple[int, str]]:
-    """The older files, with their numbers."""
+    """Returns the older files, with their numbers."""
     folder, name = os.path.split(path)
     pattern = re.compile(re.escape(name) + r"\.([1-9]\d{0,2}|1000)")
     try:
@@ -116,7 +116,7 @@ def _name(path: str, number: int) -> str:
 
 
 def _place(path: str, file: int, least: int, highest: int) -> int:
-    """The number of an open file, which was `least` and can only have grown; beyond all if it was removed."""
+    """Returns the number of an open file, which was `least` and can only have grown; beyond all if it was removed."""
     number = least
     while not _is_at(_name(path, number), file):
         number += 1
@@ -135,7 +135,7 @@ def rotate(path: str, file: int, keep: int) -> int:
     """Renames the file that is written, and those before it.
 
     Args:
-      file: its descriptor in this process; where it is not at `path` any more, another process was faster.
+      file: its descriptor in this process; if it is not at `path` any more, another process was faster.
       keep: older files that stay.
 
     Returns:
@@ -152,9 +152,9 @@ def rotate(path: str, file: int, keep: int) -> int:
         for number in range(keep - 1, 0, -1):
             if number in older:
                 os.replace(older[number], f"{path}.{number + 1}")
-        for each in removed:
-            if each != f"{path}.{keep}":  # there were more before
-                os.unlink(each)
+        for name in removed:
+            if name != f"{path}.{keep}":  # there were more before
+                os.unlink(name)
         os.replace(path, f"{path}.1")
         return len(removed)
 
@@ -168,7 +168,7 @@ def _is_at(path: str, file: int) -> bool:
 
 @contextlib.contextmanager
 def _locked(path: str) -> Iterator[bool]:
-    """Whether this process alone may rename now. The lock ends with the process, however that ends."""
+    """Returns whether this process alone may rename now. The lock ends with the process, however that ends."""
     if os.name != "posix":
         yield True
         return

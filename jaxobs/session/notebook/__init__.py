@@ -1,4 +1,4 @@
-"""The extension for IPython and Jupyter: `%load_ext jaxobs`. IPython is no requirement, and nothing here imports it."""
+"""The extension for IPython and Jupyter: `%load_ext jaxobs`. IPython is optional: nothing here imports it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _loaded: list[Extension] = []
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """For `%load_ext jaxobs`: observes this process, and adds `%%jaxobs` and `%jaxobs`."""
+    """Observes this process, and adds `%%jaxobs` and `%jaxobs`: IPython calls it for `%load_ext jaxobs`."""
     if not _loaded:
         extension = Extension(shell)
         extension.load()
@@ -18,6 +18,6 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """For `%unload_ext jaxobs`: IPython is as before; what was recorded stays readable."""
+    """Restores IPython, for `%unload_ext jaxobs`; what was recorded stays readable."""
     while _loaded:
         _loaded.pop().unload()

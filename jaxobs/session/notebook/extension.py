@@ -1,4 +1,4 @@
-"""What `%load_ext jaxobs` adds to IPython.
+"""Magics and events that `%load_ext jaxobs` adds to IPython.
 
 A cell that begins with `%%jaxobs` is run by IPython itself, which only does not see that line: results, tracebacks, the
 numbers of lines and `await` are as without it. What the cell did is taken down by IPython's events around it.
@@ -23,7 +23,7 @@ from jaxobs.views import notebook
 from jaxobs.views.notebook import formatters
 
 LEAST_SECONDS = 1.0
-"""With `%jaxobs on` a cell that compiles for longer than this gets its line."""
+"""Default of the seconds of compilation from which a cell gets its line with `%jaxobs on`."""
 
 _MARK = re.compile(r"%%jaxobs(?:[ \t]+(?P<rest>.*))?\s*\Z")
 
@@ -51,7 +51,7 @@ class Extension:
         self._running: list[Measurement | None] = []
         """Cells that run now: one may run another."""
         self._least: float | None = None
-        """With `%jaxobs on`: from how many seconds of compilation on a cell gets its line."""
+        """Seconds of compilation from which a cell gets its line with `%jaxobs on`."""
         self._last: Cell | None = None
         self._rest: Scope | None = None
         """Between two cells: nothing runs."""
@@ -96,9 +96,9 @@ class Extension:
 
     @guard("notebook.see")
     def _see(self, event: Event) -> None:
-        for each in self._running:
-            if each is not None:
-                each.tally.add(event)
+        for cell in self._running:
+            if cell is not None:
+                cell.tally.add(event)
 
     def _before(self, info: Any) -> None:
         self._resting(False)
@@ -116,7 +116,7 @@ class Extension:
 
     @guard("notebook.rest")
     def _resting(self, rests: bool) -> None:
-        """The time until the next cell is nobody's."""
+        """Ends a cell: the time until the next one is nobody's."""
         wall = store.current().part(Wall)
         if self._rest is not None:
             wall.leave(self._rest, alone=True)
@@ -200,12 +200,12 @@ class Extension:
 
 
 def marked(cell: str) -> bool:
-    """Whether a cell begins with `%%jaxobs`, possibly among other cell magics."""
+    """Returns whether a cell begins with `%%jaxobs`, possibly among other cell magics."""
     return any(_MARK.match(line) for line in _magics(cell.lstrip().splitlines()))
 
 
 def without_mark(lines: list[str]) -> list[str]:
-    """The lines of a cell without `%%jaxobs`; a comment takes its place, so that the others keep their numbers."""
+    """Returns a cell's lines with a comment instead of `%%jaxobs`, so that the others keep their numbers."""
     for place, line in enumerate(_magics(lines)):
         if _MARK.match(line):
             # Not where another cell magic is to be the first line.
@@ -215,7 +215,7 @@ def without_mark(lines: list[str]) -> list[str]:
 
 
 def _magics(lines: list[str]) -> list[str]:
-    """The cell magics that lines begin with."""
+    """Returns the cell magics that lines begin with."""
     found: list[str] = []
     for line in lines:
         if not line.startswith("%%"):

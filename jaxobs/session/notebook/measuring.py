@@ -1,4 +1,4 @@
-"""What a cell did: taken down before it and while it runs, worked out after it."""
+"""Measurement of a cell: recorded before it and while it runs, evaluated after it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jaxobs.state.store import Store
 from jaxobs.state.wall import Wall
 
 MOST_COMPILED = 500
-"""Functions and causes that are told apart in one cell."""
+"""Number of functions and causes that are distinguished in one cell."""
 MOST_GROUPS = 8
 SMALL = 0.01
 """Share of all new bytes below which a group is left out."""
@@ -60,7 +60,7 @@ class Tally:
                 self._dropped_seconds += seconds
 
     def told(self) -> dict[str, Any]:
-        """The fields of a `Cell`."""
+        """Returns the fields of a `Cell`."""
         with self._lock:
             found = sorted(self._found.values(), key=lambda each: -each.seconds)
             return {"compiled": tuple(found), "dropped": self._dropped, "dropped_seconds": self._dropped_seconds}
@@ -72,7 +72,7 @@ def _slim(event: Compilation) -> Compilation:
 
 @dataclass(frozen=True)
 class _Held:
-    """What devices hold at a moment."""
+    """Memory of all devices at a moment."""
 
     arrays: Mapping[str, int]
     """Bytes of live arrays by device."""
@@ -97,7 +97,7 @@ def _held(*, sites: bool) -> _Held:
 
 
 class Measurement:
-    """One cell, from its first line to its last."""
+    """Run of one cell, from its first line to its last."""
 
     def __init__(self, store: Store, *, closely: bool, snapshot: Callable[[], Snapshot]) -> None:
         """Args:
@@ -123,7 +123,7 @@ class Measurement:
         self._began = time.perf_counter()
 
     def ended(self, number: int | None, *, failed: bool) -> Cell:
-        """The last line has run."""
+        """Takes down the state after the last line."""
         seconds = time.perf_counter() - self._began
         spent: dict[str, float] = {}
         if self._spent is not None:
@@ -146,7 +146,7 @@ class Measurement:
         return cell
 
     def _findings(self) -> tuple[VerdictFinding, ...]:
-        """What is wrong that was not before, or that compilations of this cell belong to."""
+        """Returns findings that are new, or that compilations of this cell belong to."""
         after = self._snapshot()
         of_cell = {
             each.id
@@ -198,7 +198,7 @@ def _new_peak(before: _Held, after: _Held, device: str) -> int | None:
 
 
 def _grown(group: ArrayGroup, before: ArrayGroup | None) -> ArrayGroup | None:
-    """What a group has more than before; None where that is nothing."""
+    """Returns what a group has more than before; None if that is nothing."""
     if before is not None:
         more = {name: size - before.bytes_per_device.get(name, 0) for name, size in group.bytes_per_device.items()}
         group = dataclasses.replace(group, count=group.count - before.count, bytes_per_device=more)

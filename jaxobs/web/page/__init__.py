@@ -1,4 +1,4 @@
-"""The live page: one self-contained HTML document, made from the assets beside this file.
+"""The live page: one self-contained HTML document, made from the assets next to this file.
 
 Nothing is built and nothing is fetched from elsewhere: style, scripts and icon are in the document, so it
 works on a machine without a network. Its only requests are to `api/v1/snapshot` and `api/v1/events`,
@@ -36,19 +36,19 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+", re.MULTILINE)
 """Lines of comment and indentation: for who reads the asset, not for who opens the page."""
 _BETWEEN_RULES = re.compile(r"\s*([{};])\s*|^/\*.*\*/\s*", re.MULTILINE)
-"""The same in a style sheet."""
+"""Comments and blanks of a style sheet."""
 _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
 
 
 @functools.cache
 def render() -> bytes:
-    """The complete page as UTF-8, ready to send as `text/html; charset=utf-8`; the same on every call."""
+    """Returns the complete page as UTF-8, ready to send as `text/html; charset=utf-8`; the same on every call."""
     return _filled("index.html").encode()
 
 
 @functools.cache
 def recorded_shell() -> tuple[bytes, bytes]:
-    """The page for data that is put into it, as UTF-8: what comes before the data, and what comes after.
+    """Returns the page for data that is put into it, as UTF-8: what comes before the data, and what comes after.
 
     The data are elements `<script type="application/json">` with the ids `recorded` and `recorded-0`, `recorded-1`, ...
     Its policy lets no other script run than the page's own, known by their hashes, and nothing be fetched.
@@ -62,7 +62,7 @@ def recorded_shell() -> tuple[bytes, bytes]:
 
 
 def _filled(name: str) -> str:
-    """An asset with each `{{other}}` in it replaced by that asset."""
+    """Returns an asset with each `{{other}}` in it replaced by that asset."""
     if name == "facts.js":
         return _vocabulary()
     text = (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ def _filled(name: str) -> str:
 
 
 def _vocabulary() -> str:
-    """The words that the page shares with the facts, so that neither can drift from the other."""
+    """Returns the words that the page shares with the facts, so that neither can drift from the other."""
     titles = sorted(set(SECTIONS.values()))
     urls = {title: symptom_url(kind) for kind, title in SECTIONS.items()}
     words = {

@@ -1,6 +1,6 @@
 """`jaxobs cache`: looks at a persistent compilation cache, tries it, fills it.
 
-Each module in `jaxobs.compile_cache.commands` is a subcommand, found by its name, with the `HELP`,
+Each module in `jaxobs.cli.caching` is a subcommand, found by its name, with the `HELP`,
 `configure` and `run` that a command has.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from jaxobs.base import discovery
 from jaxobs.cli import Parser
-from jaxobs.compile_cache.commands import Subcommand
+from jaxobs.cli.caching import Subcommand
 
 SUBCOMMANDS = Subcommand
 HELP = "inspect, verify or warm a persistent cache"

@@ -9,7 +9,7 @@ from typing import Any
 from jaxobs import cli
 from jaxobs.base import discovery
 from jaxobs.base.errors import JaxobsError, MissingExtraError
-from jaxobs.compile_cache.commands import Subcommand
+from jaxobs.cli.caching import Subcommand
 
 HELP = "print a script that completes commands and options in your shell"
 

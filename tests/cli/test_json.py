@@ -16,7 +16,7 @@ from helpers.top_snapshots import CannedEndpoint, compilations, finding, serving
 
 from jaxobs import cli
 from jaxobs.base import discovery
-from jaxobs.compile_cache.commands import Subcommand
+from jaxobs.cli.caching import Subcommand
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
 

@@ -109,19 +109,20 @@ class Record:
         for line in self.lines():
             plan, decision = str(line.get("id")), line["decision"]
             if decision == "approved":
-                if plan in found and line["at"] > oldest:
-                    found[plan] = Question(found[plan].line, str(line.get("actor") or "somebody"), is_untried=True)
+                question = found.pop(plan, None)
+                if question is not None and line["at"] > oldest:
+                    found[plan] = Question(question.line, str(line.get("actor") or "somebody"), is_untried=True)
                 continue
             for question in found.values():
                 if all(question.line.get(name, "") == line.get(name, "") for name in _ASKED):
                     question.is_untried = False
                     if decision == "refused":
                         question.approver = ""
-            if decision == "approval_wanted" and line["at"] > oldest:
+            if decision == "approval_wanted":
                 found[plan] = Question(line)
             elif decision in ("begun", "denied"):
                 found.pop(plan, None)
-        return found
+        return {plan: each for plan, each in found.items() if each.approver or each.line["at"] > oldest}
 
     def waiting(self, minutes: float = MINUTES) -> dict[str, Line]:
         """Returns the lines of the plans that wait for a person's word, by id, the oldest first."""

@@ -280,6 +280,18 @@ def test_what_changes_something_needs_an_approval_of_exactly_that(scene: Scene) 
     assert scene.ask(policy, warm).decision == "approval_wanted" and scene.done == ["warm_cache"]
 
 
+def test_an_approval_holds_from_when_it_was_given(scene: Scene) -> None:
+    """A person may answer hours after the question: the policy's minutes begin with the answer."""
+    policy = changed(ALL, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/c"))
+    warm = dataclasses.replace(PROFILE, action="warm_cache")
+    plan = scene.ask(policy, warm).plan
+    scene.now += 2 * 3600
+    scene.record.decide(plan, True, "mia")
+    scene.now += 29 * 60
+    assert scene.desk(policy).approved() == [warm]
+    assert scene.ask(policy, warm).decision == "done" and scene.done == ["warm_cache"]
+
+
 def test_a_bad_moment(scene: Scene) -> None:
     """A process that compiles, saves or hangs is left alone."""
     still = stepping(scene.now - 60)

@@ -29,9 +29,9 @@ _encode = json.JSONEncoder(allow_nan=False).encode
 MANIFEST_BYTES = 2**20
 """Files of this size have room for a manifest each."""
 SYNC_SECONDS = 1.0
-"""How often lines are brought to the disk, by the setting `interval`."""
+"""Seconds between writes to the disk, by the setting `interval`."""
 OPEN_SECONDS = 2.0
-"""How long `install` waits to learn whether the file can be written."""
+"""Seconds that `install` waits to learn whether the file can be written."""
 
 
 class EventLog:

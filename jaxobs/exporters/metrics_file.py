@@ -28,9 +28,9 @@ from jaxobs.state.store import Store
 PROM_MODE = 0o644
 """Mode of a new file whose name ends in `.prom`: it holds what `/metrics` tells everybody on this machine."""
 WRITE_SECONDS = 2.0
-"""How long a write is waited for, and so the program's end."""
+"""Seconds that a write is waited for, and so the program's end."""
 READER_SECONDS = 1.0
-"""How long the reader of a pipe may take to read on."""
+"""Seconds that the reader of a pipe may take to read on."""
 
 
 class MetricsFile:

@@ -52,7 +52,7 @@ class MLflow(tracked.Tracker):
         return self._own
 
     def describe(self, run: str, parameters: dict[str, str]) -> None:
-        """As parameters, each once: MLflow allows no other value later."""
+        """Writes them as parameters, each once: MLflow allows no other value later."""
         from mlflow.entities import Param
 
         new = {name: value for name, value in parameters.items() if (run, name) not in self._known}
@@ -60,7 +60,7 @@ class MLflow(tracked.Tracker):
         _client().log_batch(run, params=[Param(_name(name), value) for name, value in new.items()])
 
     def write(self, run: str, step: int, figures: dict[str, float]) -> None:
-        """As system metrics, which have a tab of their own."""
+        """Writes them as system metrics, which have a tab of their own."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
@@ -68,7 +68,7 @@ class MLflow(tracked.Tracker):
         _client().log_batch(run, metrics=metrics)
 
     def is_own(self) -> bool:
-        """Whether the setting names an experiment."""
+        """Returns whether the setting names an experiment."""
         return self._experiment != tracked.ACTIVE
 
     def end(self, exit_code: int | None) -> None:

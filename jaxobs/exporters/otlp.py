@@ -15,7 +15,7 @@ from jaxobs.facts.process import Exit
 from jaxobs.state.store import Store
 
 END_SECONDS = 2.0
-"""How long the program's end waits for the last delivery."""
+"""Seconds that the program's end waits for the last delivery."""
 EVERY_SECONDS = 5.0
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 PUSH_SECONDS = 3.0
-"""How long a push is waited for, and so the program's end."""
+"""Seconds that a push is waited for, and so the program's end."""
 MOST_LOOPS = 8
 
 METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {

@@ -26,12 +26,12 @@ class TensorBoard(tracked.Tracker):
         return self._writer
 
     def describe(self, run: Any, parameters: dict[str, str]) -> None:
-        """As a table, on the tab of texts."""
+        """Writes them as a table, on the tab of texts."""
         rows = "\n".join(f"| {name} | {value.replace('|', ' ')} |" for name, value in parameters.items())
         run.add_text("jaxobs/run", f"| parameter | value |\n|---|---|\n{rows}", 0)
 
     def write(self, run: Any, step: int, figures: dict[str, float]) -> None:
-        """As scalars."""
+        """Writes them as scalars."""
         for name, value in figures.items():
             run.add_scalar(name, value, step)
         run.flush()

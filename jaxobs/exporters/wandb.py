@@ -45,7 +45,7 @@ class WeightsAndBiases(tracked.Tracker):
         run.log({**figures, "jaxobs/steps": step}, commit=run is self._own)
 
     def is_own(self) -> bool:
-        """Whether the setting names a project."""
+        """Returns whether the setting names a project."""
         return self._project != tracked.ACTIVE
 
     def end(self, exit_code: int | None) -> None:

@@ -36,7 +36,7 @@ _LARGE_FALL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """From this sample on the series was never below `value`."""
+    """A value below which the series never was from this sample on."""
 
     sample: int
     time: float
@@ -59,12 +59,12 @@ class Run:
 
     @property
     def grown(self) -> float:
-        """By how much the floor rose."""
+        """Growth of the floor."""
         return self.last.value - self.since.value
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Seconds that it took."""
         return self.last.time - self.since.time
 
     @property
@@ -187,7 +187,7 @@ def _start(points: list[Point], now: int, least: int) -> int | None:
 
 
 def _without_leap(points: list[Point]) -> list[Point]:
-    """Without large rises at its start, as when parameters are made."""
+    """Returns the points without large rises at their start, as when parameters are made."""
     rates = [_rate(before, after) for before, after in itertools.pairwise(points)]
     usual = statistics.median(rates)
     start = 0
@@ -227,7 +227,7 @@ def _driver(points: list[Point]) -> str | None:
 
 
 def _from_first_call(points: list[Point], function: str | None) -> list[Point]:
-    """Without the time before its function was called: the program was loading."""
+    """Returns the points without those before its function was called: the program was loading."""
     if function is None:
         return points
     before = points[0].calls.get(function, 0)

@@ -27,7 +27,7 @@ MOST_CASES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """How memory stands: what the kinds of leaks are found in. Sizes in bytes."""
+    """The memory of a process at a sample: the evidence for leaks. Sizes in bytes."""
 
     time: float
     calls: Mapping[str, int]
@@ -54,7 +54,7 @@ class Growing:
     kind: str
     subject: str
     runs: dict[Hashable, Run]
-    """By series."""
+    """Runs by series."""
     told: float = 0.0
     finding: Finding | None = None
     fell: Point | None = None
@@ -67,7 +67,7 @@ class Growing:
 
     @property
     def grown(self) -> float:
-        """In all its series."""
+        """Growth in all its series."""
         return sum(run.grown for run in self.runs.values())
 
 
@@ -112,7 +112,7 @@ class Leaks:
             yield from watched.findings(sample, now)
 
     def tells(self, key: Hashable) -> bool:
-        """Whether a series is part of a finding that stands."""
+        """Returns whether a series is part of a finding that stands."""
         return any(each.tells(key) for each in self._kinds)
 
     def at_end(self) -> Iterable[tuple[Finding, bool]]:
@@ -216,7 +216,7 @@ class _Watched:
 
 
 def _goes_on(case: Growing, now: Point) -> bool:
-    """Whether the program was seen to go on after a case fell: its function was called, or time has passed."""
+    """Returns whether the program was seen to go on after a case fell: its function was called, or time has passed."""
     fell, function = case.fell or now, case.run.function
     called = function is not None and now.calls.get(function, 0) > fell.calls.get(function, 0)
     return called or now.sample - fell.sample >= LEAST_RISES
@@ -239,7 +239,7 @@ def clock(seconds: float) -> str:
 
 
 def pace(run: Run, grown: float, write: Callable[[float], str]) -> str:
-    """How fast: `3 a call of `train_step``; so much a minute where no calls are known."""
+    """Returns how fast: `3 a call of `train_step``; so much a minute where no calls are known."""
     if run.function is not None and run.calls:
         return f"{write(grown / run.calls)} per call of `{run.function}`"
     return f"{write(grown * 60 / run.seconds if run.seconds else grown)} per minute"

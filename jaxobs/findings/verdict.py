@@ -87,7 +87,7 @@ def _severity(finding: Finding, seconds: float | None, share: float | None) -> s
 
 
 def _causes(findings: Sequence[Finding]) -> dict[str, str]:
-    """By id of a finding: the id of the one that it follows from."""
+    """Returns the id of the finding that another one follows from, by the other's id."""
     found: dict[str, str] = {}
     for finding in findings:
         brought_by = all_kinds.follows(finding)

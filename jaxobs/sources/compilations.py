@@ -254,7 +254,7 @@ class Compilations:
         self._programs.loaded(event, miss.executable)
 
     def _costs_are_read(self, executable: Any, seconds: float) -> bool:
-        """Whether XLA is asked at once what the program costs; else on the slow tick.
+        """Returns whether XLA is asked at once what the program costs; else on the slow tick.
 
         At once for accelerators, where it may not fit, and beside a compile that was dear anyway.
         """

@@ -32,7 +32,7 @@ class ConditionsSource(Source):
 
 
 def scene(store: Store) -> Scene:
-    """How the process of a store stands."""
+    """Returns how the process of a store stands."""
     return Scene(
         snapshot=store.snapshot(fresh=False),
         nonfinite=_latest(store, "nonfinite"),

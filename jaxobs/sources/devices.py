@@ -30,7 +30,7 @@ QUIET_SECONDS = 60.0
 """A device whose memory does not change is told of again after this time."""
 
 HIGH_WATER_SECONDS = 60.0
-"""For how long a high-water mark is told: a scrape a minute misses none."""
+"""Seconds for which a high-water mark is told: a scrape a minute misses none."""
 
 MOST_GROUPS = 50
 MOST_TOLD_GROUPS = 10

@@ -41,7 +41,7 @@ from jaxobs.state.wall import Wall
 MOST_DETAILS = 16
 """Processes whose programs are read by name in one tick."""
 WAIT_SECONDS = 0.1
-"""How long a tick waits for the others' digests; what comes later is looked at by the next."""
+"""Seconds that a tick waits for the others' digests; what comes later is looked at by the next."""
 PROMPT_WAIT_SECONDS = 1.0
 """Seconds to wait on the thread that has nothing else to do."""
 LAST_WAIT_SECONDS = 0.5
@@ -114,7 +114,7 @@ class FleetSource:
         self._differing: dict[int, Listed | None] = {}
         self._excess = Excess()
         self._listed = -1
-        """How many programs had been told by name."""
+        """Number of programs that had been told by name."""
         self._tick = 0
         self._told_stuck: str | None = None
         self._threads: Mapping[str, tuple[str, ...]] = {}

@@ -20,7 +20,7 @@ from jaxobs.state.runs import Runs
 from jaxobs.state.store import Store
 
 DISK_SECONDS = 2.0
-"""How long the slow tick and the end wait for the file."""
+"""Seconds that the slow tick and the end wait for the file."""
 SAME_CAUSE = 60.0
 """Seconds from running out of memory to the exception that ends the process."""
 

@@ -20,13 +20,13 @@ from jaxobs.sources.support.source import Source
 from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
-"""How long a tick waits; what comes later is told of at the next."""
+"""Seconds that a tick waits; what comes later is told of at the next."""
 HANG_SECONDS = 5.0
 """libtpu that has not answered for so long is taken for hanging."""
 SLOW_SECONDS = 1.0
 """A reading that takes longer is the last."""
 PAUSE = 200
-"""How many times as long as a reading took libtpu is left alone after it."""
+"""Factor on the time of a reading for which libtpu is left alone after it."""
 
 Reading = tuple[dict[str, list[str]], float]
 

@@ -23,7 +23,7 @@ from jaxobs.sources.support.source import Source
 from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
-"""How long a tick waits for all devices together; what comes later is told of at the next tick."""
+"""Seconds that a tick waits for all devices together; what comes later is told of at the next tick."""
 HANG_SECONDS = 5.0
 """A device that has not answered for so long is taken for hanging."""
 

@@ -30,7 +30,7 @@ class Process(Source):
         self._told = False
         self._settled = False
         self._looks = 0
-        """Since a backend is awake."""
+        """Looks since a backend is awake."""
         self._recorded: Manifest | None = None
 
     def start(self) -> None:

@@ -25,7 +25,7 @@ NOWHERE = (
 
 
 DISK_SECONDS = 2.0
-"""How long the slow tick waits for the file."""
+"""Seconds that the slow tick waits for the file."""
 
 
 class Run(Source):

@@ -8,7 +8,7 @@ from jaxobs.sources.support.source import Source
 from jaxobs.state.watched import Watched
 
 PATIENCE_SECONDS = 1.0
-"""How long the end waits for a value that is being computed: it may be the one that turned NaN."""
+"""Seconds that the end waits for a value that is being computed: it may be the one that turned NaN."""
 MOST_SECONDS = 5.0
 """Seconds for all of them."""
 LOOK_SECONDS = 0.005

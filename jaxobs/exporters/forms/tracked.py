@@ -30,10 +30,10 @@ EVERY = 15.0
 FIRST_SECONDS = 1.0
 """Seconds between exports until a run has begun: at exit, it would be too late to import a client."""
 ACTIVE = "active"
-"""As a setting: the run that the program has begun itself."""
+"""Setting for the run that the program has begun itself."""
 HAND_OVER_SECONDS = 0.05
 LAST_SECONDS = 5.0
-"""How long the program's end waits."""
+"""Seconds that the program's end waits."""
 MOST_LOOPS = 8
 MOST_DEVICES = 16
 
@@ -63,7 +63,7 @@ class Tracker(abc.ABC):
         """Takes figures after so many steps."""
 
     def is_own(self) -> bool:
-        """Whether the run is jaxobs' own: the program's may have ended when the process does."""
+        """Returns whether the run is jaxobs' own: the program's may have ended when the process does."""
         return True
 
     @abc.abstractmethod

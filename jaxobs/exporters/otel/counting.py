@@ -49,7 +49,7 @@ class Gate:
 
 
 def room(variable: str) -> int:
-    """How many spans or records may wait, by OpenTelemetry's variable; 2,048 if it doesn't say."""
+    """Returns how many spans or records may wait, by OpenTelemetry's variable; 2,048 if it doesn't say."""
     try:
         return max(1, int(os.environ.get(variable, "")))
     except ValueError:

@@ -28,7 +28,7 @@ class Series:
     attributes: Mapping[str, str]
     value: Histogram
     exemplars: Mapping[int, Exemplar]
-    """By the position of the bucket."""
+    """Exemplars by the position of the bucket."""
 
 
 class Points:

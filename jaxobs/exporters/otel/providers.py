@@ -136,7 +136,7 @@ class _Maker:
         self._resource = _resource(store)
 
     def asked(self, signal: str) -> bool:
-        """Whether the signal goes out by OTLP: unless `OTEL_<SIGNAL>_EXPORTER` names something else."""
+        """Returns whether the signal goes out by OTLP: unless `OTEL_<SIGNAL>_EXPORTER` names something else."""
         names = wanted.exporters(signal)
         return not names or "otlp" in names
 

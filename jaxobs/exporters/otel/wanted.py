@@ -1,4 +1,4 @@
-"""Whether the program's metrics and traces go to OpenTelemetry: the setting, or OpenTelemetry's own variables."""
+"""The wish to export metrics and traces to OpenTelemetry: the setting, or OpenTelemetry's own variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY")
 
 
 def wanted(setting: bool | None, environment: Mapping[str, str] | None = None) -> bool:
-    """Whether to export: as the setting says; if it is None, whether a variable `OTEL_*` asks for OTLP.
+    """Returns whether to export: as the setting says; if it is None, whether a variable `OTEL_*` asks for OTLP.
 
     `OTEL_SDK_DISABLED` turns it off in either case. Without the packages, variables ask for nothing.
     """

@@ -33,7 +33,7 @@ MOST_CHANGES = 16
 @dataclass(slots=True)
 class _Costs:
     seconds: dict[str, float] = field(default_factory=dict)
-    """By cause."""
+    """Seconds by cause."""
     costliest: float = 0.0
     reason: str = ""
     """Reason of the costliest compilation."""

@@ -32,7 +32,7 @@ _CURES = {
         "unfreeze_as_copy=True)"
     ),
 }
-"""By the library in whose code the operations are, the first that fits."""
+"""Cures by the library in whose code the operations are, the first that fits."""
 
 _CACHED = (
     "A persistent cache avoids this at the next start: set jax_compilation_cache_dir, and set "
@@ -62,7 +62,7 @@ class EagerInitialization:
             yield self._case
 
     def tell(self, case: Case) -> Telling:
-        """How many and how long, at which lines of the user's, and in which library."""
+        """Tells how many and how long, at which lines of the user's, and in which library."""
         places = [f"{_short(site)} ({count:,})" for site, count in case.sites.most_common(3)]
         inside = [site.rpartition(":")[0] for site, _ in self._libraries.most_common(1)]
         where = f", most of them called from {', '.join(places)}" if places else ""

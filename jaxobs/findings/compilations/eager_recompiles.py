@@ -57,7 +57,7 @@ class _Operation:
             self.why = "programs"
 
     def _takes(self, change: Change) -> bool:
-        """Whether a change in one dimension alone shows that the dimension has no end."""
+        """Returns whether a change in one dimension alone shows that the dimension has no end."""
         if change.what not in ("shape", "static_argument"):
             return False
         varied = sizes.varied(change)

@@ -53,7 +53,7 @@ class FlipFlop:
             yield self._case
 
     def tell(self, case: Case) -> Telling:
-        """How many programs it goes between, and what makes JAX forget them."""
+        """Tells how many programs it goes between, and what makes JAX forget them."""
         programs = self._repetitions.several(1)
         return Telling(
             summary=(

@@ -39,7 +39,7 @@ class ForgottenPrograms:
             yield self._case
 
     def tell(self, case: Case) -> Telling:
-        """How often, and what makes JAX forget."""
+        """Tells how often, and what makes JAX forget."""
         return Telling(
             summary=(
                 f"`{case.function}` recompiled the same program {times(case.count)}{at_sites(case)} "

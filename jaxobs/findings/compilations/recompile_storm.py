@@ -83,7 +83,7 @@ class RecompileStorm:
             yield self._case
 
     def _expected(self, event: Compilation) -> bool:
-        """Whether all that is new is one more of a bounded set: a bucket, a mode, a place."""
+        """Returns whether all that is new is one more of a bounded set: a bucket, a mode, a place."""
         if event.cause == "shape":
             dimensions = sizes.dimensions(event.changes[:MOST_CHANGES])
             return bool(dimensions) and not any(self._one_too_many(each) for each in dimensions)

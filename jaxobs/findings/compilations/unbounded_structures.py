@@ -40,7 +40,7 @@ class UnboundedStructures:
             yield self._case
 
     def tell(self, case: Case) -> Telling:
-        """How many structures, and the latest difference."""
+        """Tells how many structures, and the latest difference."""
         latest = self._latest
         where = f" in `{latest.path}`" if latest.path else ""
         return Telling(

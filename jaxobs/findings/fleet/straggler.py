@@ -75,7 +75,7 @@ def _only_pauses(slow: int, running: Mapping[int, Digest]) -> bool:
 
 
 def _waits_for(first: Digest | None, own: Digest) -> bool:
-    """Whether a process is inside JAX for as long as its pauses last, and process 0 is not."""
+    """Returns whether a process is inside JAX for as long as its pauses last, and process 0 is not."""
     if first is None or first.waiting is None or own.waiting is None or not own.usual or own.typical is None:
         return False
     return own.waiting - first.waiting >= (1 - own.typical / own.usual) / 2

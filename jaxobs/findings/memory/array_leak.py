@@ -167,7 +167,7 @@ def _each(group: ArrayGroup) -> float:
 
 
 def grown_bytes(case: Growing, sample: Sample) -> float:
-    """By how much a case grew."""
+    """Returns by how much a case grew."""
     if _TOTAL in case.runs:
         return case.grown
     groups = {group.key: group for group in sample.groups}

@@ -38,7 +38,8 @@ class ExecutableLeaks:
             yield "executables", sample.executables
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
-        """By its number, without single operations that are met for the first time: a program has only so many."""
+        """Decides by the number, without single operations that are met for the first time: a program has only so
+        many."""
         since = (each for each in sample.compilations() if each.time >= run.since.time)
         first = sum(each.eager and each.cause == "first_call" for each in since)
         return run.grown - first >= LEAST_MORE
@@ -52,7 +53,7 @@ class ExecutableLeaks:
         return "compiled programs"
 
     def tell(self, case: Growing, sample: Sample) -> Case:
-        """How many, since when, and which functions compile them."""
+        """Tells how many, since when, and which functions compile them."""
         run = case.run
         since = [each for each in sample.compilations() if each.time >= run.since.time]
         functions = Counter("single operations" if each.eager else f"`{each.function}`" for each in since)

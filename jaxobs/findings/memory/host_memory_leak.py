@@ -42,7 +42,8 @@ class HostLeaks:
             yield "resident", sample.resident // _STEP * _STEP
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
-        """By its size, unless arrays of the CPU backend or compiled programs leak, which take host memory too."""
+        """Decides by the size, unless arrays of the CPU backend or compiled programs leak, which take host memory
+        too."""
         if growth.LEAST_RISES <= run.rises < LEAST_RISES or any(_takes_host_memory(each, sample) for each in cases):
             return False
         if sum(each.time >= run.since.time for each in sample.compilations()) * COMPILED_OFTEN >= run.rises:
@@ -58,7 +59,7 @@ class HostLeaks:
         return "host memory"
 
     def tell(self, case: Growing, sample: Sample) -> Case:
-        """How much, since when, and whose results it could be."""
+        """Tells how much, since when, and whose results it could be."""
         run = case.run
         function, returned = _returned(run, sample)
         compiled = sum(each.time >= run.since.time for each in sample.compilations())

@@ -22,7 +22,7 @@ from jaxobs.state.store import Store
 
 MOST_COMPILES = 4096
 DISK_SECONDS = 1.0
-"""How long a compile waits for the sidecar."""
+"""Seconds that a compile waits for the sidecar."""
 
 
 class CacheLookups:

@@ -27,7 +27,7 @@ MOST_DEEP = 4
 MOST_SECONDS = 0.02
 """A look stands for at most so long, before and after it."""
 WAITS = "waits"
-"""For the devices, by a method that leaves no frame: they are not idle because of that."""
+"""Reason of a wait for the devices, by a method that leaves no frame: they are not idle because of that."""
 _ITERATES = frozenset((dis.opmap["FOR_ITER"], dis.opmap["GET_ITER"]))
 _MOVES = frozenset(("device_put", "device_get", "_value", "__array__", "batched_device_put", "_device_put_impl"))
 """Functions of JAX that move arrays between host and devices."""
@@ -111,7 +111,7 @@ def _doing(frame: FrameType) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _waits(code: CodeType, at: int) -> bool:
-    """Whether the instruction there calls `x.block_until_ready()`."""
+    """Returns whether the instruction there calls `x.block_until_ready()`."""
     name = ""
     for operation in dis.get_instructions(code):
         if operation.opname in ("LOAD_METHOD", "LOAD_ATTR"):

@@ -26,9 +26,9 @@ from jaxobs.state.wall import Wall
 STEPS = 3
 """Steps that a sample is to hold, where a loop is known."""
 LEAST_SECONDS, MOST_SECONDS = 0.02, 2.0
-"""How long is recorded, whatever a step takes."""
+"""Seconds that are recorded at least and at most, whatever a step takes."""
 UNKNOWN_SECONDS = 0.25
-"""How long is recorded where no loop is known."""
+"""Seconds that are recorded where no loop is known."""
 MOST_BYTES = 32 * 2**20
 """A larger trace is not read, and the next one is shorter."""
 MANY_BYTES = 4 * 2**20
@@ -36,7 +36,7 @@ FIRST_SECONDS = 10.0
 """The first sample is taken after so long at the latest."""
 LOOK_SECONDS = 0.005
 BUSY_SECONDS = 0.5
-"""How long a sample is put off while the program compiles, or writes a checkpoint."""
+"""Seconds for which a sample is put off while the program compiles, or writes a checkpoint."""
 BUDGET = 0.001
 """Share of the time between samples that one may cost."""
 USUAL_INTERVAL = 60.0
@@ -55,7 +55,7 @@ class ProfileSampling:
         self.interval = interval
         """Seconds from one sample to the next, as things are."""
         self._shorter = 1.0
-        """By how much less is recorded than wanted, because traces are large."""
+        """Factor by which less is recorded than wanted, because traces are large."""
         self._reader = Reader()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="jaxobs-profile-samples", daemon=True)

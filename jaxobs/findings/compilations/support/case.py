@@ -88,7 +88,7 @@ class Case:
     causes: Counter[str] = field(default_factory=Counter)
     sites: Counter[str] = field(default_factory=Counter)
     libraries: dict[str, set[str | None]] = field(default_factory=dict)
-    """By site, the innermost lines of libraries between it and JAX; None for a call without one."""
+    """Innermost lines of libraries between each site and JAX; None for a call without one."""
     told: int = 0
     """The count when it was last told."""
     caller: str | None = None
@@ -221,7 +221,7 @@ def at_sites(case: Case) -> str:
 
 
 def times(count: int) -> str:
-    """How often, in words: `once`, `3 times`."""
+    """Returns how often, in words: `once`, `3 times`."""
     return "once" if count == 1 else f"{count:,} times"
 
 

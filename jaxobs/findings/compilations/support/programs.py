@@ -15,7 +15,7 @@ _ITS_OWN = frozenset({"shape", "dtype"})
 
 
 class Repetitions:
-    """How often each program of a function was compiled again; the least recent are forgotten."""
+    """Counts how often each program of a function was compiled again; the least recent are forgotten."""
 
     def __init__(self, most: int = MOST_PROGRAMS) -> None:
         self._times: dict[str, int] = {}
@@ -34,5 +34,5 @@ class Repetitions:
         return program if repeats else None
 
     def several(self, least: int) -> int:
-        """How many programs were repeated at least so often."""
+        """Returns how many programs were repeated at least so often."""
         return sum(times >= least for times in self._times.values())

@@ -49,7 +49,7 @@ class Reuse:
         return True
 
     def opened(self, count: int) -> bool:
-        """Whether a closed set has grown so much that it is none."""
+        """Returns whether a closed set has grown so much that it is none."""
         if self.closed_at is None or count - self.closed_at < REOPENED:
             return False
         self.closed_at, self.count = None, -1

@@ -37,7 +37,7 @@ WORTH = 0.03
 
 
 def crowded(sizes: Collection[int]) -> int:
-    """How many sizes lie too close to another one to be buckets."""
+    """Returns how many sizes lie too close to another one to be buckets."""
     chosen, close = 0, 0
     for size in sorted(sizes):
         if chosen and size < chosen * STEP_UP:
@@ -53,7 +53,7 @@ def aligned(sizes: Collection[int]) -> bool:
 
 
 def bucket_like(sizes: Collection[int], most_crowded: int = MOST_CROWDED) -> bool:
-    """Whether these sizes look like a bounded set that somebody chose, give or take a few remainders."""
+    """Returns whether these sizes look like a bounded set that somebody chose, give or take a few remainders."""
     rounded = aligned(sizes)
     if not rounded and _longest_run(set(sizes)) >= RUN:
         return False
@@ -79,7 +79,7 @@ class Buckets:
     rule: str
     """In words: `powers of two`, `multiples of 64`, `32`."""
     sizes: tuple[int, ...]
-    """From that of the smallest size seen to that of the largest, ascending: at most as many programs would be left."""
+    """From the one for the smallest size seen to that for the largest: at most as many programs would be left."""
     padding: float
     """Share of padding in what would be computed, from 0 to 1, were each size seen as often as any other."""
 

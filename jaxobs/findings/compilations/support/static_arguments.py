@@ -34,12 +34,12 @@ def values(change: Change) -> tuple[str, str]:
 
 
 def _same_text(before: str, after: str) -> bool:
-    """Whether both print alike; then words in brackets may say why they differ: `<Config> (another object)`."""
+    """Returns whether both print alike; then words in brackets may say why they differ: `<Config> (another object)`."""
     return before == after or (after.startswith(f"{before} (") and after.endswith(")"))
 
 
 def unbounded(values: Collection[str]) -> bool:
-    """Whether values with these texts look as if ever new ones come: neither a few nor buckets."""
+    """Returns whether values with these texts look as if ever new ones come: neither a few nor buckets."""
     if len(values) < NUMBERS:
         return False
     try:

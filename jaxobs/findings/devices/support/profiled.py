@@ -66,7 +66,7 @@ class Profiled:
         )  # fmt: skip
 
     def lost_by_work(self, share: float) -> float:
-        """How much of the loop's time so far that share of the devices' work is."""
+        """Returns how much of the loop's time so far that share of the devices' work is."""
         busy = statistics.median(sum(each.busy.values()) / len(each.busy) for each in self.samples)
         return self.lost_seconds(share * busy)
 
@@ -94,7 +94,7 @@ class Profiled:
         )  # fmt: skip
 
     def lost_seconds(self, share: float) -> float:
-        """How much of the loop's time so far that share is; of the samples' where it isn't known."""
+        """Returns how much of the loop's time so far that share is; of the samples' where it isn't known."""
         if self.state is not None and self.state.mean_seconds is not None:
             return share * self.state.mean_seconds * self.state.steps
         return share * sum(each.window_seconds for each in self.samples)
@@ -106,7 +106,7 @@ class Profiled:
 
     @property
     def steps(self) -> int:
-        """How many the loop has made; 0 where that isn't known."""
+        """Number of steps that the loop has made; 0 where that isn't known."""
         return 0 if self.state is None else self.state.steps
 
 

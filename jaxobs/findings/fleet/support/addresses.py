@@ -41,7 +41,7 @@ class Addresses:
         """Hosts that the endpoints listen on, by port; the latest comes last."""
         self._reached: tuple[str | None, str] | None = None
         self.scheme = "http"
-        """How this process's latest endpoint is asked; those of a job have the same settings."""
+        """Scheme of this process's latest endpoint; those of a job have the same settings."""
         self.others: Mapping[int, Address] = {}
 
     def opened(self, addr: str, port: int) -> None:

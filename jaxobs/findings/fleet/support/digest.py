@@ -53,7 +53,7 @@ class Digest:
     typical: float | None = None
     """The median time from step to step, which pauses do not change; None where single steps are not seen."""
     looks: int = 0
-    """How many looks that spans."""
+    """Number of looks that `usual` spans."""
     idle: float = 0.0
     """Seconds since its step count last grew."""
     waiting: float | None = None
@@ -70,7 +70,7 @@ class Digest:
     """`host:port` of its endpoint; empty where it serves none."""
 
     def encode(self) -> str:
-        """As JSON."""
+        """Returns the digest as JSON."""
         return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
 
 
@@ -92,7 +92,7 @@ _KINDS = {each.name: str(each.type) for each in dataclasses.fields(Digest)}
 
 
 def _fits(kind: str, value: object) -> bool:
-    """Whether a value is of the type of its field, and of a size that arithmetic and a sentence can take."""
+    """Returns whether a value is of the type of its field, and of a size that arithmetic and a sentence can take."""
     if kind == "str":
         return isinstance(value, str) and len(value) <= MOST_FIELD
     if kind == "bool":
@@ -108,11 +108,11 @@ class Listed:
     """The latest programs of a process by name."""
 
     first: int
-    """How many came before them."""
+    """Number of programs that came before them."""
     programs: tuple[Program, ...]
 
     def encode(self) -> str:
-        """As JSON."""
+        """Returns the list as JSON."""
         return json.dumps([self.first, *self.programs], separators=(",", ":"))
 
 
@@ -155,7 +155,7 @@ class Programs:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of programs."""
         return len(self._programs)
 
     def chain(self, count: int) -> str:

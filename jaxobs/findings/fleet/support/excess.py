@@ -17,9 +17,9 @@ class _Mark:
     behind: int
     """Which process has fewer."""
     programs: int
-    """How many it has."""
+    """Number of programs that it has."""
     steps: int
-    """How far the one that has more was when this was first seen."""
+    """Steps that the process with more had made when this was first seen."""
     loop: str
 
 

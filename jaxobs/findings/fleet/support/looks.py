@@ -79,7 +79,7 @@ def _share(looks: list[bool]) -> float | None:
 
 
 def _calls_jax(frame: FrameType, sites: Container[str]) -> bool:
-    """Whether the innermost frame is in a call of JAX's C++, for all that can be seen."""
+    """Returns whether the innermost frame is in a call of JAX's C++, for all that can be seen."""
     name = frame.f_code.co_filename
     called = _called(frame.f_code, frame.f_lasti)
     if called is None:

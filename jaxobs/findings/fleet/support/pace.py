@@ -1,4 +1,4 @@
-"""How far this process is and how fast, by two looks at its counts."""
+"""The pace of this process: how far it is and how fast, by two looks at its counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Pace:
         """Time at which the count was last seen to have grown."""
         self._total = 0
         self._looks = 0
-        """Since then."""
+        """Looks since then."""
         self._turns: deque[tuple[float, int, int]] = deque(maxlen=MOST_TURNS)
         """Seconds between two looks at which the count had grown, by how much, and looks so far."""
 
@@ -79,7 +79,7 @@ class Pace:
 
     @property
     def looks(self) -> int:
-        """How many looks that spans: it is as exact as one in so many."""
+        """Looks that `usual` spans: it is as exact as one in so many."""
         return sum(looks for _, _, looks in self._kept())
 
     def _kept(self) -> list[tuple[float, int, int]]:

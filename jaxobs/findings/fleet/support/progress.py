@@ -1,4 +1,4 @@
-"""How many steps this process has made, by loop: as the program marks them, else as the calls of its functions tell."""
+"""Progress of this process: steps by loop, as the program marks them, else as the calls of its functions tell."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Progress:
         self.seconds = {each.name: each.steps * (each.mean_seconds or 0.0) for each in states}
 
     def found(self, loop: str) -> bool:
-        """Whether the program does not mark the steps of this loop."""
+        """Returns whether the program does not mark the steps of this loop."""
         state = self._loops.get(loop)
         return state is None or state.found
 
     def exact(self, loop: str) -> bool:
-        """Whether all steps are counted, and those before the latest program too."""
+        """Returns whether all steps are counted, and those before the latest program too."""
         state = self._loops.get(loop)
         if state is None or not state.found:
             return True

@@ -11,7 +11,7 @@ from jaxobs.findings.fleet.support.digest import Digest, Listed, Program
 MOST_NAMED = 16
 """Processes that a sentence names; of more it gives the number."""
 REST_STEPS, REST_VIEWS = 5, 2
-"""How long a process that makes steps may be seen without a new one."""
+"""Steps and views for which a process that makes steps may be seen without a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class View:
 
 
 def goes_on(digest: Digest, view: View) -> bool:
-    """Whether a process has made steps lately."""
+    """Returns whether a process has made steps lately."""
     return digest.usual is not None and digest.idle <= REST_STEPS * digest.usual + REST_VIEWS * view.interval
 
 

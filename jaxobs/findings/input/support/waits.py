@@ -1,4 +1,4 @@
-"""How the inputs of a process stand, look by look."""
+"""Waits for the inputs of a process, look by look."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Waits:
     time: float
     states: Sequence[InputState]
     since: Mapping[str, tuple[float, float]]
-    """By input that the program waits for most of the time: since when it has, and the seconds waited until then."""
+    """Since when the program waits most of the time, and the seconds waited until then, by input."""
 
 
 class Looks:

@@ -31,12 +31,12 @@ def excess(loop: LoopState, known: Sequence[Step]) -> float:
 
 
 def are_before(known: Sequence[Step]) -> bool:
-    """Whether most of the time passed before the steps, of most of them."""
+    """Returns whether most of the time passed before the steps, of most of them."""
     before = [step for step in known if (step.outside_seconds or 0.0) > step.seconds / 2 and not step.compilations]
     return len(before) > MAJORITY * len(known)
 
 
 def are_of_input(scene: Scene, loop: LoopState, known: Sequence[Step]) -> bool:
-    """Whether slow steps are waits for input before steps, as at the beginning of each epoch."""
+    """Returns whether slow steps are waits for input before steps, as at the beginning of each epoch."""
     waited = scene.snapshot.wall.seconds.get("input_wait", 0.0) if scene.snapshot.wall is not None else 0.0
     return are_before(known) and waited >= OF_INPUT * excess(loop, known)

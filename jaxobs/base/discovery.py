@@ -62,7 +62,7 @@ def module(form: type[Entry], name: str) -> Entry:
 
     Raises:
       IncompleteError: the module lacks what `form` names.
-      ImportError: it cannot be imported, or there is not any of it name.
+      ImportError: it cannot be imported, or no module has that name.
     """
     return cast("Entry", _load(form.__module__, name))
 

@@ -21,10 +21,22 @@ from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.base.guard import internal_error, logger
 from jaxobs.exporters import RoutesModule
-from jaxobs.exporters.forms.http_types import BadRequest, Post, Request, Response, Route, accepted, problem
+from jaxobs.exporters.forms.http_types import (
+    BadRequest,
+    Post,
+    Request,
+    Response,
+    Route,
+    accepted,
+    json_response,
+    problem,
+)
+from jaxobs.facts.events import as_event, plain
+from jaxobs.facts.kinds import event_types
 from jaxobs.findings.fleet.support.addresses import Addresses
+from jaxobs.findings.verdict import judged
 from jaxobs.state.store import Store
-from jaxobs.web import live_page
+from jaxobs.web import page
 from jaxobs.web.connections import MOST_BODY, Server, ServerV6
 from jaxobs.web.protection import Protection
 
@@ -49,7 +61,7 @@ def application(store: Store, protection: Protection | None = None) -> Applicati
     """
     hosts = None if protection is None else protection.hosts
     routes: dict[str, Route] = {_HEALTH: lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
-    routes.update(live_page.routes(store))
+    routes.update(_own_routes(store))
     for module in discovery.modules(RoutesModule, internal_error):
         routes.update(module.routes(store))
 
@@ -67,6 +79,39 @@ def application(store: Store, protection: Protection | None = None) -> Applicati
         return [b"" if environ.get("REQUEST_METHOD") == "HEAD" else body]
 
     return serve
+
+
+def _own_routes(store: Store) -> dict[str, Route]:
+    """Returns the paths of the live page and of the JSON API."""
+
+    def live_page(request: Request) -> Response:
+        policy = ("Content-Security-Policy", page.CONTENT_SECURITY_POLICY)
+        return Response(page.render(), "text/html; charset=utf-8", (policy,))
+
+    def snapshot(request: Request) -> Response:
+        return json_response(plain(judged(store.snapshot())))
+
+    def verdict(request: Request) -> Response:
+        return json_response(plain(judged(store.snapshot()).verdict))
+
+    def events(request: Request) -> Response:
+        since = request.query.get("since", "0")
+        if not since.isdecimal() or len(since) > 18:
+            raise BadRequest(
+                f"`since` is {since!r:.100}, which is not an event number. Use the `next` of the last response."
+            )
+        kind = request.query.get("kind")
+        if kind is not None and kind not in event_types():
+            raise BadRequest(f"`kind` is {kind!r:.100}. Known kinds: {', '.join(event_types())}.")
+        found, newest, lost = store.events(int(since), kind)
+        return json_response({"events": [as_event(event) for event in found], "next": newest, "dropped": lost})
+
+    return {
+        "/": live_page,
+        "/api/v1/snapshot": snapshot,
+        "/api/v1/events": events,
+        "/api/v1/verdict": verdict,
+    }
 
 
 def _host(environ: Mapping[str, Any]) -> str:

@@ -81,7 +81,7 @@ def test_a_path_may_be_a_path_object(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("text", ["1", "true", "YES", "on", True, 1])
 def test_truth_in_its_spellings(text: object) -> None:
-    """What people write for yes."""
+    """Every word that people write for yes is true."""
     assert resolve({"static_values": text}, {}).static_values is True
 
 
@@ -123,7 +123,7 @@ def test_a_value_out_of_range_is_told_the_range(name: str, value: float) -> None
 
 
 def test_a_wrong_variable_is_named_as_the_variable() -> None:
-    """Who set it in a pod's manifest searches for that name."""
+    """The error names the variable, for which somebody searches in a pod's manifest."""
     with pytest.raises(SettingError, match="`JAXOBS_PORT` is 'web', which is not a valid integer"):
         resolve({}, {"JAXOBS_PORT": "web"})
 
@@ -135,7 +135,7 @@ def test_a_wrong_choice_is_told_the_choices() -> None:
 
 
 def test_unknown_settings_are_named_together_with_the_known_ones() -> None:
-    """One error for all of them, and a guess at what was meant."""
+    """A single error names all of them, and guesses what was meant."""
     with pytest.raises(SettingError) as caught:
         resolve({"evnt_log": "x", "zzz": 1}, {})
     message = str(caught.value)
@@ -145,13 +145,13 @@ def test_unknown_settings_are_named_together_with_the_known_ones() -> None:
 
 
 def test_setting_errors_are_value_errors_of_ours() -> None:
-    """Who catches ValueError, as for any wrong argument, catches these."""
+    """Code that catches ValueError, as for any wrong argument, catches these."""
     assert issubclass(SettingError, ValueError)
     assert issubclass(SettingError, JaxobsError)
 
 
 def test_a_misspelt_variable_is_noticed() -> None:
-    """It would be ignored in silence otherwise; settings, switches and other people's variables are not told of."""
+    """A misspelt variable gets a warning; settings, switches and other people's variables do not."""
     environment = {"JAXOBS_EVENTLOG": "x", "JAXOBS_PORT": "1", "JAXOBS_DISABLED": "0", "HOME": "/", "JAXOBS": "1"}
     [sentence] = config.unknown_variables(environment)
     assert "`JAXOBS_EVENTLOG`" in sentence

@@ -56,7 +56,7 @@ def form(name: str, protocol: str = "Form") -> type[Any]:
 
 
 def test_every_module_is_an_entry_and_no_package(package: Package) -> None:
-    """What entries share lies in a package inside."""
+    """A package inside, with what entries share, is not an entry."""
     whole = 'NAME = ""\nrun = print'
     name = package(FORM, b=whole, a=whole, shared__in____init__="", shared__in__part="")
     assert [entry.__name__ for entry in discovery.modules(form(name))] == [f"{name}.a", f"{name}.b"]
@@ -65,7 +65,7 @@ def test_every_module_is_an_entry_and_no_package(package: Package) -> None:
 
 
 def test_a_module_with_an_error_gives_the_others(package: Package) -> None:
-    """One source that a JAX release broke does not take the rest with it."""
+    """A source that a JAX release broke does not take the rest with it."""
     whole = 'NAME = ""\nrun = print'
     name = package(FORM, a=whole, b="import no_such_module_at_all", c=whole)
     failed: list[tuple[str, str]] = []

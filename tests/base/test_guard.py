@@ -45,7 +45,7 @@ def test_a_failure_is_counted_by_place_logged_once_and_swallowed(caplog: pytest.
 
 
 def test_under_our_own_tests_it_is_raised() -> None:
-    """So that no failure is hidden from those who can mend it; it is counted all the same."""
+    """No failure is hidden from those who can fix it; it is counted all the same."""
     with pytest.raises(ZeroDivisionError), guard.guarded("here"):
         _ = 1 / 0
     assert guard.internal_errors() == {"here": 1}

@@ -190,7 +190,7 @@ def test_a_callback_may_import_the_module(write: Write) -> None:
 
 
 def test_while_the_module_is_being_imported(write: Write) -> None:
-    """Who asks from within the module's own code is called at its end."""
+    """A callback that the module's own code asks for is called at the module's end."""
     name = write(
         "hooked_midway",
         """
@@ -306,7 +306,7 @@ def test_a_lazy_module_stays_lazy(write: Write) -> None:
 
 
 def test_a_forked_child_waits_for_nothing(write: Write) -> None:
-    """What the parent waits for does not happen in its children."""
+    """Callbacks of the parent are not called in its children."""
     calls = Calls(name := write("hooked_fork", ""))
     code = f"""
         import os, sys

@@ -35,7 +35,7 @@ def dripping(*pieces: bytes) -> Iterator[str]:
 
 
 def test_headers_that_never_end() -> None:
-    """They are no answer, and no empty one either."""
+    """Headers that break off are not an answer, and not an empty one either."""
     with dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n") as url:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         began = time.monotonic()

@@ -23,7 +23,7 @@ from jaxobs.base.json_lines import Damage
     ids=lambda line: repr(line[:20]),
 )  # fmt: skip
 def test_a_damaged_line_costs_that_line(line: bytes) -> None:
-    """Those before and after it are read."""
+    """The lines before and after a damaged one are read."""
     damage = Damage()
     data = b"\xef\xbb\xbf" + b'{"n": 1}\r\n' + line + b'\n\n{"n": 2}\n{"n": 3'
     assert [body for _, body in json_lines.objects(io.BytesIO(data), damage)] == [{"n": 1}, {"n": 2}]

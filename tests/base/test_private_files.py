@@ -1,4 +1,4 @@
-"""What jaxobs writes is for its owner alone, whatever the umask; what is there keeps its mode."""
+"""Files of jaxobs are for their owner alone, whatever the umask; files that are there keep their mode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def modes(folder: pathlib.Path) -> dict[str, str]:
-    """Of all below a folder."""
+    """Returns the modes of all below a folder."""
     return {str(each.relative_to(folder)): oct(stat.S_IMODE(each.stat().st_mode)) for each in folder.rglob("*")}
 
 
@@ -77,7 +77,7 @@ def test_every_file_is_private(tmp_path: pathlib.Path, capsys: pytest.CaptureFix
 
 
 def test_what_is_there_keeps_its_mode(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who lets a collector read a log or a report has done so on purpose."""
+    """A log or report that a collector may read stays readable: somebody did so on purpose."""
     log, prom, report, run = (tmp_path / name for name in ("e.jsonl", "m.prom", "r.html", "run.json"))
     for path in (log, prom, report, run):
         path.touch()

@@ -1,4 +1,4 @@
-"""What a misspelt name may have meant."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_nearest_name_or_none(name: str, meant: str | None) -> None:
 
 
 def test_a_name_of_any_length_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may come over HTTP, and the comparison takes its length squared."""
+    """A long name gets no suggestion: it may come over HTTP, and the comparison takes its length squared."""
     compared: list[int] = []
     monkeypatch.setattr("difflib.get_close_matches", lambda name, *rest: compared.append(len(name)) or [])
     did_you_mean("x" * 10**6, OPTIONS)

@@ -26,7 +26,7 @@ def test_every_link_leads_to_a_section(kind: str) -> None:
 
 
 def test_every_finding_has_a_section() -> None:
-    """Who adds a finding says where it is explained; what is no longer a finding or an error leaves."""
+    """Every finding and error has its section, and no section is for something that is gone."""
     findings = {each.NAME for each in all_kinds.every()} | {programs.NAME}
     errors = {each.kind for each in error_texts.KINDS}
     assert findings <= set(symptoms.SECTIONS), "say in jaxobs/base/symptoms.py which section explains it"

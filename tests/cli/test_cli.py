@@ -76,7 +76,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_command_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    """And is a usage error."""
+    """The message lists all commands, and the exit code is that of a usage error."""
     assert cli.main(["rnu", "script.py"]) == 2
     known = ", ".join(sorted(name.replace("_", "-") for name in COMMANDS))
     assert capsys.readouterr().err == (
@@ -213,7 +213,7 @@ def test_run_wants_something_to_run(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_of_run_end_where_the_script_begins(
     arguments: str, settings: dict[str, object], module: str | None, script: str | None, rest: list[str]
 ) -> None:
-    """What follows SCRIPT or `-m MODULE` is untouched, whatever it looks like."""
+    """Words after SCRIPT or `-m MODULE` are untouched, whatever they look like."""
     run = COMMANDS["run"]
     parser = argparse.ArgumentParser(allow_abbrev=False)
     run.configure(parser)
@@ -252,7 +252,7 @@ def test_an_error_of_ours_is_a_line_on_stderr(
 
 
 def test_exit_codes_are_the_commands(command: ModuleType) -> None:
-    """What `run` returns, or what the function that it returns does."""
+    """The exit code is that of `run`, or of the function that it returns."""
     command.run = lambda args: 1  # type: ignore[attr-defined]
     assert cli.main(["made-up"]) == 1
     command.run = lambda args: lambda: 3  # type: ignore[attr-defined]
@@ -350,7 +350,7 @@ def test_bash_completes_commands_options_and_files(
 def test_a_shell_that_shtab_does_not_know_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of an earlier version, which knows fewer of them; every shell that the help names works with this one."""
+    """An earlier version knows fewer shells; every one that the help names works with this version."""
     for shell in ("bash", "zsh", "fish", "tcsh"):
         assert cli.main(["completion", shell]) == 0
         assert "verify" in capsys.readouterr().out

@@ -43,7 +43,7 @@ def test_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what to collect."""
+    """The message says what to collect."""
     assert cli.main(["diagnose", "--log", log(tmp_path, "process exited with code 137\n")]) == 1
     said = capsys.readouterr().out
     assert "Inconclusive" in said

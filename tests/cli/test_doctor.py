@@ -40,7 +40,7 @@ def doctor(*arguments: str | Path, **variables: str) -> subprocess.CompletedProc
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    """What `--json` prints, of the form that is promised."""
+    """Returns what `--json` prints, after a check of its form."""
     found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
     assert all({"id", "severity", "title", "evidence", "fix", "entity"} <= set(each) for each in found)
     assert {each["severity"] for each in found} <= {"ok", "info", "warning", "critical"}
@@ -48,7 +48,7 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def test_real_faults_are_named_with_what_mends_them(tmp_path: Path) -> None:
-    """Of an environment that aborts the process, falls back to the CPU and fetches every output."""
+    """A bad environment gets its findings: aborts, a fall back to the CPU, every output fetched."""
     done = doctor(
         "--json", XLA_FLAGS="--xla_cpu_enable_fast_math=false --xla_nonexistent_flag=1", JAX_DEBUG_NANS="true",
         JAX_PLATFORMS="cuda,cpu", JAX_COMPILATION_CACHE_DIRS="/x", JAX_COMPILATION_CACHE_DIR=str(tmp_path),
@@ -124,7 +124,7 @@ def test_dumps_of_two_processes_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_deep_runs_one_program_with_an_empty_cache() -> None:
-    """And says what the first call takes."""
+    """The text says what the first call takes."""
     [deep] = [each for each in findings(doctor("--json", "--deep", JAX_PLATFORMS="cpu")) if each["id"] == "deep"]
     assert deep["severity"] == "ok"
     assert "first call" in deep["evidence"] and "(cpu)" in deep["evidence"]

@@ -43,7 +43,7 @@ def test_usage(line: list[str], said: str, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.slow
 def test_the_answer_comes_at_the_end(tmp_path: Path) -> None:
-    """What is printed before it names neither fault nor alert; the same seed draws the same fault."""
+    """Nothing printed before the end names the fault or alert; the same seed draws the same fault."""
     folder = tmp_path / "day"
     command = [sys.executable, "-m", "jaxobs", "gameday", "crash", "--once", "--seed=3", f"--port={free_port()}"]
     done = subprocess.run(

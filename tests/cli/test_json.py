@@ -1,4 +1,4 @@
-"""What the commands print for scripts: with `--json` one object on the standard output, and nothing else there."""
+"""Output of the commands for scripts: with `--json` one object on the standard output, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
 
 WITHOUT = {"agent", "cache", "completion", "demo", "generate", "mcp", "run"}
-"""They print a script, start a program, serve, or write files; `cache` has subcommands, which have it."""
+"""Commands that print a script, start a program, serve, or write files; the subcommands of `cache` have `--json`."""
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_report_says_where_it_is_and_what_it_found(tmp_path: pathlib.Path, capsy
 
 
 def test_a_dumb_terminal_and_no_keyboard(tmp_path: pathlib.Path) -> None:
-    """One plain snapshot without a single escape code, whatever the input is."""
+    """A plain snapshot has no escape code, whatever the input is."""
     command = [sys.executable, "-m", "jaxobs", "top"]
     with serving(CannedEndpoint(snapshot(), compilations()).answer) as url:
         script = f"script -qec {shlex.quote(shlex.join([*command, url]))} /dev/null < /dev/null"

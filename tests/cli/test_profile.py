@@ -56,7 +56,7 @@ def test_text_says_what_it_found(trace: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_newest_of_several_traces_is_read(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And the text says so."""
+    """The text says so, too."""
     older = trace / "older"
     older.mkdir()
     (older / "here.xplane.pb").write_bytes(b"")
@@ -111,7 +111,7 @@ def test_hosts_of_one_job_are_shown_side_by_side(tmp_path: Path, capsys: pytest.
 
 
 def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What got slower from the first to the second."""
+    """The comparison says what got slower from the first trace to the second."""
     slower = xplanes.write(
         tmp_path / "slower",
         xplanes.host(
@@ -136,7 +136,7 @@ def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest
 def test_an_event_log_leads_to_its_newest_trace(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that was moved is looked for beside the log."""
+    """A capture that was moved is looked for next to the log."""
     log = tmp_path / "events.jsonl"
 
     def write(*paths: str, result: str = "done") -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
-    """Where the files are: a runtime folder of the test's own."""
+    """Folder of the files: a runtime folder of the test's own."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     yield tmp_path / "jaxobs"
     jaxobs.uninstall()
@@ -33,7 +33,7 @@ def _mode(path: pathlib.Path) -> int:
 
 
 def test_an_endpoint_has_a_private_file_until_it_is_closed(folder: pathlib.Path) -> None:
-    """One for each; the folder is the user's alone."""
+    """Each endpoint has a file; the folder is the user's alone."""
     assert endpoints.running() == []
     one, two = jaxobs.serve(port=0), jaxobs.serve(port=0)
     assert one is not None and two is not None
@@ -58,7 +58,7 @@ sys.stdin.readline()
 
 
 def test_a_process_that_was_killed_is_not_found(folder: pathlib.Path) -> None:
-    """Its file is removed by who looks; one that ends leaves none."""
+    """The next look removes the file of a killed process; a process that ends leaves no file."""
     children = [
         subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -90,7 +90,7 @@ def test_a_process_that_was_killed_is_not_found(folder: pathlib.Path) -> None:
     ],
 )
 def test_a_file_that_does_not_fit_is_passed_over(change: dict[str, Any] | None, folder: pathlib.Path) -> None:
-    """Whatever is in it."""
+    """A file that does not fit is passed over, whatever is in it."""
     handle = jaxobs.serve(port=0)
     assert handle is not None
     (path,) = folder.iterdir()

@@ -61,7 +61,7 @@ def answers(handle: Handle) -> bool:
 
 
 def dropped(store: Store, reason: str) -> int:
-    """What was counted."""
+    """Returns the counted drops."""
     return store.snapshot().observer.dropped.get(reason, 0)
 
 
@@ -118,7 +118,7 @@ def test_a_handshake_that_does_not_go_on_holds_nobody_up(tmp_path: Path) -> None
 
 
 def test_a_response_that_is_not_read_is_ended() -> None:
-    """One that reads a little now and then is no better than one that does not."""
+    """A client that reads a little now and then is cut off like one that does not read."""
     store = Store()
     for number in range(900):
         store.record(compilation(f"f{number}", reason="x" * 20_000))
@@ -152,13 +152,13 @@ def test_too_many_headers_are_refused() -> None:
 
 
 def test_http_2_is_refused() -> None:
-    """Its preface asks for what we do not speak."""
+    """The preface of HTTP/2 asks for a protocol that we do not speak."""
     with serving() as handle, connect(handle, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00") as client:
         assert b"Error code: 505" in read_all(client)
 
 
 def test_what_follows_a_request_is_not_read_as_another() -> None:
-    """One request, one response, and the end: nothing can be smuggled behind a body that a proxy counts otherwise."""
+    """A connection serves one request: nothing is smuggled behind a body that a proxy counts otherwise."""
     with serving() as handle:
         for first in (GET, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde"):
             with connect(handle, first + b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n") as client:
@@ -175,7 +175,7 @@ def test_what_follows_a_request_is_not_read_as_another() -> None:
     ids=["both", "two lengths", "two hosts", "two encodings"],
 )  # fmt: skip
 def test_a_request_that_can_be_understood_in_two_ways_is_refused(headers: bytes) -> None:
-    """Whatever a proxy makes of it."""
+    """An ambiguous request is refused, whatever a proxy makes of it."""
     sent = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n"
     with serving() as handle, connect(handle, sent) as client:
         assert read_all(client).split()[1] == b"400"

@@ -51,7 +51,7 @@ def test_a_missing_browser_skips_on_a_desk_and_fails_in_ci(
 
 
 def test_the_document_is_whole_small_and_asks_nobody_else() -> None:
-    """One file below 220 kB, without a reference to another host, and with nothing left to fill in."""
+    """The page is below 220 kB, has no reference to another host, and nothing is left to fill in."""
     page = render().decode()
     assert len(page.encode()) < 220_000
     assert "{{" not in page
@@ -270,7 +270,7 @@ def test_columns_sort_both_ways_and_eager_stays_apart(opened: Opener) -> None:
 
 
 def test_the_filter_finds_names_and_causes(opened: Opener) -> None:
-    """It narrows the table by words, keeps doing so over updates, and says when nothing matches."""
+    """The filter narrows the table by words, over updates too, and says when nothing matches."""
     with serving(rich()) as server:
         page = opened(server)
         page.fill("#filter", "new_function")
@@ -306,7 +306,7 @@ def test_a_row_opens_to_what_is_known_of_the_function(opened: Opener) -> None:
 
 
 def test_eager_compilations_are_hidden_until_asked_for(opened: Opener) -> None:
-    """Their number is always told, and one press shows them in their order."""
+    """The number of findings is always shown, and one press shows them in their order."""
     with serving(rich(), events()) as server:
         page = opened(server)
         expect(page.locator("#recent > li[data-eager=true]")).to_have_count(0)
@@ -338,7 +338,7 @@ HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\'
 
 
 def test_hostile_names_are_only_text(opened: Opener) -> None:
-    """Whatever a program names its functions, arguments, hosts or devices, it is shown and never run."""
+    """Names of functions, arguments, hosts and devices are shown and never run."""
     device = replace(gpu(0, 0.5), device=HOSTILE, device_kind=HOSTILE, memory=memory(HOSTILE, NOW, 5, 5))
     snapshot = replace(
         rich(),
@@ -530,7 +530,7 @@ def test_a_curve_stands_where_its_samples_are(opened: Opener) -> None:
 
 
 def test_the_page_keeps_samples_that_the_process_has_let_go(opened: Opener) -> None:
-    """What it saw stays in the curve, and a newer sample is added without any history from the process."""
+    """The page's own samples stay in the curve, and a newer one is added without any history from the process."""
     with serving(on_cpu()) as server:
         page = opened(server)
         line = page.locator("path.line.used")

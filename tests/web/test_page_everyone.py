@@ -53,7 +53,7 @@ OUTSIDE = """() => {
   }
   return [...found];
 }"""
-"""What lies outside of the window, and which texts and tables are wider than their place."""
+"""Returns what lies outside of the window, and texts and tables that are wider than their place."""
 
 UNCLIPPED = """() => document.head.append(Object.assign(document.createElement('style'), { textContent: `
   .scroll, #accounts, .told-lines { overflow: visible !important; max-height: none !important; }
@@ -71,7 +71,7 @@ def unfold(page: Page) -> None:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core has against the page: WCAG 2.2 up to AA, and its best practices."""
+    """Returns what axe-core has against the page: WCAG 2.2 up to AA, and its best practices."""
     page.evaluate(UNCLIPPED)
     page.evaluate(requirements.axe())
     found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
@@ -117,7 +117,7 @@ def test_axe_would_find_something(opened: Opener) -> None:
 def test_axe_has_nothing_against_a_report(
     chrome: Browser, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], scheme: str, width: int
 ) -> None:
-    """The same for a file, which has a timeline and an end besides; and it overflows nowhere."""
+    """A report, which has a timeline and an end besides, is accessible too, and overflows nowhere."""
     facts = everything()
     assert facts.last_out_of_memory is not None
     told: list[Event] = [

@@ -89,7 +89,7 @@ NO_PICTURE: tuple[dict[str, object], ...] = ({}, {"sizes": []}, {"sizes": [3]}, 
 
 
 def test_the_sizes_of_a_dimension_are_drawn(opened: Opener) -> None:
-    """One bar for each size where it stands, a line for each bucket, and the padding in per cent; spoken as well."""
+    """Each size has its bar, each bucket its line, and the padding is in per cent; spoken as well."""
     sizes = {"sizes": [10, 20, 30, 31, 40], "buckets": [20, 40], "padding": 0.125}
     # A wide range is drawn by powers of two, so that the small sizes do not fall into one bar.
     wide = {"sizes": [2**power for power in range(11)], "buckets": [1024], "padding": 0.004}
@@ -158,7 +158,7 @@ DIFFERENCES = (
 
 
 def test_only_what_differs_is_marked(opened: Opener) -> None:
-    """Of both texts, token by token; everything else is as it was given, and the words stay whole."""
+    """Changed tokens of both texts are marked; everything else is as it was given, and the words stay whole."""
     changes = tuple(Change(f"x[{n}]", "shape", *each[:2]) for n, each in enumerate(DIFFERENCES))
     with serving(rich(), [compilation(1, cause="shape", changes=changes)]) as server:
         page = opened(server)
@@ -217,7 +217,7 @@ def test_a_call_site_can_be_copied(opened: Opener, clipboard: str) -> None:
 
 
 def test_the_cache_has_its_panel(opened: Opener) -> None:
-    """Where, how large, how much it grew, who hit and missed, what was not stored and why; nothing where it is off."""
+    """The panel has the cache's place, size, growth, hits, misses and refusals; nothing if the cache is off."""
     with serving(rich(), all_events()) as server:
         page = opened(server)
         panel = page.locator("#cache-panel")

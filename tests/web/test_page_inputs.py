@@ -88,7 +88,7 @@ def test_each_kind_of_input_and_of_value_is_told_as_what_it_is(opened: Opener) -
 
 
 def test_a_finding_about_an_input_counts_batches_and_one_about_processes_no_samples(opened: Opener) -> None:
-    """What stands below a finding says what was counted; nothing about compilations where there were none."""
+    """The line below a finding says what was counted; nothing about compilations if there are none."""
     of_input = Finding(
         time=NOW, id="i", finding="input_bound", function="<unknown>", subject="train", summary="It waits.",
         advice="Load ahead.", count=300, seconds=45.0, since=NOW - 60, data={"input": "train"},
@@ -106,7 +106,7 @@ def test_a_finding_about_an_input_counts_batches_and_one_about_processes_no_samp
 
 
 def test_on_a_phone_the_page_does_not_run_out_to_the_side(opened: Opener) -> None:
-    """Also not by names of any length, in the dark."""
+    """The page does not overflow by names of any length, in the dark either."""
     long = replace(SLOW, name="n" * 200)
     wide = replace(WATCHED[1], name="w" * 200)
     snapshot = replace(rich(), inputs=(long, FAST), watched=(wide, *WATCHED), wall=WALL)

@@ -72,7 +72,7 @@ def figures(page: Page) -> dict[str, str]:
 
 
 def test_the_parts_of_each_device_add_up_to_what_is_in_use(opened: Opener) -> None:
-    """One bar a device, on one scale up to the limit: groups, other arrays, code and the rest are its bytes in use."""
+    """Each device has a bar up to its limit: groups, other arrays, code and the rest are its bytes in use."""
     with serving(full()) as server:
         page = opened(server)
         for device in server.snapshot.devices:
@@ -249,7 +249,7 @@ def test_the_largest_groups_are_told_with_shares_and_call_sites(opened: Opener) 
 
 
 def test_a_group_keeps_its_colour_when_another_overtakes_it(opened: Opener) -> None:
-    """Who looks twice does not take one group for another."""
+    """A group keeps its colour, so that nobody takes it for another."""
     mine = "#groups-rows tr:has-text('152064') .swatch"
     with serving(full()) as server:
         page = opened(server)
@@ -321,7 +321,7 @@ def test_programs_that_need_most_are_set_against_what_is_left(opened: Opener) ->
 
 
 def test_a_call_that_died_of_memory_is_told_first_while_the_process_lives(opened: Opener) -> None:
-    """It appears without a reload, above all else: function, sizes, causes with advice, evidence, path, details."""
+    """The panel appears without a reload, above all else, with sizes, causes, advice, evidence and details."""
     with serving(full(), events()) as server:
         page = opened(server)
         expect(page.locator("#oom")).to_be_hidden()
@@ -372,7 +372,7 @@ def test_a_call_that_died_of_memory_is_told_first_while_the_process_lives(opened
 
 
 def test_a_report_that_was_hidden_stays_so_until_another_comes(opened: Opener) -> None:
-    """One line is left of it, also after an update; the next error opens the panel again."""
+    """A closed panel leaves one line, also after an update; the next error opens the panel again."""
     with serving(died()) as server:
         page = opened(server)
         page.click("#oom-toggle")
@@ -447,7 +447,7 @@ def test_accelerators_are_told_as_their_driver_sees_them(opened: Opener) -> None
 
 
 def test_captures_are_told_in_a_line(opened: Opener) -> None:
-    """What was written, how large, or why it was refused; none, no line."""
+    """The line says what was written, how large, or why it was refused; without captures there is no line."""
     refused = capture(
         2001, name="profile", result="refused", detail="One is under way.", path=None, bytes=None, seconds=None
     )
@@ -462,7 +462,7 @@ def test_captures_are_told_in_a_line(opened: Opener) -> None:
 
 
 def test_hostile_names_of_memory_are_only_text(opened: Opener) -> None:
-    """Whatever arrays, shardings, lines, devices, causes or captures are called, it is shown and never run."""
+    """Names of arrays, shardings, lines, devices, causes and captures are shown and never run."""
     device = full_gpu(0, groups())
     assert device.memory
     held = replace(device.memory, device=HOSTILE, other_space_bytes={HOSTILE: 5})
@@ -512,7 +512,7 @@ def no_slips(page: Page) -> bool:
 
 @pytest.mark.parametrize("make", [empty, full, died, without_allocator, many])
 def test_nothing_that_is_not_known_slips_into_a_text(opened: Opener, make: object) -> None:
-    """Also before any backend is awake: no panel of memory, accelerators or reports, and no odd word."""
+    """A process without a backend has no panel of memory, accelerators or reports, and no odd word."""
     assert callable(make)
     snapshot: Snapshot = make()
     with serving(snapshot) as server:

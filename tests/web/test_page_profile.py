@@ -23,7 +23,7 @@ def parts(page: Page) -> dict[str, str]:
 
 
 def test_the_bar_is_the_devices_time(opened: Opener) -> None:
-    """What they computed first, then what kept them idle; two devices for 0.1 s each, half of it busy."""
+    """The bar has what devices computed, then what kept them idle; two devices for 0.1 s each, half of it busy."""
     sample = replace(PROFILE, latest=(profile_sample(),))
     with serving(replace(rich(), profile=sample), []) as server:
         page = opened(server)
@@ -40,7 +40,7 @@ def test_the_bar_is_the_devices_time(opened: Opener) -> None:
 
 
 def test_the_largest_operations_are_listed_over_all_samples(opened: Opener) -> None:
-    """Where they come from, what they are, and their share of the same whole as the bar's."""
+    """Operations have their line, their kind, and their share of the same whole as the bar's."""
     with serving(replace(rich(), profile=PROFILE), []) as server:
         page = opened(server)
         rows = page.locator("#profile-rows > tr")

@@ -29,7 +29,7 @@ def test_routes_are_told_with_warm_and_cold_apart(opened: Opener) -> None:
 
 
 def test_a_cold_request_is_told_with_what_compiled_in_it(opened: Opener) -> None:
-    """Its compilations with cause, function and sentence; what was loaded is told as such, what is left out counted."""
+    """A cold request has its compilations with cause and sentence; loaded ones are marked, the rest is counted."""
     with serving(replace(on_cpu(), routes=(PREDICT,)), []) as server:
         page = opened(server)
         shown = text(page, "#requests-cold-list > li")

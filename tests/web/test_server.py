@@ -50,7 +50,7 @@ def endpoint() -> Iterator[Handle]:
 def ask(
     handle: Handle, path: str = "/metrics", method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    """One request on a connection of its own; underscores in header names stand for hyphens."""
+    """Sends one request on a connection of its own; underscores in header names stand for hyphens."""
     address = urllib.parse.urlsplit(handle.url)
     connection = http.client.HTTPConnection(address.hostname or "", handle.port, timeout=120)
     with contextlib.closing(connection):
@@ -87,7 +87,7 @@ def test_health(endpoint: Handle) -> None:
 
 
 def test_the_snapshot_as_json(endpoint: Handle) -> None:
-    """What `snapshot()` gives, in the words of the dataclasses."""
+    """The response is `snapshot()` in the words of the dataclasses."""
     response, body = ask(endpoint, "/api/v1/snapshot")
     assert response.headers["Content-Type"] == "application/json"
     answer = json.loads(body)
@@ -111,7 +111,7 @@ def test_events_since_a_number_and_of_a_kind(endpoint: Handle) -> None:
 
 @pytest.mark.parametrize("kind", event_types())
 def test_every_kind_of_the_contract_can_be_asked_for(endpoint: Handle, kind: str) -> None:
-    """Also those that nothing records yet."""
+    """Every kind of event can be asked for, also those that nothing records yet."""
     assert ask(endpoint, f"/api/v1/events?kind={kind}")[0].status == 200
 
 
@@ -142,7 +142,7 @@ def test_every_answer_has_its_length_and_says_not_to_keep_it(endpoint: Handle, p
     ],
 )  # fmt: skip
 def test_answers_are_compressed_for_those_who_take_it(endpoint: Handle, accept: str, compressed: bool) -> None:
-    """And only for them."""
+    """Only clients that accept gzip get it."""
     response, body = ask(endpoint, "/", Accept_Encoding=accept)
     assert (response.headers.get("Content-Encoding") == "gzip") is compressed
     assert response.headers["Content-Length"] == str(len(body))
@@ -151,7 +151,7 @@ def test_answers_are_compressed_for_those_who_take_it(endpoint: Handle, accept: 
 
 
 def test_a_small_answer_is_not_compressed(endpoint: Handle) -> None:
-    """It would grow."""
+    """A short body is not compressed: it would grow."""
     assert "Content-Encoding" not in ask(endpoint, "/healthz", Accept_Encoding="gzip")[0].headers
 
 
@@ -212,7 +212,7 @@ def test_parameters_that_nobody_knows_do_no_harm(endpoint: Handle) -> None:
     "host", ["evil.example", "evil.example:9464", "127.0.0.1.evil.example", "[::2]:80", "localhost,e"]
 )
 def test_on_loopback_a_request_for_another_host_is_refused(endpoint: Handle, host: str) -> None:
-    """That is how a web page would read it: a name of its own that resolves to 127.0.0.1."""
+    """A web page could read the endpoint by a name of its own that resolves to 127.0.0.1."""
     for path in PATHS:
         response, body = ask(endpoint, path, Host=host)
         assert response.status == 403
@@ -221,7 +221,7 @@ def test_on_loopback_a_request_for_another_host_is_refused(endpoint: Handle, hos
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9464", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:9464"])
 def test_on_loopback_requests_for_loopback_are_answered(endpoint: Handle, host: str) -> None:
-    """Also through a tunnel that has another port."""
+    """Loopback names are answered, also through a tunnel that has another port."""
     assert ask(endpoint, "/healthz", Host=host)[0].status == 200
 
 
@@ -264,7 +264,7 @@ def _answered(handle: Handle) -> None:
 
 
 def test_slow_and_half_open_clients_do_not_keep_others_waiting(endpoint: Handle) -> None:
-    """Those who connect and say nothing, begin a request and stop, or never read the answer."""
+    """Clients that connect and say nothing, begin a request and stop, or never read the answer."""
     clients = [_raw(endpoint, sent) for sent in (b"", b"GET /metr", b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")]
     clients.append(_raw(endpoint, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     try:

@@ -62,7 +62,7 @@ def tls(pair: Pair, **more: Any) -> dict[str, Any]:
 
 
 def trusting(authority: Authority, own: Pair | None = None) -> ssl.SSLContext:
-    """What a client needs."""
+    """Files that a client needs."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
     if own is not None:
         context.load_cert_chain(own.certificate, own.key)
@@ -72,7 +72,7 @@ def trusting(authority: Authority, own: Pair | None = None) -> ssl.SSLContext:
 def ask(
     handle: Handle, path: str = "/metrics", context: ssl.SSLContext | None = None, method: str = "GET", **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    """One request."""
+    """Sends one request."""
     if handle.url.startswith("https"):
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
             "127.0.0.1", handle.port, timeout=120, context=context

@@ -1,4 +1,4 @@
-"""`memory`: JAX's device memory profile, in pprof's format, and beside it devices and largest groups as a text."""
+"""`memory`: JAX's device memory profile, in pprof's format, and next to it devices and largest groups as a text."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
 
 
 def _namespace(contents: Contents, setting: Setting) -> Iterator[Complaint]:
-    """Complains if nobody can tell which entries are still of use."""
+    """Complains if nobody can say which entries are still of use."""
     readings = [entry.reading for entry in contents.entries]
     versions = Counter(setting.writers[entry.key] for entry in contents.entries if entry.key in setting.writers)
     layouts = Counter(reading.layout for reading in readings if reading.layout)

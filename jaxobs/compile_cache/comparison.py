@@ -1,4 +1,4 @@
-"""Two runs of a command beside each other: what is wrong, as text and as JSON."""
+"""Two runs of a command next to each other: what is wrong, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Comparison:
 
     command: Sequence[str]
     ignored: Sequence[str] = ()
-    """Reasons that are no failure."""
+    """Reasons that are not a failure."""
     runs: dict[str, Run] = field(default_factory=dict)
     seen: dict[str, Observation] = field(default_factory=dict)
     found: list[Verdict] = field(default_factory=list)

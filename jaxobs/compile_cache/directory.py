@@ -1,7 +1,7 @@
-"""The files of a cache directory: entries, JAX's files beside them, XLA's own caches, and the rest.
+"""The files of a cache directory: entries, JAX's files next to them, XLA's own caches, and the rest.
 
 JAX's `LRUCache` (`jax/_src/lru_cache.py`) names an entry `<key>-cache`. Where `jax_compilation_cache_max_size` is set
-it keeps the time of the last access beside it, in `<key>-atime`, as eight bytes of nanoseconds, little end first, and
+it keeps the time of the last access next to it, in `<key>-atime`, as eight bytes of nanoseconds, little end first, and
 locks `.lockfile`. XLA keeps caches of its own in the same directory, under names that begin with `xla_`.
 """
 
@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file that is no entry."""
+    """A file that is not an entry."""
 
     path: Path
     bytes: int
@@ -69,7 +69,7 @@ class Contents:
     nested: tuple[Path, ...] = ()
     """Subdirectories that hold entries themselves."""
     folders: tuple[Path, ...] = ()
-    """Subdirectories that are no caches."""
+    """Subdirectories that are not caches."""
 
     @property
     def bytes(self) -> int:

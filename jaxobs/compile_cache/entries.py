@@ -1,7 +1,7 @@
 """Reads an entry of a persistent compilation cache to its end, and never loads it.
 
 JAX writes, in `jax/_src/compilation_cache.py`, the compile's seconds as four bytes, big end first, and the serialized
-executable behind them, compressed by zstd where it is installed and by zlib elsewhere. The file tells which: both
+executable behind them, compressed by zstd where it is installed and by zlib elsewhere. The file says which: both
 formats begin with a magic number. An executable that went through IFRT (JAX 0.9 and later) begins with a length and a
 message that names `pjrt_ifrt`; older ones have no such message.
 """
@@ -129,7 +129,7 @@ class _TruncatedError(Exception):
 
 
 class _GarbageError(Exception):
-    """The file is no stream of its codec."""
+    """The file is not a stream of its codec."""
 
 
 _Pieces = Callable[[BinaryIO], Iterator[bytes]]

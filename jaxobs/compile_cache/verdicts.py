@@ -1,6 +1,6 @@
 """Whether a warm start hit, function by function, from the observations of a cold and a warm run.
 
-Pure: it can be fed with observations made by hand. A program of the warm run that was compiled again is looked up
+Pure: it can be fed with observations made by hand. A program of the warm run that was recompiled is looked up
 among the cold run's by its cache key. The same key: it was not stored, and the cold run knows why, or the entry could
 not be used. Another key: some part of it differs.
 """
@@ -18,9 +18,9 @@ from jaxobs.facts.compilations import EAGER
 
 KEY_DIFFERS, GONE, NOT_IN_COLD_RUN = "key_differs", "gone", "not_in_cold_run"
 REASONS = (*UNSAVED, KEY_DIFFERS, GONE, NOT_IN_COLD_RUN)
-"""Why a program was compiled again."""
+"""Why a program was recompiled."""
 EXPECTED_OF_EAGER = ("too_fast", "too_small")
-"""Single operations are below the thresholds nearly always; that alone is no failure."""
+"""Single operations are below the thresholds nearly always; that alone is not a failure."""
 
 HIT, MISSED, UNUSED = "hit", "missed", "unused"
 NEAR = 1.25
@@ -59,7 +59,7 @@ PART_ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """A reason why programs of a function were compiled again."""
+    """A reason why programs of a function were recompiled."""
 
     reason: str
     """The reason, one of `REASONS`."""
@@ -96,7 +96,7 @@ class Verdict:
     warm_compiled: int = 0
     warm_compile_seconds: float = 0.0
     misses: tuple[Miss, ...] = ()
-    """Why it was compiled again; the most frequent first."""
+    """Why it was recompiled; the most frequent first."""
     near_threshold: bool = False
     """True if it was stored, but its compile took hardly longer than the threshold."""
 

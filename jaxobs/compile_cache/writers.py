@@ -1,4 +1,4 @@
-"""Which version of jaxlib stored an entry. The entry does not say; what jaxobs recorded beside an event log may.
+"""Which version of jaxlib stored an entry. The entry does not say; what jaxobs recorded next to an event log may.
 
 The sidecar `jaxobs-cache-keys.jsonl` tells it for each key. Where it lacks one, the event log does: the process that
 looked the key up in vain and compiled is the one that stored it, and its `manifest` names the versions.

@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM: they end the demo at once while nothing compiles, and after the step while something may.
 
-JAX lets an exception out of a compile that goes on in a thread of XLA, and a process that ends meanwhile dies of a
+JAX lets an exception out of a compile that continues in a thread of XLA, and a process that ends meanwhile dies of a
 segmentation fault (seen with jaxlib 0.10.2, without jaxobs as well). So a step is never interrupted in the middle.
 """
 

@@ -1,4 +1,4 @@
-"""A Prometheus of one's own: scrapes one endpoint each two seconds, and leaves nothing behind."""
+"""A Prometheus of your own: scrapes one endpoint each two seconds, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Story:
 
     @contextmanager
     def _watched(self, trouble: Trouble) -> Iterator[None]:
-        """Collects what compiles in the block, and tells of it."""
+        """Collects what compiles in the block, and reports it."""
         with watching(trouble) as seen:
             yield
         self.seen.append(seen)

@@ -97,7 +97,7 @@ def train_step(model: Classifier, optimizer: Any, images: Any, labels: Any, rate
 
 
 def measured_flops() -> float:
-    """FLOP/s of a product of two square matrices on one device: the peak for MFU where no data sheet has one."""
+    """FLOP/s of a product of two square matrices on one device: the peak for MFU if no data sheet has one."""
     product = jax.jit(lambda a: a @ a)
     a = jnp.ones((PRODUCT, PRODUCT))
     product(a).block_until_ready()

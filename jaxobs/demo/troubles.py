@@ -16,7 +16,7 @@ from jaxobs.state import store
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A mistake that makes JAX compile again."""
+    """A mistake that makes JAX recompile."""
 
     name: str
     mistake: str

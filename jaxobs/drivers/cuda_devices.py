@@ -60,7 +60,7 @@ def match(devices: Sequence[JaxDevice], found: Sequence[Identity], environment: 
 
 
 def visible(found: Sequence[Identity], environment: Mapping[str, str]) -> list[Identity | None]:
-    """Returns the devices in CUDA's order; None for one that cannot be told."""
+    """Returns the devices in CUDA's order; None for one that cannot be reported."""
     numbered = _numbered(found, environment.get("CUDA_DEVICE_ORDER", ""))
     listed = environment.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
@@ -79,7 +79,7 @@ def visible(found: Sequence[Identity], environment: Mapping[str, str]) -> list[I
 
 
 def _numbered(found: Sequence[Identity], order: str) -> list[Identity | None]:
-    """Returns the devices by CUDA's numbers: the whole devices, an only instance in the place of its device."""
+    """Returns the devices by CUDA's numbers: the whole devices, an only instance instead of its device."""
     instances = [each for each in found if each.instance is not None]
     whole = [each for each in found if each.instance is None]
     if any(each.divided for each in whole):

@@ -2,7 +2,7 @@
 
 A device that is not in the table has no peak: it is never guessed from a similar one, and a part of a GPU (MIG) has
 none. Keys are JAX's `device_kind`. JAX's device of TPU v2, v3 and v7 is one of the two cores of a chip: it has half of
-the figure that is told for the chip.
+the figure that is reported for the chip.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Peak:
     """Peaks of one kind of device."""
 
     source: str
-    """The vendor's document that tells them."""
+    """The vendor's document that reports them."""
     flops: Mapping[str, float]
     """By number format: `bfloat16`, `float16`, `float8`, `tensorfloat32`."""
     bandwidth: float
@@ -84,7 +84,7 @@ PEAKS: Mapping[str, Peak] = {
 
 
 def peak_flops(device_kind: str) -> float | None:
-    """FLOP/s of one device in bfloat16, in float16 where it has no bfloat16; None where it is not known."""
+    """FLOP/s of one device in bfloat16, in float16 where it has no bfloat16; None if it is not known."""
     found = PEAKS.get(device_kind)
     if found is None:
         return None
@@ -108,6 +108,6 @@ _FORMATS = (("bf16", "bfloat16"), ("f16", "float16"), ("f8", "float8"), ("f32", 
 
 
 def peak_bandwidth(device_kind: str) -> float | None:
-    """Bytes/s that one device's memory delivers at most; None where it is not known."""
+    """Bytes/s that one device's memory delivers at most; None if it is not known."""
     found = PEAKS.get(device_kind)
     return found.bandwidth if found is not None else None

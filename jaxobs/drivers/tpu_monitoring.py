@@ -1,7 +1,7 @@
 """libtpu's monitoring SDK: which figures it gives, and which device of JAX each of them belongs to.
 
 `libtpu.sdk.tpumonitoring.get_metric(name).data()` answers with a list of texts, one for each chip, core or link of this
-host, in the order of their numbers, and with an empty one where it cannot tell. What is in a text is told by
+host, in the order of their numbers, and with an empty one where it cannot tell. What is in a text is reported by
 `description()` of libtpu 0.0.51, which the names and formats below follow, and by Google's "TPU Monitoring Library",
 https://docs.cloud.google.com/tpu/docs/tpu-monitoring-library. Two things it does not tell and its answers showed:
 

@@ -30,7 +30,7 @@ class AcceleratorProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceleratorState:
-    """An accelerator as its driver sees it, whichever process uses it. What the driver does not report is None or
+    """An accelerator as its driver sees it, whichever process uses it. What the driver does not report is `None` or
     absent."""
 
     time: float

@@ -66,13 +66,13 @@ class Cell:
     failed: bool = False
     """True if the cell raised."""
     still_computing: float | None = None
-    """Seconds for which devices went on computing after the last line; None where nobody looked."""
+    """Seconds for which devices continued computing after the last line; None if nobody looked."""
     computing_before: bool = False
     """Whether a device was still computing what an earlier cell had started."""
     unfinished: bool = False
     """True if devices were still computing when jaxobs stopped waiting."""
     memory: CellMemory | None = None
-    """None where nobody looked."""
+    """None if nobody looked."""
     findings: tuple[VerdictFinding, ...] = field(default_factory=tuple)
     """Findings that were first seen in this cell, or that the cell added to."""
 

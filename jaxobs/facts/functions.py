@@ -21,7 +21,7 @@ FASTPATH_CAUSES = (
 
 DEVICE_SKIPPED = ("collected", "deleted", "late", "overlapped", "unready")
 """Why a sampled call has no device time. Before its output was there, the program released it or donated it; it was
-seen too late to tell the time; it ran beside the call before it; its output did not come within ten minutes."""
+seen too late to tell the time; it ran next to the call before it; its output did not come within ten minutes."""
 
 MEMORY_SECTIONS = ("argument", "output", "temp", "alias", "code")
 """Sections of a compiled program's memory."""
@@ -63,7 +63,7 @@ class FunctionState:
     last_compiled: float | None = None
     last_reason: str | None = None
     program: ProgramState | None = None
-    """The latest program; a transformation's (`Compilation.transform`) only where there is no other."""
+    """The latest program; a transformation's (`Compilation.transform`) only if there is no other."""
     out_of_memory: Mapping[str, int] = field(default_factory=dict)
     """Calls that ran out of memory, by device; `""` if the device is unknown."""
 
@@ -93,7 +93,7 @@ class ProgramState:
     """Bytes by section, one of `MEMORY_SECTIONS`."""
     instructions: Mapping[str, int] | None = None
     """Instructions of the optimised program by kind, one of `INSTRUCTION_KINDS`; None until they were read, and where
-    the program is too large to be read beside the run."""
+    the program is too large to be read next to the run."""
     collective_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the results of its collectives on one device, by operation: `{"all-reduce": 1024}`. Each counts once,
     also inside a loop."""

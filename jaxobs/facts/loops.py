@@ -39,7 +39,7 @@ class LoopState:
     steps_counted: bool = True
     """Whether all of them were; where not, `steps` are those that were seen, of a loop that was found."""
     failed: int = 0
-    """Steps that an exception ended; they are no steps otherwise."""
+    """Steps that an exception ended; they are not steps otherwise."""
     slow: int = 0
     """Steps that took more than three times the typical time, and at least 0.1 s."""
     items: float | None = None

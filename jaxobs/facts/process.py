@@ -79,7 +79,7 @@ class ProcessState:
     """The run that it belongs to: the setting `run_id`, else the address of the job's coordinator; empty for neither.
     Processes with the same one work together."""
     last_exit: str = ""
-    """How the process before it at the same place ended, one of `LAST_EXITS`; empty where that is not known."""
+    """How the process before it at the same place ended, one of `LAST_EXITS`; empty if that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

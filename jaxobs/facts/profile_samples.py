@@ -88,7 +88,7 @@ class ProfileSample(Event):
     def step_parts(self) -> dict[str, dict[str, float]]:
         """Returns the seconds of a step on one device by function and category, and idle ones by reason under `IDLE`.
 
-        Empty where no loop is known.
+        Empty if no loop is known.
         """
         if not self.busy or not self.window_seconds or self.step_seconds is None:
             return {}

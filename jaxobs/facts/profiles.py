@@ -1,4 +1,4 @@
-"""The devices' time by a trace of JAX's profiler. What it doesn't say is None, never zero."""
+"""The devices' time by a trace of JAX's profiler. What it doesn't say is `None`, never zero."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Snapshot:
     last_sequence: int
     """Sequence number of the newest event: ask `/api/v1/events?since=` for what comes after."""
     findings: tuple[Finding, ...] = ()
-    """Patterns over time, each as it stands now, the latest first."""
+    """Patterns over time, each as it is now, the latest first."""
     accelerators: tuple[AcceleratorState, ...] = ()
     """The devices as their driver sees them; empty until JAX uses them, and where the driver is out of reach."""
     last_out_of_memory: OutOfMemory | None = None

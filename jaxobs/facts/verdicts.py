@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 VERDICTS = ("mend", "watch", "fine")
-"""Something is wrong and worth mending; something is worth knowing; neither."""
+"""Something is wrong and worth fixing; something is worth knowing; neither."""
 
 SEVERITIES = ("critical", "warning", "info")
 """Results are wrong or the program died; time or memory is lost; little is lost, or nothing yet."""

@@ -44,7 +44,7 @@ class RunState:
     down_seconds: float
     """Time in which no attempt ran: from the last that is known of one to the start of the next."""
     redone_seconds: float | None
-    """Time in steps that an attempt made after its last checkpoint, and so were lost when it ended; None where no
+    """Time in steps that an attempt made after its last checkpoint, and so were lost when it ended; None if no
     checkpoint of the run was seen, for then it is not known what was saved."""
     redone_steps: int | None
     unsaved_seconds: float

@@ -1,7 +1,7 @@
 """The place that a call comes from: whether first calls of a function are a loop of few long ones, or evaluate.
 
 A training loop that makes a handful of calls, seconds long each, is known by their coming from one place, at similar
-intervals. What a server calls again and again, once for each request, is no loop.
+intervals. What a server calls again and again, once for each request, is not a loop.
 """
 
 from __future__ import annotations

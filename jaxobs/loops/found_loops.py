@@ -1,4 +1,4 @@
-"""Loops that nobody told of: functions that are called again and again.
+"""Loops that nobody reported: functions that are called again and again.
 
 Their calls are the steps. Of instrumented functions the calls are counted anyway, and two counts with the time between
 them tell how long a call's turn takes. Where single calls are seen (see `seen_calls`), of any function, there
@@ -33,7 +33,7 @@ LEAST_SECONDS = 0.4
 ALIKE = 0.9
 """A function belongs to the turn of another if it is called at least this part as often in a sample interval."""
 MOST_APART = 0.5
-"""A function that is called in a smaller part of the turns is no part of them if it lengthens them or evaluates."""
+"""A function that is called in a smaller part of the turns is not part of them if it lengthens them or evaluates."""
 MOST_PREPARES = 0.5
 """A function on another thread prepares data if it does less than this part of the work of a charged turn."""
 MOST_BESIDE = 32
@@ -102,7 +102,7 @@ class FoundLoops(NoLoops):
         self.host_waits = HostWaits()
 
     def forget(self) -> None:
-        """The program tells of its loops itself."""
+        """The program reports its loops itself."""
         with self._lock:
             self._found = {}
             self._counted = None
@@ -124,7 +124,7 @@ class FoundLoops(NoLoops):
                     _turn(found, made, passed)
 
     def see(self, functions: Sequence[Seen], work: Work, totals: Mapping[str, Total]) -> list[Going]:
-        """Takes in which calls were seen since the last time; returns the loops that went on meanwhile.
+        """Takes in which calls were seen since the last time; returns the loops that continued meanwhile.
 
         Args:
           functions: all of which calls were seen.
@@ -154,7 +154,7 @@ class FoundLoops(NoLoops):
             return [each for each in self._going.values() if each.seen.recent[-1][1] == CHARGED]
 
     def made(self, name: str) -> int | None:
-        """Calls of a function, as far as they were seen; None where it is not known."""
+        """Calls of a function, as far as they were seen; None if it is not known."""
         with self._lock:
             total = self._totals.get(name)
             return None if total is None else total.calls
@@ -225,7 +225,7 @@ def _loops(together: Sequence[Seen], functions: Sequence[Seen], work: Work) -> l
 
 
 def _prepares(loop: Going, going: Sequence[Going], work: Work) -> bool:
-    """Whether a thread beside the charged one makes less in each turn than a loop of that does: it prepares data."""
+    """Whether a thread next to the charged one makes less in each turn than a loop of that does: it prepares data."""
     if loop.seen.recent[-1][1] == CHARGED:
         return False
     names = {each.seen.name: 1 for each in going}
@@ -257,7 +257,7 @@ def _calls(seen: Seen, main: Seen) -> float:
 
 
 def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> set[str]:
-    """The recent turns, without those in which something else ran that is no part of them: another loop, an evaluation.
+    """The recent turns without those in which something else ran: another loop, an evaluation.
 
     Returns the functions that some were left out for.
     """

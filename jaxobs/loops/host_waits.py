@@ -3,7 +3,7 @@
 A host that does not read runs ahead of its devices. One that reads in each step waits until the step is computed, and
 the devices are idle until it has dispatched the next one: that costs the lesser of the two times. A host that reads in
 some steps only costs next to nothing: it waits there for all the steps that it ran ahead of, so these take long, and
-what goes on for longer than usual does not count.
+what continues for longer than usual does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxobs.loops.call_places import Line, Place
 from jaxobs.loops.positions import line_of
 
 USUAL = 1.5
-"""A step goes on as usual for so many times the median."""
+"""A step continues as usual for so many times the median."""
 FEWEST_LOOKS = 20
 MOST_DEEP = 4
 """Innermost frames among which the one that waits is looked for."""

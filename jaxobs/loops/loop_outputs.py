@@ -145,7 +145,7 @@ class LoopOutputs(NoOutputs):
         return len(self._pending)
 
     def look(self) -> list[NonFinite]:
-        """Asks the outputs that have arrived; returns what is to be reported."""
+        """Asks the outputs that have arrived; returns what must be reported."""
         self.settle()
         found, self._found = self._found, []
         return found

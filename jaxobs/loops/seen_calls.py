@@ -1,4 +1,4 @@
-"""Calls of `jax.jit` functions as JAX itself tells of them, no function being replaced: which, when, on which thread.
+"""Calls of `jax.jit` functions as JAX itself reports them, no function being replaced: which, when, on which thread.
 
 JAX calls a hook of ours after each call that its C++ dispatch served (see `jaxobs.internals.post_hook`). It appends a
 mark, which costs well under a microsecond; everything else is worked out on the sampler's thread. So that it stays
@@ -44,7 +44,7 @@ MOST_FUNCTIONS = 200
 CHARGED = 0
 """The number of the charged thread in marks."""
 FEWEST_COMPILED = 5
-"""Calls that each compile again and make a loop: a handful of fits, each of a model of its own, is none."""
+"""Calls that each recompile and make a loop: a handful of fits, each of a model of its own, is not one."""
 MOST_COMPILED = 64
 """Calls of a function that compiled, kept until one is seen."""
 
@@ -84,7 +84,7 @@ class SeenCalls:
         self._again: dict[str, tuple[call_places.Place, list[float]]] = {}
         """Place and moments of the calls of functions that seem to compile in each call."""
         self._adopting: int | None = None
-        """The thread that is to be charged, with its next call, and since when it makes turns."""
+        """The thread that must be charged, with its next call, and since when it makes turns."""
         self._adopting_since = 0.0
 
     def watch(self, wall: Wall) -> None:
@@ -303,7 +303,7 @@ class SeenCalls:
         return any(name != seen.name and when > since for name, when in calls)
 
     def _check_server(self, seen: Seen) -> bool:
-        """Whether a server calls it: then its calls are no turns."""
+        """Whether a server calls it: then its calls are not turns."""
         if call_places.is_served(sys._getframe(1)):
             seen.ignored = True
             seen.marks.clear()
@@ -372,7 +372,7 @@ class SeenCalls:
         return seen
 
     def _name(self, fun: Any, args: Any, kwargs: Any) -> str | None:
-        """The label of the user's function; None where it is not the user's, or was compiled ahead of time."""
+        """The label of the user's function; None if it is not the user's, or was compiled ahead of time."""
         caller = post_hook.caller(sys._getframe(3))
         stats = caller.f_locals.get("stats") if caller.f_code.co_name == "__call__" else None
         if isinstance(stats, CallStats):

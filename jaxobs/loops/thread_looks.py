@@ -2,7 +2,7 @@
 
 Calls alone do not tell a slow turn from a rest, nor a call that computes before it returns from what was before it, nor
 a wait for input. So the stack is read: no object of the program is kept, and nothing is added to it. A turn that takes
-much longer than usual goes on as long as the thread is where usual turns take it, in the call or in the loop's input,
+much longer than usual continues as long as the thread is where usual turns take it, in the call or in the loop's input,
 or as the devices still compute what was dispatched: a host runs ahead of them, and then waits by reading a loss.
 """
 

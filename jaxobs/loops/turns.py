@@ -16,7 +16,7 @@ CHARGED_SECONDS = 0.05
 """Turns are charged when they make up that much."""
 SLOW, SLOW_SECONDS = 3.0, 0.1
 """A turn that takes more times the mean, and more than that, is none of a loop that goes: it had come to rest, unless
-something is known that went on."""
+something is known that continued."""
 MOST_EVALUATION = 10.0
 """An evaluation of which it is not known yet how long it takes, from its last call to the next step, takes at most so
 many seconds."""
@@ -33,7 +33,7 @@ class Tracked(Protocol):
     category: str | None
     """Category of its turns: `step` or `eval`."""
     usual: float
-    """Seconds of a turn as a rule; 0 where that is not known."""
+    """Seconds of a turn as a rule; 0 if that is not known."""
     known: int
     """Turns of an evaluation by which that is known."""
 
@@ -60,7 +60,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.longest = 0.0
-        """A turn that takes longer is none: the loop had come to rest. 0 as long as no loop was found."""
+        """A turn that takes longer is not one: the loop had come to rest. 0 as long as no loop was found."""
         self.last = 0.0
         """The moment the last turn began."""
         self.apart = 0.0
@@ -68,7 +68,7 @@ class Turns:
         self.called = 0.0
         """The end of the latest call that was looked at more closely."""
         self.due = 0.0
-        """The moment at which the next turn is to be charged."""
+        """The moment at which the next turn must be charged."""
         self.category: str | None = None
         """Category of the turn that goes on."""
         self.begun = False
@@ -83,7 +83,7 @@ class Turns:
         self._waited = 0.0
         """The moment the host waited last."""
         self._since: float | None = None
-        """Until when turns have been charged; None where they begin anew."""
+        """Until when turns have been charged; None where they begin again."""
         self._burst = 0
         # Of the thread that looks (see `thread_looks`):
         self.place: Place | None = None
@@ -141,7 +141,7 @@ class Turns:
         """A turn begins, as the one before it ends, with a call: now, or earlier if the call took long.
 
         Args:
-          paused: seconds for which calls are not seen between two bursts; the loop goes on meanwhile.
+          paused: seconds for which calls are not seen between two bursts; the loop continues meanwhile.
         """
         before, category, since, last = self._seen, self.category, self._since, self.last
         began, apart, burst, seen = call

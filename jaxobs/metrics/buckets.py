@@ -1,4 +1,4 @@
-"""Bounds of the buckets of histograms, in seconds where nothing else is said."""
+"""Bounds of the buckets of histograms, in seconds if nothing else is said."""
 
 from __future__ import annotations
 

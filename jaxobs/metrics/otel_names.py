@@ -1,6 +1,6 @@
 """A metric's name and unit in OpenTelemetry, and what a Collector's Prometheus output makes of them.
 
-Both follow from the catalogue: dots between the words, and the unit beside the name. They are chosen such that the
+Both follow from the catalogue: dots between the words, and the unit next to the name. They are chosen such that the
 Collector's own mapping gives back the name that `/metrics` has, so that the dashboards and alerts fit either way.
 """
 

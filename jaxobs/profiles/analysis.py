@@ -72,7 +72,7 @@ def analyse(
     """Finds out where the devices' time went.
 
     Args:
-      kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't tell of them.
+      kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't report them.
       host: by reason for idle time, what is known about the host from elsewhere, in nanoseconds of the trace's clock.
       programs: those that ran, if an earlier trace had them, too; what was found out about them is not done again.
     """
@@ -116,7 +116,7 @@ def own_time(track: Track, describe: Describe) -> OwnTime:
     """Returns the time that each operation of a device took itself.
 
     A loop or a call has only the time in which nothing that it runs does, on its own row or, where a CPU's thread
-    waits for another one, on those beside it.
+    waits for another one, on those next to it.
     """
     made = OwnTime()
     control: list[list[tuple[float, float, Run]]] = []

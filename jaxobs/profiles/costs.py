@@ -1,7 +1,7 @@
 """Floating-point operations and bytes of one run of an instruction, as XLA's own cost analysis counts them.
 
 A product of matrices counts 2 for each multiplication and addition, everything elementwise 1 for each element of the
-result, a reduction 1 for each element of its input. What can't be known is None.
+result, a reduction 1 for each element of its input. What can't be known is `None`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_PAIRS = 400_000
 
 
 def flops(instruction: Instruction, computation: Computation, module: Module, deep: int = 0) -> float | None:
-    """Floating-point operations of one run; None where it runs others, or where nothing tells."""
+    """Floating-point operations of one run; None where it runs others, or if nothing tells."""
     opcode = instruction.opcode
     if opcode in ARITHMETIC:
         return float(_elements(instruction.arrays[:1]))

@@ -1,4 +1,4 @@
-"""The host's record beside a trace: waits for input, checkpoints, collections, jaxobs' own steps."""
+"""The host's record next to a trace: waits for input, checkpoints, collections, jaxobs' own steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ABOVE = 4
 
 
 def find(trace: Path) -> dict[str, list[Interval]]:
-    """Returns the spans recorded beside a trace by category, in nanoseconds since the epoch; none without a record."""
+    """Returns the spans recorded next to a trace by category, in nanoseconds since the epoch; none without a record."""
     for folder in list(trace.absolute().parents)[:_ABOVE]:
         path = folder / FILE
         try:

@@ -36,9 +36,9 @@ class Operation:
     entry: bool = False
     """True if it runs once in each execution of its program."""
     replicated: bool | None = None
-    """Whether all devices compute the same; None where nobody knows."""
+    """Whether all devices compute the same; None if nobody knows."""
     widened: bool | None = None
-    """True if it computes in float64 in a program whose inputs mostly are narrower; None where nobody knows."""
+    """True if it computes in float64 in a program whose inputs mostly are narrower; None if nobody knows."""
 
 
 class Programs:

@@ -43,7 +43,7 @@ def read(path: str | os.PathLike[str], kinds: Mapping[str, str] | None = None) -
     """Returns the profile of a trace file, or of the newest trace in a directory.
 
     Args:
-      kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't tell of them.
+      kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't report them.
 
     Raises:
       TraceError: there is none, or it cannot be read; the message names the file and what to do.

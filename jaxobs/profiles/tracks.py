@@ -52,7 +52,7 @@ class Track:
     device: str
     rows: tuple[tuple[Run, ...], ...] = ()
     aside: tuple[tuple[Run, ...], ...] = ()
-    """Exchanges and copies that ran beside the rows, from their start to their end."""
+    """Exchanges and copies that ran next to the rows, from their start to their end."""
     executions: tuple[Run, ...] = ()
     """Whole programs, where the backend reports them."""
     kind: str | None = None

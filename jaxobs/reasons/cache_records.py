@@ -1,6 +1,6 @@
 """The sidecar of the persistent cache: of what each key was made, and what became of the compile.
 
-JAX's key is one hash, so that a miss never tells what differs. jaxobs appends a line for each lookup to a file beside
+JAX's key is one hash, so that a miss never says what differs. jaxobs appends a line for each lookup to a file next to
 the event log, `jaxobs-cache-keys.jsonl`, which all processes and runs that log there share. It holds digests of the
 key's parts and a few readable texts, no values of arrays, and of the environment only the flags that JAX hashes
 itself. It is a memory, not a ledger: bounded, and a line that cannot be read is skipped.
@@ -30,7 +30,7 @@ MOST_VALUE = 16_384
 MOST_OF_ONE = 8
 """Records of one program of a function, and of one key, that are looked at: the latest."""
 MOST_NEIGHBOURS = 32
-"""Records of a function's other programs that are looked at, where none is the same."""
+"""Records of a function's other programs that are looked at, if none is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class KeyRecord:
     module: str = ""
     """JAX's name of the program: `jit_train_step`."""
     jax: str = ""
-    """Version of JAX, which is no part of the key, but makes the program."""
+    """Version of JAX, which is not part of the key, but makes the program."""
     arguments: str = ""
     """The types that the program takes and returns, shortened."""
     fingerprint: str | None = None
@@ -73,7 +73,7 @@ class KeyRecord:
 
 
 def read(directory: str | os.PathLike[str]) -> list[KeyRecord]:
-    """Returns the records in a directory's sidecar, oldest first; none where there is no such file.
+    """Returns the records in a directory's sidecar, oldest first; none if there is no such file.
 
     Raises:
       OSError: the file is there and cannot be read.
@@ -227,7 +227,7 @@ class Sidecar:
     # ------------------------------------------------------------------------------------------ writing
 
     def add(self, record: KeyRecord) -> None:
-        """Appends a record, and what its digests stand for where no line says so yet. In one write.
+        """Appends a record, and what its digests stand for if no line says so yet. In one write.
 
         Raises:
           OSError: it cannot be written, or only in part.

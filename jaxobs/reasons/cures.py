@@ -1,4 +1,4 @@
-"""Advice on a recompilation, in this very case.
+"""Advice on a recompilation, in the same case.
 
 Advice has preconditions: where the facts do not meet them, something more general is said, which they cannot refute.
 """
@@ -329,7 +329,7 @@ def _context(changes: Sequence[Change]) -> str:
 
 
 def _plain_mesh(text: str) -> str:
-    """`None` for a mesh without axes, which is none."""
+    """`None` for a mesh without axes, which is not one."""
     return "None" if re.match(r"^(Abstract)?Mesh\(\(\)|^(Abstract)?Mesh\(.*axis_names=\(\)", text) else text
 
 

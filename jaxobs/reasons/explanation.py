@@ -74,7 +74,7 @@ class Explainer:
         Args:
           signature: of the call; None where the arguments were out of sight.
           transform: whose derived program was compiled, if any.
-          phases: those that ran, which tell the class of the cause where the arguments cannot.
+          phases: those that ran, which report the class of the cause where the arguments cannot.
           lines: those that called it, the innermost first and the user's last, for an operation outside any jitted
             function. Inside a library calls from other lines say nothing of why this one compiled, unless their
             signature is the same.

@@ -1,7 +1,7 @@
 """Values that are part of a program's key, static arguments and pytree metadata, written as JSON.
 
 Written by value are primitives and what is made of them; data types, and what can be imported, by name. Anything else
-is opaque: its type's name stands in its place, and it cannot be read back. Nothing is pickled and nothing imported.
+is opaque: its type's name is in its place, and it cannot be read back. Nothing is pickled and nothing imported.
 `known_values` reads them back.
 """
 
@@ -78,7 +78,7 @@ def _write_dataclass(value: Any, path: str, left: list[int], depth: int) -> Any:
 
 
 def _name_of_singleton(value: Any) -> str | None:
-    """`module:name` where the module of its type has this very object, as it has a mark like `MISSING`."""
+    """`module:name` where the module of its type has the same object, as it has a mark like `MISSING`."""
     module = type(value).__module__
     for name, each in list(getattr(sys.modules.get(module), "__dict__", {}).items()):
         if each is value:

@@ -1,4 +1,4 @@
-"""Names of functions for people, and what stays the same when a function object is made again."""
+"""Names of functions for people, and what stays the same when a function object is created again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxobs import internals
 
 
 def identity(fun: Any, name: str) -> Hashable:
-    """Returns what is equal when a function object is made again: its code, or a primitive and its parameters."""
+    """Returns what is equal when a function object is created again: its code, or a primitive and its parameters."""
     if is_primitive(fun):
         return _primitive_identity(fun, name)
     code = getattr(unwrapped(fun), "__code__", None)

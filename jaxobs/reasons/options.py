@@ -30,7 +30,7 @@ Options = tuple[tuple[str, str], ...]
 
 
 def taken(jit_info: Any) -> Options:
-    """Returns name and text of each, where JAX tells the options of the call."""
+    """Returns name and text of each, where JAX reports the options of the call."""
     if jit_info is None:
         return ()
     return tuple([(name, _text(getattr(jit_info, name, None))) for name in _OPTIONS])

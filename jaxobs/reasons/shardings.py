@@ -49,7 +49,7 @@ def differing(old: Any, new: Any) -> tuple[str, str]:
 
 
 def _order(old: Any, new: Any) -> tuple[str | None, str | None]:
-    """Returns the devices, if as many stand in another order or are others; else the sizes of the meshes say more."""
+    """Returns the devices, if as many are in another order or are others; else the sizes of the meshes say more."""
     before, after = shardings.devices(old), shardings.devices(new)
     if before == after:
         return None, None

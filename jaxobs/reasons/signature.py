@@ -1,6 +1,6 @@
 """Signatures: what a compiled program was made for, as values that keep no array alive.
 
-Taken on a cache miss only, beside a compile that costs a thousand times as much. Leaves are kept in the order in
+Taken on a cache miss only, next to a compile that costs a thousand times as much. Leaves are kept in the order in
 which JAX flattens them; their paths are worked out only when two signatures differ.
 """
 

@@ -1,6 +1,6 @@
 """Two trees of arguments, gone through side by side from the top down to where they part.
 
-Told are the places where they part, and the leaves that stand in the same places on both sides.
+Told are the places where they part, and the leaves that are in the same places on both sides.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Parting:
     texts: Callable[[], Texts]
     """Before and after; expensive, so asked for only where they are shown."""
     static: bool = False
-    """Whether static arguments stand there."""
+    """Whether static arguments are there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Leaves in a row that stand in the same places: numbers of the first ones, and how many."""
+    """Leaves in a row that are in the same places: numbers of the first ones, and how many."""
 
     old: int
     new: int
@@ -158,7 +158,7 @@ class _Walk:
         return _classes(*(None if node is None else node[0] for node in nodes))
 
     def _metadata(self, kind: type, before: Any, after: Any) -> Texts:
-        """Returns texts of the metadata beside the arrays in a user's node, where it differs."""
+        """Returns texts of the metadata next to the arrays in a user's node, where it differs."""
         if not self._sides[1].quotes:
             return f"metadata of {kind.__qualname__}", f"different metadata of {kind.__qualname__}"
         both = texts.text_of(before), texts.text_of(after)

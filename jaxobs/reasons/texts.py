@@ -39,7 +39,7 @@ def shortened(text: str) -> str:
 
 
 def difference(before: str, after: str) -> tuple[str, str]:
-    """Returns the parts in which two texts differ, each with a little of what stands before it; the whole if short."""
+    """Returns the parts in which two texts differ, each with a little of what is before it; the whole if short."""
     plain = " ".join(before.split()), " ".join(after.split())
     if plain[0] != plain[1]:
         before, after = plain

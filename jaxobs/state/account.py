@@ -16,7 +16,7 @@ from jaxobs.state.scopes import Scope
 
 WORK = frozenset(("step", "input_wait", "eval"))
 """With the first of these it is known what came before: what was in no category was `init`, and is `idle` from then on.
-Until then, and where none of them comes, it is `unattributed`."""
+Until then, and if none of them comes, it is `unattributed`."""
 MOST_CLOSED = 1024
 _MOST_TRIES = 100
 
@@ -41,7 +41,7 @@ class Account:
         """Steps that began on the charged thread, those within a step or an evaluation left out."""
         self._starting = True
         self._by_turns = False
-        """Whether the preparations are over by a loop that was found: who tells of steps still takes over."""
+        """Whether the preparations are over by a loop that was found: who reports steps still takes over."""
         self._root = self._top = Scope(self, "unattributed", self.began, None)
         self._others = OtherThreads(self._resting)
         self._closed: deque[tuple[float, float]] = deque(maxlen=MOST_CLOSED)
@@ -54,7 +54,7 @@ class Account:
         """The turn that goes on, as far as is known: its category, what `_resting` was when it began, and the seconds
         that it takes as a rule."""
         self._longer: tuple[object, float] = (None, 0.0)
-        """A turn that was seen to go on longer than that, and its seconds so far."""
+        """A turn that was seen to continue longer than that, and its seconds so far."""
 
     # ------------------------------------------------------------------------------------- what happens
 
@@ -93,7 +93,7 @@ class Account:
         """A category ends, and whatever began within it, was never left, and is held open by nobody.
 
         Args:
-          scope: what `enter` returned; the innermost unless given. One that has ended already is no error, nor is
+          scope: what `enter` returned; the innermost unless given. One that has ended already is not an error, nor is
             one of another process or thread.
           category: what it turned out to be, if not what it was entered as.
           alone: leaves what began within it open: for what may end at any time, as a generator that is collected.
@@ -214,7 +214,7 @@ class Account:
         return moved
 
     def record_into(self, spans: deque[tuple[str, float, float]] | None) -> None:
-        """Notes there what ends from now on, until it is None: category, beginning and end by the clock."""
+        """Notes there what ends from now on, until it is `None`: category, beginning and end by the clock."""
         self._record = spans
         self._attends = self._starting or spans is not None
 

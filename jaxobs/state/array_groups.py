@@ -3,14 +3,14 @@
 JAX lists an array twice once its shards were looked at: `x.addressable_shards[0].data` is an array of its own over the
 same buffer, and reading a sharded array's values makes one for each device. Two rules tell them:
 
-- a shard of an array on several devices has the very traceback object that its array has, which JAX makes anew for each
+- a shard of an array on several devices has the very traceback object that its array has, which JAX creates for each
   call that makes arrays; it is left out while its array is in the list;
 - arrays of one call on one device that have the same address are one. Only arrays that are ready are asked for it: to
   ask would wait for the others. Those count as they are.
 
 Arrays of which an execution failed have no buffer and do not count, if they are large.
 
-Limit: the single arrays that `jax.make_array_from_single_device_arrays` was given count beside what it made of them for
+Limit: the single arrays that `jax.make_array_from_single_device_arrays` was given count, like the result, for
 as long as the program keeps both.
 """
 
@@ -33,7 +33,7 @@ STRETCH = 0.001
 LARGE = 2**20
 """Bytes of a shard from which on an array is asked whether its execution failed, which takes 2 µs."""
 NEWEST = 16
-"""Arrays of each kind whose call site can be told: those that were made last."""
+"""Arrays of each kind whose call site can be reported: those that were made last."""
 MOST_SITES = 8
 _PIECE = 128
 _MOST_TEXT = 200
@@ -116,7 +116,7 @@ class Live:
         """The groups, the largest first.
 
         Args:
-          sites: whether to tell where the newest arrays of each were made.
+          sites: whether to say where the newest arrays of each were made.
         """
         made = [
             ArrayGroup(

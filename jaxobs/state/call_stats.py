@@ -1,6 +1,6 @@
 """Counts and times of the calls of one function: the wrapper writes them, exact under threads without a lock.
 
-The hot path only takes one from a counter or appends a float; everything dearer happens when somebody reads.
+The hot path only takes one from a counter or appends a float; everything more expensive happens when somebody reads.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class CallStats:
         Args:
           cause: one of `facts.functions.FASTPATH_CAUSES`.
           reason: the same as a sentence for a person.
-          keep_on: whether the next calls are to be timed, and so watched, as well.
+          keep_on: whether the next calls must be timed, and so watched, as well.
         """
         with self._lock:
             self._falls[cause] += 1
@@ -181,7 +181,7 @@ class CallStats:
             self._device.observe(seconds)
 
     def device_skip(self, reason: str) -> None:
-        """Counts a call whose device time was to be told and could not be found out."""
+        """Counts a call whose device time had to be reported and could not be found out."""
         with self._lock:
             self._device_skipped[reason] += 1
 
@@ -191,7 +191,7 @@ class CallStats:
             return self._device.frozen() if any(self._device.counts) else None, dict(self._device_skipped)
 
     def spent(self) -> None:
-        """All calls that were to be timed have been; where every call is, as many more are to be."""
+        """All calls that had to be timed have been; where every call is, as many more must be."""
         self.drain()
         with self._lock:
             self.looking = self._keep_on
@@ -220,7 +220,7 @@ class CallStats:
             return dict(self._falls), self._reason
 
     def dispatch(self) -> Histogram | None:
-        """Times of the calls that were timed; None where none was."""
+        """Times of the calls that were timed; None if none was."""
         self.drain()
         with self._lock:
             return self._dispatch.frozen() if any(self._dispatch.counts) else None

@@ -59,7 +59,7 @@ def prepare(entry: CodeType) -> None:
 
 @guard("fastpath.watch")
 def watch(fun: Any, stats: CallStats) -> bool:
-    """Begins to watch the calls of a wrapper of `fun`; whether its calls are to be watched one by one."""
+    """Begins to watch the calls of a wrapper of `fun`; whether its calls must be watched one by one."""
     program = fastpath.program_of(fun)
     if program is None or (_monitor is None and see is None):
         return False

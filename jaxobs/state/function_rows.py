@@ -111,7 +111,7 @@ class FunctionRows:
             row.keep_program(event)
 
     def see_out_of_memory(self, event: OutOfMemory) -> None:
-        """Counts a call that died of memory."""
+        """Counts a call that ran out of memory."""
         self._row(event.function).out_of_memory[event.device or ""] += 1
 
     def set_program(self, function: str, compiled: float, **found: Any) -> None:

@@ -1,6 +1,6 @@
 """Activity of the host during a trace, moment by moment: from the account of its time and Python's garbage collector.
 
-A trace has what JAX and XLA do, but not what the program waits for. What is recorded here is written beside it, so that
+A trace has what JAX and XLA do, but not what the program waits for. This record is written next to it, so that
 the devices' idle time has a reason.
 """
 
@@ -37,7 +37,7 @@ class HostRecord:
         gc.callbacks.append(self._collected)
 
     def stop(self) -> None:
-        """Records nothing more. Once is enough; twice is no error."""
+        """Records nothing more. Once is enough; twice is not an error."""
         if not self._goes_on:
             return
         self._goes_on = False
@@ -65,7 +65,7 @@ class HostRecord:
         return {"spans": spans}
 
     def write(self, folder: str) -> None:
-        """Writes it beside a trace.
+        """Writes it next to a trace.
 
         Raises:
           OSError: it cannot be written.

@@ -37,12 +37,12 @@ MOST_THREADS = 64
 MOST_LOOKS = 64
 MOST_FUNCTIONS = 32
 MOST_SLOW = 8
-"""Slow steps that are told one by one in a sample interval."""
+"""Slow steps that are reported one by one in a sample interval."""
 
 SLOW = 3.0
 SLOW_SECONDS = 0.1
 FEWEST = 64
-"""Steps after which there is a usual time that a slow one can be told by: of the first, a device lets 32 wait."""
+"""Steps after which there is a usual time that a slow one can be reported by: of the first, a device lets 32 wait."""
 RHYTHM = 2
 """More long steps than that among the recent ones are how the loop goes: it waits for the device now and then."""
 MOST_AHEAD = 64.0
@@ -80,7 +80,7 @@ class SlowStep:
 
 @dataclass(slots=True)
 class Stretch:
-    """The steps since they were last told of."""
+    """The steps since they were last reported."""
 
     began: float
     seconds: list[float] = field(default_factory=list)
@@ -305,7 +305,7 @@ class Loops:
 
     @property
     def any(self) -> bool:
-        """Whether the program has told of a loop."""
+        """Whether the program has reported a loop."""
         return bool(self._loops)
 
     def loop(self, name: str, wall: Wall, calls: Callable[[], dict[str, int]]) -> Loop:

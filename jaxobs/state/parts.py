@@ -142,7 +142,7 @@ class Holdings:
         self._devices[state.device] = dataclasses.replace(state, memory=memory, history=history)
 
     def set_accelerators(self, states: tuple[AcceleratorState, ...], driver: str) -> None:
-        """How a driver sees its devices, all of them, in the place of what was known from it."""
+        """How a driver sees its devices, all of them, instead of what was known from it."""
         self._accelerators[driver] = states
 
     def devices(self) -> tuple[DeviceState, ...]:
@@ -199,7 +199,7 @@ class KeptFindings:
         """Identities of findings that have grown since they were recorded as an event."""
 
     def keep(self, finding: Finding) -> None:
-        """Keeps a finding in the place of an earlier one of the same identity."""
+        """Keeps a finding instead of an earlier one of the same identity."""
         self._refreshed.discard(finding.id)
         self._findings.pop(finding.id, None)
         self._findings[finding.id] = finding

@@ -32,9 +32,9 @@ MOST_RECENT = 512
 MOST_COLD = 128
 """Cold requests of each route that their percentiles rest on."""
 MOST_TOLD = 8
-"""Cold requests, and slow ones, of each route that are told one by one."""
+"""Cold requests, and slow ones, of each route that are reported one by one."""
 MOST_COMPILED = 8
-"""Compilations of one request that are told."""
+"""Compilations of one request that are reported."""
 MOST_WAITING = 64
 """Requests that wait to be counted; the one that makes them so many counts them."""
 MOST_INTERVALS = 256

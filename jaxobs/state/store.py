@@ -1,7 +1,7 @@
 """The state: facts come in, a snapshot goes out.
 
 Sources record facts; exporters subscribe to events or ask for a snapshot. Everything is bounded, and what a bound cuts
-off is counted. Each subject is a module beside this one; the store puts them under one lock, and hands events on.
+off is counted. Each subject is a module next to this one; the store puts them under one lock, and hands events on.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Store:
                 self._last_out_of_memory = event
 
     def _place(self) -> tuple[int, int]:
-        """Index and count of processes: asked until a backend is awake; after that no job can be joined."""
+        """Index and count of processes: asked until a backend is initialized; after that no job can be joined."""
         if not self._placed:
             with guard.guarded("process_index"):
                 self._placed = internals.backends_awake()
@@ -198,7 +198,7 @@ class Store:
             self._holdings.array_groups, self._holdings.executables = groups, executables
 
     def refresh_finding(self, finding: Finding) -> None:
-        """A finding that was recorded has grown, too little to be told again: the snapshot has it as it stands now."""
+        """A finding that was recorded has grown, too little to be reported again: the snapshot has it as it is now."""
         with self._lock:
             self._findings.refresh(finding)
 
@@ -254,7 +254,7 @@ class Store:
             self._holdings.set_device(state, memory)
 
     def set_accelerators(self, states: tuple[AcceleratorState, ...], driver: str = "nvml") -> None:
-        """How a driver sees its devices, all of them, in the place of what was known from it."""
+        """How a driver sees its devices, all of them, instead of what was known from it."""
         with self._lock:
             self._holdings.set_accelerators(states, driver)
 
@@ -294,7 +294,7 @@ class Store:
         return found, newest, max(0, newest - since) - len(found) if kind is None else lost
 
     def snapshot_devices(self) -> tuple[DeviceState, ...]:
-        """The devices as last sampled; empty until a backend is awake."""
+        """The devices as last sampled; empty until a backend is initialized."""
         with self._lock:
             return self._holdings.devices()
 
@@ -304,7 +304,7 @@ class Store:
             return self._holdings.accelerators()
 
     def snapshot_last_out_of_memory(self) -> OutOfMemory | None:
-        """The latest report of a call that died of memory."""
+        """The latest report of a call that ran out of memory."""
         with self._lock:
             return self._last_out_of_memory
 

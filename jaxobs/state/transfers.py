@@ -1,6 +1,6 @@
 """Host transfers by the line of the program that makes them: how many, how large, and how long they held it up.
 
-Off unless the setting `transfers` is on. What is seen, and what is not, is told by `jaxobs.internals.transfers`.
+Off unless the setting `transfers` is on. What is seen, and what is not, is reported by `jaxobs.internals.transfers`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNKNOWN = "<unknown>"
 CHARGED = frozenset(("init", "step", "eval", "idle", "unattributed"))
 """Categories of the wall time that a transfer is taken out of. What a checkpoint reads is the checkpoint's time."""
 _TOLD_AGAIN = 10
-"""A site is told again when it has moved so many times as often as when it was told last."""
+"""A site is reported again when it has moved so many times as often as when it was reported last."""
 _WRAPPER = "<importlib._bootstrap>"
 
 

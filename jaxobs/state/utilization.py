@@ -98,7 +98,7 @@ class ProgramFlops:
             }
 
     def is_large(self, name: str) -> bool:
-        """Whether no program took more than twice as long to compile: what makes data is small beside a step."""
+        """Whether no program took more than twice as long to compile: what makes data is small next to a step."""
         with self._lock:
             most = max((each.seconds for each in self._made.values()), default=0.0)
             return name not in self._made or 2.0 * self._made[name].seconds >= most
@@ -131,7 +131,7 @@ class ProgramFlops:
         return program.all_flops, None
 
     def range_of_call(self, name: str, function: FunctionState | None) -> tuple[float, float] | None:
-        """FLOPs of the smallest and of the largest program that a call may run; None where either is not certain.
+        """FLOPs of the smallest and of the largest program that a call may run; None if either is not certain.
 
         What the compiler leaves out is known of the latest program alone: here it must have left out nothing.
         """
@@ -150,7 +150,7 @@ def loop_states(
     part: Callable[[Any], Any], functions: Iterable[FunctionState], devices: Iterable[DeviceState],
     setting: float | None,
 ) -> tuple[LoopState, ...]:  # fmt: skip
-    """The loops that the program tells of; else those that were found.
+    """The loops that the program reports; else those that were found.
 
     Args:
       part: `Store.part`.

@@ -71,7 +71,7 @@ class Wall(Account):
     ) -> bool:
         """The last `seconds` on this thread were turns of a loop that was found, but for what else was in them.
 
-        Returns whether they could be told: not on a thread that is not charged, nor within any category.
+        Returns whether they could be reported: not on a thread that is not charged, nor within any category.
 
         Args:
           category: `step`, or `eval` where the turns are known to evaluate.
@@ -138,13 +138,13 @@ class Wall(Account):
     # ------------------------------------------------------------------------------------- what is known
 
     def elsewhere(self) -> float:
-        """Seconds so far of what is no part of a loop that was found, other loops left aside."""
+        """Seconds so far of what is not part of a loop that was found, other loops left aside."""
         spent = self._seconds
         apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
         return apart + spent["eval"] - self._evaluated
 
     def apart(self, scope: Scope) -> float:
-        """Seconds so far of what is no part of a loop whose step `scope` is, to be asked when that begins or ends."""
+        """Seconds so far of what is not part of a loop whose step `scope` is, to be asked when that begins or ends."""
         spent = self._seconds
         apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
         return apart if scope.category == "eval" else apart + spent["eval"]

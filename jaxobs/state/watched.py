@@ -212,7 +212,7 @@ class Watched:
         return len(self._pending)
 
     def look(self) -> list[NonFinite]:
-        """Asks the values that have arrived, in their order; what turned non-finite is to be told."""
+        """Asks the values that have arrived, in their order; what turned non-finite must be reported."""
         found = []
         while self._pending:
             with self._lock:

@@ -57,10 +57,10 @@ class Entry:
 
 
 def read(path: Path) -> dict[str, Entry]:
-    """Returns the entries by the tests' node ids; none where there is no file.
+    """Returns the entries by the tests' node ids; none if there is no file.
 
     Raises:
-      BaselineError: it cannot be read, or is no baseline.
+      BaselineError: it cannot be read, or is not a baseline.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def entry_of(content: Mapping[str, Any]) -> Entry:
     """Returns an entry from its plain form.
 
     Raises:
-      AttributeError, KeyError, TypeError, ValueError: it is none.
+      AttributeError, KeyError, TypeError, ValueError: it is not one.
     """
     functions = {name: Cost(**cost) for name, cost in content["functions"].items()}
     for cost in functions.values():

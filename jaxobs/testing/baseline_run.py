@@ -30,7 +30,7 @@ class BaselineRun:
     """The plugin's side of baselines: file, tolerances, and what the tests measured.
 
     Raises:
-      pytest.UsageError: an option is wrong, or the file that is to be updated cannot be read.
+      pytest.UsageError: an option is wrong, or the file that must be updated cannot be read.
     """
 
     def __init__(self, config: pytest.Config) -> None:

@@ -35,7 +35,7 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
         @jaxobs.testing.max_compiles(1, function="train_step", fresh=True)
         def test_training(): ...
 
-    JAX keeps what it compiled for the life of the process: what an earlier test compiled is not compiled again, and not
+    JAX keeps what it compiled for the life of the process: what an earlier test compiled is not recompiled, and not
     counted. With `fresh` the count depends on nothing before the block.
 
     The block's value is a list that the compilations are added to as they happen.

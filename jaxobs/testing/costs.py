@@ -15,7 +15,7 @@ from jaxobs.testing.compiles import place_and_reason
 
 QUANTITIES = ("compilations", "flops", "memory", "compile_seconds")
 MUCH_SLOWER = 2.0
-"""How many times as long a compile has to take to be told of where compile seconds have no tolerance."""
+"""How many times as long a compile has to take to be reported of where compile seconds have no tolerance."""
 SLOWER_SECONDS = 1.0
 """Seconds by which a function must take longer to count as slower."""
 MOST_REASONS = 10
@@ -172,7 +172,7 @@ def _additional(old: Cost, name: str, compilations: Sequence[Compilation]) -> tu
 
 
 def settled(before: Cost | None, now: Cost) -> Cost:
-    """Returns the cost to write down: with the seconds of before where nothing else changed and they are about right.
+    """Returns the cost to write down: with the seconds of before if nothing else changed and they are about right.
 
     They differ from run to run, and a file under version control should not.
     """
@@ -190,14 +190,14 @@ def _much_slower(before: float, now: float) -> bool:
 
 
 def tolerances(given: Iterable[tuple[str, object]], source: str, base: Tolerances | None = None) -> Tolerances:
-    """`base` with these in the place of its own; later ones win.
+    """`base` with these instead of its own; later ones win.
 
     Args:
       given: quantity and value: a number, `"2%"`, or None for no limit on compile seconds.
       source: where they were written, for the error.
 
     Raises:
-      SettingError: there is no such quantity, or the value is no tolerance.
+      SettingError: there is no such quantity, or the value is not a tolerance.
     """
     values = {name: getattr(base or Tolerances(), name) for name in QUANTITIES}
     for name, value in given:

@@ -163,7 +163,7 @@ class FakeClient:
 
 @contextmanager
 def backends(*clients: FakeClient) -> Iterator[None]:
-    """Has jaxobs see these backends, awake, in the place of JAX's own."""
+    """Has jaxobs see these backends, awake, instead of JAX's own."""
     # Bound here: at the interpreter's exit, where an open block is closed, this module's names may be gone.
     looked_at = internals
     real = looked_at.clients

@@ -285,5 +285,5 @@ def _number(pointer: Any) -> int:
 
 
 def _point(reference: Any, number: int) -> None:
-    """Writes a number in the place of a pointer, as the library's handles are no addresses."""
+    """Writes a number instead of a pointer, as the library's handles are not addresses."""
     ctypes.memmove(reference, ctypes.byref(ctypes.c_void_p(number)), ctypes.sizeof(ctypes.c_void_p))

@@ -193,7 +193,7 @@ def _jaxobs_compilations(request: pytest.FixtureRequest) -> Iterator[list[Compil
 
 
 class _Reports:
-    """Gathers, writes and tells of baselines, in the process that pytest-xdist's workers report to if there are any."""
+    """Gathers, writes and reports baselines, in the process that pytest-xdist's workers report to if there are any."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

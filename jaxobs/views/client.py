@@ -92,7 +92,7 @@ def check_url(option: str, text: str) -> None:
       option: the one that it was given for.
 
     Raises:
-      SettingError: it is none.
+      SettingError: it is not one.
     """
     if not is_url(text):
         raise SettingError(f"{option} {text!r} is not an address. Give a URL such as http://localhost:9090.")
@@ -102,7 +102,7 @@ def endpoint_url(text: str) -> str:
     """The base URL that a person meant by `9464`, `localhost:9464`, or `http://host:9464/metrics`.
 
     Raises:
-      SettingError: the text is no address.
+      SettingError: the text is not an address.
     """
     given = text.strip()
     if re.fullmatch(r":?\d+(/.*)?", given):
@@ -132,7 +132,7 @@ def fetch_snapshot(url: str, *, timeout: float = TIMEOUT, get: Get | None = None
 
     Raises:
       EndpointUnreachableError: nothing answers within `timeout` seconds.
-      NotAnEndpointError: what answers is no jaxobs endpoint, or one of another version.
+      NotAnEndpointError: what answers is not jaxobs endpoint, or one of another version.
     """
 
     def snapshot(body: Any) -> Snapshot:

@@ -21,13 +21,13 @@ def capture(action: str, /, **parameters: Any) -> Capture:
         trace.wait().path                         # a directory for XProf
 
     Needs neither `install` nor an endpoint. One runs at a time, one in `capture_interval` seconds, and together they
-    take at most `capture_max_bytes`. What cannot be captured now is no error, which would end the program: look at
+    take at most `capture_max_bytes`. What cannot be captured now is not an error, which would end the program: look at
     `result` and `detail`, and at the program's log.
 
     Args:
       action: `memory` (returns when it is done) or `profile` (returns when the trace runs).
       **parameters: of `profile`: `steps` (calls of one instrumented function, 5 unless given), `function` (which),
-        `seconds` (the trace ends then at the latest; 30, or 5 where nothing is instrumented), `python` (whether Python
+        `seconds` (the trace ends then at the latest; 30, or 5 if nothing is instrumented), `python` (whether Python
         calls are in the trace).
 
     Raises:

@@ -31,7 +31,7 @@ _PATIENCE = 60.0
 def watch(store: Store, setting: str) -> Callable[[], None]:
     """Captures at each SIGUSR2 from now on what `capture_signal` says.
 
-    With `auto` only where nobody handles it. With the others a handler of the program's own is called as well; one in
+    With `auto` only if nobody handles it. With the others a handler of the program's own is called as well; one in
     C, as `faulthandler.register` makes, is left alone, and then nothing is watched.
 
     Returns:

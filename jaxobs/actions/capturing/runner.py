@@ -1,7 +1,7 @@
 """Runs actions: one at a time, not too often, within bounds of size; what became of each is an `action` event.
 
 An action runs on a daemon thread of its own, so that who asks for it may go on. Nothing that fails in there reaches the
-program: only who asks for something that does not exist is told by an exception.
+program: only who asks for something that does not exist is reported by an exception.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _observe() -> None:
 
 
 def _make_importable() -> None:
-    """The jaxobs that this file belongs to, also where the program's Python has none; nothing beside it."""
+    """The jaxobs that this file belongs to, also where the program's Python has none; nothing next to it."""
     if "jaxobs" in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(

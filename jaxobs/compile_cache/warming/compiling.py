@@ -105,7 +105,7 @@ def warmup(
       fun: a function of `jax.jit`, `jaxobs.jit`, `nnx.jit`, `eqx.filter_jit`; a plain one is jitted.
       *signatures: for each, a tuple of arguments, arrays or `jax.ShapeDtypeStruct`; a `jaxobs.Signature` where there
         are keywords; the path of an event log, for all signatures of `fun` in it; or one of these as a mapping.
-      like: arguments of an example call, which have what a log cannot hold: metadata that is no plain value.
+      like: arguments of an example call, which have what a log cannot hold: metadata that is not a plain value.
       parallel: how many to compile at once; as many as there are cores when absent, 8 at most.
       progress: called with how many are done, how many there are, and what became of the latest.
 

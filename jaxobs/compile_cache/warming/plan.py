@@ -154,7 +154,7 @@ def _name_it(recorded: Sequence[Recorded]) -> str:
 
 
 def _search_beside(script: str | None) -> None:
-    """Has modules imported from the current directory, and from beside the script."""
+    """Has modules imported from the current directory, and from next to the script."""
     beside = [] if script is None else [os.path.dirname(os.path.abspath(script))]
     if not sys.flags.safe_path:
         sys.path[:0] = [each for each in dict.fromkeys((*beside, os.getcwd())) if each not in sys.path]
@@ -233,7 +233,7 @@ def _call(module: str, name: str) -> Any:
 
 
 def carry_out(plan: Plan, parallel: int | None, done: Callable[[Item], object]) -> None:
-    """Compiles what can be compiled, and tells of each item when it is done."""
+    """Compiles what can be compiled, and reports each item when it is done."""
     for item in plan.items:
         if item.task is None:
             done(item)

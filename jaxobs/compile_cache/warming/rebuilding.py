@@ -44,7 +44,7 @@ def rebuild(
     """Returns the arguments of one recorded signature.
 
     Args:
-      recorded: `Compilation.signature`, as it stands in an event log.
+      recorded: `Compilation.signature`, as it is in an event log.
       fun: the function, for the names of its parameters in messages.
       like: positional and keyword arguments of an example call, for the parts that are not written down.
       program: what the record may name; the modules of `fun` and `__main__` when absent.

@@ -1,7 +1,7 @@
 """NVIDIA's management library, through `pynvml`: which devices there are, and what each says of itself.
 
 A device answers question by question, and any of them may fail: what it does not support is left out and not asked
-again, what fails once is left out once, and an error that means that it is gone is all that is told of it until it
+again, what fails once is left out once, and an error that means that it is gone is all that is reported of it until it
 answers again. A call may hang in the driver for good: call from a thread that nobody has to wait for.
 Units, and since when a count counts: NVML API reference guide, "Device Queries" and "Field Value Enums".
 """

@@ -53,7 +53,7 @@ _NVLINK = {
 }
 """Counts by link, and their unit in bytes; some generations know the first pair, some the second."""
 _WIDE = {2: "ulVal", 3: "ullVal", 4: "sllVal"}
-"""Types of 64 bits. A byte count of 32 bits would wrap within a second, and is no count."""
+"""Types of 64 bits. A byte count of 32 bits would wrap within a second, and is not a count."""
 
 
 class Device:

@@ -46,7 +46,7 @@ def _nvlink_bytes(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
 
 
 def _process_memory(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
-    """Only where each process can be told to be this one or another, and each says what it holds."""
+    """Only where each process can be reported to be this one or another, and each says what it holds."""
     processes = state.processes or ()
     if all(each.ours is not None and each.bytes is not None for each in processes):
         for label, ours in (("self", True), ("others", False)) if processes else ():

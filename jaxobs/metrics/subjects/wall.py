@@ -28,7 +28,7 @@ def _run_losses(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
 
 
 def _seconds(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-    """Yields all categories, but for `transfer` where nothing counts it: see the setting `transfers`."""
+    """Yields all categories, but for `transfer` if nothing counts it: see the setting `transfers`."""
     for category, seconds in snapshot.wall.counted.items() if snapshot.wall is not None else ():
         if category != "transfer" or seconds > 0:
             yield (category,), seconds

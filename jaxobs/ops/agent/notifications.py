@@ -26,7 +26,7 @@ _FRACTION = re.compile(r"(\.\d{6})\d+")
 
 
 class RefusedError(Exception):
-    """A body is no notification; `reason` is one word for a metric, the message is for a person."""
+    """A body is not a notification; `reason` is one word for a metric, the message is for a person."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

@@ -32,7 +32,7 @@ class Store:
     """Safe for threads: each file is replaced in one step."""
 
     def __init__(self, folder: str, *, writes: bool = True, keep_days: float = math.inf) -> None:
-        """Makes the folder if it is to be written.
+        """Makes the folder if it must be written.
 
         Args:
           keep_days: reports that are older are removed when an incident is closed.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 ACTOR = "mcp"
-"""Actor of every request: what a client calls itself is no identity."""
+"""Actor of every request: what a client calls itself is not an identity."""
 
 
 class Approval(BaseModel):

@@ -1,4 +1,4 @@
-"""Answers of tools. Nothing to show is an answer of its own: it is no sign of health."""
+"""Answers of tools. Nothing to show is an answer of its own: it is not a sign of health."""
 
 from __future__ import annotations
 

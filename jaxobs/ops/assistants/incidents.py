@@ -53,7 +53,7 @@ def read(folder: str, id: str) -> dict[str, Any] | None:
 
 
 def short(folder: str, id: str) -> dict[str, Any]:
-    """Returns the fields of a report that are no lists and no objects, beside its id."""
+    """Returns the fields of a report that are not lists and no objects, next to its id."""
     body = read(folder, id)
     if body is None:
         return {"id": id, "status": "no_data"}

@@ -24,7 +24,7 @@ def known() -> tuple[Check, ...]:
 def examine(machine: Machine) -> Iterator[Finding]:
     """Yields what all checks say of a machine, in the order of their names.
 
-    A check that fails says so: that it could not look is no sign of health.
+    A check that fails says so: that it could not look is not a sign of health.
     """
     for check in known():
         name = discovery.short_name(check)

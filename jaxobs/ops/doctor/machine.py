@@ -114,7 +114,7 @@ class Machine:
         """Returns a variable as a number; None if it is unset.
 
         Raises:
-          ValueError: it is none.
+          ValueError: it is not one.
         """
         text = self.environment.get(name)
         return None if text is None or not text.strip() else float(text)
@@ -243,7 +243,7 @@ class Machine:
         return probes.parse_flags(self.environment, self.directory)
 
     def setting(self, name: str) -> Any:
-        """Returns one of JAX's settings at its start; None if JAX cannot be imported or has none of that name."""
+        """Returns one of JAX's settings at its start; None if JAX cannot be imported or has not any of it name."""
         return self.imported.settings.get(name)
 
 

@@ -17,7 +17,7 @@ _NAME = re.compile(r"module_\d+\.(?P<module>.+?)\.(?:\w+_)?(?P<stage>before_opti
 _NOISE = re.compile(
     r",? ?(metadata|stack_frame_id|frontend_attributes|backend_config)=(\{(?:[^{}]|\{[^{}]*\})*\}|\"[^\"]*\"|\d+)"
 )
-"""Pattern of source lines, paths and choices of the autotuner, which are no computation."""
+"""Pattern of source lines, paths and choices of the autotuner, which are not a computation."""
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 """Blocks of the text that say where in the source a computation comes from."""
 MOST_BYTES = 64 * 2**20
@@ -70,7 +70,7 @@ def compare(before: Path, after: Path) -> Iterator[Finding]:
 
 
 def _flags(before: Path, after: Path) -> Iterator[Finding]:
-    """Yields what XLA was told, besides the programs: it writes its flags next to each."""
+    """Yields what XLA was reported, besides the programs: it writes its flags next to each."""
     a, b = _told(before), _told(after)
     names = [each for each in sorted({*a, *b}) if a.get(each) != b.get(each)] if a and b else []
     if names:

@@ -1,4 +1,4 @@
-"""Texts of a game day: the plan of a fault, and at the end the truth beside the diagnosis."""
+"""Texts of a game day: the plan of a fault, and at the end the truth next to the diagnosis."""
 
 from __future__ import annotations
 

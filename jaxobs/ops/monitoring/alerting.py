@@ -145,7 +145,7 @@ def _chosen(alert: Alert, site: Site) -> str:
 
 
 def panel_id(key: str) -> int:
-    """Returns the number of a panel, which stays the same from release to release, whatever is added beside it.
+    """Returns the number of a panel, which stays the same from release to release, whatever is added next to it.
 
     FNV-1a of the key, folded to 31 bits less the sign (http://www.isthe.com/chongo/tech/comp/fnv/).
     """

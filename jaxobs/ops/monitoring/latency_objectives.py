@@ -50,7 +50,7 @@ def objectives(latency: Mapping[str, float]) -> list[Objective]:
     """Returns the objectives of a site, from seconds by route.
 
     Raises:
-      ValueError: a time is no bucket's bound, or two routes would have one name.
+      ValueError: a time is not a bucket's bound, or two routes would have one name.
     """
     found: dict[str, Objective] = {}
     for route, seconds in latency.items():

@@ -2,7 +2,7 @@
 
 One YAML document for each objective, of kind `SLO` with one ratio metric and one rolling window. Its queries count what
 happened within five minutes and leave the label `job` alone; the longer windows are made of that. `{@}` in a selector
-is filled with the matchers of the site's targets. What OpenSLO has no place for stands in annotations: `jaxobs/unit`,
+is filled with the matchers of the site's targets. What OpenSLO has no place for is in annotations: `jaxobs/unit`,
 what is counted, and `jaxobs/least`, how many have to happen before an alert may tell.
 """
 
@@ -129,7 +129,7 @@ def read(path: Path) -> tuple[Objective, ...]:
     """Returns the objectives of a file.
 
     Raises:
-      SettingError: it cannot be read, is no YAML, or holds what is not of the format; with the objective, the place in
+      SettingError: it cannot be read, is not YAML, or holds what is not of the format; with the objective, the place in
         it and the value.
       MissingExtraError: PyYAML, pydantic or the parser of PromQL is not installed.
     """

@@ -96,7 +96,7 @@ class Row(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable(_Declared):
-    """A choice beside data source, job and instance, which every dashboard has."""
+    """A choice next to data source, job and instance, which every dashboard has."""
 
     name: str
     label: str

@@ -2,7 +2,7 @@
 
 Histograms are written once for both of their kinds: `quantile_of(0.99, jax_step_seconds{@}, job, instance)` is filled
 as `histogram_quantile` over the classic buckets or over the native histogram. So are `buckets_of`, `sum_of`, `count_of`
-and `mean_of`, without the first argument. The window is `$__rate_interval`, or stands behind the selector: `{@}[5m]`.
+and `mean_of`, without the first argument. The window is `$__rate_interval`, or is behind the selector: `{@}[5m]`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_NESTED = 1_000
 _TARGETS = re.compile(r"([\w:]*)\{@(fn)?(,\s*)?")
 _MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"(?:[^"\\]|\\.)*"')
 GROUPING = ("cluster", "namespace", "job")
-"""The labels that tell one job from another. An expression says `job` for all of them in `by` and in `on`; a label that
+"""Labels that distinguish jobs. An expression says `job` for all of them in `by` and in `on`; a label that
 targets do not have is empty on both sides, so that nothing changes for them."""
 _BY_JOB = re.compile(r"\b(by|on)(\s*)\(([^()]*)\)")
 _HISTOGRAM = re.compile(
@@ -98,7 +98,7 @@ def increase(selector: str, window: str = "5m") -> str:
     """Returns an expression for how much counters rose, those that came into being meanwhile included.
 
     `increase` takes the first sample of a series for where it began, so that an event that brings a new series, as a
-    first compilation does, is none. What came into being counts whole, unless it is Prometheus that came late.
+    first compilation does, is not one. What came into being counts whole, unless it is Prometheus that came late.
     """
     return (
         f"(({selector} unless {selector} offset {window}) and on (job, instance) {SEEN}{{@}}\n"
@@ -140,7 +140,7 @@ def parse(expr: str) -> Any:
     """Returns the syntax tree of an expression.
 
     Raises:
-      ValueError: it is no PromQL; with the expression.
+      ValueError: it is not PromQL; with the expression.
       MissingExtraError: the parser is not installed.
     """
     try:

@@ -1,4 +1,4 @@
-"""Reads the files beside a rule: its runbook in Markdown, `<rule>.md`, and its promtool cases, `<rule>.tests.yaml`.
+"""Reads the files next to a rule: its runbook in Markdown, `<rule>.md`, and its promtool cases, `<rule>.tests.yaml`.
 
 A runbook has the sections of the page that is generated from it, without what the rule itself says. A file of cases
 has `series`, short names for the series of its cases; `labels`, those of what fires, unless a case has others;
@@ -29,7 +29,7 @@ _CELLS = re.compile(r"(?<!\\)\|")
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The texts beside a module, by its `__name__`; each is read when it is asked for."""
+    """The texts next to a module, by its `__name__`; each is read when it is asked for."""
 
     module: str
 
@@ -67,10 +67,10 @@ def _runbook(module: str) -> Runbook:
 
 
 def guide(module: str, **gaps: str) -> Guide:
-    """Returns the guide beside the module of an objective: the sections of its runbook that are about it alone.
+    """Returns the guide next to the module of an objective: the sections of its runbook that are about it alone.
 
     Args:
-      gaps: what stands in the place of each `<name>`.
+      gaps: what stands instead of each `<name>`.
 
     Raises:
       ValueError: a section is missing or unknown; with the file's name.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 SEVERITIES = ("critical", "warning", "info")
-"""`critical` pages a person, `warning` makes a ticket, `info` is not routed: it inhibits or explains others."""
+"""`critical` pages a person, `warning` opens a ticket, `info` is not routed: it inhibits or explains others."""
 
 ORDER = ("availability", "saturation", "performance", "capacity", "info")
 """The concerns of alerts, in the order in which files and pages list them."""
@@ -78,7 +78,7 @@ class Fired:
 
     labels: Mapping[str, str]
     values: tuple[str, ...] = ()
-    """Texts that each `{{ ... $value ... }}` or other template that is no label prints, in order."""
+    """Texts that each `{{ ... $value ... }}` or other template that is not a label prints, in order."""
     told_at: str = ""
     """Time at which the condition last held, if the alert only keeps firing; its annotations are of that time."""
 

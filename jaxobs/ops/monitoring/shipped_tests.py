@@ -26,7 +26,7 @@ LENGTHS = (60, 300)
 _JOB = re.compile(r'(\bjob=")([^"]*)"')
 _MINUTES = {"m": 1, "h": 60}
 _NOT_ALONE = ("jax_process_start_timestamp_seconds", "jax_run_info", "jax_process_info")
-"""Series that many cases have beside those that are their own."""
+"""Series that many cases have next to those that are their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _together(units: list[_Unit], interval: str, site: Site) -> Iterator[dict[st
 
 
 def _until_it_fires(unit: _Unit) -> _Unit:
-    """The cases up to the first one that fires; none where nothing does."""
+    """The cases up to the first one that fires; none if nothing does."""
     firing = min((_minutes(case.at) for case in unit.cases if case.kind == "firing"), default=0)
     return replace(unit, cases=tuple(case for case in unit.cases if _minutes(case.at) <= firing))
 

@@ -4,7 +4,7 @@ job = "train-.*"                    # the targets: a regular expression for the 
 matchers = {cluster = "a"}          # further labels of the targets
 functions = ["trainer.*"]           # only these functions
 runbook_url = "https://wiki.example.org/jaxobs"
-slos = "slos.yaml"                  # objectives of your own, beside this file
+slos = "slos.yaml"                  # objectives of your own, next to this file
 
 [prices]
 accelerator_hour = 2.4

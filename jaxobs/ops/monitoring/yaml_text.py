@@ -15,7 +15,7 @@ def load(text: str) -> list[Any]:
     """Returns the documents of a file as plain data; objects of Python are not made.
 
     Raises:
-      ValueError: it is no YAML, or is larger or nested deeper than a person writes it: aliases may stand for very much.
+      ValueError: it is not YAML, or larger or nested deeper than a person writes it: aliases may stand for very much.
       ImportError: PyYAML is not installed.
     """
     import yaml

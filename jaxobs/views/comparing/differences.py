@@ -51,7 +51,7 @@ class Comparison:
     after: Run
     differences: tuple[Difference, ...]
     functions: tuple[FunctionDifference, ...]
-    """All, the dearest first."""
+    """All, the most expensive first."""
 
     def groups(self) -> set[str]:
         """Returns the groups that differ; `programs` if a function was lowered to other programs."""

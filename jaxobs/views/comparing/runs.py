@@ -51,7 +51,7 @@ class FunctionFigures:
     cache: Counter[str] = field(default_factory=Counter)
     fingerprints: list[str] = field(default_factory=list)
     memory: dict[str, int] = field(default_factory=dict)
-    """Bytes by section of its largest program, by what it takes beside its arguments."""
+    """Bytes by section of its largest program, by what it takes next to its arguments."""
     flops: float | None = None
     """FLOPs of the largest program."""
     arrays: tuple[str, ...] | None = None
@@ -89,7 +89,7 @@ class LoopFigures:
     found: bool = False
     """Whether the program does not mark its steps, and the turns of a loop stand for them."""
     state: LoopState | None = None
-    """How the loop stood when that was last logged, its recent steps with it."""
+    """State of the loop when that was last logged, its recent steps with it."""
     _medians: list[tuple[float, int]] = field(default_factory=list)
 
     def add(self, event: Step) -> None:
@@ -103,7 +103,7 @@ class LoopFigures:
         self._medians.append((event.median_seconds, event.count))
 
     def stand(self, state: LoopState) -> None:
-        """Takes in how the loop stood, which is all that is logged of one that was found."""
+        """Takes in how the loop was, which is all that is logged of one that was found."""
         self.state = state
         if state.found:
             self.found, self.steps = True, max(state.steps, self.steps)
@@ -157,11 +157,11 @@ class Run:
     manifest: Manifest | None = None
     functions: dict[str, FunctionFigures] = field(default_factory=dict)
     memory_peak: dict[str, int] = field(default_factory=dict)
-    """Bytes by device: the allocator's peak, else the largest sample in use; empty where the backend tells neither."""
+    """Bytes by device: the allocator's peak, else the largest sample in use; empty if the backend reports neither."""
     live_peak: dict[str, int] = field(default_factory=dict)
     """Bytes of live arrays by device: the largest sample."""
     standing: Standing | None = None
-    """How the process stood when that was last logged: at its end, or a minute before."""
+    """State of the process when that was last logged: at its end, or a minute before."""
     loops: dict[str, LoopFigures] = field(default_factory=dict)
     saved_seconds: float = 0.0
     findings: dict[str, Finding] = field(default_factory=dict)
@@ -220,7 +220,7 @@ def _arrays(signature: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _most(sizes: dict[str, int], device: str, size: int | None) -> None:
-    """Nothing at all is no peak: the backend does not tell, or nothing was there when the sample was taken."""
+    """Nothing at all is not a peak: the backend does not tell, or nothing was there when the sample was taken."""
     if size:
         sizes[device] = max(size, sizes.get(device, 0))
 
@@ -229,7 +229,7 @@ def read_run(path: str, process: int = 0) -> Run:
     """The run of the process with this index, the latest of them where there are several.
 
     Raises:
-      EventLogError: the file is no event log.
+      EventLogError: the file is not an event log.
       NoRunError: no process of it has this index.
     """
     runs: dict[ProcessEvents, Run] = {}

@@ -27,7 +27,7 @@ def lay_out(
 
     Args:
       rows: the measures, with their tolerances.
-      unlike: groups that were to be the same, and are not.
+      unlike: groups that had to be the same, and are not.
       loops: whose steps are compared.
       verdict: what got worse.
     """

@@ -23,7 +23,7 @@ _UNITS = {
 
 
 class ToleranceError(JaxobsError, ValueError):
-    """A tolerance that is none."""
+    """A tolerance that is not one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ def as_they_are(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A sentence or two. What stands in backticks is code."""
+    """A sentence or two. What is in backticks is code."""
 
     text: str
     badge: str = ""

@@ -110,5 +110,5 @@ def _plain(text: str) -> str:
 
 
 def _prose(text: str, places: Places) -> str:
-    """Escaped, with `<code>` for what stands in backticks."""
+    """Escaped, with `<code>` for what is in backticks."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", _plain(places(text)))

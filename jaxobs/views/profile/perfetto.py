@@ -1,4 +1,4 @@
-"""A trace for Perfetto and `chrome://tracing`: the devices' operations, with tracks of our own beside them.
+"""A trace for Perfetto and `chrome://tracing`: the devices' operations, with tracks of our own next to them.
 
 Each device has a track for each row of its operations and one for the reasons of its idle time; the host has one for
 steps, and one for each thing that it did instead of dispatching. The trace that JAX writes has all of the host's calls;

@@ -66,7 +66,7 @@ def read_captures(path: str) -> Reading:
 
 
 def _beside(log: str, place: str) -> str:
-    """Returns the path of a capture: where it was written, or beside the log, if both were copied here."""
+    """Returns the path of a capture: where it was written, or next to the log, if both were copied here."""
     if os.path.exists(place):
         return place
     return str(Path(log).absolute().parent / Path(place).name)

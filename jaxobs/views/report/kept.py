@@ -41,7 +41,7 @@ class Newest:
             self.drop()
 
     def drop(self) -> None:
-        """Lets go of the oldest."""
+        """Releases the oldest."""
         self.bytes -= len(self._texts.popleft())
         self.left_out += 1
 

@@ -1,7 +1,7 @@
 """A process as its event log shows it: event by event into the state that its live page would have shown.
 
-The same store folds the events as in the process itself, so that a report and a live page count alike. Beside the state
-stands what happened when: compilations, samples of memory, and what else marks the run.
+The same store folds the events as in the process itself, so that a report and a live page count alike. The recording
+has the times of events, too: compilations, samples of memory, and what else marks the run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOST_BYTES = 24 * 2**20
 MOST_MARKS = 1_000
 MOST_SAMPLES = 1_500
 MOST_GROUP_SAMPLES = 60
-"""Samples of one device that also tell what holds its memory."""
+"""Samples of one device that also say what holds its memory."""
 MOST_FUNCTIONS = 1_000
 MOST_GROUPS = 50
 _MOST_LOOKUPS = 100
@@ -61,11 +61,11 @@ MARKS: Mapping[type[Event], tuple[str, ...]] = {
     OutOfMemory: ("function", "stage", "error", "message", "device", "call_site", "wanted_bytes", "report"),
     Finding: ("id", "finding", "function", "subject", "summary", "since"),
 }
-"""Events that are drawn as marks beside compilations, with the fields that the report shows of them."""
+"""Events that are drawn as marks next to compilations, with the fields that the report shows of them."""
 
 
 class Recording:
-    """State of one process, as its event log tells it."""
+    """State of one process, as its event log reports it."""
 
     def __init__(self, process_index: int, pid: int) -> None:
         self.process_index, self.pid = process_index, pid
@@ -151,7 +151,7 @@ class Recording:
     # --------------------------------------------------------------------------------------------- going out
 
     def snapshot(self, process_count: int = 1) -> Snapshot:
-        """How things stood at the last event. What a log does not tell is None, empty or "".
+        """State of things at the last event. What a log does not tell is `None`, empty or "".
 
         Args:
           process_count: JAX processes that the log knows of; the manifest may know of more.

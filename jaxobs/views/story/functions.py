@@ -66,7 +66,7 @@ class Story:
 
     process: ProcessEvents
     functions: tuple[FunctionStory, ...]
-    """The dearest first."""
+    """The most expensive first."""
     findings: tuple[Finding, ...]
     """In the order of the verdict; those that are over come last."""
     verdict: Verdict

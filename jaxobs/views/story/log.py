@@ -29,7 +29,7 @@ _READ = (Compilation, CacheLookup, Finding, Manifest, OutOfMemory, NonFinite, Er
 
 
 class EventLogError(JaxobsError, ValueError):
-    """A file is no event log, or cannot be read."""
+    """A file is not an event log, or cannot be read."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,8 +87,8 @@ def events(
     """Each line that is an event: whose it is, and the event. One line is in memory at a time.
 
     Args:
-      damage: counts the lines that are no event, or none that this version understands.
-      kinds: those wanted; of others, and of kinds that this version does not know, the event is None.
+      damage: counts the lines that are not an event, or none that this version understands.
+      kinds: those wanted; of others, and of kinds that this version does not know, the event is `None`.
       progress: called with the bytes read so far, now and then.
       signatures: whether compilations have their recorded signature.
 

@@ -52,7 +52,7 @@ class Overview:
     age: float = 0.0
     """Seconds since the snapshot was taken."""
     memory: bool = False
-    """Whether memory is looked at, in the place of functions and compilations."""
+    """Whether memory is looked at, instead of functions and compilations."""
 
 
 def framed(

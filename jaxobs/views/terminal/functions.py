@@ -30,7 +30,7 @@ NAME_MOST, WHY_MOST, BAR_MOST = 60, 60, 40
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Values that a cell may need beside its function."""
+    """Values that a cell may need next to its function."""
 
     rates: Mapping[str, float]
     programs: Mapping[str, Compilation | ProgramState]
@@ -245,7 +245,7 @@ def _phase(title: str) -> Callable[[FunctionState, _Context], Line]:
 
 
 def _bar(each: FunctionState, context: _Context) -> Line:
-    """The seconds by phase, against those of the dearest function; letters where colours cannot tell."""
+    """The seconds by phase, against those of the most expensive function; letters where colours cannot tell."""
     ordered = {phase: each.phase_seconds.get(phase, 0.0) for phase in PHASES}
     dealt = shares(ordered, context.most_seconds, context.widths["by phase"])
     full = context.surface.glyphs.full if context.surface.colour else None

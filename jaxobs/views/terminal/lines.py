@@ -1,7 +1,7 @@
 """Lines of styled pieces: what a view is made of before any terminal library sees it.
 
 A piece is a text and the name of its style, a line is a list of pieces. The names of the styles and their
-colours stand in `jaxobs.views.terminal.screen`.
+colours are in `jaxobs.views.terminal.screen`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Surface:
 
     width: int
     height: int | None = None
-    """Rows; None where there is no bottom."""
+    """Rows; None if there is no bottom."""
     glyphs: Glyphs = UNICODE
     encoding: str = "utf-8"
     colour: bool = True
@@ -133,7 +133,7 @@ def wrapped(text: str, width: int, most: int, glyphs: Glyphs) -> list[str]:
 
 
 def paragraph(text: str, style: str, surface: Surface, first: Line | None = None, indent: int = 1) -> list[Line]:
-    """The whole text, however many lines it takes, below and beside `first`, which is `indent` cells wide."""
+    """The whole text, however many lines it takes, below and next to `first`, which is `indent` cells wide."""
     parts = wrapped(text, surface.width - indent - 1, 1_000, surface.glyphs)
     start = first if first is not None else plain(" " * indent)
     return [[*(start if not number else plain(" " * indent)), (part, style)] for number, part in enumerate(parts)]

@@ -12,7 +12,7 @@ from jaxobs.views.terminal.text import bar, middle, number, safe, size, spark
 
 
 def devices(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
-    """Table of devices: memory in use of what there is, or live arrays where nothing else is reported."""
+    """Table of devices: memory in use of what there is, or live arrays if nothing else is reported."""
     known = sorted(snapshot.devices, key=lambda each: (each.platform, each.id))
     shown = known if most is None or len(known) <= most else known[: most - 1]
     label = max((len(each.device) for each in shown), default=0)

@@ -34,7 +34,7 @@ def lay_out(view: Overview, surface: Surface) -> list[Line]:
 
 
 def body(view: Overview, surface: Surface, height: int | None) -> list[Line]:
-    """Lines between header and footer; all of them if `height` is None."""
+    """Lines between header and footer; all of them if `height` is `None`."""
     return _memory(view, surface, height) if view.memory else _sections(view, surface, height)
 
 
@@ -181,7 +181,7 @@ _MOST_NAME = 40
 
 
 def loops(states: Sequence[LoopState], surface: Surface, most: int | None) -> list[Line]:
-    """A line for each loop, those that went on last first; at most `most`."""
+    """A line for each loop, those that continued last first; at most `most`."""
     ordered = sorted(states, key=lambda each: -(each.ended or 0.0))
     return [_line(each, surface) for each in ordered[:most]]
 
@@ -220,7 +220,7 @@ LEAST_ROUTE = 8
 
 
 def requests(routes: Sequence[RouteState], surface: Surface, most: int | None) -> list[Line]:
-    """The busiest routes first, with a heading; none where nothing is served."""
+    """The busiest routes first, with a heading; none if nothing is served."""
     if not routes:
         return []
     busiest = sorted(routes, key=lambda each: (-(each.per_second or 0.0), -each.total, each.route))
@@ -234,7 +234,7 @@ def requests(routes: Sequence[RouteState], surface: Surface, most: int | None) -
 
 
 def _columns(routes: Sequence[RouteState], surface: Surface) -> list[Column]:
-    """As many as fit beside the route, those that matter most first."""
+    """As many as fit next to the route, those that matter most first."""
     columns = [
         Column(title, width, right=True)
         for title, width in (
@@ -250,7 +250,7 @@ def _columns(routes: Sequence[RouteState], surface: Surface) -> list[Column]:
 
 
 def _generated(routes: Sequence[RouteState]) -> list[tuple[str, int]]:
-    """The columns of text that is generated; none where none is."""
+    """The columns of text that is generated; none if none is."""
     if not any(each.output_tokens or each.first_token for each in routes):
         return []
     return [("first p50", 9), ("per token", 9), ("tokens/s", 8)]

@@ -44,7 +44,7 @@ STYLES = {
 """The colours, by meaning; plain ANSI ones, which every theme of a terminal keeps readable."""
 
 PIPE_WIDTH = 100
-"""Columns of the plain snapshot where no terminal says how many there are."""
+"""Columns of the plain snapshot if no terminal says how many there are."""
 
 
 class Screen:

@@ -247,7 +247,7 @@ class Browser:
         return [top, head, *rows]
 
     def _title(self, view: Overview, name: str, told: Sequence[str], surface: Surface) -> Line:
-        """The names of all views, the one that is shown in brackets; only that where there is no room."""
+        """The names of all views, the one that is shown in brackets; only that if there is no room."""
         counts = {each: number(len(self._lists[each].items(view))) for each in self._lists if each in TABS}
         names = {each: f"{each.capitalize()} {counts.get(each, '')}".strip() for each in TABS}
         bar = "  ".join(f"[{names[each]}]" if each == name else names[each] for each in TABS)

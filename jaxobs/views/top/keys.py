@@ -32,7 +32,7 @@ _BY_CHARACTER = {
 
 
 def decode(data: bytes, *, final: bool = False) -> tuple[list[str], bytes]:
-    """The keys in what a terminal sent, and what may be the beginning of one more; none of that if `final`."""
+    """The keys in what a terminal sent, and what may be the beginning of one more; not any of it if `final`."""
     keys: list[str] = []
     while data:
         if not data.startswith(b"\x1b"):

@@ -10,7 +10,7 @@ from jaxobs.views.terminal.text import safe
 
 _LABEL = 14
 _NARROW = 60
-"""Columns below which a label stands above its text."""
+"""Columns below which a label is above its text."""
 
 
 def text(said: str, surface: Surface, style: str = "sentence") -> list[Line]:

@@ -40,7 +40,7 @@ _INCIDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _MOST_SAID = 400
 
 Stopped = Callable[[], bool]
-"""Tells whether what is under way has to end."""
+"""Says whether what is under way has to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

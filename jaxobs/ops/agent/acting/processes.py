@@ -36,7 +36,7 @@ def look(url: str) -> Snapshot:
 
 
 def unsuitable(snapshot: Snapshot, now: float) -> str | None:
-    """Returns why this is no moment for a capture, as a sentence; None if it is one."""
+    """Returns why this is not a moment for a capture, as a sentence; None if it is one."""
     if snapshot.in_progress:
         return f"The process compiles {len(snapshot.in_progress)} program(s) at the moment. Try again later."
     if snapshot.wall is not None and snapshot.wall.category in ("checkpoint", "cache_load", "trace", "compile"):

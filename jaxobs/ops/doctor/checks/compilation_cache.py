@@ -235,7 +235,7 @@ def _is_local(machine: Machine, path: Path) -> bool:
 
 
 def _file_system(machine: Machine, path: Path) -> str:
-    """Returns the type of the file system of a path; `?` where it is not known."""
+    """Returns the type of the file system of a path; `?` if it is not known."""
     best, kind = "", "?"
     for line in (machine.read("/proc/mounts") or "").splitlines():
         fields = line.split()

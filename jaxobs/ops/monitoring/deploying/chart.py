@@ -57,7 +57,7 @@ def files(site: Site, rules: str, managed_rules: str, drawn: Mapping[str, str], 
 
 
 def _drawn(template: Template) -> str:
-    """Returns an object's YAML, with templates in the place of its values."""
+    """Returns an object's YAML, with templates instead of its values."""
     places = {value.path: _template(value, template.document) for value in template.values if value.path}
     places.update(template.fixed)
     held = copy.deepcopy(template.document)

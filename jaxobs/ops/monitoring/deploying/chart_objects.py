@@ -17,7 +17,7 @@ OPERATOR, MANAGED = "prometheus-operator", "gke"
 RULES, MANAGED_RULES = "files/jaxobs.rules.yaml", "files/gke.rules.yaml"
 DASHBOARDS = "files/dashboards"
 _NOT_BUILT = "this chart lacks its rules and dashboards: build it with `jaxobs generate kubernetes --out DIR`"
-"""The error of the chart as it stands in our repository, where the copies of rules and dashboards are left out."""
+"""The error of the chart as it is in our repository, where the copies of rules and dashboards are left out."""
 
 MONITORING = Value(
     name="monitoring",

@@ -1,7 +1,7 @@
 """Objects of Google Cloud's managed Prometheus (monitoring.googleapis.com/v1), which has its own operator.
 
 It differs from prometheus-operator in what matters here: `job` is the name of the object that selects the pods and
-cannot be relabelled, so each workload has an object of its own; pods that have ended are no targets; and rules know no
+cannot be relabelled, so each workload has an object of its own; pods that have ended are not targets; and rules know no
 `keep_firing_for`.
 """
 

@@ -1,6 +1,6 @@
 """Kubernetes objects: for prometheus-operator, Grafana's sidecar, and autoscalers.
 
-What is written stands in the documentation of these: PodMonitor and PrometheusRule (monitoring.coreos.com/v1),
+What is written is in the documentation of these: PodMonitor and PrometheusRule (monitoring.coreos.com/v1),
 HorizontalPodAutoscaler (autoscaling/v2), ScaledObject (keda.sh/v1alpha1), prometheus-adapter's rules.
 """
 

@@ -56,7 +56,7 @@ def prometheus(site: Site, store: str | None = None) -> Config:
 def alertmanager(site: Site) -> Config:
     """Returns a configuration that routes by severity, and inhibits alerts with a known reason.
 
-    `critical` pages, `warning` makes a ticket, `info` goes nowhere. Names of receivers are yours to fill.
+    `critical` pages, `warning` opens a ticket, `info` goes nowhere. Names of receivers are yours to fill.
     """
     job = list(site.grouping)
     return {

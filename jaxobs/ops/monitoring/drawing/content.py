@@ -50,7 +50,7 @@ class Content:
         return alerting.panel_id(key)
 
     def expr(self, expr: str) -> str:
-        """PromQL as it stands in the dashboard."""
+        """PromQL as it is in the dashboard."""
         chosen = any(each.name == "function" for each in self.board.variables)
         function = 'function=~"$function"' if chosen else self.site.function()
         found = promql.filled(
@@ -152,7 +152,7 @@ class Content:
         return f"/d/{self.uid(board)}?{carried}&var-instance={instance}"
 
     def drill_down(self, target: Target) -> str:
-        """The dashboard that tells more of the process in a series; empty where it names none."""
+        """The dashboard that says more of the process in a series; empty where it names none."""
         if "{{instance}}" not in target.legend:
             return ""
         if self.board.name == "debug":

@@ -14,7 +14,7 @@ from jaxobs.ops.monitoring.panel_types import Column, Panel
 DATASOURCE = "$datasource"
 GOOD, NEUTRAL = "green", "text"
 RIGHT_FROM = 16
-"""Width from which the legend stands at the right, as a table."""
+"""Width from which the legend is at the right, as a table."""
 
 _UNITS = sdk.unit_ids()
 

@@ -1,6 +1,6 @@
 """Grafana's own models of dashboards: `grafana-foundation-sdk`, with what is wrong in its release 0.0.21 kept out.
 
-Only models are taken: the builders hand out the object that they go on changing, place panels one over another and give
+Only models are taken: the builders hand out an object that they change later, place panels one over another and give
 them no number. Importing the models, too, warns that a class in them is deprecated; that is nothing a user can act on.
 """
 

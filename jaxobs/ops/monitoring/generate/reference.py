@@ -251,7 +251,7 @@ def _json_schema(kind: type) -> dict[str, Any]:
 
 
 def _describe(schema: dict[str, Any], classes: Mapping[str, type]) -> None:
-    """Adds to each property the sentence that stands under its field."""
+    """Adds to each property the sentence that is under its field."""
     for part in [schema, *schema.get("$defs", {}).values()]:
         sentences = _sentences(classes.get(part.get("title", "")))
         for name, body in part.get("properties", {}).items():

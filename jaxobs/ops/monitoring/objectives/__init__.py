@@ -1,4 +1,4 @@
-"""The built-in objectives: each is a module of this folder, with its part of the runbook in Markdown beside it."""
+"""The built-in objectives: each is a module of this folder, with its part of the runbook in Markdown next to it."""
 
 from __future__ import annotations
 

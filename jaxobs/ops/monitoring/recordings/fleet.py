@@ -1,4 +1,4 @@
-"""Which processes a job has, and how often they begin anew."""
+"""Which processes a job has, and how often they begin again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alerts: each is a module of this folder, with its runbook and its promtool cases in files beside it."""
+"""The alerts: each is a module of this folder, with its runbook and its promtool cases in files next to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live arrays that pile up."""
+"""Live arrays that accumulate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled programs that pile up."""
+"""Compiled programs that accumulate."""
 
 from __future__ import annotations
 

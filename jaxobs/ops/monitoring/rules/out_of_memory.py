@@ -1,4 +1,4 @@
-"""A call that died of memory."""
+"""A call that ran out of memory."""
 
 from __future__ import annotations
 

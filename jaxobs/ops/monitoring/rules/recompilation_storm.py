@@ -1,4 +1,4 @@
-"""A function that compiles again and again."""
+"""A function that recompiles and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that take ever new sizes, values or forms."""
+"""Arguments that take always new sizes, values or forms."""
 
 from __future__ import annotations
 

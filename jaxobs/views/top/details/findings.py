@@ -14,7 +14,7 @@ from jaxobs.views.top.prose import bullets, facts, part, text
 
 
 def finding(view: Overview, found: Finding, surface: Surface) -> list[Line]:
-    """All that is known of it; where no sentence shows it, the compilations that belong to it."""
+    """All that is known of it; if no sentence shows it, the compilations that belong to it."""
     entries = {} if view.snapshot.verdict is None else {each.id: each for each in view.snapshot.verdict.findings}
     entry = entries.get(found.id)
     severity = entry.severity if entry is not None else found.severity

@@ -34,7 +34,7 @@ test-versions: ## Counts and causes under every supported JAX: after a change in
 test-alerts: ## Every alert against programs, Prometheus and Alertmanager: after a change in jaxobs/ops/monitoring
 test-linters: ## Rules, dashboards and prose under their linters, built with Go: after the same, or in a text for users
 test-docs: ## The docs as a site, with warnings as errors: after a change in a page
-test-browser: ## The live page and the report in Chromium: after a change in jaxobs/exporters or jaxobs/views
+test-browser: ## The live page and the report in Chromium: after a change in jaxobs/web or jaxobs/views
 test-ray: ## Ray Serve: after a change in jaxobs/instruments
 test-slow: ## Tests of many seconds, most of them jobs of several processes
 test-zoo: ## Real programs of many projects, against what someone who knows them would say: see docs/zoo.md

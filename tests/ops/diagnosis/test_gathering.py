@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.waiting import HANG_SECONDS
 
 from benchmarks.incidents.scenarios import scenarios
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
@@ -298,21 +299,21 @@ def server(answer: bytes | None, pause: float = 0.0) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "pause", "problem"),
+    ("answer", "pause", "timeout", "problem"),
     [
-        (None, 0.0, "no answer within"),
-        (b"{" * 400, 0.02, "no whole answer within"),
-        (b"<html>", 0.0, "not JSON"),
-        (b'{"status": "error"}', 0.0, "not a Prometheus"),
-        (b"x" * 200_000, 0.0, "larger than"),
+        (None, 0.0, 0.3, "no answer within"),
+        (b"{" * 4000, 0.02, 2.0, "no whole answer within"),
+        (b"<html>", 0.0, HANG_SECONDS, "not JSON"),
+        (b'{"status": "error"}', 0.0, HANG_SECONDS, "not a Prometheus"),
+        (b"x" * 200_000, 0.0, HANG_SECONDS, "larger than"),
     ],
 )
 def test_a_bad_prometheus_is_a_problem(
-    answer: bytes | None, pause: float, problem: str, monkeypatch: pytest.MonkeyPatch
+    answer: bytes | None, pause: float, timeout: float, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_http, "MOST_BYTES", 100_000)
     with server(answer, pause) as url:
-        found = diagnose(gather(Inputs(prometheus=(url,)), timeout=0.3))
+        found = diagnose(gather(Inputs(prometheus=(url,)), timeout=timeout))
     assert found.verdict == "inconclusive"
     assert problem in found.missing[0]
 

@@ -70,7 +70,7 @@ class MetricsFile:
             self._settle(self._given)
 
     def _settle(self, path: str) -> str:
-        """The path, or one beside it where another process writes to that: neither overwrites the other."""
+        """The path, or one next to it where another process writes to that: neither overwrites the other."""
         if not _is_special(path):
             path = os.path.realpath(path)
             claim = Claim(path)
@@ -178,7 +178,7 @@ def _wait(file: int, seconds: float) -> None:
 
 
 def _temporary(path: str) -> tuple[int, str]:
-    """A file beside the one at `path`, hidden from those who collect `*.prom`."""
+    """A file next to the one at `path`, hidden from those who collect `*.prom`."""
     folder, name = os.path.split(path)
     return tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
 

@@ -20,7 +20,7 @@ EVERY_SECONDS = 5.0
 
 
 class Otlp:
-    """Instruments that are asked, and spans and events that are told, until it is closed."""
+    """Instruments that are asked, and spans and events that are reported, until it is closed."""
 
     every = EVERY_SECONDS
 
@@ -52,7 +52,7 @@ class Otlp:
             self._traces.see(event)
 
     def sample(self) -> None:
-        """Tells of what is over without an event of its own."""
+        """Reports what is over without an event of its own."""
         if self._traces is not None and not self._waits:
             self._traces.sample()
 

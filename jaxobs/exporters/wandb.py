@@ -41,7 +41,7 @@ class WeightsAndBiases(tracked.Tracker):
         run.config.update(parameters, allow_val_change=True)
 
     def write(self, run: Any, step: int, figures: dict[str, float]) -> None:
-        """Into the step that the program is at, which goes on counting by itself."""
+        """Into the step that the program is at, which continues counting by itself."""
         run.log({**figures, "jaxobs/steps": step}, commit=run is self._own)
 
     def is_own(self) -> bool:
@@ -55,7 +55,7 @@ class WeightsAndBiases(tracked.Tracker):
 
 
 def _mode(wandb: Any) -> str | None:
-    """Offline where no key is known: the client would ask for one on the terminal."""
+    """Offline if no key is known: the client would ask for one on the terminal."""
     if os.environ.get("WANDB_MODE") or os.environ.get("WANDB_API_KEY") or wandb.api.api_key:
         return None
     return "offline"

@@ -2,7 +2,7 @@
 
 A kind's module may have `FOLLOWS`: names of kinds that bring it about when they are about the same function; or
 `follows(data)`, where that depends on the figures of a case. Of a case that follows from another, the other is what to
-mend.
+fix.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ UNKNOWN = "<unknown>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A finding as it stands; the fields are those of `Finding`."""
+    """A finding as it is; the fields are those of `Finding`."""
 
     summary: str
     advice: str

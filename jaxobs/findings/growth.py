@@ -1,4 +1,4 @@
-"""Growth that persists, told apart from what fills up, comes and goes, or moves up and down.
+"""Growth that persists, distinguished from what fills up, comes and goes, or moves up and down.
 
 What counts is the floor of a series: the value that it has never been below since. What is released later drops out of
 it by itself, so that growth of the floor is what was kept. A run is a stretch of regular rises of the floor up to now.
@@ -53,7 +53,7 @@ class Run:
     last: Point
     rises: int
     function: str | None
-    """The function whose calls it goes with best; None where none is known."""
+    """The function whose calls it goes with best; None if none is known."""
     calls: int
     """Calls of the function in the run."""
 
@@ -112,7 +112,7 @@ class Floor:
             self._cycle = max(self._cycle, top)
 
     def run(self, now: Point, *, at_end: bool = False) -> Run | None:
-        """The growth that persists as of the sample `now`, the last one taken in; None where there is none.
+        """The growth that persists as of the sample `now`, the last one taken in; None where there is not one.
 
         How much growth matters is for the caller to say.
 
@@ -174,7 +174,7 @@ class Floor:
 
 
 def _start(points: list[Point], now: int, least: int) -> int | None:
-    """Returns where the longest run begins in which no pause is a large part of the whole; None if there is none."""
+    """Returns where the longest run begins in which no pause is a large part of the whole; None if there is not one."""
     longest, found = 0, None
     following = now
     for place in range(len(points) - 1, -1, -1):

@@ -1,6 +1,6 @@
 """Leaks: what grows for as long as the program runs. Samples of memory in, findings out.
 
-A kind of leak names the series that may grow and says what to tell of one that does. `jaxobs.findings.growth` decides
+A kind of leak names the series that may grow and says what to report one that does. `jaxobs.findings.growth` decides
 for all what is growth, and what only fills up or comes and goes.
 """
 
@@ -37,7 +37,7 @@ class Sample:
     call_sites: Callable[[tuple[Any, ...]], Mapping[str, int]] = lambda key: {}
     """Lines that made the newest arrays of a group, by its key."""
     left: Mapping[str, int] = field(default_factory=dict)
-    """Free bytes on each device, where its allocator tells."""
+    """Free bytes on each device, where its allocator says."""
     executables: int | None = None
     resident: int | None = None
     """The process's memory on the host, without the live arrays of the CPU backend."""
@@ -58,7 +58,7 @@ class Growing:
     told: float = 0.0
     finding: Finding | None = None
     fell: Point | None = None
-    """Point at which most was freed: the case is over if the program goes on without it, not if the program ends."""
+    """Point at which most was freed: the case is over if the program continues without it, not if the program ends."""
 
     @property
     def run(self) -> Run:
@@ -81,7 +81,7 @@ class Leak(Protocol):
         """Returns whether a series grew by enough to be reported, besides the active cases of all kinds."""
 
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
-        """Returns whether a series is part of a case that stands."""
+        """Returns whether a series is part of a case that is."""
 
     def subject(self, key: Hashable) -> str:
         """Returns what the series is about."""
@@ -112,7 +112,7 @@ class Leaks:
             yield from watched.findings(sample, now)
 
     def tells(self, key: Hashable) -> bool:
-        """Returns whether a series is part of a finding that stands."""
+        """Returns whether a series is part of a finding that is."""
         return any(each.tells(key) for each in self._kinds)
 
     def at_end(self) -> Iterable[tuple[Finding, bool]]:
@@ -239,7 +239,7 @@ def clock(seconds: float) -> str:
 
 
 def pace(run: Run, grown: float, write: Callable[[float], str]) -> str:
-    """Returns how fast: `3 a call of `train_step``; so much a minute where no calls are known."""
+    """Returns how fast: `3 a call of `train_step``; so much a minute if no calls are known."""
     if run.function is not None and run.calls:
         return f"{write(grown / run.calls)} per call of `{run.function}`"
     return f"{write(grown * 60 / run.seconds if run.seconds else grown)} per minute"

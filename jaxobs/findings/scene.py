@@ -1,4 +1,4 @@
-"""A scene: how a process stands, with the latest of its rarer events."""
+"""A scene: how a process is, with the latest of its rarer events."""
 
 from __future__ import annotations
 

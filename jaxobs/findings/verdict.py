@@ -19,16 +19,16 @@ from jaxobs.recorder.oom_texts import human
 
 SMALL_SECONDS = 1.0
 SMALL_SHARE = 0.01
-"""Share of the time below which, with less than `SMALL_SECONDS`, a finding is worth knowing and not worth mending
+"""Share of the time below which, with less than `SMALL_SECONDS`, a finding is worth knowing and not worth fixing
 first."""
 
 SOON = 3600.0
-"""Seconds until a device is full from which on a leak is what to mend first: the program will die of it."""
+"""Seconds until a device is full from which on a leak is what to fix first: the program will die of it."""
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
 
 _NAMES = ("functions", "loop", "function")
-"""Figures of a finding that name functions it is about, beside its own."""
+"""Figures of a finding that name functions it is about, next to its own."""
 
 
 def verdict(snapshot: Snapshot) -> Verdict:
@@ -167,7 +167,7 @@ def _headline(found: Sequence[VerdictFinding]) -> str:
 
 
 def costs(cost: Cost) -> str:
-    """`49.6 s, 18 % of the time`, `3.8 GiB`; empty where no cost is known."""
+    """`49.6 s, 18 % of the time`, `3.8 GiB`; empty if no cost is known."""
     parts = []
     if cost.seconds is not None:
         share = f", {_percent(cost.share)} of the time" if cost.share is not None and cost.share >= 0.005 else ""

@@ -41,7 +41,7 @@ class AsgiMiddleware(requests.Middleware):
     app: Application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection: what is no HTTP request, or is counted further out, passes by."""
+        """Serves one connection: what is not a HTTP request, or is counted further out, passes by."""
         exchange: _Exchange | None = None
         if scope["type"] == "http":
             with guarded("asgi"):

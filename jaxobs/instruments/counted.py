@@ -44,7 +44,7 @@ _prepared = False
 
 
 def _prepare() -> None:
-    """Looks once at how this JAX tells tracing from executing."""
+    """Looks once at how this JAX says tracing from executing."""
     global _current, _holder, _eval_trace, _executes, _prepared
     if _prepared:
         return
@@ -157,7 +157,7 @@ class CountedFunction:
 class PjitFunction(CountedFunction):
     """What `jaxobs.jit` returns. It shares the attributes of the `jax.jit` function, and has those of its type.
 
-    It has the name of that type as well, by which Chex tells that a function is jitted.
+    It has the name of that type as well, by which Chex says that a function is jitted.
     """
 
     __slots__ = ("__dict__",)

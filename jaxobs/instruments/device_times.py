@@ -3,15 +3,15 @@
 At most about once a second a window opens: the calls of instrumented functions that come one after the other are taken
 in, each with the smallest of its outputs, until the first of them has come round again. A thread asks the outputs
 whether they are there. A call has the device from when it was begun, or from when the call before it was done where
-that is later; so the time that it stood in the queue does not count, and the first call of a window has no figure.
+that is later; so the time that it was in the queue does not count, and the first call of a window has no figure.
 
 The figure is an upper bound. It holds whatever else the device did between the two calls (single operations, functions
-that are not instrumented), waiting for arguments that were not there yet, and, where the device stood idle, the
+that are not instrumented), waiting for arguments that were not there yet, and, where the device was idle, the
 dispatch. It is too high by what passed between two looks, at most 1 ms or a tenth; what was seen less sharply is left
 out and counted. Of several devices it is the time of the last to end, from that of the last to end the call before.
 Devices run one program after the other; where a CPU runs two at once, the one begun later counts for less than it took.
 
-Nothing large is kept: an output of more than 4 KiB is held by a weak reference, and is lost when the program lets go of
+Nothing large is kept: an output of more than 4 KiB is held by a weak reference, and is lost when the program releases
 it. One that is donated meanwhile is lost as well.
 """
 
@@ -72,7 +72,7 @@ class Returned:
     size: int | None
     """How many programs the function has: a call that compiled has no device time. None where it does not tell."""
     compiled: int | None
-    """How many were compiled in this process; None where nobody sees that."""
+    """How many were compiled in this process; None if nobody sees that."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +90,7 @@ class _Call:
     done: float | None = None
     """When the output was seen to be there."""
     lead: _Call | None = None
-    """The call before it on these devices; None where it is not known or this one is not to be told."""
+    """The call before it on these devices; None if it is not known or this one is not to be reported."""
     lost: str | None = None
 
     @property
@@ -98,7 +98,7 @@ class _Call:
         return self.leaf is None
 
     def look(self) -> None:
-        """Asks the output, and lets go of it when there is nothing more to ask."""
+        """Asks the output, and releases it when there is nothing more to ask."""
         now = perf_counter()
         array = None if self.leaf is None else self.leaf()
         if array is None:
@@ -120,7 +120,7 @@ class _Call:
         self.lost, self.leaf = why, None
 
     def tell(self) -> None:
-        """Writes down the device time, or why there is none; both this call and the one before it are settled."""
+        """Writes down the device time, or why there is not one; both this call and the one before it are settled."""
         lead, self.lead = self.lead, None
         if lead is None:
             return
@@ -261,7 +261,7 @@ class DeviceTimes:
             self._window = None
 
     def pause(self) -> float | None:
-        """Seconds until the next look; None where nothing is waited for."""
+        """Seconds until the next look; None if nothing is waited for."""
         with self._lock:
             if not self._pending:
                 return None
@@ -311,7 +311,7 @@ def _exit() -> None:
 def _output(result: Any) -> tuple[Any, bool] | None:
     """The smallest output that is not there yet, or any if all are; and whether it is there.
 
-    None where nothing tells when the program is done. An output may be there before it: an argument handed through.
+    None if nothing says when the program is done. An output may be there before it: an argument handed through.
     """
     leaves = [result]
     if not hasattr(type(result), "is_ready"):

@@ -14,7 +14,7 @@ from jaxobs.state.routes import Routes, open_request
 _off = config.disabled()
 _serving = request("")
 _serving._parent = None
-"""Current in the contexts that engines run in, and never open: what is called there serves, and is no step."""
+"""Current in the contexts that engines run in, and never open: what is called there serves, and is not a step."""
 _MOST_REQUESTS = 1 << 40
 
 

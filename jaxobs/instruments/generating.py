@@ -116,7 +116,7 @@ class Generating:
         return self.route
 
     def _number(self, name: str, value: Any) -> int:
-        """Tokens as a number; 0, and a note, for what is none."""
+        """Tokens as a number; 0, and a note, for what is not one."""
         if value is None:
             return 0
         try:

@@ -41,7 +41,7 @@ def data(iterable: T, name: str = "input") -> T:
       name: its label in metrics, such as `train` or `eval`.
 
     Raises:
-      TypeError: `iterable` cannot be iterated over, or `name` is no text.
+      TypeError: `iterable` cannot be iterated over, or `name` is not a text.
     """
     if not isinstance(name, str):
         raise TypeError(

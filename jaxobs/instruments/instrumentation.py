@@ -187,7 +187,7 @@ def _binds_globally(node: ast.AST, name: str) -> TypeGuard[ast.FunctionDef | ast
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """What stands in a function and not in one inside it."""
+    """What is in a function and not in one inside it."""
     for child in ast.iter_child_nodes(function):
         yield child
         if not isinstance(child, (*_SCOPES, ast.Lambda)):
@@ -228,7 +228,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that a statement binds in the scope it stands in."""
+    """The names that a statement binds in the scope it is in."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, ast.alias):

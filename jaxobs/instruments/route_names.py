@@ -1,4 +1,4 @@
-"""What a request's route is called: the framework's own template where it tells one, else the path with ids left out.
+"""What a request's route is called: the framework's own template where it says one, else the path with ids left out.
 
 Strangers choose paths, so that a path by itself would make series without end.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 UNMATCHED = "<unmatched>"
-"""Paths that nobody serves: answered with 404 or 405, and no route of the framework was told."""
+"""Paths that nobody serves: answered with 404 or 405, and no route of the framework was reported."""
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _ID = re.compile(r"[0-9a-fA-F]{8}-?[0-9a-fA-F-]{8,}|[0-9a-fA-F]{16,}|(?=[^/]*\d)[\w~.%-]{20,}")

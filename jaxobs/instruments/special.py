@@ -1,6 +1,6 @@
 """Special methods of what is wrapped: Python looks them up on the type, so that the wrapper's own type needs them.
 
-Each is there only if the wrapped one's type has it: whether an object can be indexed is told by its methods.
+Each is there only if the wrapped one's type has it: whether an object can be indexed is known by its methods.
 """
 
 from __future__ import annotations

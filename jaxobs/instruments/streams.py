@@ -19,7 +19,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.over = False
-        """Whether nothing more is to be found out."""
+        """Whether nothing more must be found out."""
         self._kind: str | None = None
         self._first: float | None = None
 
@@ -35,7 +35,7 @@ class Parts:
     def sent(self) -> float | None:
         """Such a part was sent; when the first token was, by `time.perf_counter`, once that is known.
 
-        A single part is no stream, but for events: they end with one that has no text.
+        A single part is not a stream, but for events: they end with one that has no text.
         """
         now = time.perf_counter()
         if self._first is None:

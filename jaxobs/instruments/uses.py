@@ -1,7 +1,7 @@
 """One scope object in several uses at once: which end belongs to which beginning, and each call of a function as one.
 
 A `with` statement tells `__exit__` nothing but the object. Where that is open more than once, in threads, generators,
-tasks or recursions, the frame that the statement stands in is what its beginning and its end have in common.
+tasks or recursions, the frame that the statement is in is what its beginning and its end have in common.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def ended(scope: Scope, frame: FrameType, kind: type[BaseException] | None, erro
     """A use of the scope, of which there are several or none, ends in that frame, and is left if it is in another.
 
     Returns:
-      Whether it is the scope's own: then `released` is to be called as soon as nothing of it is needed any more.
+      Whether it is the scope's own: then `released` must be called as soon as nothing of it is needed any more.
     """
     with _lock:
         uses = scope._taken
@@ -112,7 +112,7 @@ def _flow() -> tuple[int, int]:
 
 
 def each_call(fun: F, scope: Callable[[], contextlib.AbstractContextManager[Any]]) -> F:
-    """The function with each call in a scope of its own, as if the `with` stood around its body.
+    """The function with each call in a scope of its own, as if the `with` was around its body.
 
     A coroutine, a generator or an asynchronous generator is in its scope from its first step to its end.
     """

@@ -73,7 +73,7 @@ def instrument(fun: Callable[..., Any], *, name: str | None = None) -> Any:
       name: its label in metrics; `module.qualname` of what it wraps when absent.
 
     Raises:
-      TypeError: `fun` cannot be called, or `name` is no text.
+      TypeError: `fun` cannot be called, or `name` is not a text.
     """
     if not callable(fun):
         raise TypeError(f"`instrument` needs a callable, but got {type(fun).__qualname__}: {fun!r:.80}.")

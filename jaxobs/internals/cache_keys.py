@@ -77,7 +77,7 @@ def can_tell() -> bool:
 
 
 def parts(request: Request) -> tuple[dict[str, str], dict[str, Any]]:
-    """Digests of the parts but the program, and the same as a person reads them. What cannot be told is absent."""
+    """Digests of the parts but the program, and the same as a person reads them. What cannot be reported is absent."""
     digests: dict[str, str] = {}
     values: dict[str, Any] = {}
     for name, read in _READERS.items():

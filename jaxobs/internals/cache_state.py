@@ -1,7 +1,7 @@
 """The persistent compilation cache as it stands: whether it is in use, where, and what of its files can be seen.
 
 `jax._src.compilation_cache` decides once, at the first compile, whether the cache is used (`_cache_checked`,
-`_cache_used`), and opens it once (`_cache_initialized`, `_cache`). What fails then is told by a warning only, whose
+`_cache_used`), and opens it once (`_cache_initialized`, `_cache`). What fails then is known by a warning only, whose
 text Python keeps in the registry of the module that warned (`__warningregistry__`), unless its filters hide it.
 """
 
@@ -106,7 +106,7 @@ def entry_file(key: str) -> str | None:
 
 
 def local(directory: str | None) -> str | None:
-    """The directory as a local path; None where it is none: in a bucket, or not set."""
+    """The directory as a local path; None where it is not one: in a bucket, or not set."""
     if not directory:
         return None
     directory = directory.removeprefix("file://")
@@ -114,7 +114,7 @@ def local(directory: str | None) -> str | None:
 
 
 def warned(module: str, beginning: str) -> str:
-    """The rest of the latest warning of JAX's `module` that begins so; empty where none was kept.
+    """The rest of the latest warning of JAX's `module` that begins so; empty if none was kept.
 
     Python keeps the texts of warnings that its filters show once; those that are ignored or always shown it does not.
     """

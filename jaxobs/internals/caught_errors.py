@@ -1,6 +1,6 @@
 """Exceptions of the types that memory runs out with, as handlers take them: from Python 3.12 on, see `code_events`.
 
-The interpreter tells of a handled exception at every handler on its way, `with` and `finally` too, and before the
+The interpreter reports a handled exception at every handler on its way, `with` and `finally` too, and before the
 handler runs. Those of other types cost a fifth of a microsecond each; so many are looked at, and then none until
 `refill`.
 """
@@ -22,7 +22,7 @@ Caught = Callable[[BaseException], None]
 
 
 class CaughtErrors:
-    """Tells of exceptions that are JAX's own, or `MemoryError` that came through JAX, at handlers outside of JAX."""
+    """Reports exceptions that are JAX's own, or `MemoryError` that came through JAX, at handlers outside of JAX."""
 
     def __init__(self, caught: Caught, most: int = MOST) -> None:
         self._caught = caught

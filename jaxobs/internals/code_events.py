@@ -1,8 +1,8 @@
-"""Functions of JAX whose runs the interpreter tells of: `sys.monitoring` for single code objects, from Python 3.12 on.
+"""Functions of JAX whose runs the interpreter reports: `sys.monitoring` for single code objects, from Python 3.12 on.
 
 All that jaxobs watches this way shares one tool number, taken while something is watched. Nothing is replaced, and code
 that is not watched runs as ever. Who leaves by an exception is not told of: see `Began` and `Ended`. Of exceptions that
-a handler takes it tells for all code at once, since Python offers no less: calls cost what they did, an exception more.
+a handler takes it says for all code at once, since Python offers no less: calls cost what they did, an exception more.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Handled = Callable[[CodeType, int, BaseException], None]
 _lock = threading.RLock()
 _tool: int | None = None
 _watched: dict[int, tuple[CodeType, Began | None, Ended | None]] = {}
-"""By the number of the code object, which is kept alive here: to hash code itself is dear."""
+"""By the number of the code object, which is kept alive here: to hash code itself is expensive."""
 
 _handled: Handled | None = None
 
 
 def watch(code: CodeType, began: Began | None = None, ended: Ended | None = None) -> bool:
-    """Tells of every run of `code` from now on; False where this Python cannot, or others have both free numbers."""
+    """Reports every run of `code` from now on; False where this Python cannot, or others have both free numbers."""
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:
         return False
@@ -60,7 +60,7 @@ def unwatch(code: CodeType) -> None:
 
 
 def watch_handled(handled: Handled) -> bool:
-    """Tells of every exception that a handler takes from now on; False as for `watch`, or if somebody watches them."""
+    """Reports every exception that a handler takes from now on; False as for `watch`, or if somebody watches them."""
     global _handled
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:

@@ -27,14 +27,14 @@ def connected() -> bool:
 
 
 def coordinator() -> str | None:
-    """`host:port` of the job's coordination service; None where there is none."""
+    """`host:port` of the job's coordination service; None where there is not one."""
     distributed = sys.modules.get("jax._src.distributed")
     address = getattr(getattr(distributed, "global_state", None), "coordinator_address", None)
     return address if isinstance(address, str) else None
 
 
 def publish(key: str, text: str) -> None:
-    """Leaves a text, in the place of an earlier one.
+    """Leaves a text, instead of an earlier one.
 
     Raises:
       RuntimeError: the service does not answer, or the process has left the job.

@@ -31,7 +31,7 @@ def memory(executable: Any) -> dict[str, int]:
 
 
 def cost(executable: Any) -> tuple[float | None, float | None]:
-    """Floating-point operations of one execution, and bytes that it reads and writes; None what is not told."""
+    """Floating-point operations of one execution, and bytes that it reads and writes; None what is not reported."""
     try:
         costs = executable.cost_analysis()
     except UNTOLD:

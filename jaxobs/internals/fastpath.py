@@ -144,7 +144,7 @@ def _fall(frame: FrameType, caller: FrameType, made: int) -> Fall | None:
 
 
 class Monitor:
-    """Tells of every fall at its end, on the thread of the call."""
+    """Reports every fall at its end, on the thread of the call."""
 
     def __init__(self, entry: CodeType, fell: Callable[[Fall], None]) -> None:
         self._entry = entry
@@ -213,7 +213,7 @@ def take_off() -> None:
 
 
 def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None]:
-    """What is to be set, with `sys.setprofile`, right before a call from a frame that runs `entry`."""
+    """What must be set, with `sys.setprofile`, right before a call from a frame that runs `entry`."""
     missed = miss_code()
 
     def see(frame: FrameType, event: str, argument: object) -> None:

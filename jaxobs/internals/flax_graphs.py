@@ -1,4 +1,4 @@
-"""Modules of Flax NNX as `nnx.jit` hands them to `jax.jit`: flat arrays, with a description of the graph beside them.
+"""Modules of Flax NNX as `nnx.jit` hands them to `jax.jit`: flat arrays, with a description of the graph next to them.
 
 `NodeStates` (flax/nnx/extract.py) holds a `GraphDef` (flax/nnx/graphlib.py, flax/nnx/graph.py before 0.12) as metadata
 and a list of arrays. The description lists nodes and attributes in the order of a walk from the root down, and so do
@@ -75,7 +75,7 @@ def keys(path: Path) -> tuple[Any, ...]:
 
 
 def named_keys(tree: Any, found: list[Any]) -> list[Any]:
-    """`found`, the keys on the way to each leaf of `tree`, with attributes in the place of numbers inside modules."""
+    """`found`, the keys on the way to each leaf of `tree`, with attributes instead of numbers inside modules."""
     for node, depth, first in _nodes(tree, 0, 0):
         module = graph(node)
         if module is not None:

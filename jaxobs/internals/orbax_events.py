@@ -34,4 +34,4 @@ BLOCKING = frozenset(
         "/jax/checkpoint/sync_global_devices_duration_sec",
     )
 )
-"""Durations that held up the thread which tells of them."""
+"""Durations that held up the thread which reports them."""

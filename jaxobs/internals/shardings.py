@@ -62,7 +62,7 @@ def ordered(devices: Sequence[Any]) -> str:
 
 
 def text(value: Any, form: Callable[[Any], str] = str) -> str:
-    """`str` of an option or a config value; the order of devices stands behind each sharding and mesh in it."""
+    """`str` of an option or a config value; the order of devices is behind each sharding and mesh in it."""
     if type(value) in (tuple, list):
         return f"({', '.join(text(each, repr) for each in value)}{',' * (len(value) == 1)})"
     orders = [f" devices {ordered(found)}" for each in _placed(value, _MOST_DEPTH) if (found := devices(each))]

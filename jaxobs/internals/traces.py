@@ -10,7 +10,7 @@ _FIELDS = ("session", "profile_session")
 
 
 def running_trace() -> Any:
-    """The session of the trace that is running; None where none is, or JAX has moved it out of sight."""
+    """The session of the trace that is running; None if none is, or JAX has moved it out of sight."""
     state = _state()
     return next((found for name in _FIELDS if (found := getattr(state, name, None)) is not None), None)
 

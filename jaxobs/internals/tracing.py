@@ -95,7 +95,7 @@ def _probed() -> None:
 
 
 def hide_frames(filename: str) -> None:
-    """Tells JAX that frames of this file are no user code: neither in source locations nor in tracebacks."""
+    """Tells JAX that frames of this file are not user code: neither in source locations nor in tracebacks."""
     from jax._src import source_info_util, traceback_util
 
     for module in (source_info_util, traceback_util):

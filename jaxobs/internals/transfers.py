@@ -3,9 +3,9 @@
 To the host: whoever reads an array's values (`float(x)`, `print(x)`, `np.asarray(x)`, `jax.device_get(x)`) comes by the
 property `_value` of JAX's array. It looks first whether an earlier read left the values on the host (`_npy_value`).
 
-- From Python 3.12 on the interpreter tells when the code of `_value` begins and returns (`code_events`).
+- From Python 3.12 on the interpreter says when the code of `_value` begins and returns (`code_events`).
 - Python 3.11 has no such thing. There the property `_npy_value` is replaced, while transfers are watched, by one that
-  tells when it was asked in vain and when it is set: both calls are over before anything of JAX can raise, so that no
+  says when it was asked in vain and when it is set: both calls are over before anything of JAX can raise, so that no
   traceback has a frame of ours.
 
 To the device: `batched_device_put` calls a listener that JAX has for its own tests (`util.test_event`) when it begins
@@ -83,7 +83,7 @@ def _value_code() -> CodeType | None:
 
 @functools.cache
 def _put_code() -> CodeType | None:
-    """The code that puts arrays on devices, if it tells and has the variables that we read."""
+    """The code that puts arrays on devices, if it is known and has the variables that we read."""
     from jax._src import util
     from jax._src.interpreters import pxla
 
@@ -163,7 +163,7 @@ class Watch:
         return True
 
     def _replace(self, code: CodeType) -> None:
-        """Python 3.11: the property that keeps an array's values on the host tells that it is asked, and set."""
+        """Python 3.11: the property that keeps an array's values on the host says that it is asked, and set."""
         from jax._src.array import ArrayImpl
 
         original = self._original = vars(ArrayImpl)["_npy_value"]

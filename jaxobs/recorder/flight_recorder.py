@@ -147,7 +147,7 @@ class FlightRecorder:
 
     @guard("flight_recorder.ended")
     def ended(self, by: BaseException | str) -> str | None:
-        """Writes down the last minutes, once for a process, and returns the file's path; None where none is wanted.
+        """Writes down the last minutes, once for a process, and returns the file's path; None if none is wanted.
 
         Args:
           by: the exception, or the signal's name. Nothing is written of an exit with code 0, nor of another before

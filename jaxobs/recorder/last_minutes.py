@@ -50,7 +50,7 @@ class Ending:
     causes: tuple[str, ...] = ()
     """The exceptions that it was raised from, a line each."""
     threads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Where each thread was, where no traceback tells; the innermost last."""
+    """Where each thread was, if no traceback tells; the innermost last."""
     flags: Mapping[str, str] = field(default_factory=dict)
     host: Mapping[str, int] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""How memory stands at this moment: devices, live arrays by kind, the host, and what came before. For reports only.
+"""How memory is at this moment: devices, live arrays by kind, the host, and what came before. For reports only.
 
 Read at once, and not as the slow tick left it.
 """
@@ -86,7 +86,7 @@ def devices(on_devices: Mapping[str, tuple[int, int]]) -> Iterator[DeviceMemory]
 
 
 def host() -> dict[str, int]:
-    """The host's memory and this process's part, in bytes, as far as the system tells (Linux)."""
+    """The host's memory and this process's part, in bytes, as far as the system says (Linux)."""
     found: dict[str, int] = {}
     with contextlib.suppress(OSError, ValueError):
         for line in _read("/proc/meminfo").splitlines():
@@ -161,7 +161,7 @@ def samples(store: Store) -> tuple[str, ...]:
 
 
 def leaks(store: Store) -> list[Finding]:
-    """The findings of arrays that pile up and have not stopped to."""
+    """The findings of arrays that accumulate and have not stopped to."""
     return [each for each in store.snapshot_findings() if each.finding == "array_leak" and each.ended is None]
 
 

@@ -1,6 +1,6 @@
 """Why memory ran out: each rule looks at one report and says what it sees, by which figures, and what to do.
 
-Facts in, facts out. A rule speaks only where figures show it; where none does, the answer is `unknown`.
+Facts in, facts out. A rule speaks only where figures show it; if none does, the answer is `unknown`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _shrink(case: Case, need: int) -> str:
 
 
 def _leak_that_was_found(case: Case) -> OomCause | None:
-    """What was seen to pile up from step to step, if it holds a part of the device that counts."""
+    """What was seen to accumulate from step to step, if it holds a part of the device that counts."""
     if case.wanted is not None and case.wanted > (case.limit or case.wanted):
         return None
     known = [(leak, _group_of(leak, case.groups)) for leak in case.leaks]

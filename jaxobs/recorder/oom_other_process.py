@@ -1,4 +1,4 @@
-"""Memory that another process holds: by the driver's own count where it tells, else as JAX's figures betray it.
+"""Memory that another process holds: by the driver's own count where it says, else as JAX's figures betray it.
 
 JAX's allocator may take a share of the whole device, whoever else is there (`XLA_CLIENT_MEM_FRACTION`, three quarters
 unless set), and finds out only when the device has no more to give. What others hold beyond that share takes nothing
@@ -19,7 +19,7 @@ FOREIGN_LIMIT = 0.6
 LEAST_SHARE = 0.1
 """Of the device: contexts and libraries of a process that computes nothing take a few hundred MiB."""
 LEAST_BYTES = 2 * 2**30
-"""What our own context, kernels and libraries may take beside the allocator."""
+"""What our own context, kernels and libraries may take next to the allocator."""
 MOST_AGE = 60.0
 """Seconds: an older sample of the driver's says nothing of this moment."""
 _PREALLOCATED = (0.70, 0.80)

@@ -49,7 +49,7 @@ class OomText:
     buffers: tuple[MemoryBuffer, ...] = ()
     """The largest buffers, as they are listed."""
     harmless: bool = False
-    """Only an allocator's warning that says itself that it is no failure."""
+    """Only an allocator's warning that says itself that it is not a failure."""
 
 
 _SIZE = r"(?P<{0}>\d[\d,]*(?:\.\d*)?)[ \t]*(?P<{0}_unit>(?:[KMGTPE](?:i?B)?|B|bytes?)\b)?"
@@ -144,7 +144,7 @@ _TPU_SECTIONS = {"temp": "HLO temp", "argument": "arguments", "program": "progra
 
 
 def parse(text: str) -> OomText | None:
-    """What an error's text says of memory; None where it is not of this family."""
+    """What an error's text says of memory; None if it is not of this family."""
     text = text[:MOST_TEXT]
     if not is_out_of_memory(text):
         return None

@@ -154,7 +154,7 @@ def this_attempt(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> Attempt:
 
 
 def read_life(path: str) -> Life | None:
-    """Returns the last process that a file names; None where there is no file.
+    """Returns the last process that a file names; None if there is not a file.
 
     Raises:
       ValueError: the file holds something else.
@@ -164,7 +164,7 @@ def read_life(path: str) -> Life | None:
 
 
 def read_attempt(path: str) -> Attempt | None:
-    """Returns the latest attempt that a file names; None where there is no file.
+    """Returns the latest attempt that a file names; None if there is not a file.
 
     Raises:
       ValueError: the file holds something else.

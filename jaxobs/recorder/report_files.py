@@ -31,7 +31,7 @@ class ReportFiles:
         self._disk = Patience(DISK_SECONDS)
 
     def write(self, when: float, process_index: int, text: str) -> str | None:
-        """Writes one and returns its path; None where none is wanted or there are enough.
+        """Writes one and returns its path; None if none is wanted or there are enough.
 
         Raises:
           OSError: the directory or the file cannot be written, or the disk does not answer.

@@ -14,7 +14,7 @@ MOST_PROCESSES = 8
 
 
 def fact(name: str, value: str | None) -> Iterator[str]:
-    """A named fact of the head; nothing where it is not known."""
+    """A named fact of the head; nothing if it is not known."""
     if value:
         yield from wrapped(value, f"{name + ':':<14}")
 

@@ -18,7 +18,7 @@ MOST_WATCHED = 12
 
 
 def loop_lines(loops: Sequence[LoopState], now: float) -> Iterator[str]:
-    """A line for each loop, the one that went on last first."""
+    """A line for each loop, the one that continued last first."""
     for each in sorted(loops, key=lambda loop: -(loop.ended or 0.0)):
         typical = each.mean_seconds if each.p50_seconds is None else each.p50_seconds
         told = [

@@ -27,7 +27,7 @@ class CheckpointEvents(Source):
         self._tells_complete = False
         """True if this Orbax, on this process, says when a save is complete."""
         self._counted: Counter[str] = Counter()
-        """Operations so far: one within another, or one that Orbax tells of as well, counts once."""
+        """Operations so far: one within another, or one that Orbax reports as well, counts once."""
         self.listeners = Listeners(self._on_event, self._on_ended)
 
     def start(self) -> None:

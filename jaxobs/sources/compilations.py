@@ -190,7 +190,7 @@ class Compilations:
 
     @guard("compilations.failed")
     def _failed(self, phase: str, end: Phase, frame: Any) -> None:
-        """Shows what a phase failed with to the flight recorder, which tells whether memory ran out."""
+        """Shows what a phase failed with to the flight recorder, which says whether memory ran out."""
         if end.error is None or user_errors.parsed_error(end.error) is None:
             return
         miss = internals.read_miss(frame)
@@ -256,7 +256,7 @@ class Compilations:
     def _costs_are_read(self, executable: Any, seconds: float) -> bool:
         """Returns whether XLA is asked at once what the program costs; else on the slow tick.
 
-        At once for accelerators, where it may not fit, and beside a compile that was dear anyway.
+        At once for accelerators, where it may not fit, and next to a compile that was expensive anyway.
         """
         if self._store.costs_wanted > 0 or seconds >= DEAR_SECONDS:
             return True

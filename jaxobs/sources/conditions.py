@@ -1,4 +1,4 @@
-"""Findings in how the process stands: on the slow tick, all kinds that need a `Scene` look at one."""
+"""Findings in how the process is: on the slow tick, all kinds that need a `Scene` look at one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ConditionsSource(Source):
 
 
 def scene(store: Store) -> Scene:
-    """Returns how the process of a store stands."""
+    """Returns how the process of a store is."""
     return Scene(
         snapshot=store.snapshot(fresh=False),
         nonfinite=_latest(store, "nonfinite"),

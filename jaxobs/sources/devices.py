@@ -1,4 +1,4 @@
-"""Devices: their memory as JAX's allocator tells it, and the live arrays on each. Sampled, never on a scrape.
+"""Devices: their memory as JAX's allocator says it, and the live arrays on each. Sampled, never on a scrape.
 
 Only backends that the program has woken are read. A live array counts on every device that holds a shard of it,
 with the bytes of that shard; deleted and donated ones do not count, and a buffer counts once (`state.array_groups`).
@@ -27,10 +27,10 @@ from jaxobs.state import array_groups
 from jaxobs.state.store import Store
 
 QUIET_SECONDS = 60.0
-"""A device whose memory does not change is told of again after this time."""
+"""A device whose memory does not change is reported again after this time."""
 
 HIGH_WATER_SECONDS = 60.0
-"""Seconds for which a high-water mark is told: a scrape a minute misses none."""
+"""Seconds for which a high-water mark is reported: a scrape a minute misses none."""
 
 MOST_GROUPS = 50
 MOST_TOLD_GROUPS = 10
@@ -70,7 +70,7 @@ class Devices(Source):
         self.after_fork()
 
     def after_fork(self) -> None:
-        """The child tells of its devices anew."""
+        """The child reports its devices again."""
         self._told: dict[str, DeviceMemory] = {}
         self._groups_told = -math.inf
         self._latest: tuple[list[DeviceMemory], list[ArrayGroup]] = [], []
@@ -78,7 +78,7 @@ class Devices(Source):
         self._leaks = Leaks()
 
     def sample(self) -> None:
-        """Reads every device that this process can address, if its backend is awake."""
+        """Reads every device that this process can address, if its backend is initialized."""
         now = time.time()
         clients = internals.clients()
         lives: list[array_groups.Live] = []
@@ -191,7 +191,7 @@ class Devices(Source):
         )
 
     def _shown(self, groups: list[ArrayGroup], lives: list[array_groups.Live]) -> Iterator[ArrayGroup]:
-        """The largest groups, those that pile up with the lines that make them."""
+        """The largest groups, those that accumulate with the lines that make them."""
         for group in groups[:MOST_GROUPS]:
             if not group.call_sites and self._leaks.tells(group.key):
                 group = dataclasses.replace(group, call_sites=_call_sites(lives, group.key))

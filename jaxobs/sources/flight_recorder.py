@@ -1,7 +1,7 @@
 """Exceptions that end the program, that a notebook or prompt shows and survives, and out of memory that is caught.
 
 No hook is replaced. The interpreter keeps what it showed last, and is asked for it on the slow tick and at exit, while
-the exception still holds the frames, and so the arrays, that memory ran out with. From Python 3.12 on it also tells of
+the exception still holds the frames, and so the arrays, that memory ran out with. From Python 3.12 on it also reports
 exceptions that the program catches.
 """
 

@@ -26,7 +26,7 @@ SAME_CAUSE = 60.0
 
 
 class LastEnd:
-    """The source: nothing in, the file out. Silent where there is no directory for files."""
+    """The source: nothing in, the file out. Silent if there is not a directory for files."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -20,7 +20,7 @@ from jaxobs.sources.support.source import Source
 from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
-"""Seconds that a tick waits; what comes later is told of at the next."""
+"""Seconds that a tick waits; what comes later is reported at the next."""
 HANG_SECONDS = 5.0
 """libtpu that has not answered for so long is taken for hanging."""
 SLOW_SECONDS = 1.0
@@ -50,7 +50,7 @@ class TpuMonitoring(Source):
         self._over = True
 
     def sample(self) -> None:
-        """Asks for everything, and tells of what was answered in time."""
+        """Asks for everything, and reports what was answered in time."""
         if self._over or not self._store.settings.tpu_monitoring:
             return
         devices = _devices()

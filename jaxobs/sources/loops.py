@@ -1,4 +1,4 @@
-"""Loops: the slow tick works out what the steps' marks say, and tells of them as events."""
+"""Loops: the slow tick works out what the steps' marks say, and reports them as events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxobs.state.store import Store
 MOST_NAMED = 3
 MOST_FUNCTIONS = 8
 STANDING_SECONDS = 60.0
-"""Between two tellings of how the whole process stands."""
+"""Between two tellings of how the whole process is."""
 
 
 class LoopsSource:
@@ -45,11 +45,11 @@ class LoopsSource:
         self._stood = -math.inf
 
     def sample(self) -> None:
-        """Takes in the calls of functions, or, where the program tells of its loops, tells what they did."""
+        """Takes in the calls of functions, or, where the program reports its loops, says what they did."""
         self._tell(self._store.settings.sample_interval)
 
     def ending(self) -> None:
-        """Tells of the last steps."""
+        """Reports the last steps."""
         self._tell(0.0)
 
     def _tell(self, least: float) -> None:
@@ -69,7 +69,7 @@ class LoopsSource:
                 self._store.record(self._with_standing(event))
 
     def _with_standing(self, event: Step) -> Step:
-        """The event as it is, or, once a minute and if it is logged, with how the process stands."""
+        """The event as it is, or, once a minute and if it is logged, with how the process is."""
         now = time.monotonic()
         if self._store.settings.event_log is None or now - self._stood < STANDING_SECONDS:
             return event

@@ -23,7 +23,7 @@ from jaxobs.sources.support.source import Source
 from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
-"""Seconds that a tick waits for all devices together; what comes later is told of at the next tick."""
+"""Seconds that a tick waits for all devices together; what comes later is reported at the next tick."""
 HANG_SECONDS = 5.0
 """A device that has not answered for so long is taken for hanging."""
 
@@ -79,7 +79,7 @@ class Accelerators(Source):
         self._names, self._matched, self._complete = {}, (), False
 
     def sample(self) -> None:
-        """Asks every device, and tells of what was answered in time."""
+        """Asks every device, and reports what was answered in time."""
         devices = _jax_devices()
         if not devices:
             return
@@ -122,7 +122,7 @@ class Accelerators(Source):
             self._complete = len(self._names) == len(devices)
 
     def _is_shown(self, device: nvml.Device) -> bool:
-        """Returns whether a device is this process's to tell of, or it is not known whose it is."""
+        """Returns whether a device is this process's to report, or it is not known whose it is."""
         parents = {each.device.identity.parent for each in self._watched if each.device.identity.uuid in self._names}
         return not self._complete or device.identity.uuid in self._names or device.identity.uuid in parents
 

@@ -1,7 +1,7 @@
 """The size of the persistent cache on disk: entries and bytes, looked at bit by bit on the slow tick.
 
 A directory may hold tens of thousands of entries, and lie on a file system of the network. So each tick looks at it for
-a few milliseconds, and goes on where it stopped; a figure is told when a round is complete, and a directory that did
+a few milliseconds, and continues where it stopped; a figure is known when a round is complete, and a directory that did
 not change since the last round is not looked through again. A directory in no local file system is out of sight.
 """
 
@@ -20,7 +20,7 @@ from jaxobs.state.store import Store
 SLICE = 0.005
 """Seconds that one tick may spend."""
 MOST_FILES = 200_000
-"""Entries above which no figure is told."""
+"""Entries above which no figure is reported."""
 SETTLING = 2.0
 """Seconds after a change in which an entry may still be written, and two changes may bear the same time."""
 

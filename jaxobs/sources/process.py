@@ -19,18 +19,18 @@ from jaxobs.sources.support.source import Source
 from jaxobs.state.store import Store
 
 LOOKS_FOR_A_DRIVER = 3
-"""Samples after which the manifest is told again although the driver has not told its version."""
+"""Samples after which the manifest is reported again although the driver has not reported its version."""
 
 
 class Process(Source):
-    """The source: looks once at the start, and again until the backends are awake."""
+    """The source: looks once at the start, and again until the backends are initialized."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._told = False
         self._settled = False
         self._looks = 0
-        """Looks since a backend is awake."""
+        """Looks since a backend is initialized."""
         self._recorded: Manifest | None = None
 
     def start(self) -> None:
@@ -40,7 +40,7 @@ class Process(Source):
         self._record()
 
     def _record(self) -> None:
-        """The manifest as far as it is known: before a backend is awake, without devices."""
+        """The manifest as far as it is known: before a backend is initialized, without devices."""
         found: dict[str, Any] = {}
         with guarded("manifest"):
             found["flags"], found["config"] = manifest.flags(), internals.options()
@@ -65,7 +65,7 @@ class Process(Source):
         self._told, self._settled, self._looks, self._recorded = False, False, 0, None
 
     def sample(self) -> None:
-        """Adds what only an awake backend tells: the runtime's version, devices and topology, the driver's version."""
+        """Adds what only an awake backend says: the runtime's version, devices and topology, the driver's version."""
         if not self._told:
             self.start()
         if self._settled or not internals.backends_awake():

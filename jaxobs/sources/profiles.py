@@ -34,7 +34,7 @@ class ProfilesSource(Source):
             self._store.note("The setting `profile_interval` has no effect: it needs JAX 0.7 or newer.")
 
     def ending(self) -> None:
-        """The program has ended: what the devices do from here on is no part of it."""
+        """The program has ended: what the devices do from here on is not part of it."""
         self._over = True
         self._rest()
 

@@ -29,7 +29,7 @@ DISK_SECONDS = 2.0
 
 
 class Run(Source):
-    """The source: nothing in, the file of the run out. Silent where no `run_id` is set."""
+    """The source: nothing in, the file of the run out. Silent if no `run_id` is set."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)

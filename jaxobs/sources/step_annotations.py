@@ -37,7 +37,7 @@ class StepAnnotations:
         self._names = set()
 
     def _began(self, name: str) -> step | None:
-        """A step, unless the program tells of its loops by `jaxobs.step` or `jaxobs.steps` as well."""
+        """A step, unless the program reports its loops by `jaxobs.step` or `jaxobs.steps` as well."""
         if not self._names.issuperset(self._store.part(Loops).names()):
             return None
         self._names.add(name)

@@ -34,7 +34,7 @@ class TransfersSource:
         """In a forked child: it is watched as in its parent."""
 
     def sample(self) -> None:
-        """Follows the setting, and tells what is new."""
+        """Follows the setting, and says what is new."""
         if not self._store.settings.transfers:
             self.stop()
         elif self._watch is None:

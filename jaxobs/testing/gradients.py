@@ -56,7 +56,7 @@ def assert_gradients_match(
 
     Raises:
       GradientMismatchError: a derivative disagrees, or it or a value of `fun` is not finite.
-      TypeError, ValueError: an argument is none of the above, or nothing can be differentiated.
+      TypeError, ValueError: an argument is not one of the above, or nothing can be differentiated.
     """
     __tracebackhide__ = True  # the message is enough for pytest to show
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)

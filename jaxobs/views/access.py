@@ -1,7 +1,7 @@
 """How commands get into an endpoint that is protected: what they show it, and by which authority they know it.
 
 `JAXOBS_READ_TOKEN` is the token, as in the process that serves it. `JAXOBS_ENDPOINT_CA` names a PEM file with the
-authority of its certificate, where that is none of the system's; `JAXOBS_ENDPOINT_CERTIFICATE` and
+authority of its certificate, where that is not one of the system's; `JAXOBS_ENDPOINT_CERTIFICATE` and
 `JAXOBS_ENDPOINT_KEY` name the client's own, where the endpoint asks for one.
 """
 

@@ -72,7 +72,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command; 1 when a function of the program was compiled again, or the command failed.
+    """Runs the command; 1 when a function of the program was recompiled, or the command failed.
 
     Raises:
       JaxobsError: the command cannot be started, or jaxobs is switched off in the environment.

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     """Warms the cache; 0 when all of it was, 1 when some could not be.
 
     Raises:
-      JaxobsError: the log cannot be read, there is no directory for the cache, or a name is unknown.
+      JaxobsError: the log cannot be read, there is not a directory for the cache, or a name is unknown.
     """
     makers = dict(_maker(each) for each in args.like)
     if args.dry_run:
@@ -136,7 +136,7 @@ class _Progress:
             self._bar.stop()
 
     def done(self, item: Item) -> None:
-        """Tells of one signature."""
+        """Reports one signature."""
         self._count += 1
         if self._bar is not None:
             self._bar.console.print(_line(item), markup=False, highlight=False, soft_wrap=True)

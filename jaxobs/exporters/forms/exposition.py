@@ -40,7 +40,7 @@ _STRETCH = 0.001
 
 
 class SnapshotCollector:
-    """A Prometheus collector over a store, for one's own registry or for ours."""
+    """A Prometheus collector over a store, for your own registry or for ours."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

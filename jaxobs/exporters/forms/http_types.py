@@ -42,7 +42,7 @@ class Post:
     content_type: str | None = None
     host: str | None = None
     origin: str | None = None
-    """The site of the page that sent it; None where no browser did."""
+    """The site of the page that sent it; None if no browser did."""
     authorization: str | None = None
 
 

@@ -52,7 +52,7 @@ class Tracker(abc.ABC):
 
     @abc.abstractmethod
     def run(self) -> Any:
-        """The run that takes the figures now, begun where it has to be; None where there is none."""
+        """The run that takes the figures now, begun where it has to be; None where there is not one."""
 
     @abc.abstractmethod
     def describe(self, run: Any, parameters: dict[str, str]) -> None:

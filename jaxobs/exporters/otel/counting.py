@@ -67,7 +67,7 @@ def exporter(
 
     Args:
       gate: what it exports has entered by this gate.
-      complete: is given what is to be exported, and returns what is exported in its place.
+      complete: is given what must be exported, and returns what is exported in its place.
 
     Raises:
       MissingExtraError: the package for that protocol isn't installed.

@@ -18,7 +18,7 @@ class Findings:
         self._logger = provider.get_logger(NAME, __version__)
 
     def see(self, finding: Finding) -> None:
-        """Tells of a finding, on the thread that records it."""
+        """Reports a finding, on the thread that records it."""
         from opentelemetry._logs import LogRecord, SeverityNumber
 
         severity = _SEVERITIES.get(finding.severity, "WARN")

@@ -42,7 +42,7 @@ def of(store: Store, provider: Any, points: Points | None = None) -> Instruments
     """The instruments of a meter provider, made when first asked for.
 
     Args:
-      points: takes whole histograms; None if they are to be recorded value by value.
+      points: takes whole histograms; None if they must be recorded value by value.
     """
     found = _made.get(provider)
     if found is None:
@@ -57,7 +57,7 @@ class Instruments:
 
     def __init__(self, store: Store, provider: Any, points: Points | None = None) -> None:
         self.silent = False
-        """Nothing is told: in a forked child that has not used JAX, and when it is over."""
+        """Nothing is reported: in a forked child that has not used JAX, and when it is over."""
         self._store = store
         self._points = points
         self._collector = SnapshotCollector(store)

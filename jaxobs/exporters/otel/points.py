@@ -1,4 +1,4 @@
-"""Histograms as whole points, put beside what the SDK collected, on their way to an exporter of ours.
+"""Histograms as whole points, put next to what the SDK collected, on their way to an exporter of ours.
 
 That costs the same for one observation and for a million. Providers of others do not let it in: there values are
 recorded one by one (see `histograms`).

@@ -46,7 +46,7 @@ class Traces:
         self._checkpoints_told = time.time()
 
     def see(self, event: Event) -> None:
-        """Tells of an event, on the thread that records it."""
+        """Reports an event, on the thread that records it."""
         if isinstance(event, Compilation):
             self._compilation(event)
         elif isinstance(event, Step):
@@ -55,7 +55,7 @@ class Traces:
             self._out_of_memory(event)
 
     def sample(self) -> None:
-        """Tells of the cold requests and checkpoints that have ended since."""
+        """Reports the cold requests and checkpoints that have ended since."""
         for route, request in self._store.part(Routes).cold_since(self._requests_told):
             self._requests_told = request.ended
             self._request(route, request)

@@ -15,7 +15,7 @@ NAME = "eager_recompiles"
 ABOUT = "Operations outside any jitted function keep compiling at one line of code."
 
 SAME = 3
-"""Compilations of a known program at one line: the body of an eager scan or cond is made again each time."""
+"""Compilations of a known program at one line: the body of an eager scan or cond is created again each time."""
 
 MOST_CROWDED = 8
 """Sizes of an operation that may lie closer than buckets do: a network that is tried out without jit has layers of
@@ -43,7 +43,7 @@ class _Operation:
     repetitions: Repetitions = field(default_factory=lambda: Repetitions(most=4))
     sizes: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     why: str = ""
-    """Which of the three it is; empty while it is none."""
+    """Which of the three it is; empty while it is not one."""
 
     def take(self, event: Compilation) -> None:
         self.compiled += 1

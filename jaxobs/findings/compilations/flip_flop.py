@@ -1,6 +1,6 @@
 """`flip_flop`: a function goes to and fro between programs that it was compiled for before, and compiles them again.
 
-JAX keeps every program, so two signatures in turn cost two compilations and no more. It compiles them again only when
+JAX keeps every program, so two signatures in turn cost two compilations and no more. It recompiles them only when
 it was made to forget: its caches were emptied, the function object was made again, or a bounded cache overflowed.
 """
 
@@ -16,10 +16,10 @@ NAME = "flip_flop"
 ABOUT = "A function alternates between signatures and recompiles each of them repeatedly."
 
 GENERAL = 1
-"""Rank among general patterns: a function object that is made again explains why programs are forgotten."""
+"""Rank among general patterns: a function object that is created again explains why programs are forgotten."""
 
 REPEATED = 2
-"""Each of the programs was compiled again so often: once may be a test, or a notebook's cell rerun."""
+"""Each of the programs was recompiled so often: once may be a test, or a notebook's cell rerun."""
 
 TURNS = 3
 """Changes between repeated programs that make it an alternation: A, B, A, B."""
@@ -31,7 +31,7 @@ TOLD_WHEN = (
 
 
 class FlipFlop:
-    """Follows which program is compiled again."""
+    """Follows which program is recompiled."""
 
     def __init__(self) -> None:
         self._repetitions = Repetitions()

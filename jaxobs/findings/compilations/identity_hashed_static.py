@@ -1,4 +1,4 @@
-"""`identity_hashed_static`: a static argument is made again as an object that looks alike and compares unequal."""
+"""`identity_hashed_static`: a static argument is created again as an object that looks alike and compares unequal."""
 
 from __future__ import annotations
 

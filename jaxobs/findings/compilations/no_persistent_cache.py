@@ -1,4 +1,4 @@
-"""`no_persistent_cache`: each start compiles everything again."""
+"""`no_persistent_cache`: each start recompiles everything."""
 
 from __future__ import annotations
 

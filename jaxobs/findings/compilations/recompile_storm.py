@@ -1,4 +1,4 @@
-"""`recompile_storm`: a function goes on compiling when its warm-up is long over."""
+"""`recompile_storm`: a function continues compiling when its warm-up is long over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`static_values`: a static argument takes ever new values, and each value is a program of its own."""
+"""`static_values`: a static argument takes changing values, and each value is a program of its own."""
 
 from __future__ import annotations
 

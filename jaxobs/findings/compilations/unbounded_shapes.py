@@ -1,4 +1,4 @@
-"""`unbounded_shapes`: one dimension of one argument takes ever new sizes, and each new one is a new program."""
+"""`unbounded_shapes`: one dimension of one argument takes changing sizes, and each new one is a new program."""
 
 from __future__ import annotations
 

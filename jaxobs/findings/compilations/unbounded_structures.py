@@ -1,4 +1,4 @@
-"""`unbounded_structures`: an argument's structure takes ever new forms, such as a list that grows at every call."""
+"""`unbounded_structures`: an argument's structure takes changing forms, such as a list that grows at every call."""
 
 from __future__ import annotations
 

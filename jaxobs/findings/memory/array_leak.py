@@ -1,4 +1,4 @@
-"""`array_leak`: arrays on the devices pile up."""
+"""`array_leak`: arrays on the devices accumulate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAST_SMALL = 256
 SMALL_RISES = 2 * growth.LEAST_RISES
 """... and after twice the time: losses that are kept for an epoch are no harm."""
 TOTAL_RISES = growth.LEAST_RISES + 6
-"""Rises of all arrays together: some more than for a group, which is to be reported first, ..."""
+"""Rises of all arrays together: some more than for a group, which must be reported first, ..."""
 MOST_TOTAL_RISES = 2 * TOTAL_RISES
 """... and so many where one group holds most of the growth: its own run began later than that of all."""
 MOST_GROUPS = 500
@@ -175,12 +175,12 @@ def grown_bytes(case: Growing, sample: Sample) -> float:
 
 
 def _top(sites: Mapping[str, int]) -> str | None:
-    """The line that most were made at; None where none is known."""
+    """The line that most were made at; None if none is known."""
     return max(sites, key=lambda site: sites[site], default=None)
 
 
 def _full_in(run: Run, grown: float, groups: Sequence[ArrayGroup], sample: Sample) -> tuple[str, float] | None:
-    """The device that is full first, and in how many seconds; None where no allocator tells what is left."""
+    """The device that is full first, and in how many seconds; None if no allocator says what is left."""
     total = sum(group.bytes for group in groups)
     if not run.seconds or not total:
         return None

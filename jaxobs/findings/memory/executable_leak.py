@@ -1,4 +1,4 @@
-"""`executable_leak`: compiled programs pile up."""
+"""`executable_leak`: compiled programs accumulate."""
 
 from __future__ import annotations
 

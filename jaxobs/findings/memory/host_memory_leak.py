@@ -1,4 +1,4 @@
-"""`host_memory_leak`: the process grows on the host, beside what lies on the devices."""
+"""`host_memory_leak`: the process grows on the host, next to what lies on the devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_BYTES = 64 * 2**20
 LEAST_SHARE = 0.05
 """Growth as a share of what the process took when it began."""
 LEAST_RISES = growth.LEAST_RISES + 6
-"""Some more than for arrays and programs: where these leak, the process grows as well, and they are to be reported."""
+"""Some more than for arrays and programs: where these leak, the process grows as well, and they must be reported."""
 COMPILED_OFTEN = 2
 """Rises for each compiled program below which it is the programs that the process keeps."""
 _ALIKE = 0.15

@@ -20,7 +20,7 @@ ABOUT = "Some steps of a loop take more than three times as long as a typical on
 
 LEAST_SECONDS = 1.0
 LEAST_SHARE = 0.02
-"""Share of the loop's time. Below, mending them would not be noticed."""
+"""Share of the loop's time. Below, fixing them would not be noticed."""
 
 TOLD_WHEN = (
     f"{FEWEST} steps of one loop were slow, and cost {LEAST_SECONDS:g} s and {LEAST_SHARE:.0%} of the loop's time more "

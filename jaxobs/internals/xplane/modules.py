@@ -147,7 +147,7 @@ def module(data: bytes) -> Module:
     """The module in a serialized `HloProto`.
 
     Raises:
-      WireError: it is none.
+      WireError: it is not one.
     """
     inner = next((value for number, value in wire.fields(data) if number == 1), b"")
     if isinstance(inner, int):

@@ -1,7 +1,7 @@
 """Lookups in the persistent cache, as facts: time saved, and why one missed, from the sidecar's memory.
 
-Where an event log is written, each miss is compared with what earlier processes left in the sidecar beside it, and
-adds its own record (`jaxobs.reasons.cache_records`). Without an event log there is none, and no reason is given.
+Where an event log is written, each miss is compared with what earlier processes left in the sidecar next to it, and
+adds its own record (`jaxobs.reasons.cache_records`). Without an event log there is not one, and no reason is given.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CacheLookups:
         )  # fmt: skip
 
     def _open(self) -> Sidecar | None:
-        """The sidecar beside the event log that is written now; None without one."""
+        """The sidecar next to the event log that is written now; None without one."""
         event_log = self._store.settings.event_log
         if event_log is None:
             return None

@@ -1,4 +1,4 @@
-"""The manifest of a run, beside its program: packages, flags, JAX's configuration, devices, the commit.
+"""The manifest of a run, next to its program: packages, flags, JAX's configuration, devices, the commit.
 
 Nothing here wakes a backend, runs another program, or tells of the environment more than the variables listed here.
 """

@@ -28,7 +28,7 @@ STEPS = 3
 LEAST_SECONDS, MOST_SECONDS = 0.02, 2.0
 """Seconds that are recorded at least and at most, whatever a step takes."""
 UNKNOWN_SECONDS = 0.25
-"""Seconds that are recorded where no loop is known."""
+"""Seconds that are recorded if no loop is known."""
 MOST_BYTES = 32 * 2**20
 """A larger trace is not read, and the next one is shorter."""
 MANY_BYTES = 4 * 2**20
@@ -92,7 +92,7 @@ class ProfileSampling:
         return self.interval
 
     def _is_apart(self) -> bool:
-        """Whether the program does what is no part of its steps: it compiles, or writes or reads a checkpoint."""
+        """Whether the program does what is not part of its steps: it compiles, or writes or reads a checkpoint."""
         return bool(self._store.in_progress()) or self._store.part(Wall).category in _APART
 
     def _weigh(self, cost: float) -> None:
@@ -104,7 +104,7 @@ class ProfileSampling:
             self.interval = max(self.interval / 2, self._wanted)
 
     def _sample(self) -> float | None:
-        """Seconds that the sample cost; None where none could be taken now."""
+        """Seconds that the sample cost; None if none could be taken now."""
         loop, step = self._loop()
         wanted = UNKNOWN_SECONDS if step is None else min(max(STEPS * step, LEAST_SECONDS), MOST_SECONDS)
         asked = perf_counter()

@@ -2,7 +2,7 @@
 
 The sizes come with the compilation. What the optimised program consists of is read on the slow tick, a few small
 programs or one large one at a time, from the executable if it is still loaded then: nothing is kept alive for it, and
-nothing compiled again.
+nothing recompiled.
 """
 
 from __future__ import annotations

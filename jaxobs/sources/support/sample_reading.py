@@ -64,7 +64,7 @@ class Reader:
           names: functions by JAX's name for them.
 
         Raises:
-          WireError: it is none.
+          WireError: it is not one.
         """
         trace = self._with_programs(trace_of(space.read(data, wanted)))
         at_zero = began - _marked(trace) * 1e-9
@@ -168,7 +168,7 @@ def _functions(profile: Profile, exposed: Mapping[str, float], names: Mapping[st
 
 
 def _add(seconds: dict[str, float], operation: OperationTime, names: Mapping[str, str], counts: bool | None) -> None:
-    """Adds an operation's time to its function's, if it counts; nothing where nobody knows."""
+    """Adds an operation's time to its function's, if it counts; nothing if nobody knows."""
     if counts is not None:
         name = _named(operation, names)
         seconds[name] = seconds.get(name, 0.0) + operation.device_seconds * counts
@@ -179,7 +179,7 @@ def _named(operation: OperationTime, names: Mapping[str, str]) -> str:
 
 
 def names_of(events: Sequence[Event]) -> dict[str, str]:
-    """The functions that compiled, by JAX's name for each, where no two have the same."""
+    """The functions that compiled, by JAX's name for each, if no two have the same."""
     found: dict[str, set[str]] = {}
     for event in events:
         if isinstance(event, Compilation):

@@ -1,4 +1,4 @@
-"""Two runs told apart: what each event log tells, what differs, and whether it is within given tolerances."""
+"""Two runs distinguished: what each event log says, what differs, and whether it is within given tolerances."""
 
 from jaxobs.views.comparing.differences import Comparison, Difference, FunctionDifference, compare
 from jaxobs.views.comparing.measures import MEASURES, Measure

@@ -140,7 +140,7 @@ class Case:
         return next(iter(inside)) if len(inside) == 1 else None
 
     def within(self, site: str) -> str:
-        """Returns the library's line for a sentence: ` (in flax/core/scope.py:983)`; empty if there is none."""
+        """Returns the library's line for a sentence: ` (in flax/core/scope.py:983)`; empty if there is not one."""
         library = self.library(site)
         return f" (in {library})" if library else ""
 
@@ -209,7 +209,7 @@ def total_seconds(event: Compilation) -> float:
 
 
 def at_sites(case: Case) -> str:
-    """` at train.py:33`, ` at train.py:33 and 2 other places`; empty where none is known.
+    """` at train.py:33`, ` at train.py:33 and 2 other places`; empty if none is known.
 
     With the innermost line of a library, ` at train.py:33 (in flax/core/scope.py:983)`, where all came from one.
     """

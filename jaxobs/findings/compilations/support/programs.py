@@ -1,4 +1,4 @@
-"""Programs of one function that were compiled again although they had been compiled before.
+"""Programs of one function that were recompiled although they had been compiled before.
 
 A program is known by its fingerprint. One may be compiled twice for good reason: for another placement, or for a static
 argument that makes no difference to it. It is a repetition only where the compilation names no difference from an
@@ -15,7 +15,7 @@ _ITS_OWN = frozenset({"shape", "dtype"})
 
 
 class Repetitions:
-    """Counts how often each program of a function was compiled again; the least recent are forgotten."""
+    """Counts how often each program of a function was recompiled; the least recent are forgotten."""
 
     def __init__(self, most: int = MOST_PROGRAMS) -> None:
         self._times: dict[str, int] = {}

@@ -17,7 +17,7 @@ LEAST_CALLS = 64
 CALLS_EACH = 3
 """Calls for each program as well: of sizes that come as the data come, another new one would have been among them."""
 REOPENED = 4
-"""New programs of a closed set that show that it is none: as many as show a pattern in the first place."""
+"""New programs of a closed set that show that it is not one: as many as show a pattern in the first place."""
 GRID_CALLS = 3
 """Calls for each program from which on sizes that were rounded are buckets that are reused."""
 
@@ -49,7 +49,7 @@ class Reuse:
         return True
 
     def opened(self, count: int) -> bool:
-        """Returns whether a closed set has grown so much that it is none."""
+        """Returns whether a closed set has grown so much that it is not one."""
         if self.closed_at is None or count - self.closed_at < REOPENED:
             return False
         self.closed_at, self.count = None, -1

@@ -20,7 +20,7 @@ _PLAIN = frozenset({"int", "float", "complex", "str", "bytes", "bool", "tuple", 
 
 
 def looks_alike(change: Change) -> str | None:
-    """Returns the text as which both values print if nothing tells them apart; None if they differ as values."""
+    """Returns the text as which both values print if nothing distinguishes them; None if they differ as values."""
     before, after = _ADDRESS.sub("", change.before), _ADDRESS.sub("", change.after)
     # A text that was cut may hide the difference.
     if not _same_text(before, after) or before in _PLAIN or before.endswith("…"):

@@ -31,7 +31,7 @@ class Profiled:
 
     loop: str
     state: LoopState | None
-    """None where it is not known any more."""
+    """None if it is not known any more."""
     samples: tuple[ProfileSample, ...]
 
     def idle_share(self, reason: str) -> float:

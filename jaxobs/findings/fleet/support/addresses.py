@@ -86,7 +86,7 @@ def loopback(host: str) -> bool:
 
 
 def interface(host: str) -> str | None:
-    """The address of the interface that leads to a host; None where none does."""
+    """The address of the interface that leads to a host; None if none does."""
     with contextlib.suppress(OSError):
         for family, kind, _, _, place in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):
             with contextlib.suppress(OSError), socket.socket(family, kind) as asked:

@@ -16,7 +16,7 @@ MOST_PROCESSES = 1024
 MOST_PROGRAMS = 20_000
 """Programs of one process whose order is known; later ones are not compared."""
 MOST_LISTED = 64
-"""The latest programs that a process tells by name, so that others can say where they differ."""
+"""The latest programs that a process says by name, so that others can say where they differ."""
 MOST_NAME = 120
 MOST_FIELD = 8_192
 MOST_TEXT = 2**18

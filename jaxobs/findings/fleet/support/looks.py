@@ -54,7 +54,7 @@ class Looks:
 
     @property
     def at(self) -> str:
-        """`file:line` of the program's own code at the last look; empty where none was in sight."""
+        """`file:line` of the program's own code at the last look; empty if none was in sight."""
         return self._looks[-1][1] if self._looks else ""
 
     @property
@@ -69,7 +69,7 @@ class Looks:
 
     @property
     def line(self) -> str:
-        """`file:line` where it was most often when it was not inside JAX; empty where none is known."""
+        """`file:line` where it was most often when it was not inside JAX; empty if none is known."""
         lines = Counter(line for inside, line in list(self._looks) if line and not inside)
         return lines.most_common(1)[0][0] if lines else ""
 

@@ -64,7 +64,7 @@ class Pace:
         return self.loop if self.loop in counts and 0.0 < seconds.get(most, 0.0) < MORE * known else most
 
     def rest(self, now: float) -> None:
-        """Something else goes on that explains why no step is made: a compilation."""
+        """Something else continues that explains why no step is made: a compilation."""
         self._seen = self._grew = now
         self._looks = 0
 

@@ -13,7 +13,7 @@ from jaxobs.ops.doctor.machine import Machine
 
 def make(sources: Sources) -> Callable[..., Answer]:
     def run_doctor(everything: bool = False, start: Start = 0) -> Answer:
-        """Checks the machine on which this server runs: versions, flags, devices, the compilation cache, limits. No
+        """Checks the machine on which this server runs: versions, flags, devices, the persistent cache, limits. No
         accelerator is touched. Only what is wrong, unless `everything` is set. Each finding has the command that fixes
         it; propose it, do not run it unasked."""
         found = doctor.worst_first(doctor.examine(Machine()))

@@ -7,32 +7,17 @@ phases; the span of the compilation itself, if jaxobs makes one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
-from jaxobs.sources.support.source import Source
+from jaxobs.sources.support.source import Subscriber
 from jaxobs.state import exemplars
-from jaxobs.state.store import Store
 
 
-class CompileExemplars(Source):
+class CompileExemplars(Subscriber):
     """The source: looks at the current span on the thread that compiled."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._unsubscribe: Callable[[], None] | None = None
-
-    def start(self) -> None:
-        """Begins to look."""
-        self._unsubscribe = self._store.subscribe(self._see)
-
-    def stop(self) -> None:
-        """Looks no more."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-
-    def _see(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         # Not imported here: a program that has not imported it has no span.
         trace = sys.modules.get("opentelemetry.trace")
         if trace is not None and isinstance(event, Compilation):

@@ -13,7 +13,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxobs import internals
@@ -33,7 +33,7 @@ from jaxobs.findings.standing import Standing
 from jaxobs.recorder import last_minutes, user_errors
 from jaxobs.recorder.last_minutes import Ending
 from jaxobs.recorder.report_files import ReportFiles
-from jaxobs.sources.support.source import keep
+from jaxobs.sources.support.source import Subscriber, keep
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
 from jaxobs.state.wall import Wall
@@ -68,25 +68,17 @@ class _Heard:
     differing: Mapping[int, Listed | None]
 
 
-class FleetSource:
+class FleetSource(Subscriber):
     """The source: digests out and in, findings across processes into the store."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._unsubscribe: Callable[[], None] | None = None
+        super().__init__(store)
         self._host, self._over = socket.gethostname(), False
         self.after_fork()
 
-    def start(self) -> None:
-        """Begins to keep the order of the programs. Idempotent."""
-        if self._unsubscribe is None:
-            self._unsubscribe = self._store.subscribe(self._on_event)
-
     def stop(self) -> None:
         """Tells and asks no more."""
-        unsubscribe, self._unsubscribe = self._unsubscribe, None
-        if unsubscribe is not None:
-            unsubscribe()
+        super().stop()
         self.ending()
 
     def ending(self) -> None:

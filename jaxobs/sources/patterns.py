@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 from jaxobs.base.guard import guard
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.findings.patterns import Patterns
 from jaxobs.loops.found_loops import FoundLoops
+from jaxobs.sources.support.source import Subscriber, keep
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
 
 
-class PatternsSource:
+class PatternsSource(Subscriber):
     """The source: compilations from the store in, findings into the store out, on the thread that compiled."""
 
+    answers = True
+
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._unsubscribe: Callable[[], None] | None = None
+        super().__init__(store)
         self.after_fork()
-
-    def start(self) -> None:
-        """Begins to watch. Idempotent."""
-        if self._unsubscribe is None:
-            self._unsubscribe = self._store.subscribe(self._on_event, answers=True)
-
-    def stop(self) -> None:
-        """Watches no more; what was found stays with the store."""
-        unsubscribe, self._unsubscribe = self._unsubscribe, None
-        if unsubscribe is not None:
-            unsubscribe()
 
     def after_fork(self) -> None:
         """In a forked child: nothing was compiled yet."""
@@ -43,12 +33,9 @@ class PatternsSource:
     def sample(self) -> None:
         """Brings the snapshot's findings up to date with what has grown since they were told."""
         with self._lock:
-            over = self._patterns.settled(time.time())
-            grown = self._patterns.grown()
-        for finding in over:
-            self._store.record(finding)
-        for finding in grown:
-            self._store.refresh_finding(finding)
+            over = [(finding, True) for finding in self._patterns.settled(time.time())]
+            grown = [(finding, False) for finding in self._patterns.grown()]
+        keep(self._store, over + grown)
 
     def _made(self, function: str) -> int | None:
         """Calls of a function, or else steps of the loops that the program tells of: each calls it, or does without."""
@@ -64,9 +51,8 @@ class PatternsSource:
         if not isinstance(event, Compilation):
             return
         with self._lock:
-            due = self._patterns.see(event)
-        for finding in due:
-            self._store.record(finding)
+            due = [(finding, True) for finding in self._patterns.see(event)]
+        keep(self._store, due)
 
 
 source = PatternsSource

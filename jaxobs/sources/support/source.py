@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.state.store import Store
 
@@ -25,6 +26,31 @@ class Source:
 
     def sample(self) -> None:
         """Called on the slow tick."""
+
+
+class Subscriber(Source):
+    """A source that sees each event as it is recorded."""
+
+    answers = False
+    """Whether it records events of its own in answer to some."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begins to watch. Idempotent."""
+        if self._unsubscribe is None:
+            self._unsubscribe = self._store.subscribe(self._on_event, answers=self.answers)
+
+    def stop(self) -> None:
+        """Watches no more; what was recorded stays with the store."""
+        unsubscribe, self._unsubscribe = self._unsubscribe, None
+        if unsubscribe is not None:
+            unsubscribe()
+
+    def _on_event(self, event: Event) -> None:
+        raise NotImplementedError
 
 
 def keep(store: Store, findings: Iterable[tuple[Finding, bool]]) -> None:

@@ -60,7 +60,7 @@ def install(**settings: Unpack[InstallSettings]) -> None:
     with _lock:
         given, handed_in = _hand_in(settings)
         if _session is None:
-            resolved = config.resolve(settings, complain=_warn)
+            resolved = config.resolve(given, complain=_warn)
             _instrument_later(resolved, given)
             session = Session(resolved, _at_exit_of_worker, given)
             session.start()

@@ -12,8 +12,8 @@ import contextvars
 import math
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from types import FrameType
 from typing import Any, Self, TypeVar
 
@@ -25,7 +25,7 @@ from jaxobs.facts.requests import REQUEST_OUTCOMES
 from jaxobs.instruments import uses
 from jaxobs.instruments.generating import Generating
 from jaxobs.state import store
-from jaxobs.state.routes import MOST_COMPILED, Ended, Routes, open_request
+from jaxobs.state.routes import MOST_COMPILED, MOST_WAITING, Routes, open_request
 from jaxobs.state.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +37,9 @@ _current: contextvars.ContextVar[request | None] = open_request
 MOST_NESTED = 16
 
 _connected: Store | None = None
+_known_in: Any = None
+"""What the store keeps by kind, when its routes were looked up: it forgets them at a reset and in a forked child."""
+_routes: Routes
 _connecting = threading.Lock()
 
 NOT_INSTALLED = (
@@ -77,7 +80,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
     )  # fmt: skip
 
     def __init__(self, route: str, *, queue_seconds: float | None = None, batch: tuple[int, int] | None = None) -> None:
-        if route.__class__ is not str and callable(route):
+        if type(route) is not str and callable(route):
             raise TypeError(
                 f'`jaxobs.request` needs a route, such as `@jaxobs.request("predict")`, but got '
                 f"{type(route).__qualname__}: {route!r:.80}."
@@ -170,10 +173,11 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         """It begins, and is current in this context. `origin` is what only calls for the same request share."""
         if self._open:
             return
-        self._store = known = store.current()
-        if _connected is not known:
-            _connect(known)
-        self._routes = routes = known.part(Routes)
+        known = _connected
+        if known is None or known._parts is not _known_in:
+            known = _connect()
+        self._store = known
+        self._routes = routes = _routes
         parent = _current.get()
         if parent is None or not parent._open:
             parent = None
@@ -184,11 +188,11 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         self._origin: object = origin
         self._open = True
         self._token = _current.set(self)
-        self._began = time.perf_counter()
+        self._began = perf_counter()
 
     def finish(self, outcome: str = "ok") -> None:
         """It ends now: what comes later in its context is no part of it. Once is enough."""
-        ended = time.perf_counter()
+        ended = perf_counter()
         if not self._open:
             return
         self._open = False
@@ -202,13 +206,17 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         queue_seconds = batch = None
         if self.queue_seconds is not None or self.batch is not None:
             queue_seconds, batch = self._told()
-        route = self._routes.route(self.route)
-        if route.name == OTHER and self.route != OTHER:
-            self._store.drop("routes")
-        # By position: that is faster.
-        route.add(
-            Ended(ended, ended - self._began, outcome, cold, queue_seconds, batch, self._compiled, self._generation)
-        )  # fmt: skip
+        route = self._routes.known.get(self.route)
+        if route is None:
+            route = self._routes.route(self.route)
+            if route.name == OTHER and self.route != OTHER:
+                self._store.drop("routes")
+        waiting = route.waiting
+        waiting.append(
+            (ended, ended - self._began, outcome, cold, queue_seconds, batch, self._compiled, self._generation, False)
+        )
+        if len(waiting) >= MOST_WAITING:
+            route.drain()
 
     def _unseen(self) -> str:
         self._store.note(NOT_INSTALLED)
@@ -325,19 +333,22 @@ def outcome_of_status(status: Any) -> str:
     return "client_error" if status >= 400 else "ok"
 
 
-def _connect(known: Store) -> None:
-    """Has the store tell of compilations from now on; a store is told so once, for it keeps its subscribers."""
-    global _connected
+def _connect() -> Store:
+    """Looks up the routes of the store, and has it tell of compilations: once, for it keeps its subscribers."""
+    global _connected, _known_in, _routes
+    known = store.current()
     with _connecting:
         if _connected is not known:
             known.subscribe(_on_event)
-            _connected = known
+        _routes, _known_in = known.part(Routes), known._parts
+        _connected = known
+    return known
 
 
 def _on_event(event: Event) -> None:
     if not isinstance(event, Compilation):
         return
-    now = time.perf_counter()
+    now = perf_counter()
     store.current().part(Routes).compiled(now - sum(event.phases.values()), now)
     scope = _current.get()
     if scope is not None:

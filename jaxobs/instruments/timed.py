@@ -94,6 +94,9 @@ class phase:  # noqa: N801 - read as a word: `with jaxobs.phase("eval"):`
         return uses.each_call(fun, lambda: phase(name))
 
 
+_NO_MARK = Mark()
+
+
 class _Open:
     """A phase that is under way."""
 
@@ -103,7 +106,7 @@ class _Open:
         self.wall = wall
         self.scope = scope
         self.where: Checkpoints | None = None
-        self.mark = Mark()
+        self.mark = _NO_MARK
         self.told = 0
         self.began = time.perf_counter()
 

@@ -12,7 +12,7 @@ from jaxobs.base.process_age import process_age
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state import scopes
 from jaxobs.state.other_threads import OtherThreads
-from jaxobs.state.scopes import Scope
+from jaxobs.state.scopes import APART, Scope
 
 WORK = frozenset(("step", "input_wait", "eval"))
 """With the first of these it is known what came before: what was in no category was `init`, and is `idle` from then on.
@@ -42,14 +42,21 @@ class Account:
         self._starting = True
         self._by_turns = False
         """Whether the preparations are over by a loop that was found: who reports steps still takes over."""
-        self._root = self._top = Scope(self, "unattributed", self.began, None)
+        self._root = self._top = root = Scope()
+        root.wall, root.category, root.began = self, "unattributed", self.began
+        root.outer, root.own, root.ended, root.apart = None, 0.0, None, False
         self._others = OtherThreads(self._resting)
         self._closed: deque[tuple[float, float]] = deque(maxlen=MOST_CLOSED)
         self._record: deque[tuple[str, float, float]] | None = None
         self._attends = True
         """Whether more is to do as one category follows another: it is not known to have started, or is recorded."""
         self._seconds = dict.fromkeys(TIME_CATEGORIES, 0.0)
+        self._stale = True
+        """Whether seconds of categories in `scopes.APART` may have changed since `Wall.apart` added them up."""
+        self._changing = False
+        """Whether `enter`, `leave` or `follow` is writing; whoever reads meanwhile sees that by `_unchanged`."""
         self._version = 0
+        """Counts the beginnings and ends of all other changes, so it is odd during one."""
         self._expected: tuple[str, float, float] | None = None
         """The turn that goes on, as far as is known: its category, what `_resting` was when it began, and the seconds
         that it takes as a rule."""
@@ -68,23 +75,32 @@ class Account:
             return None
         if self._top.ended is not None:
             self._drop_ended()
-        now = self._clock()
-        scope = Scope(self, category, now)
+        scope = Scope()
+        scope.wall = self
+        scope.category = category
+        scope.own = 0.0
+        scope.ended = None
+        scope.began = now = self._clock()
         # From here
         scope.outer = top = self._top
-        self._version += 1
+        self._changing = True
         passed = now - self._last
         if passed > 0.0:
             self._seconds[top.category] += passed
             top.own += passed
             self._last = now
+            if top.apart:
+                self._stale = True
         if category == "step":
+            scope.apart = False
             if top.category == "eval":
-                scope.category = "eval"
+                scope.category, scope.apart = "eval", True
             elif top.category != "step":
                 self.steps += 1
+        else:
+            scope.apart = category in APART
         self._top = scope
-        self._version += 1
+        self._changing = False
         if self._starting and category in WORK:
             self._started()
         return scope
@@ -117,25 +133,30 @@ class Account:
                 return
             top = self._top
         # From here
-        self._version += 1
-        passed = now - self._last
+        self._changing = True
+        began, last = scope.began, self._last
+        passed = now - last
         if passed > 0.0:
             self._seconds[top.category] += passed
             top.own += passed
             self._last = now
+            if top.apart:
+                self._stale = True
         if category is not None:
             self._seconds[scope.category] -= scope.own
             self._seconds[category] += scope.own
-        self._top = scope.outer
-        self._version += 1
+            self._stale = True
+        self._top = outer = scope.outer
+        self._changing = False
         scope.ended = now
-        closed, began = self._closed, scope.began
-        while closed and closed[-1][0] >= began:
-            closed.pop()
+        closed = self._closed
+        if last > began:  # else nothing ended within it
+            while closed and closed[-1][0] >= began:
+                closed.pop()
         closed.append((began, now))
         if self._record is not None:
             self._note(category or scope.category, began, now)
-        if self._top.ended is not None:
+        if outer.ended is not None:
             self._drop_ended()
 
     def follow(self, scope: Scope | None, category: str) -> Scope | None:
@@ -151,27 +172,39 @@ class Account:
             if scope is not None:
                 self.leave(scope)
             return self.enter(category)
-        now = self._clock()
-        following = Scope(self, category, now, outer)
+        following = Scope()
+        following.wall = self
+        following.category = category
+        following.outer = outer
+        following.own = 0.0
+        following.ended = None
+        following.began = now = self._clock()
         # From here
         top = self._top
-        self._version += 1
-        passed = now - self._last
+        self._changing = True
+        began, last = scope.began, self._last
+        passed = now - last
         if passed > 0.0:
             self._seconds[top.category] += passed
             top.own += passed
             self._last = now
+            if top.apart:
+                self._stale = True
         if category == "step":
+            following.apart = False
             if outer.category == "eval":
-                following.category = "eval"
+                following.category, following.apart = "eval", True
             elif outer.category != "step":
                 self.steps += 1
+        else:
+            following.apart = category in APART
         self._top = following
-        self._version += 1
+        self._changing = False
         scope.ended = now
-        closed, began = self._closed, scope.began
-        while closed and closed[-1][0] >= began:
-            closed.pop()
+        closed = self._closed
+        if last > began:  # else nothing ended within it
+            while closed and closed[-1][0] >= began:
+                closed.pop()
         closed.append((began, now))
         if self._attends:
             self._note(scope.category, began, now)
@@ -205,6 +238,7 @@ class Account:
         moved = max(0.0, min(wanted, own))
         self._seconds[top.category] -= moved
         self._seconds[category] += moved
+        self._stale = True
         top.own -= moved
         if top is self._root and others.seen > top.own:
             others.seen = top.own
@@ -253,7 +287,7 @@ class Account:
     def seconds(self) -> dict[str, float]:
         """Seconds so far by category; together they are the wall time since `began`. From any thread."""
         for _ in range(_MOST_TRIES):
-            version = self._version
+            read = self._version, self._last, self._top
             found, top, last, own = dict(self._seconds), self._innermost(), self._last, self._root.own
             now = self._clock()
             passed = max(0.0, now - last)
@@ -264,11 +298,20 @@ class Account:
                 expected = max(0.0, min(self._most(turn), resting - turn[1], found[root]))
                 found[turn[0]] += expected
                 found[root] -= expected
-            if version == self._version and not version % 2:
+            if self._unchanged(*read):
                 break
         return found
 
     # ------------------------------------------------------------------------------------------ helpers
+
+    def _unchanged(self, version: int, last: float, top: Scope) -> bool:
+        """Returns whether nothing was written since these were read.
+
+        What is charged makes a new number for `_last`, and what is entered a new scope: the very same objects tell
+        that nothing was, for less than counting would cost on the way of each step.
+        """
+        same = last is self._last and top is self._top and version == self._version
+        return same and not version % 2 and not self._changing
 
     def _most(self, expected: tuple[str, float, float]) -> float:
         return max(expected[2], self._longer[1]) if self._longer[0] is expected else expected[2]
@@ -289,6 +332,7 @@ class Account:
         self._seconds["init"] += self._seconds["unattributed"]
         self._seconds["unattributed"] = 0.0
         self._root.category, self._root.own = "idle", 0.0
+        self._stale = True
         self._version += 1
 
     def _innermost(self) -> Scope:
@@ -301,10 +345,10 @@ class Account:
         """Seconds so far in no category, since the preparations were over or, until then, since the process began."""
         own = 0.0
         for _ in range(_MOST_TRIES):
-            version, own = self._version, self._root.own
+            read, own = (self._version, self._last, self._top), self._root.own
             if self._innermost() is self._root:
                 own += max(0.0, self._clock() - self._last)
-            if version == self._version and not version % 2:
+            if self._unchanged(*read):
                 break
         return own
 
@@ -331,6 +375,7 @@ class Account:
             self._top.own += now - self._last
             self._last = now
         self._top = self._root
+        self._stale = True
         self.thread = get_ident()
         self._version += 1
 
@@ -344,6 +389,7 @@ class Account:
             if ended > self._last:
                 self._seconds[top.category] += ended - self._last
                 self._last = ended
+                self._stale = True
             self._top = top.outer
             self._version += 1
             self._closed.append((top.began, ended))

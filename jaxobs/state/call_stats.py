@@ -11,6 +11,7 @@ import operator
 import sys
 import threading
 from collections import Counter
+from collections.abc import Sequence
 
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.histograms import Histogram
@@ -46,11 +47,13 @@ class MutableHistogram:
         self.counts[bisect.bisect_left(self.bounds, value)] += 1
         self.sum += value
 
-    def observe_all(self, values: list[float]) -> None:
-        """As `observe` of each."""
+    def observe_all(self, values: Sequence[float]) -> None:
+        """Calls `observe` with each, for less."""
         if len(values) < _WORTH_AN_ARRAY:
+            bounds, counts, bucket = self.bounds, self.counts, bisect.bisect_left
             for value in values:
-                self.observe(value)
+                counts[bucket(bounds, value)] += 1
+            self.sum += sum(values)
             return
         import numpy as np
 

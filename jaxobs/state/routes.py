@@ -7,6 +7,7 @@ is inferred from the times (`RouteState.waited`).
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import math
@@ -17,8 +18,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.requests import EngineState, Latency, RequestCompilation, RequestRecord, RouteState
@@ -50,8 +50,7 @@ open_request: ContextVar[Any] = ContextVar("jaxobs_request", default=None)
 """The request that is served in this context."""
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A request that has ended."""
 
     ended: float
@@ -67,18 +66,27 @@ class Ended:
     waited: bool = False
 
 
+Fields = tuple[
+    float, float, str, str, float | None, tuple[int, int] | None, tuple[int, tuple[Compilation, ...]] | None,
+    Generation | None, bool,
+]  # fmt: skip
+"""The fields of an `Ended`: a plain tuple costs the request a fifth of what a named one does."""
+_named = functools.partial(tuple.__new__, Ended)
+
+
 class Route:
-    """Requests of one route. `add` is for the hot path: exact under threads, since appending to a list is atomic."""
+    """Requests of one route. The hot path appends to `waiting`: exact under threads, since that is atomic."""
 
     def __init__(self, name: str, intervals: deque[Interval]) -> None:
         self.name = name
         self._intervals = intervals
         self._lock = threading.RLock()
-        self._waiting: list[Ended] = []
+        self.waiting: list[Fields] = []
+        """Requests that have ended and are still to be counted."""
         self._since = time.perf_counter()
         self._requests: dict[str, Counter[str]] = {}
         self._seconds: dict[str, MutableHistogram] = {}
-        self._recent: deque[Ended] = deque(maxlen=MOST_RECENT)
+        self._recent: deque[Fields] = deque(maxlen=MOST_RECENT)
         self._cold: deque[Ended] = deque(maxlen=MOST_COLD)
         self._waited = MutableHistogram(())
         self._queue = MutableHistogram(QUEUE_BOUNDS)
@@ -86,45 +94,52 @@ class Route:
         self._batch_size = 0
         self.generations = Generations()
 
-    def add(self, request: Ended) -> None:
-        """A request has ended."""
-        self._waiting.append(request)
-        if len(self._waiting) >= MOST_WAITING:
-            self.drain()
-
     def drain(self) -> None:
-        """Counts the requests that wait for it."""
+        """Counts the requests that wait for it, a field of all of them at a time."""
         with self._lock:
-            waiting = self._waiting[:]
-            del self._waiting[: len(waiting)]
-            intervals = self._intervals
-            last_compiled = intervals[-1][1] if intervals else -math.inf
-            for record in waiting:
-                try:
-                    self._requests[record.cold][record.outcome] += 1
-                except KeyError:
-                    self._requests[record.cold] = Counter((record.outcome,))
-                    self._seconds[record.cold] = MutableHistogram(REQUEST_BOUNDS)
-                self._seconds[record.cold].observe(record.seconds)
-                if record.queue_seconds is not None or record.batch is not None:
-                    self._take_queue_and_batch(record)
-                if record.generation is not None:
-                    self.generations.ended(
-                        record.ended - record.seconds, record.ended, record.outcome, record.generation
-                    )
-                if record.compiled:
-                    self._cold.append(record)
-                elif record.ended - record.seconds < last_compiled and self._held_up(record):
-                    record.waited = True
-                    self._waited.observe(record.seconds)
-                self._recent.append(record)
+            waiting = self.waiting[:]
+            del self.waiting[: len(waiting)]
+            if not waiting:
+                return
+            ended, seconds, outcomes, colds, queued, batches, compiled, generations, _ = zip(*waiting, strict=True)
+            for (cold, outcome), requests in Counter(zip(colds, outcomes, strict=True)).items():
+                if cold not in self._requests:
+                    self._requests[cold], self._seconds[cold] = Counter(), MutableHistogram(REQUEST_BOUNDS)
+                self._requests[cold][outcome] += requests
+            if colds.count(colds[0]) == len(colds):
+                self._seconds[colds[0]].observe_all(seconds)
+            else:
+                for cold, took in zip(colds, seconds, strict=True):
+                    self._seconds[cold].observe(took)
+            self._queue.observe_all([wait for wait in queued if wait is not None])
+            for batch in filter(None, batches):
+                self._batches.observe(batch[0])
+                self._batch_size += batch[1]
+            if any(generations):
+                for at, generation in enumerate(generations):
+                    if generation is not None:
+                        self.generations.ended(ended[at] - seconds[at], ended[at], outcomes[at], generation)
+            compiled_at = self._intervals[-1][1] if self._intervals else -math.inf
+            if any(compiled) or min(ended) - max(seconds) < compiled_at:
+                for record in map(_named, waiting):
+                    self._take(record, compiled_at)
+            else:
+                self._recent.extend(waiting)
 
-    def _take_queue_and_batch(self, each: Ended) -> None:
-        if each.queue_seconds is not None:
-            self._queue.observe(each.queue_seconds)
-        if each.batch is not None:
-            self._batches.observe(each.batch[0])
-            self._batch_size += each.batch[1]
+    def _take(self, record: Ended, compiled_at: float) -> None:
+        """Takes in a request around the latest compilation."""
+        if record.compiled:
+            self._cold.append(record)
+        elif record.ended - record.seconds < compiled_at and self._held_up(record):
+            record = record._replace(waited=True)
+            self._waited.observe(record.seconds)
+        self._recent.append(record)
+
+    def _latest(self) -> deque[Ended]:
+        """Returns the recent requests, with names for their fields from now on."""
+        recent = deque((each if type(each) is Ended else _named(each) for each in self._recent), MOST_RECENT)
+        self._recent = cast("deque[Fields]", recent)
+        return recent
 
     def _held_up(self, each: Ended) -> bool:
         """Whether compilations elsewhere took most of its time, and it far longer than its route usually takes."""
@@ -132,7 +147,7 @@ class Route:
         overlap = covered([interval for interval in intervals if began < interval[1] < each.ended], began)
         if overlap <= HELD_UP_SHARE * each.seconds:
             return False
-        usual = sorted(other.seconds for other in self._recent if not other.compiled and not other.waited)
+        usual = sorted(other.seconds for other in self._latest() if not other.compiled and not other.waited)
         return len(usual) < KNOWN_REQUESTS or each.seconds >= HELD_UP_FACTOR * usual[len(usual) // 2]
 
     def frozen(self) -> RouteState:
@@ -140,7 +155,7 @@ class Route:
         self.drain()
         now, wall = time.perf_counter(), time.time()
         with self._lock:
-            steady = [each for each in self._recent if not each.compiled]
+            steady = [each for each in self._latest() if not each.compiled]
             generations = self.generations
             first_token_seconds, output_token_seconds, inter_token_seconds = generations.histograms()
             return RouteState(
@@ -190,7 +205,7 @@ class Route:
 
     def _lately(self, now: float) -> tuple[list[Ended], float]:
         """Requests of the last minute, as far as they are kept, and the seconds that these are of."""
-        ended = [each for each in self._recent if now - each.ended <= RATE_SECONDS]
+        ended = [each for each in self._latest() if now - each.ended <= RATE_SECONDS]
         full = len(ended) == MOST_RECENT
         return ended, now - min(each.ended for each in ended) if full else min(RATE_SECONDS, now - self._since)
 
@@ -198,7 +213,7 @@ class Route:
         """Returns one figure of the latest successful requests that have it."""
         found = (
             read(each.generation, each.ended - each.seconds, each.ended)
-            for each in self._recent if each.generation is not None and each.outcome == "ok"
+            for each in self._latest() if each.generation is not None and each.outcome == "ok"
         )  # fmt: skip
         return [seconds for seconds in found if seconds is not None]
 
@@ -208,18 +223,15 @@ class Routes:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._routes: dict[str, Route] = {}
+        self.known: dict[str, Route] = {}
+        """Routes by name; `<other>` stands for all that are too many."""
         self._intervals: deque[Interval] = deque(maxlen=MOST_INTERVALS)
         self._begun, self._ended = _Tally(), _Tally()
+        self.begun = self._begun.add
+        """Takes in that a request begins."""
+        self.ended = self._ended.add
+        """Takes in that a request which had begun ends."""
         self.engines = Engines()
-
-    def begun(self) -> None:
-        """A request begins."""
-        self._begun.add()
-
-    def ended(self) -> None:
-        """A request that had begun ends."""
-        self._ended.add()
 
     def compiled(self, began: float, ended: float) -> None:
         """Something compiled in this process, whoever asked for it."""
@@ -227,21 +239,21 @@ class Routes:
 
     def route(self, name: str) -> Route:
         """The route of that name; `<other>` where there are too many."""
-        found = self._routes.get(name)
+        found = self.known.get(name)
         return found if found is not None else self._new(label(str(name)))
 
     def _new(self, name: str) -> Route:
         with self._lock:
-            if name not in self._routes and len(self._routes) - (OTHER in self._routes) >= MOST_ROUTES:
+            if name not in self.known and len(self.known) - (OTHER in self.known) >= MOST_ROUTES:
                 name = OTHER
-            if name not in self._routes:
-                self._routes[name] = Route(name, self._intervals)
-            return self._routes[name]
+            if name not in self.known:
+                self.known[name] = Route(name, self._intervals)
+            return self.known[name]
 
     def cold_since(self, ended: float) -> list[tuple[str, Ended]]:
         """The cold requests that ended after that, by `time.perf_counter`, each with its route; the earliest first."""
         with self._lock:
-            routes = list(self._routes.values())
+            routes = list(self.known.values())
         found = [(route.name, each) for route in routes for each in route.cold_since(ended)]
         return sorted(found, key=lambda each: each[1].ended)
 
@@ -255,7 +267,7 @@ class Routes:
     def frozen(self) -> tuple[RouteState, ...]:
         """The routes in the order in which they were first asked for."""
         with self._lock:
-            routes = list(self._routes.values())
+            routes = list(self.known.values())
         return tuple(route.frozen() for route in routes)
 
 

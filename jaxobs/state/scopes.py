@@ -5,32 +5,38 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
+APART = frozenset(("checkpoint", "trace", "compile", "cache_load", "eval"))
+"""Categories that are no part of a loop's steps."""
+
 
 class Owner(Protocol):
-    """An account that scopes belong to."""
+    """The account that scopes belong to."""
 
     def leave(self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False) -> None:
-        """A scope ends."""
+        """Ends a scope."""
 
 
 class Scope:
-    """Something that began and is charged until it ends, less what began within it."""
+    """Something that began and is charged until it ends, less what began within it.
 
-    __slots__ = ("began", "category", "ended", "held", "outer", "own", "wall")
+    Without an `__init__`, which would double the price of making one: the account sets everything but `held`.
+    """
 
+    __slots__ = ("apart", "began", "category", "ended", "held", "outer", "own", "wall")
+
+    wall: Owner
+    category: str
+    apart: bool
+    """Whether its category is in `APART`."""
+    began: float
+    outer: Scope | None
+    own: float
+    """Seconds charged to it so far."""
+    ended: float | None
+    """The moment it ended: by another thread than the charged one, or before what began within it."""
     held: bool
     """Set where a block of the program is certain to leave it: a task or a generator may be in the middle of it. Every
     other scope ends at the latest with the one that it began in."""
-
-    def __init__(self, wall: Owner, category: str, began: float, outer: Scope | None = None) -> None:
-        self.wall = wall
-        self.category = category
-        self.began = began
-        self.outer = outer
-        self.own = 0.0
-        """Seconds charged to it so far."""
-        self.ended: float | None = None
-        """The end of a scope that another thread than the charged one ended, or that ended before a scope within it."""
 
 
 def is_open(top: Scope, scope: Scope) -> bool:

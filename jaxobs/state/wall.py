@@ -27,6 +27,7 @@ class Wall(Account):
         super().__init__(clock, age)
         self._phases: list[tuple[str, Scope]] = []
         self._counters = Counters()
+        self._apart = self._apart_or_eval = 0.0
         self._evaluated = 0.0
         """Seconds of turns of loops that were found to evaluate."""
 
@@ -93,6 +94,7 @@ class Wall(Account):
             self._seconds[name] += taken
             spent[category] -= taken
             spent[name] = spent.get(name, 0.0) + taken
+        self._stale = True
         self._version += 1
         self._evaluated += spent.get("eval", 0.0)
         if self._starting:
@@ -145,9 +147,13 @@ class Wall(Account):
 
     def apart(self, scope: Scope) -> float:
         """Seconds so far of what is not part of a loop whose step `scope` is, to be asked when that begins or ends."""
-        spent = self._seconds
-        apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
-        return apart if scope.category == "eval" else apart + spent["eval"]
+        if self._stale:
+            # From here
+            self._stale = False
+            spent = self._seconds
+            self._apart = apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
+            self._apart_or_eval = apart + spent["eval"]
+        return self._apart if scope.category == "eval" else self._apart_or_eval
 
     def counted(self, seconds: dict[str, float]) -> dict[str, float]:
         """Returns `seconds` as counters show them: none ever goes down, and together they are the wall time.

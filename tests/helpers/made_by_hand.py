@@ -21,7 +21,7 @@ from jaxobs.state.checkpoints import Checkpoints, Mark
 from jaxobs.state.generations import Generation
 from jaxobs.state.input_waits import Inputs
 from jaxobs.state.loops import Loops
-from jaxobs.state.routes import Ended, Routes
+from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Earlier, Runs
 from jaxobs.state.store import Store
 from jaxobs.state.transfers import Transfers
@@ -115,7 +115,7 @@ def make_requests(store: Store, route: str = "/predict") -> None:
         generation, now = Generation(), time.perf_counter()
         generation.first_token, generation.input, generation.output = now - seconds / 2, 8, 16
         generation.reason = "stop"
-        routes.route(route).add(Ended(now, seconds, "ok", cold, 0.25, (3, 4), compiled, generation))
+        routes.route(route).waiting.append((now, seconds, "ok", cold, 0.25, (3, 4), compiled, generation, False))
     routes.route(route).generations.count(0, 0, 0.02)
     routes.engines.report("engine", 3, 1, 0.5)
 

@@ -22,7 +22,7 @@ from jaxobs.base import guard
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.requests import RouteState
 from jaxobs.state import store
-from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Ended, Routes, covered, latency
+from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Routes, covered, latency
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -132,7 +132,7 @@ def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait(seen: No
     row = routes.route("generate")
 
     def end(began: float, ended: float) -> None:
-        row.add(Ended(ended, ended - began, "ok", "false"))
+        row.waiting.append((ended, ended - began, "ok", "false", None, None, None, None, False))
 
     for n in range(20):
         end(100.0 + n, 105.0 + n)

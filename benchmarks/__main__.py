@@ -27,6 +27,8 @@ ROOT = Path(__file__).parent.parent
 ATTEMPTS = 4
 """With `--check`, a figure that is over or slower is measured so often: a busy machine makes everything slower and
 nothing faster, so that a bound holds if it holds once."""
+COMPARED_TURNS = 2
+"""Measurements of each checkout with `--compare`."""
 _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "JAXOBS_RAISE_INTERNAL_ERRORS": "1"}
 
 
@@ -36,8 +38,8 @@ def names() -> list[str]:
     return [name for name in modules if hasattr(importlib.import_module(f"benchmarks.{name}"), "run")]
 
 
-def measure(name: str, *, quick: bool = False) -> list[Figure]:
-    """Runs one benchmark in a fresh process.
+def measure(name: str, *, quick: bool = False, root: Path = ROOT) -> list[Figure]:
+    """Runs one benchmark in a fresh process, with the code of the checkout `root`.
 
     Raises:
       RuntimeError: the benchmark failed; with what it wrote to stderr.
@@ -45,7 +47,7 @@ def measure(name: str, *, quick: bool = False) -> list[Figure]:
     wanted = getattr(importlib.import_module(f"benchmarks.{name}"), "ENVIRONMENT", {})
     environment = {**os.environ, **_ENVIRONMENT, **wanted}
     command = [sys.executable, "-m", "benchmarks", name, "--here", *(["--quick"] if quick else [])]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, check=False)
     if result.returncode != 0:
         raise RuntimeError(f"Benchmark `{name}` failed with code {result.returncode}:\n{result.stderr}")
     return [Figure(**each) for each in json.loads(result.stdout)]
@@ -110,6 +112,9 @@ def main() -> int:
         help=f"exit with 1 when a bound does not hold or a figure is slower than the baseline: by more than "
         f"{baseline.TOLERANCE:.0%}% (seconds: {baseline.TOLERANCE_OF_SECONDS:.0%}%), in {ATTEMPTS} measurements",
     )
+    parser.add_argument(
+        "--compare", metavar="DIR", type=Path, help="measure another checkout by turns with this one, and print both"
+    )
     parser.add_argument("--update-baseline", action="store_true", help="make these figures the baseline")
     parser.add_argument("--baseline", metavar="FILE", type=Path, default=baseline.PATH, help="(default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures as JSON")
@@ -123,6 +128,10 @@ def main() -> int:
         (name,) = options.names
         figures = importlib.import_module(f"benchmarks.{name}").run(options.quick)
         print(json.dumps([dataclasses.asdict(each) for each in figures]))
+        return 0
+    if options.compare:
+        for name in options.names or names():
+            _print_both(name, options.compare.resolve(), quick=options.quick)
         return 0
     try:
         before = baseline.read(options.baseline)
@@ -148,6 +157,19 @@ def main() -> int:
 
 def _bad(each: Comparison) -> bool:
     return not each.figure.holds or bool(baseline.slower([each]))
+
+
+def _print_both(name: str, other: Path, *, quick: bool) -> None:
+    """Prints the figures of another checkout and of this one: the best of turns that alternate."""
+    found: dict[Path, dict[str, Figure]] = {other: {}, ROOT: {}}
+    for _ in range(COMPARED_TURNS):
+        for root, best in found.items():
+            for figure in measure(name, quick=quick, root=root):
+                best[figure.name] = _better(best.get(figure.name, figure), figure)
+    for figure in found[ROOT].values():
+        before = found[other].get(figure.name)
+        was = "new" if before is None else amount(before.value, before.unit)
+        print(f"{name:16} {figure.name}: {was} -> {amount(figure.value, figure.unit)}", flush=True)
 
 
 def _measured(

@@ -22,7 +22,7 @@ ARRAYS = 10_000
 MORE_ARRAYS = (40_000, 100_000)
 SAMPLES = 20
 QUICK_SAMPLES = 6
-PAIRS = 80
+PAIRS = 40
 QUICK_PAIRS = 16
 BLOCK_SECONDS = 0.5
 """A sample in each block: ten times as often as by default."""

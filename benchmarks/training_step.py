@@ -16,11 +16,11 @@ from typing import Any
 
 from benchmarks.harness import Figure, interval
 
-BLOCK_SECONDS, QUICK_BLOCK_SECONDS = 5.0, 2.0
-"""One scrape in each: Prometheus asks every 15 s by default. One sample as well: by default there is one in 5 s."""
-PAIRS = 14
+BLOCK_SECONDS, QUICK_BLOCK_SECONDS = 2.5, 2.0
+"""One scrape and one sample in each: by default Prometheus asks every 15 s, and there is a sample every 5 s."""
+PAIRS = 8
 QUICK_PAIRS = 3
-SECONDS, QUICK_SECONDS = 30.0, 3.0
+SECONDS, QUICK_SECONDS = 12.0, 3.0
 """Of neighbouring steps."""
 WARM_UP = 10
 """Steps after installing or removing, which throw everything else out of the processor's caches."""

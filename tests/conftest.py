@@ -20,10 +20,11 @@ _OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL"
 """Python writes UTF-8 where no locale is set; where the C locale is, only `LC_ALL` keeps it from that."""
 _KEPT = ("PYTHONUNBUFFERED",)
 LONG = (
-    "test_corpus.py", "test_examples.py", "test_ways_in.py", "test_costs.py", "test_found_times.py", "test_rules.py",
-    "test_wrapper_hostile.py", "test_packaging.py", "test_runs.py", "test_run.py", "test_boards.py", "test_demo.py",
+    "test_run.py", "test_examples.py", "test_corpus.py", "test_ways_in.py", "test_packaging.py", "test_found_times.py",
+    "test_incidents.py", "test_session.py", "test_demo.py", "test_doctor.py", "test_persistent_cache.py",
+    "test_files_in_the_way.py", "test_notebook.py", "test_wrapper_hostile.py", "test_termination.py",
 )  # fmt: skip
-"""Files of tests that take longest: a worker that begins one of them last keeps all others waiting."""
+"""Files of tests that take longest, the longest first: a worker that begins one last keeps the others waiting."""
 
 for _name in [name for name in os.environ if name.startswith(_THE_USERS) and name not in _KEPT]:
     del os.environ[_name]

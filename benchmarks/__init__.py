@@ -1,1 +1,1 @@
-"""What jaxobs costs, measured: one file for each kind of cost, each with the bounds that it has to hold."""
+"""Costs of jaxobs, measured: one file for each kind of cost, each with the bounds that it has to hold."""

@@ -22,7 +22,7 @@ COUNTS = ("", "calls")
 TOLERANCE = 0.25
 """A figure is slower when it is larger than the baseline by more than this share and by more than its floor."""
 TOLERANCE_OF_SECONDS = 0.5
-"""The same for seconds, which what else the machine does makes longer."""
+"""Share for seconds, which what else the machine does makes longer."""
 FLOORS = {"ns": 100.0, "µs": 10.0, "ms": 0.5, "s": 0.1, "%": 0.2, "times": 0.1, "MB": 0.5}
 """Differences below these are noise, whatever share of the figure they are."""
 
@@ -98,7 +98,7 @@ def updated(old: Baseline | None, found: Mapping[str, list[Figure]], machine: Ma
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """What two machines do not have in common, but for the date and the system."""
+    """Returns what two machines do not have in common, but for the date and the system."""
     return [what for what in ("processor", "python", "jax") if one.get(what) != other.get(what)]
 
 
@@ -122,9 +122,9 @@ def compare(
 def verdict(compared: list[Comparison], baseline: Baseline | None, machine: Mapping[str, str]) -> Iterator[str]:
     """The sentences that follow the figures: what is over its bound, what got slower, and what was not compared."""
     over = [each for each in compared if not each.figure.holds]
-    for each in over:
-        limit = amount(each.figure.limit or 0.0, each.figure.unit)
-        yield f"Over its bound: {_named(each)} is {_value(each.figure)}, at most {limit}."
+    for comparison in over:
+        limit = amount(comparison.figure.limit or 0.0, comparison.figure.unit)
+        yield f"Over its bound: {_named(comparison)} is {_value(comparison.figure)}, at most {limit}."
     if not over:
         bounded = sum(each.figure.limit is not None for each in compared)
         yield f"All {bounded} bounds hold." if bounded else "None of these figures has a bound."
@@ -133,9 +133,9 @@ def verdict(compared: list[Comparison], baseline: Baseline | None, machine: Mapp
         return
     when = f"the baseline of {baseline.machine.get('date', 'an unknown date')}"
     held = [each for each in compared if each.figure.compared]
-    for each in slower(compared):
-        assert each.before is not None
-        yield f"Slower than {when}: {_named(each)} is {_value(each.figure)}, was {_value(each.before)}."
+    for slow in slower(compared):
+        assert slow.before is not None
+        yield f"Slower than {when}: {_named(slow)} is {_value(slow.figure)}, was {_value(slow.before)}."
     if not slower(compared):
         known = sum(each.before is not None and each.comparable for each in held)
         yield f"Nothing is slower than {when} ({known} figures compared)."
@@ -157,7 +157,7 @@ def verdict(compared: list[Comparison], baseline: Baseline | None, machine: Mapp
 
 
 def slower(compared: Iterable[Comparison]) -> list[Comparison]:
-    """Those that are slower, of what is held against the baseline."""
+    """Returns the figures that are slower, of those held against the baseline."""
     return [each for each in compared if each.figure.compared and each.slower]
 
 

@@ -1,4 +1,4 @@
-"""One real Prometheus and so many made-up processes: what it takes to store them, to evaluate our rules, to draw.
+"""A real Prometheus and so many made-up processes: what it takes to store them, to evaluate our rules, to draw.
 
 python -m benchmarks.fleet_scale 10 100 1000 --markdown docs/scale.md
 """
@@ -42,16 +42,16 @@ LOOK_EVERY = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """What a Prometheus takes for so many processes."""
+    """Resources that a Prometheus takes for so many processes."""
 
     processes: int
     series_each: int
-    """Of one process."""
+    """Series of one process."""
     series: int
     """In memory, the recorded ones included."""
     samples_per_second: float
     cores: float
-    """Of a processor, for scraping and rules."""
+    """Share of a processor for scraping and rules."""
     resident_bytes: int
     bytes_per_sample: float
     """On disk, as a block: the more samples of a series, the less each takes."""
@@ -74,7 +74,7 @@ class Size:
     slowest_hour: tuple[str, float]
     """The panel whose queries over an hour take longest."""
     errors: tuple[str, ...]
-    """What panels' queries were answered with instead of data."""
+    """Errors that panels' queries were answered with instead of data."""
 
 
 class Processes:
@@ -88,7 +88,7 @@ class Processes:
         self.series = 0
 
     def body(self) -> bytes:
-        """What is served."""
+        """Returns the text that is served."""
         with self._lock:
             if time.monotonic() >= self._due:
                 self._process.age = time.time() - self._process.start
@@ -99,7 +99,7 @@ class Processes:
 
     @contextlib.contextmanager
     def served(self) -> Iterator[str]:
-        """Their common address, host and port."""
+        """Serves the text, and yields the processes' common address, host and port."""
         processes = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -177,7 +177,7 @@ def prometheus(folder: Path, count: int, address: str, interval: float, rules_ev
 
 
 class Own:
-    """What a Prometheus exports of itself, at one moment."""
+    """Returns what a Prometheus exports of itself, at one moment."""
 
     def __init__(self, url: str) -> None:
         with urllib.request.urlopen(f"{url}/metrics", timeout=60) as answer:
@@ -288,7 +288,7 @@ def _most(seconds: dict[str, float]) -> tuple[str, float]:
 
 
 def _block(url: str, folder: Path) -> tuple[int, int]:
-    """What all that was stored takes as a block on disk, in bytes, and how many samples these are."""
+    """Returns the bytes of all that was stored, as a block on disk, and the number of samples."""
     request = urllib.request.Request(f"{url}/api/v1/admin/tsdb/snapshot", method="POST")
     with urllib.request.urlopen(request, timeout=300) as answer:
         name = json.load(answer)["data"]["name"]

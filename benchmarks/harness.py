@@ -1,4 +1,4 @@
-"""What every benchmark shares: figures with their bounds, and statistics that a busy machine does not upset.
+"""Tools of every benchmark: figures with their bounds, and statistics that a busy machine does not upset.
 
 Whatever is compared is measured in turns within one run. Noise only ever adds time, so that a low quantile of many
 short turns is what the code costs; where two things are subtracted, it is done turn by turn, and the median counts.
@@ -20,7 +20,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured value, and the bound that it has to hold where it has one."""
+    """Measured value, with its bound if it has one."""
 
     name: str
     value: float
@@ -28,9 +28,9 @@ class Figure:
     limit: float | None = None
     """Largest value allowed; None for what only explains another figure."""
     note: str = ""
-    """How it was measured, or what it is to be compared with."""
+    """Way in which the figure was measured, or what to compare it with."""
     compared: bool = True
-    """Whether it is held against the baseline. Not what JAX, Python or another library costs, nor what is known only
+    """Whether the baseline bounds the figure. Not what JAX, Python or another library costs, nor what is known only
     within an interval of confidence: its lower end is a figure of its own."""
 
     @property
@@ -66,7 +66,7 @@ def nanoseconds_per_call(
     pieces: int = 8,
     prepare: Callable[[str], None] = lambda name: None,
 ) -> dict[str, float]:
-    """What a call of each function costs, undisturbed.
+    """Returns what a call of each function costs, undisturbed.
 
     In each round every function has a turn, in an order that changes. A turn is cut into pieces that are timed one
     by one, so that a disturbance spoils a piece and no turn; work that comes back once a turn stays in its piece.

@@ -1,4 +1,4 @@
-"""What a training process with so many devices and functions would export, at any age: for loads on a Prometheus."""
+"""Export of a training process with so many devices and functions, at any age: for loads on a Prometheus."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MadeUpProcess:
     dropped: int = 0
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """What the exporter's bound cut off."""
+        """Series that the exporter's bound cut off."""
         self.dropped += count
 
     def part(self, kind: Callable[[], T]) -> T:
@@ -136,7 +136,7 @@ class MadeUpProcess:
 
 
 def _histogram(bounds: tuple[float, ...], count: int, around: float) -> Histogram:
-    """So many observations, most of them at one value and a tenth in the bucket above."""
+    """Returns so many observations, most of them at one value and a tenth in the bucket above."""
     counts = [0] * (len(bounds) + 1)
     place = sum(bound < around for bound in bounds)
     counts[place] = count - count // 10

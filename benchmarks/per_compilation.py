@@ -35,12 +35,12 @@ class Work:
 
     seconds: float = 0.0
     parts: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Of these, the seconds of each part."""
+    """Seconds of each part of our work."""
     compilations: list[Any] = field(default_factory=list)
 
     @property
     def compile_seconds(self) -> float:
-        """What the compilations took themselves, all phases."""
+        """Seconds of the compilations themselves, all phases."""
         return sum(sum(each.phases.values()) for each in self.compilations)
 
     @property
@@ -99,7 +99,7 @@ class Watch:
 
     @contextmanager
     def during(self) -> Iterator[Work]:
-        """What is compiled in the block, and our work for it."""
+        """Measures what is compiled in the block, and our work for it."""
         self.work = work = Work()
         yield work
         self.work = Work()

@@ -18,7 +18,7 @@ LAYERS, WIDTH, LENGTH, BATCH = 6, 128, 64, 4
 PAIRS = 60
 QUICK_PAIRS = 8
 BLOCK_SECONDS = 1.0
-"""One sample in each block: sixty times as often as once a minute."""
+"""Seconds of a block, which has one sample: sixty times as often as once a minute."""
 MINUTE = 60.0
 SAMPLES = 10
 
@@ -114,7 +114,7 @@ def _training_step() -> Callable[[], None]:
 
 
 def _sampling(store: Any, seconds: float) -> ProfileSampling:
-    """What takes samples, when we say so, as it would of a loop with such steps."""
+    """Returns a sampler that samples when we say so, as it would of a loop with such steps."""
     from jaxobs.sources.support import profile_sampling
 
     profile_sampling.FIRST_SECONDS = 1e6
@@ -131,7 +131,7 @@ def _timed(step: Callable[[], None], steps: int) -> float:
 
 
 def _sampled(sampling: ProfileSampling, step: Callable[[], None], steps: int) -> float:
-    """The same with a sample, which is read by the end."""
+    """Runs a block with a sample, which is read by the end."""
     thread = threading.Thread(target=sampling._sample)
     thread.start()
     try:
@@ -141,7 +141,7 @@ def _sampled(sampling: ProfileSampling, step: Callable[[], None], steps: int) ->
 
 
 def _longest_wait() -> Figure:
-    """Of a thread that computes in Python all the time, while samples of a program's devices are read."""
+    """Measures a thread that computes in Python all the time, while samples of a program's devices are read."""
     from jaxobs.base import pacing
     from jaxobs.internals.xplane import space
     from jaxobs.profiles import analysis

@@ -65,7 +65,7 @@ def _signature(rounds: int) -> Figure:
     from jaxobs.reasons import recorded, signature
 
     def step(parameters: Any) -> None:
-        """One argument."""
+        """Record of one argument."""
 
     parameters = {f"layer_{number}": jax.ShapeDtypeStruct((8, number), "float32") for number in range(LEAVES)}
     taken = signature.take(Call(step, step, (parameters,), {}))

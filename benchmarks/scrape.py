@@ -63,13 +63,13 @@ def _seconds(store: Store, scrape: Callable[[], None], number: int) -> float:
 
 
 def _change(store: Store, number: int) -> None:
-    """What a busy process does between two scrapes: many functions are called, one is compiled."""
+    """Does what a busy process does between two scrapes: many functions are called, one is compiled."""
     from jaxobs.facts.compilations import Compilation
 
-    for each in range(CHANGING):
-        stats = store.call_stats(function_name((number * 7 + each) % 200))
+    for called in range(CHANGING):
+        stats = store.call_stats(function_name((number * 7 + called) % 200))
         next(stats.counter)
-        stats.durations.append(1e-4 * each)
+        stats.durations.append(1e-4 * called)
     function = function_name(number % 200)
     store.record(
         Compilation(time=time.time(), function=function, cause="shape", reason="Another shape.", phases=PHASES)

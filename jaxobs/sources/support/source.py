@@ -32,7 +32,7 @@ class Subscriber(Source):
     """A source that sees each event as it is recorded."""
 
     answers = False
-    """Whether it records events of its own in answer to some."""
+    """True for a source that records events of its own in answer to some."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)

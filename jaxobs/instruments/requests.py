@@ -38,7 +38,7 @@ MOST_NESTED = 16
 
 _connected: Store | None = None
 _known_in: Any = None
-"""What the store keeps by kind, when its routes were looked up: it forgets them at a reset and in a forked child."""
+"""The parts of the store when its routes were looked up: it forgets them at a reset and in a forked child."""
 _routes: Routes
 _connecting = threading.Lock()
 
@@ -50,7 +50,7 @@ NOT_INSTALLED = (
 
 
 class request(Generating):  # noqa: N801 - read as a word: `with request("predict"):`
-    """One served request: its latency, how it ended, and whether something compiled inside it (`cold`).
+    """A served request: its latency, how it ended, and whether something compiled inside it (`cold`).
 
         with jaxobs.request("predict"):
             answer = np.asarray(model(params, batch))
@@ -89,7 +89,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         self.queue_seconds = queue_seconds
         self.batch = batch
         self.outcome: str | None = None
-        """One of `facts.requests.REQUEST_OUTCOMES`; None where the end of the block tells."""
+        """A name from `facts.requests.REQUEST_OUTCOMES`; None where the end of the block tells."""
         self._open = False
         self._taken: bool | uses.Uses = False
         self._compiled: tuple[int, tuple[Compilation, ...]] | None = None
@@ -161,7 +161,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Whether the request has begun and not ended."""
         return self._open
 
     @property
@@ -170,7 +170,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         return self._compiled is not None
 
     def begin(self, origin: object = None) -> None:
-        """It begins, and is current in this context. `origin` is what only calls for the same request share."""
+        """Begins the request in this context; `origin` is the object that only calls for the same request share."""
         if self._open:
             return
         known = _connected
@@ -191,7 +191,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         self._began = perf_counter()
 
     def finish(self, outcome: str = "ok") -> None:
-        """It ends now: what comes later in its context is no part of it. Once is enough."""
+        """Ends the request now: later work in its context is no part of it. Later calls change nothing."""
         ended = perf_counter()
         if not self._open:
             return
@@ -238,7 +238,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         return queue, None if self.batch is None else (used, size)
 
     def leave(self) -> None:
-        """It is current no longer."""
+        """Makes the request current no longer."""
         token = self._token
         self._token = None
         if token is not None:
@@ -248,7 +248,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
                 return  # in another context than it began in, which forgets it when it ends itself
 
     def enter_again(self) -> None:
-        """It is current in this context as well, until it is left."""
+        """Makes the request current in this context as well, until `leave`."""
         if self._open:
             self._token = _current.set(self)
 
@@ -260,7 +260,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
                 scope._compiled = count + 1, (*first, event) if count < MOST_COMPILED else first
 
     def _outwards(self) -> Iterator[request]:
-        """This one and those that it is inside of; bounded, for one that is used again inside itself makes a ring."""
+        """Yields the request and those around it; bounded, since one that is used again inside itself makes a ring."""
         scope: request | None = self
         for _ in range(MOST_NESTED):
             if scope is None:
@@ -284,7 +284,7 @@ class Served(request):
         self._name_so_far = name_so_far
 
     def end(self, name: Callable[[], str], outcome: str) -> None:
-        """It ends, under the name that its tokens were counted under if they were."""
+        """Ends the request, under the name that its tokens were counted under if they were."""
         if self._generation is None or self._generation.counts is None:
             self.route = name()
         self.finish(outcome)
@@ -322,12 +322,12 @@ def under_way(origin: object) -> bool:
 
 
 def outcome_of(error: BaseException) -> str:
-    """What an exception that ends a request is counted as."""
+    """Returns the outcome that an exception counts as which ends a request."""
     return "cancelled" if isinstance(error, asyncio.CancelledError | GeneratorExit) else "error"
 
 
 def outcome_of_status(status: Any) -> str:
-    """What an HTTP status is counted as; an answer without one is an error."""
+    """Returns the outcome that an HTTP status counts as; an answer without one is an error."""
     if not isinstance(status, int) or status >= 500:
         return "error"
     return "client_error" if status >= 400 else "ok"

@@ -28,7 +28,7 @@ _thread = Thread()
 _known: dict[str, Loop] = {}
 _known_to: Store | None = None
 _known_in: Any = None
-"""What the store keeps by kind, when these loops were looked up: it forgets them at a reset and in a forked child."""
+"""The parts of the store when these loops were looked up: it forgets them at a reset and in a forked child."""
 _disabled: bool | None = None
 
 
@@ -52,7 +52,7 @@ def _loop(name: str) -> Loop | None:
 
 
 class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
-    """One step of a named loop.
+    """A step of a named loop.
 
         for batch in loader:
             with jaxobs.step("train", items=len(batch)):
@@ -85,7 +85,7 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
         self._taken: bool | uses.Uses = False
 
     def __enter__(self, waiting: Scope | None = None, held: bool = True) -> step:
-        """It begins; as the wait for what it needs ends, if that is given."""
+        """Begins the step; at the end of `waiting`, the wait for its input, if that is given."""
         # From here nothing is called until the object is taken: no other thread comes in between.
         if self._taken:
             return self._again(_getframe(1))
@@ -185,7 +185,7 @@ def steps(
 def steps(
     iterable: Iterable[T] | AsyncIterable[T], name: str = "train", items: float | Callable[[T], float] | None = None
 ) -> Generator[T, None, None] | AsyncIterator[T]:
-    """The same elements, and each turn of the loop over them is a step.
+    """Yields the same elements, and counts each turn of the loop over them as a step.
 
         for batch in jaxobs.steps(loader, "train", items=len):
             state, loss = train_step(state, batch)

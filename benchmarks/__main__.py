@@ -54,7 +54,7 @@ def measure(name: str, *, quick: bool = False, root: Path = ROOT) -> list[Figure
 
 
 def machine() -> dict[str, str]:
-    """What the figures are of."""
+    """Returns facts about the machine that the figures are of."""
     import importlib.metadata
 
     return {
@@ -78,9 +78,9 @@ def _processor() -> str:
 def table(figures: list[Figure]) -> str:
     """Figures as the rows of a Markdown table."""
     lines = ["| | measured | bound | |", "|---|---:|---:|---|"]
-    for each in figures:
-        bound = "" if each.limit is None else f"≤ {amount(each.limit, each.unit)}"
-        lines.append(f"| {each.name} | {amount(each.value, each.unit)} | {bound} | {each.note} |")
+    for figure in figures:
+        bound = "" if figure.limit is None else f"≤ {amount(figure.limit, figure.unit)}"
+        lines.append(f"| {figure.name} | {amount(figure.value, figure.unit)} | {bound} | {figure.note} |")
     return "\n".join(lines)
 
 

@@ -88,9 +88,9 @@ def run(quick: bool) -> list[Figure]:
             loop.looks = 0
         current().part(Inputs).frozen()
 
-    for each in scopes.values():
+    for scope in scopes.values():
         for _ in range(16):  # the first batches are sampled
-            each(None)
+            scope(None)
     rounds = QUICK_ROUNDS if quick else ROUNDS
     costs = nanoseconds_per_call(
         {"bare": bare, "empty": empty, **scopes}, None, rounds=rounds, calls=CALLS, prepare=prepare

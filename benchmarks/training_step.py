@@ -17,17 +17,17 @@ from typing import Any
 from benchmarks.harness import Figure, interval
 
 BLOCK_SECONDS, QUICK_BLOCK_SECONDS = 2.5, 2.0
-"""One scrape and one sample in each: by default Prometheus asks every 15 s, and there is a sample every 5 s."""
+"""Seconds of a block with a scrape and a sample: Prometheus asks every 15 s by default, jaxobs samples every 5 s."""
 PAIRS = 8
 QUICK_PAIRS = 3
 SECONDS, QUICK_SECONDS = 12.0, 3.0
-"""Of neighbouring steps."""
+"""Seconds of neighbouring steps."""
 WARM_UP = 10
 """Steps after installing or removing, which throw everything else out of the processor's caches."""
 MOST_LOST = 0.5
 """Percent of the throughput of a step of at least `LONG_STEP`."""
 MOST_LOST_OF_SHORT = 2.0
-"""The same of the demo's step, which is shorter."""
+"""Percent of the throughput of the demo's step, which is shorter."""
 LONG_STEP = 10.0
 """Milliseconds."""
 
@@ -65,7 +65,7 @@ def run(quick: bool) -> list[Figure]:
 
 
 def _added(training: _Training, seconds: float) -> list[Figure]:
-    """What the program's thread does more in a step, which finds the caches full of the model's own data."""
+    """Returns what the program's thread does more in a step, which finds the caches full of the model's data."""
     with tempfile.TemporaryDirectory() as folder, _everything_on(folder):
         step_seconds, added, added_all = _neighbours(training, seconds)
     low, high = interval(added)
@@ -152,7 +152,7 @@ def _bare(training: _Training, steps: int) -> float:
 
 
 def _observed(training: _Training, step: Callable[[Any], Any], steps: int) -> float:
-    """The same with all that there is for a training loop."""
+    """Measures with all that there is for a training loop."""
     import jaxobs
 
     began = time.perf_counter()
@@ -244,7 +244,7 @@ def _scraper() -> Iterator[subprocess.Popen[str]]:
 
 
 def _demo() -> _Training:
-    """What `jaxobs demo` trains, healthy: Flax NNX and Optax, a call of which is hundreds of microseconds of Python."""
+    """Returns the demo's healthy step: Flax NNX and Optax, a call of which is hundreds of microseconds of Python."""
     import inspect
 
     from flax import nnx
@@ -289,9 +289,9 @@ def _transformer() -> _Training:
 
     def loss_of(parameters: Any, words: Any) -> Any:
         x = parameters["words"][words]
-        for each in parameters["blocks"]:
-            x = x + attended(x, each)
-            x = x + jax.nn.gelu(normal(x) @ each["up"]) @ each["down"]
+        for block in parameters["blocks"]:
+            x = x + attended(x, block)
+            x = x + jax.nn.gelu(normal(x) @ block["up"]) @ block["down"]
         scores = normal(x) @ parameters["words"].T
         return optax.softmax_cross_entropy_with_integer_labels(scores[:, :-1], words[:, 1:]).mean()
 

@@ -27,7 +27,7 @@ class Scope:
     wall: Owner
     category: str
     apart: bool
-    """Whether its category is in `APART`."""
+    """Whether the category is in `APART`."""
     began: float
     outer: Scope | None
     own: float

@@ -157,7 +157,7 @@ def test_example_trains() -> None:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What `jaxobs demo` says on standard error when it does not start."""
+    """Returns what `jaxobs demo` says on standard error when it does not start."""
     try:
         code: object = cli.main(["demo", *arguments])
     except SystemExit as error:

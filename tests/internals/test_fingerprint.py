@@ -42,7 +42,7 @@ def lowered(fun: Any, *args: Any, **options: Any) -> Any:
 
 
 def test_it_is_equal_in_every_process_and_from_every_file(tmp_path: Path) -> None:
-    """The same program from other lines of other files, in processes with another hash seed and memory layout."""
+    """A program from other lines of other files is the same, in processes with another hash seed and memory layout."""
     found = set()
     for number, lines in enumerate((0, 40)):
         script = tmp_path / f"program_{number}.py"
@@ -80,7 +80,7 @@ def test_it_is_equal_wherever_the_code_stands() -> None:
     ],
 )
 def test_it_differs_from_that_of_another_program(other: Any) -> None:
-    """Other constants, operations, results."""
+    """Programs differ by constants, operations and results."""
     assert fingerprint(lowered(other, jnp.ones(3))) != fingerprint(lowered(lambda x: jnp.sin(x) * 2, jnp.ones(3)))
 
 
@@ -96,7 +96,7 @@ def test_it_tells_large_constants_apart() -> None:
 
 
 def test_it_differs_by_shape_type_and_donation() -> None:
-    """What the compiler sees of the arguments is part of the program."""
+    """Everything that the compiler sees of the arguments is part of the program."""
 
     def f(x: Any) -> Any:
         return x * 2
@@ -120,7 +120,7 @@ def test_the_program_itself_is_left_alone() -> None:
 
 
 def test_the_address_of_a_custom_partitioning_is_no_part_of_it() -> None:
-    """It differs from process to process."""
+    """The number of a callback differs from process to process."""
     from jax.experimental.custom_partitioning import custom_partitioning
 
     def partitioned() -> Any:

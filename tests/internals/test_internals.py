@@ -121,7 +121,7 @@ def test_other_peoples_listeners_stay() -> None:
 
 
 def test_asking_wakes_no_backend() -> None:
-    """What is asked of backends in a process that has not used one leaves it so."""
+    """Questions about backends start none in a process that has not used one."""
     program = (
         "import jax\nfrom jaxobs import internals\n"
         "internals.clients(), internals.default_platform(), internals.process_index_and_count(), internals.probe()\n"

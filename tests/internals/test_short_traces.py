@@ -61,7 +61,7 @@ def test_it_records_what_runs_and_leaves_no_file(tmp_path: pathlib.Path, monkeyp
 
 
 def test_without_programs_it_is_smaller() -> None:
-    """They are most of a short trace."""
+    """Rows of Python code are most of a short trace."""
     product = jax.jit(lambda x: jnp.tanh(x @ x))
     sizes = {}
     for programs in (True, False):
@@ -86,7 +86,7 @@ def test_none_begins_while_the_programs_own_runs(tmp_path: pathlib.Path) -> None
 
 
 def test_the_programs_own_waits_for_the_end_of_ours(tmp_path: pathlib.Path) -> None:
-    """It neither raises nor loses anything, and whoever polls sees that it waits."""
+    """A wait neither raises nor loses anything, and a poll sees it."""
     trace, failed = begun(), []
 
     def program() -> None:
@@ -111,7 +111,7 @@ def test_the_programs_own_waits_for_the_end_of_ours(tmp_path: pathlib.Path) -> N
 
 
 def test_annotations_of_the_program_wait_for_nothing() -> None:
-    """Their code lies where that of traces does, and runs in each step."""
+    """Code of annotations lies where that of traces does, and runs in each step."""
     trace, held, began = begun(), threading.Lock(), threading.Event()
     held.acquire()
 
@@ -147,7 +147,7 @@ def test_a_fork_ends_it_and_the_child_has_no_lock_that_nobody_holds() -> None:
 
 
 def test_a_profiler_server_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its captures begin in C++, where nothing waits."""
+    """Captures of the server begin in C++, where nothing waits."""
     assert short_traces.obstacle() is None
     monkeypatch.setattr(short_traces._profiler(), "_profiler_server", object())
     assert "start_server" in (short_traces.obstacle() or "")

@@ -1,4 +1,4 @@
-"""Whose line it was: the user's, a library's, and never JAX's, the standard library's or one that was generated."""
+"""Owners of lines: the user, a library, and never JAX, the standard library or generated code."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_program_in_an_archive(installed: Path, tmp_path: Path) -> None:
     ],
 )
 def test_whose_file(filename: str, library: str | None) -> None:
-    """What is in a folder of installed packages is a library's, wherever that lies; a notebook's cell is the user's."""
+    """Code in a folder of installed packages is a library's, wherever that lies; a notebook's cell is the user's."""
     assert source_files.in_library(filename) == library
     assert source_files.is_plumbing(filename) == (library is not None)
 

@@ -21,7 +21,7 @@ ROWS = [row for row in MATRIX if row.jax in ("0.10.2", NEWEST)]
 
 @functools.cache
 def result(row: Row) -> dict[str, Any]:
-    """What the program prints under that row."""
+    """Returns what the program prints under that row."""
     python = interpreter(row)
     variables = environment(PYTHONPATH=str(ROOT), XLA_FLAGS="")
     done = subprocess.run(
@@ -56,7 +56,7 @@ def test_what_the_program_catches(row: Row) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("row", rows(*[row for row in ROWS if row.pythons[0] != "3.11"]))
 def test_other_tools_keep_their_numbers(row: Row) -> None:
-    """Where both free numbers are taken a note says so; a number that becomes free is used at the next sample."""
+    """A note says that both free numbers are taken; a number that becomes free is used at the next sample."""
     others = result(row)["beside others"]
     assert others["capabilities"] == [False, True] and len(others["notes"]) == 1
     assert others["tools"][3:5] == ["other 3", "jaxobs"] and others["after"][3:5] == ["other 3", None]

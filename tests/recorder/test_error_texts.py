@@ -76,7 +76,7 @@ def test_texts_of_the_field_are_known_whatever_their_type(kind: str, text: str) 
 
 
 def test_ordinary_errors_are_not_known() -> None:
-    """What a user's program raises for reasons of its own is left alone."""
+    """An error that a user's program raises for reasons of its own is left alone."""
     for types, text in [
         (("ValueError",), "bad learning rate: -1"),
         (("KeyError",), "'image'"),
@@ -93,11 +93,11 @@ def test_ordinary_errors_are_not_known() -> None:
 def test_the_table_is_whole() -> None:
     """Each kind has one name, signs that compile, a meaning and an advice, as sentences."""
     assert len({each.kind for each in KINDS}) == len(KINDS)
-    for each in KINDS:
-        assert re.fullmatch(r"[a-z_]+", each.kind)
-        assert each.signs or each.kind == "out_of_memory"
-        assert each.meaning.endswith(".")
-        assert each.advice.endswith(".")
+    for kind in KINDS:
+        assert re.fullmatch(r"[a-z_]+", kind.kind)
+        assert kind.signs or kind.kind == "out_of_memory"
+        assert kind.meaning.endswith(".")
+        assert kind.advice.endswith(".")
     seen = {kind for kind, _ in TEXTS}
     raised_below = {"nonfinite", "key_reuse", "tracer", "shapes_disagree", "out_of_memory", "inputs_differ"}
     assert seen | raised_below == set(error_texts.BY_NAME)

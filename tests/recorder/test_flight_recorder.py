@@ -81,7 +81,7 @@ def test_call_of_an_instrumented_function(recorded: pathlib.Path) -> None:
 
 
 def test_error_while_compiling(recorded: pathlib.Path) -> None:
-    """What a lowering dies of is seen without a wrapper: the phase that failed holds the exception."""
+    """An error of a lowering is seen without a wrapper: the phase that failed holds the exception."""
     window = np.lib.stride_tricks.sliding_window_view(np.zeros(1 << 24, np.float32), 1 << 23)
     with pytest.warns(UserWarning, match="constants"), pytest.raises(MemoryError, match=r"256\. TiB"):
         jax.jit(lambda x: x + window)(1.0)

@@ -221,7 +221,7 @@ def recorder(fresh: None, tmp_path: pathlib.Path) -> Iterator[flight_recorder.Fl
 def test_once_and_only_where_it_is_wanted(
     recorder: flight_recorder.FlightRecorder, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One file for a process; none without a directory, after `uninstall`, or in a directory that is full."""
+    """A process has one file; none without a directory, after `uninstall`, or in a directory that is full."""
     path = recorder.ended("SIGTERM")
     assert path is not None and recorder.ended(ValueError("later")) == path
     assert pathlib.Path(path).name.startswith("last-minutes-") and str(os.getpid()) in path
@@ -239,7 +239,7 @@ def test_once_and_only_where_it_is_wanted(
 
 
 def test_an_error_that_is_survived_is_no_end(recorder: flight_recorder.FlightRecorder) -> None:
-    """What a prompt shows is recorded without a file, also when the process ends later."""
+    """An error at a prompt is recorded without a file, also when the process ends later."""
     error = ValueError("typed wrong")
     recorder.uncaught(error)
     recorder.uncaught(error, ending=True)
@@ -256,15 +256,15 @@ def test_a_device_that_hangs(
     monkeypatch.setattr(store.current(), "freshen", answers.wait)
     assert recorder.ended("SIGTERM") is None
     answers.set()
-    for each in threading.enumerate():
-        if each.name == "jaxobs-last-minutes":
-            each.join()  # what it writes yet is of this test
+    for thread in threading.enumerate():
+        if thread.name == "jaxobs-last-minutes":
+            thread.join()  # what it writes yet is of this test
 
 
 def test_an_end_on_two_threads_at_once(
     recorder: flight_recorder.FlightRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever comes second gets the file that the first one writes."""
+    """The second thread gets the file that the first one writes."""
     begun = threading.Event()
 
     def slow() -> None:

@@ -108,7 +108,7 @@ def test_advice_of_a_program_tells_donation_and_padding() -> None:
 
 
 def test_a_leak_that_was_found_comes_first() -> None:
-    """Its summary, advice and line are told before other causes; one that holds next to nothing is not."""
+    """A leak's summary, advice and line come before other causes; a leak that holds next to nothing is left out."""
     event = _event(arrays=(_group(4, 20 * GIB, "P() over data=8", 8), _group(500, GIB)), array_shares=(0.9, 0.05))
     found = oom_causes.diagnose(event, leaks=(_leak(),))
     assert [each.cause for each in found] == ["leaked_arrays", "replicated_arrays"]
@@ -123,7 +123,7 @@ def test_a_leak_that_was_found_comes_first() -> None:
 
 
 def test_a_leak_of_many_shapes_is_told_without_a_group() -> None:
-    """Where no group stands for it, the finding's own evidence is told."""
+    """The finding's own evidence is quoted if no group represents it."""
     leak = _leak(data={"call_sites": {}}, evidence=("9.00 GiB in 40 x float32[1,7].",))
     (cause,) = oom_causes.diagnose(_event(), leaks=(leak,))
     assert (cause.cause, cause.evidence) == ("leaked_arrays", ("9.00 GiB in 40 x float32[1,7].",))
@@ -176,13 +176,13 @@ def test_who_else_is_on_the_device() -> None:
     ],
 )
 def test_others_that_are_not_to_blame(device: dict[str, Any], seen: AcceleratorState, event: dict[str, Any]) -> None:
-    """What takes nothing from JAX's share, is old, or is on another device is not blamed."""
+    """A process that takes nothing from JAX's share, is old, or is on another device is not blamed."""
     known = {"wanted_bytes": 8 * GIB, "accelerators": (seen,)} | event
     assert all(each.cause != "other_process" for each in oom_causes.diagnose(_event(_gpu(**device), **known)))
 
 
 def test_a_driver_that_does_not_tell_processes() -> None:
-    """What is in use beyond all that may be ours is another's; of numbers that may be ours that is said."""
+    """Memory in use beyond all that may be ours is another's; the text says which numbers may be ours."""
     flags = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     seen = _seen(None, 0, memory_used_bytes=70 * GIB, processes=(AcceleratorProcess(pid=7, bytes=GIB, ours=None),))
     (cause,) = oom_causes.diagnose(_event(_gpu(), wanted_bytes=30 * GIB, accelerators=(seen,), flags=flags))

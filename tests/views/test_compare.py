@@ -28,7 +28,7 @@ FINE, FINDINGS, USAGE = 0, 1, 2
 
 
 def manifest(**given: Any) -> Manifest:
-    """Of a run on one GPU."""
+    """Returns the manifest of a run on one GPU."""
     known: dict[str, Any] = {
         "versions": {"jax": "0.9.2", "jaxlib": "0.9.2"}, "program": "train.py", "hostname": "host", "commit": "a" * 40,
         "flags": {"XLA_FLAGS": "--x"}, "config": {"jax_enable_x64": "False"}, "platform": "gpu",
@@ -233,7 +233,7 @@ def run_of(*events: Event, stood: Standing | None = None, **given: Any) -> tuple
 
 
 def verdict(log: Any, capsys: pytest.CaptureFixture[str], a: tuple[Event, ...], b: tuple[Event, ...]) -> dict[str, Any]:
-    """What is said of two runs."""
+    """Returns what is said of two runs."""
     _, told = figures(capsys, log("a", *a), log("b", *b))
     known: dict[str, Any] = told["verdict"]
     return known
@@ -276,7 +276,7 @@ def test_steps_of_a_found_loop_are_compared(log: Any, capsys: pytest.CaptureFixt
 def test_the_best_supported_cause_of_slower_steps(
     log: Any, capsys: pytest.CaptureFixture[str], given: dict[str, Any], cause: str
 ) -> None:
-    """What was measured comes before what merely differs; nothing is said that the logs do not have."""
+    """Measured differences come before others; nothing is said that the logs do not have."""
     known = {"signature": SIGNATURE, "fingerprint": "train.step"} | given.get("event", {})
     events: list[Event] = [compiled("train.step", 10.0, **known)]
     if "finding" in given:
@@ -383,7 +383,7 @@ def test_two_real_runs_of_a_plain_program(tmp_path: pathlib.Path, capsys: pytest
 
 @pytest.mark.slow
 def test_two_real_runs(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same program, the second with other shapes, another flag and slower steps."""
+    """Two runs of a program, the second with other shapes, another flag and slower steps."""
     program = tmp_path / "train.py"
     program.write_text(
         "import sys, time, jax, jaxobs, numpy as np\n"

@@ -42,13 +42,13 @@ def lines() -> list[dict[str, Any]]:
 
 
 def changed(number: int, **fields: Any) -> bytes:
-    """One of these lines again, with other fields; None leaves one out."""
+    """Returns one of these lines with other fields; None leaves one out."""
     body = {**lines()[number], **fields}
     return json.dumps({name: value for name, value in body.items() if value is not None}).encode()
 
 
 def raw(number: int, field: str, text: str) -> bytes:
-    """The same with a number that JSON's encoder would not write."""
+    """Returns a line with a number that JSON's encoder would not write."""
     return changed(number, **{field: "@"}).replace(b'"@"', text.encode())
 
 

@@ -147,7 +147,7 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[i
 
 
 def as_object(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Returns what `--json` prints."""
     body: dict[str, Any] = json.loads(explained(capsys, *arguments, "--json")[1])
     return body
 
@@ -203,7 +203,7 @@ def test_every_mistake_of_a_real_program_is_found(wrong: pathlib.Path, capsys: p
 def test_the_line_of_a_library_is_told_beside_the_users(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where all passes through one line of the user's: of each recompilation, and of the finding."""
+    """The library's line is shown if all passes through one line of the user's, also in the finding."""
     path = tmp_path / "log.jsonl"
     events = [as_event(each) for each in resized(16, library_site="brax/training/agents/ppo/train.py:512")]
     path.write_text("".join(f"{json.dumps(each)}\n" for each in events))

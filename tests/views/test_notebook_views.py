@@ -1,4 +1,4 @@
-"""What a notebook shows, from facts made by hand: HTML that escapes everything, and text of the same."""
+"""Views in a notebook, from facts made by hand: HTML that escapes everything, and text of the same."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Tags(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """It is open until it is closed."""
+        """Opens an element until it is closed."""
         self.open.append(tag)
         self.seen.add(tag)
         self.attributes.update(name for name, _ in attrs)
@@ -61,7 +61,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Of whatever element."""
+        """Takes in the text of an element."""
         self.texts.append(data)
 
 
@@ -113,7 +113,7 @@ def test_what_a_cell_compiled_is_bounded() -> None:
 
 
 def test_programs_that_were_loaded_are_no_compilations() -> None:
-    """They have a column where any was asked for."""
+    """Answers of the cache have a column if any was asked for."""
     hit = Compiled(count=1, seconds=1.0, costliest=compilation("f", cache="hit"))
     missed = Compiled(count=2, seconds=1.0, costliest=compilation("g", cache="miss"))
     text = notebook.text(notebook.cell(Cell(number=1, seconds=4.0, time={}, compiled=(missed, hit))))

@@ -84,13 +84,13 @@ def write(path: pathlib.Path, *lines: Event | str) -> pathlib.Path:
 
 
 def made(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What `jaxobs report` prints when all is well."""
+    """Returns what `jaxobs report` prints when all is well."""
     assert cli.main(["report", *map(str, arguments)]) == 0
     return capsys.readouterr().out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What `jaxobs report` says when it cannot."""
+    """Returns what `jaxobs report` says when it cannot."""
     assert cli.main(["report", *map(str, arguments)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -230,7 +230,7 @@ def test_how_a_killed_process_stood_is_what_it_told_last_and_the_steps_since(tmp
 
 
 def test_a_log_of_a_version_that_told_less_has_its_steps_and_no_account(tmp_path: pathlib.Path) -> None:
-    """What a log does not tell is absent, and not zero."""
+    """Figures that a log does not have are absent, and not zero."""
     step = Step(
         time=START, loop="train", count=4, last=4, seconds=2.0, least_seconds=0.2, most_seconds=0.9, median_seconds=0.5,
     )  # fmt: skip
@@ -242,7 +242,7 @@ def test_a_log_of_a_version_that_told_less_has_its_steps_and_no_account(tmp_path
 
 
 def test_a_report_counts_as_the_process_itself_did(tmp_path: pathlib.Path) -> None:
-    """The same events give the same functions, phases, cache figures and findings, live and from the log."""
+    """Events give the same functions, phases, cache figures and findings, live and from the log."""
     store, lines = Store(), list[Event]()
     store.subscribe(lines.append)
     store.record(compilation("f", cache="miss", uncached_because="too_fast"))
@@ -395,7 +395,7 @@ HOSTILE = (
 def test_names_and_texts_of_the_program_stay_texts(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], look: Looker
 ) -> None:
-    """What would end the data's element or be markup is shown as it is written, and nothing of it runs."""
+    """Text that would end the data's element or be markup is shown as it is written, and nothing of it runs."""
     lines: list[Event] = [
         Manifest(time=START, pid=7, sequence=1, versions={"jax": HOSTILE[0]}, program=HOSTILE[2], hostname=HOSTILE[0])
     ]
@@ -424,7 +424,7 @@ def test_names_and_texts_of_the_program_stay_texts(
 def test_the_file_lets_no_other_script_run_and_nothing_be_fetched(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its policy names the hashes of its own scripts; there is no reference to any other host."""
+    """The page's policy names the hashes of its own scripts; there is no reference to any other host."""
     log = write(tmp_path / "events.jsonl", *a_run())
     assert cli.main(["report", str(log), "--out", "-"]) == 0
     document = capsys.readouterr().out
@@ -528,7 +528,7 @@ def test_a_log_beyond_the_bounds_keeps_its_figures_and_says_what_is_left_out(
 
 
 def test_thinned_samples_keep_the_ends_and_the_peaks() -> None:
-    """Of 100,000 samples with two short peaks and a short dip some hundred stay, and these among them."""
+    """Some hundred of 100,000 samples stay, with two short peaks and a short dip among them."""
     thinned: Thinned[tuple[int, float]] = Thinned(200, lambda sample: sample[1])
     heights = {31_337: 99.0, 77_777: 50.0, 50_001: -5.0}
     for moment in range(100_000):
@@ -551,7 +551,7 @@ def test_thinned_samples_keep_the_ends_and_the_peaks() -> None:
 
 
 def test_the_newest_are_kept_within_number_and_bytes() -> None:
-    """Whatever comes first, so many at most, and so many bytes at most, but always one."""
+    """A batch has so many events and bytes at most, but always one event."""
     few, small = Newest(3, 1_000), Newest(100, 25)
     for number in range(10):
         few.add(number)

@@ -135,7 +135,7 @@ def test_flops(value: float | None, text: str) -> None:
 
 
 def test_program_bytes_count_shared_memory_once() -> None:
-    """What outputs take over from arguments is not there twice; nothing known is no zero."""
+    """Memory that outputs take over from arguments is not there twice; an unknown figure is not zero."""
     assert program_bytes({"argument": 10, "output": 8, "alias": 8, "temp": 3}) == 13
     assert program_bytes({}) is None
 
@@ -346,7 +346,7 @@ def test_out_of_memory_comes_before_all_else(in_utc: None) -> None:
 
 
 def test_a_finding_that_is_over_is_told_as_such(in_utc: None) -> None:
-    """It comes last, however dear it was; a leak, which compiles nothing, claims no compilations."""
+    """An old finding comes last, however expensive it was; a leak, which compiles nothing, claims no compilations."""
     over = finding(9, ended=STARTED + 100)
     leak = finding(1, finding="array_leak", seconds=0.0, count=12)
     drawn = as_text(lay_out(overview(snapshot=snapshot(findings=(over, leak, finding(0)))), Surface(120)))
@@ -356,7 +356,7 @@ def test_a_finding_that_is_over_is_told_as_such(in_utc: None) -> None:
 
 
 def test_the_view_of_memory(in_utc: None) -> None:
-    """What is left, the account of each device, who else is on it, and the groups by size with their line of code."""
+    """The view has each device's account and free memory, who else is on it, and the groups with their line of code."""
     group = ArrayGroup(
         shape=(8192, 2048), dtype="float32", sharding="gpu:0", memory_kind="device", count=412,
         bytes_per_device={"gpu:0": 26 * GIB}, call_sites={"train_digits.py:70": 3, "train_digits.py:61": 9},
@@ -396,7 +396,7 @@ def test_the_view_of_memory(in_utc: None) -> None:
 
 
 def test_a_compilation_tells_its_program_and_its_cache(in_utc: None) -> None:
-    """Where there is room: call site, FLOPs and memory, why it was not stored, and what an earlier process had."""
+    """Wide details have call site, FLOPs and memory, why it was not stored, and what an earlier process had."""
     for width in (100, 200):
         drawn = as_text(lay_out(explained(), Surface(width, 70)))
         assert "train_digits.py:61 · 1.32 PFLOP · 4 GiB" in drawn
@@ -533,7 +533,7 @@ def test_device_memory(found: DeviceState, told: str) -> None:
 
 
 def test_fullest_hidden_device_is_named() -> None:
-    """Where devices do not fit, the fullest of those left out is told: an average would hide it."""
+    """The fullest of the devices that do not fit is named: an average would hide it."""
     devices = tuple(device(i, (79 if i == 6 else 10) * GIB, 80 * GIB) for i in range(8))
     drawn = as_text(lay_out(overview(snapshot=snapshot(devices=devices)), Surface(80, 24)))
     assert "5 more; the fullest is gpu:6, 99% in use" in drawn
@@ -574,7 +574,7 @@ def test_addresses(given: str, url: str) -> None:
 
 @pytest.mark.parametrize("given", ["", "ftp://x:1", "foo bar", "host:notaport", "http://", "localhost:99999", "0"])
 def test_no_addresses(given: str) -> None:
-    """What is no address is refused with the forms that are."""
+    """A text that is not an address is refused with the forms that are."""
     with pytest.raises(SettingError, match=r"is not the address of an endpoint. Give a port \(9464\)"):
         client.endpoint_url(given)
 
@@ -702,7 +702,7 @@ def test_feed_keeps_the_last_values_and_comes_back() -> None:
 
 
 def test_first_look_fails_loudly() -> None:
-    """What cannot be reached at the start is an error, no empty view."""
+    """An address that cannot be reached at the start is an error, not an empty view."""
     with pytest.raises(EndpointUnreachableError):
         top.Feed(f"http://127.0.0.1:{free_port()}", 1.0).look(first=True)
 
@@ -718,7 +718,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 def test_pipe_gets_one_plain_snapshot(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the output is no terminal there is one snapshot without a single escape code."""
+    """Output that is not a terminal gets one snapshot without a single escape code."""
     monkeypatch.delenv("COLUMNS", raising=False)
     with serving(CannedEndpoint(snapshot(), compilations()).answer) as url:
         assert top.run(parsed(url)) == 0

@@ -88,7 +88,7 @@ class Session:
         return lines
 
     def press(self, *keys: str) -> str:
-        """What is shown after these keys."""
+        """Returns what is shown after these keys."""
         for key in keys:
             self.browser.press(key)
             self.draw()
@@ -359,7 +359,7 @@ def test_another_process_can_be_picked() -> None:
 
 
 def test_overview_and_memory_scroll() -> None:
-    """What does not fit can be reached: below the first line all of it is there, to the last."""
+    """Lines that do not fit can be reached: below the first one all of them are there, to the last."""
     session = Session(judged(findings=tuple(finding(index) for index in range(30))))
     assert "more findings" in session.press()
     text = session.press("down")
@@ -372,7 +372,7 @@ def test_overview_and_memory_scroll() -> None:
 
 
 def test_help_lists_the_keys() -> None:
-    """And is left by the same key, or by Esc."""
+    """The view is left by the same key, or by Esc."""
     session = Session(height=40)
     text = session.press("3", "?")
     for key in ("Tab, Shift-Tab", "PgUp, PgDn", "Enter", "Esc", "/ ", "s, >", "r ", "p ", "m ", "q, Ctrl-C"):

@@ -28,7 +28,7 @@ def section(lines: list[Line], title: str) -> list[str]:
 
 
 def test_where_the_time_went_is_a_bar_with_a_legend() -> None:
-    """Its cells stand for the seconds, by colour or by letter; steps come first; goodput is in the title."""
+    """Cells of the bar represent the seconds, by colour or by letter; steps come first; goodput is in the title."""
     title, bar, legend = section(drawn(140, colour=False), "Where the time went")
     assert title.endswith("goodput 60 %")
     assert {letter: bar.count(letter) for letter in "swic"} == {"s": 43, "w": 18, "i": 7, "c": 4}
@@ -50,7 +50,7 @@ def test_a_run_shows_what_it_lost() -> None:
 
 
 def test_inputs_and_watched_values_have_a_line_each() -> None:
-    """What was waited for most first; what is not finite before what is."""
+    """The input that was waited for most comes first; values that are not finite come before others."""
     assert section(drawn(160), "Input")[1:] == [
         " train  input-bound · waits 6.4 ms of 8 ms a batch (80%) · 300 batches · 1.92 s waited",
         " <img src=x onerror=document.title='pwne…  input keeps up · waits <0.01 ms of 4 ms a batch (0%)"

@@ -43,7 +43,7 @@ def test_decode(sent: bytes, keys: list[str]) -> None:
      ("ö".encode()[:1], "ö".encode()[1:], "ö")],
 )  # fmt: skip
 def test_a_sequence_may_come_in_pieces(begun: bytes, rest: bytes, key: str) -> None:
-    """What may be a beginning waits; if nothing follows, an escape is the key Esc."""
+    """Bytes that may be a beginning wait; if nothing follows, an escape is the key Esc."""
     keys, waiting = decode(b"j" + begun)
     assert (keys, waiting) == (["j"], begun)
     assert decode(waiting + rest) == ([key], b"")

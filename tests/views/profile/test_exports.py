@@ -98,10 +98,10 @@ def test_pprof_has_each_stack_with_time_runs_and_category(found: Reading) -> Non
     functions = {decoded(each)[1][0]: texts[decoded(each)[2][0]] for each in made[5]}
     locations = {decoded(each)[1][0]: functions[decoded(decoded(each)[4][0])[1][0]] for each in made[4]}
     samples = {}
-    for each in map(decoded, made[2]):
-        stack = tuple(locations[place] for place in wire.integers(each[1][0]))
-        label = decoded(each[3][0])
-        samples[stack] = (*wire.integers(each[2][0]), texts[label[1][0]], texts[label[2][0]])
+    for part in map(decoded, made[2]):
+        stack = tuple(locations[place] for place in wire.integers(part[1][0]))
+        label = decoded(part[3][0])
+        samples[stack] = (*wire.integers(part[2][0]), texts[label[1][0]], texts[label[2][0]])
     assert samples == {
         ("while.1", "f"): (7000, 1, "category", "control"),
         ("add.3", "f"): (5000, 1, "category", "elementwise"),
@@ -112,7 +112,7 @@ def test_pprof_has_each_stack_with_time_runs_and_category(found: Reading) -> Non
 
 
 def test_pprof_begins_with_the_innermost_frame() -> None:
-    """And the line of the source belongs to the operation."""
+    """The line of the source belongs to the operation."""
     profile = Profile(window_seconds=1.0, steps=None, operations=(row("jit(train_step)/layer1/mul"),))
     made = decoded(gzip.decompress(pprof.pprof(profile)))
     texts = [each.decode() for each in made[6]]
@@ -133,11 +133,9 @@ def test_perfetto_has_tracks_for_operations_steps_compilations_and_idle_time(fou
     named = {(each["pid"], each["tid"]): each["args"]["name"] for each in events if each["name"] == "thread_name"}
     processes = {each["pid"]: each["args"]["name"] for each in events if each["name"] == "process_name"}
     slices = defaultdict(list)
-    for each in events:
-        if each["ph"] == "X":
-            slices[processes[each["pid"]], named[each["pid"], each["tid"]]].append(
-                (each["name"], each["ts"], each["dur"])
-            )
+    for row in events:
+        if row["ph"] == "X":
+            slices[processes[row["pid"]], named[row["pid"], row["tid"]]].append((row["name"], row["ts"], row["dur"]))
     assert slices["host", "steps"] == [("train 3", 0, 10)]
     assert slices["host", "compile"] == [("compile", 11, 3)]
     assert slices["cpu:0", "operations"] == [("while.1", 0, 10), ("dot.2", 1, 3)]

@@ -29,7 +29,7 @@ class Elements(HTMLParser):
         self.found: list[tuple[str, dict[str, str | None]]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """One element."""
+        """Takes in one element."""
         self.found.append((tag, dict(attrs)))
 
 

@@ -1,4 +1,4 @@
-"""What is worth a look in an operation, in the text and on the page."""
+"""Remarks about operations that are worth a look, in the text and on the page."""
 
 from __future__ import annotations
 

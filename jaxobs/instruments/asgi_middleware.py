@@ -61,7 +61,7 @@ class AsgiMiddleware(requests.Middleware):
 
 
 class _Exchange:
-    """One HTTP request and its answer, as they pass."""
+    """An HTTP request and its answer, as they pass."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, route: Callable[[Scope], str] | None) -> None:
         self._scope, self._receive, self._send, self._route = scope, receive, send, route

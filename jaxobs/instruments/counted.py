@@ -76,7 +76,7 @@ def unseen(fun: F) -> F:
 
 @unseen
 def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callable[..., Any]:
-    """What runs when a wrapper of `fun` is called. A closure: that reads variables faster than a method attributes.
+    """Returns the body of a wrapper of `fun`. A closure: that reads variables faster than a method attributes.
 
     Where `watch` is set, the calls that are timed are watched for leaving the fast path (see `jaxobs.state.fastpath`).
     """
@@ -155,7 +155,7 @@ class CountedFunction:
 
 
 class PjitFunction(CountedFunction):
-    """What `jaxobs.jit` returns. It shares the attributes of the `jax.jit` function, and has those of its type.
+    """Result of `jaxobs.jit`. It shares the attributes of the `jax.jit` function, and has those of its type.
 
     It has the name of that type as well, by which Chex says that a function is jitted.
     """
@@ -173,7 +173,7 @@ class PjitFunction(CountedFunction):
 
 
 class InstrumentedFunction(CountedFunction):
-    """What `jaxobs.instrument` returns for any other callable: every attribute is that of the wrapped one."""
+    """Result of `jaxobs.instrument` for any other callable: every attribute is that of the wrapped one."""
 
     __slots__ = ()
 
@@ -217,7 +217,7 @@ class InstrumentedFunction(CountedFunction):
 
 
 class InstrumentedNode(InstrumentedFunction):
-    """The same for a callable that is a pytree, as an Equinox module is: it has the leaves of the wrapped one."""
+    """Wrapper of a callable that is a pytree, as an Equinox module is: it has the leaves of the wrapped one."""
 
     __slots__ = ()
 
@@ -356,7 +356,7 @@ def _ran(fun: Any, stats: CallStats, result: Any, started: float, seconds: float
 
 
 def _is_global(function: CountedFunction) -> bool:
-    """Whether its module has it under its own name, so that a pickle needs no more than that."""
+    """Returns whether its module has it under its own name, so that a pickle needs no more than that."""
     found: Any = sys.modules.get(function.__module__)
     for part in getattr(function, "__qualname__", "").split("."):
         found = getattr(found, part, None)
@@ -364,7 +364,7 @@ def _is_global(function: CountedFunction) -> bool:
 
 
 def _restore(fun: Any, name: str) -> Any:
-    """What a pickle is read back as."""
+    """Rebuilds a wrapper from its pickle."""
     return counted(fun, fun, name)
 
 

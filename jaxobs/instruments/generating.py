@@ -112,7 +112,7 @@ class Generating:
             return self._generation
 
     def _route_so_far(self) -> str | None:
-        """Its route, where that is known before it ends."""
+        """Returns the request's route, if that is known before it ends."""
         return self.route
 
     def _number(self, name: str, value: Any) -> int:

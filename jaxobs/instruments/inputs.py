@@ -28,7 +28,7 @@ _ITERATION = frozenset(("__iter__", "__next__", "__aiter__", "__anext__"))
 
 
 def data(iterable: T, name: str = "input") -> T:
-    """The same iterable, with the time waited for it: by step, in all, and which side is the bottleneck.
+    """Returns the same iterable, with the time waited for it: by step, in all, and which side is the bottleneck.
 
         for batch in jaxobs.data(loader):
             state, loss = train_step(state, batch)
@@ -64,12 +64,12 @@ def _wrapped(inner: Any, name: str) -> Any:
 
 
 def _has(kind: type, method: str) -> bool:
-    """Whether a type has a method itself; `hasattr` finds those of its metaclass as well."""
+    """Returns whether a type has a method itself; `hasattr` finds those of its metaclass as well."""
     return next((vars(each)[method] for each in kind.__mro__ if method in vars(each)), None) is not None
 
 
 class _Wrapped:
-    """What `data` returns for something that gives iterators."""
+    """Result of `data` for something that gives iterators."""
 
     __slots__ = ("__weakref__", "_jaxobs_inner", "_jaxobs_name")
 
@@ -111,7 +111,7 @@ _name_of: Callable[[Any], str] = vars(_Wrapped)["_jaxobs_name"].__get__
 
 
 class _WrappedIterator(_Wrapped):
-    """What `data` returns for an iterator, and what iterating over the other gives."""
+    """Result of `data` for an iterator, and of `iter` on a `_Wrapped`."""
 
     __slots__ = ("__next__",)
 
@@ -121,7 +121,7 @@ class _WrappedIterator(_Wrapped):
 
 
 class _WrappedAsyncIterator(_Wrapped):
-    """The same for an asynchronous iterator."""
+    """Result of `data` for an asynchronous iterator."""
 
     __slots__ = ("__anext__",)
 
@@ -131,7 +131,7 @@ class _WrappedAsyncIterator(_Wrapped):
 
 
 class _WrappedBoth(_WrappedIterator):
-    """The same for what is both."""
+    """Result of `data` for an iterator that is asynchronous as well."""
 
     __slots__ = ("__anext__",)
 
@@ -161,7 +161,7 @@ def _aiter(self: Any) -> Any:
 
 
 def _waiting(iterator: Iterator[Any], name: str) -> Any:
-    """What runs when the next batch is asked for. A closure: that reads variables faster than a method attributes."""
+    """Returns the `__next__` of an iterator. A closure: that reads variables faster than a method attributes."""
     known = store.current()
     meter, wall = known.part(Inputs).meter(name), known.part(Wall)
     if meter.name == OTHER and name != OTHER:
@@ -202,7 +202,7 @@ def _waiting(iterator: Iterator[Any], name: str) -> Any:
 
 
 def _awaiting(iterator: Any, name: str) -> Any:
-    """What runs when the next batch is awaited: other tasks run meanwhile, and their scopes are their own."""
+    """Returns the `__anext__` of an iterator: other tasks run while it waits, and their scopes are their own."""
     known = store.current()
     meter, wall = known.part(Inputs).meter(name), known.part(Wall)
     if meter.name == OTHER and name != OTHER:

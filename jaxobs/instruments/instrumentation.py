@@ -27,7 +27,7 @@ _LISTED = 12
 
 @dataclass
 class _Target:
-    """One function to instrument, and what became of it."""
+    """A function to instrument, and what became of it."""
 
     module: str
     path: tuple[str, ...]
@@ -122,7 +122,7 @@ def _replace(target: _Target, module: str) -> None:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """What is stored under the name, not what a descriptor makes of it."""
+    """Returns the object stored under the name, not what a descriptor makes of it."""
     if isinstance(owner, type):
         return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), None)
     return getattr(owner, name, None)
@@ -179,7 +179,7 @@ def _called(constant: Any, calls: Mapping[str, Callable[[], None]]) -> Any:
 
 
 def _binds_globally(node: ast.AST, name: str) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Whether it is a function with `global NAME` that binds the name."""
+    """Returns whether it is a function with `global NAME` that binds the name."""
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     declared = any(isinstance(each, ast.Global) and name in each.names for each in _own_nodes(node))
@@ -187,7 +187,7 @@ def _binds_globally(node: ast.AST, name: str) -> TypeGuard[ast.FunctionDef | ast
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """What is in a function and not in one inside it."""
+    """Yields the nodes in a function that are not in one inside it."""
     for child in ast.iter_child_nodes(function):
         yield child
         if not isinstance(child, (*_SCOPES, ast.Lambda)):

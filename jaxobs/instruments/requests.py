@@ -316,7 +316,7 @@ def _failed(error: Exception) -> None:
 
 
 def under_way(origin: object) -> bool:
-    """Whether a middleware further out counts the very same request already."""
+    """Returns whether a middleware further out counts the very same request already."""
     innermost = _current.get()
     return innermost is not None and any(each._open and each._origin is origin for each in innermost._outwards())
 

@@ -65,7 +65,7 @@ def _template(route: object) -> str | None:
 
 
 def _mounted_at(scope: Mapping[str, Any], path: str, root: str) -> str:
-    """Where the application that the route belongs to is mounted in the one that was asked."""
+    """Returns the path at which the route's application is mounted in the one that was asked."""
     now = str(scope.get("root_path") or "")
     prefix = now[len(root) :] if now.startswith(root) else ""
     if not prefix or not path.startswith((prefix, now)):

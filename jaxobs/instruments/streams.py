@@ -24,7 +24,7 @@ class Parts:
         self._first: float | None = None
 
     def carries_text(self, headers: Any, part: Any, *, last: bool = False) -> bool:
-        """Whether a part that is about to be sent has some of a stream's text in it."""
+        """Returns whether a part that is about to be sent has some of a stream's text in it."""
         if self._kind is None:
             self._kind = "" if last else _kind(headers)
             self.over = not self._kind
@@ -61,7 +61,7 @@ def _kind(headers: Any) -> str:
 
 
 def is_sized(headers: Any) -> bool:
-    """Whether an answer with these headers says how long it is: then the client knows when it has all of it."""
+    """Returns whether an answer with these headers says how long it is: then the client knows when it has all of it."""
     return isinstance(headers, list | tuple) and any(_text(name).lower() == "content-length" for name, _ in headers)
 
 

@@ -97,7 +97,7 @@ def _position(uses: Uses, number: int, flow: tuple[int, int]) -> int | None:
 
 
 def in_event_loop() -> bool:
-    """Whether an event loop of asyncio runs on this thread."""
+    """Returns whether an event loop of asyncio runs on this thread."""
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and asyncio._get_running_loop() is not None
 

@@ -52,7 +52,7 @@ class WsgiMiddleware(requests.Middleware):
 
 
 class _Exchange:
-    """One request and its answer, as they pass."""
+    """A request and its answer, as they pass."""
 
     def __init__(self, environ: Environ, start_response: StartResponse, route: Callable[[Environ], str] | None) -> None:
         self._environ, self._start_response, self._route = environ, start_response, route
@@ -90,7 +90,7 @@ class _Exchange:
             self.request.first_part(self.parts.sent())
 
     def over(self, error: BaseException | None, *, given_up: bool = False) -> None:
-        """It has ended: its answer is exhausted or closed, or something was raised."""
+        """Ends the request: its answer is exhausted or closed, or something was raised."""
         with guarded("wsgi"):
             if not self.request.is_open:
                 return

@@ -18,6 +18,6 @@ _WAITS = {
 
 
 def waits_for_array(code: CodeType) -> bool:
-    """Whether a thread whose innermost frame runs this waits for an array, or copies it to the host."""
+    """Returns whether a thread whose innermost frame runs this waits for an array, or copies it to the host."""
     name = code.co_name
     return any(name in names and code.co_filename.endswith(file) for file, names in _WAITS.items())

@@ -22,7 +22,7 @@ _complete = 0
 
 
 def backends_awake() -> bool:
-    """Whether the program has initialised JAX's backends, all of them; asking never does, and never waits."""
+    """Returns whether the program has initialised JAX's backends, all of them; asking never does, and never waits."""
     global _complete
     bridge = sys.modules.get("jax._src.xla_bridge")
     if bridge is None:

@@ -67,7 +67,7 @@ def jax_version() -> str:
 
 
 def can_tell() -> bool:
-    """Whether this JAX has the functions that the parts are made by."""
+    """Returns whether this JAX has the functions that the parts are made by."""
     try:
         from jax._src import cache_key
     except ImportError:

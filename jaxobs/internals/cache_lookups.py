@@ -226,6 +226,6 @@ def _writer_of() -> tuple[int, int]:
 
 
 def _refuses_callbacks() -> bool:
-    """Whether this JAX stores no program with host callbacks: its check has to be given them."""
+    """Returns whether this JAX stores no program with host callbacks: its check has to be given them."""
     code = getattr(getattr(sys.modules.get("jax._src.compiler"), "_cache_write", None), "__code__", None)
     return code is not None and "host_callbacks" in code.co_varnames[: code.co_argcount]

@@ -19,7 +19,7 @@ _PLATFORMS = ("tpu", "gpu", "cpu", "neuron")
 
 
 def persistent_cache() -> tuple[bool, str | None]:
-    """Whether compiles are looked up in a persistent cache, and its directory."""
+    """Returns whether compiles are looked up in a persistent cache, and its directory."""
     jax = sys.modules.get("jax")
     if jax is None or not hasattr(jax, "config"):
         return False, None
@@ -84,12 +84,12 @@ def _why_not_opened(directory: str) -> str:
 
 
 def is_open() -> bool:
-    """Whether JAX has opened the cache: whatever it asked for was looked up there."""
+    """Returns whether JAX has opened the cache: whatever it asked for was looked up there."""
     return _cache() is not None if _can_see() else persistent_cache()[0]
 
 
 def checks_contents() -> bool:
-    """Whether JAX compiles what it finds once more, to compare (`jax_compilation_cache_check_contents`)."""
+    """Returns whether JAX compiles what it finds once more, to compare (`jax_compilation_cache_check_contents`)."""
     return hasattr(_cache(), "base_cache_hits")
 
 

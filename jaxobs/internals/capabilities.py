@@ -73,7 +73,7 @@ def _names_in(module: str, qualname: str, name: str) -> bool:
 
 
 def _has_miss_frame() -> bool:
-    """Whether `jax._src.pjit` still defines a `cache_miss` with the variables that we read."""
+    """Returns whether `jax._src.pjit` still defines a `cache_miss` with the variables that we read."""
     import jax._src.pjit as pjit
 
     for value in vars(pjit).values():

@@ -76,7 +76,7 @@ class CaughtErrors:
 
 
 def _in_jax(code: CodeType) -> bool:
-    """Whether the handler is JAX's, or a library's that JAX has called, as `contextlib`."""
+    """Returns whether the handler is JAX's, or a library's that JAX has called, as `contextlib`."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code is not code:
         frame = frame.f_back

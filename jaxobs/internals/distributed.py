@@ -11,7 +11,7 @@ from typing import Any
 
 
 def can_talk() -> bool:
-    """Whether this JAX's client has the methods that are used here."""
+    """Returns whether this JAX's client has the methods that are used here."""
     from jax._src import lib
 
     for name in ("_jax", "xla_extension"):
@@ -22,7 +22,7 @@ def can_talk() -> bool:
 
 
 def connected() -> bool:
-    """Whether this process is part of a job with a coordination service, and has not left it."""
+    """Returns whether this process is part of a job with a coordination service, and has not left it."""
     return _client() is not None
 
 

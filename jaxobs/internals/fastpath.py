@@ -78,7 +78,7 @@ def compile_code() -> CodeType | None:
 
 
 class _Thread(threading.local):
-    """What is known of one thread."""
+    """State of a thread."""
 
     fall: Fall | None = None
     """Python 3.11: the innermost fall that the profile function saw and nobody has taken yet."""
@@ -107,7 +107,7 @@ def executables_made() -> int:
 
 
 def sees_falls() -> bool:
-    """Whether this JAX lets us see them. Wakes nothing, compiles nothing."""
+    """Returns whether this JAX lets us see them. Wakes nothing, compiles nothing."""
     return miss_code() is not None and compile_code() is not None and executables_made() >= 0
 
 
@@ -213,7 +213,7 @@ def take_off() -> None:
 
 
 def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None]:
-    """What must be set, with `sys.setprofile`, right before a call from a frame that runs `entry`."""
+    """Returns the function to set, with `sys.setprofile`, right before a call from a frame that runs `entry`."""
     missed = miss_code()
 
     def see(frame: FrameType, event: str, argument: object) -> None:

@@ -17,7 +17,7 @@ from jaxobs.internals.fastpath import MONITORS, Fall, executables_made
 from jaxobs.internals.tracing import trace_state
 
 Why = tuple[str, str]
-"""One of `facts.functions.FASTPATH_CAUSES`, and a sentence for a person."""
+"""Returns a name from `facts.functions.FASTPATH_CAUSES`, and a sentence for a person."""
 
 _MOST_NAMES = 3
 _MOST_NAME = 80
@@ -74,7 +74,7 @@ _trace_state = functools.cache(trace_state)
 
 
 def _inserted(program: Any) -> bool:
-    """Whether the call added an entry to the C++ cache, by the entries that no fall has accounted for."""
+    """Returns whether the call added an entry to the C++ cache, by the entries that no fall has accounted for."""
     size: int = program._cache_size()
     with _lock:
         accounted = _entries.get(program, 0)

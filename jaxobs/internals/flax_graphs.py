@@ -16,7 +16,7 @@ Path = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Graph:
-    """One module: attribute paths of its arrays in their order, its other attributes, and metadata of its variables."""
+    """A module: attribute paths of its arrays in their order, its other attributes, and metadata of its variables."""
 
     leaves: list[Path] = field(default_factory=list)
     statics: dict[Path, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What JAX's frames hold while they are on the stack: whose phase ended, what was called with what.
+"""Contents of JAX's frames while they are on the stack: whose phase ended, what was called with what.
 
 - `jax._src.dispatch.LogElapsedTimeContextManager.__exit__` calls the listener at the end of a phase; its `self` has
   `fun_name` and `start_time`, `exc_type` says whether the phase failed;
@@ -56,7 +56,7 @@ class Phase:
 
 @dataclass(slots=True)
 class Miss:
-    """What the frames of JAX's miss path hold at the end of a compile. Live objects: read them now, keep none."""
+    """Contents of the frames of JAX's miss path at the end of a compile. Live objects: read them now, keep none."""
 
     fun: Any = None
     """The function that was jitted; None where it is out of sight."""
@@ -202,14 +202,14 @@ def _layout_text(layout: Any) -> str:
 
 
 def _is_jax_program(jaxpr: Any) -> bool:
-    """Whether a traced program was made from one of JAX's own functions, by the file that it remembers."""
+    """Returns whether a traced program was made from one of JAX's own functions, by the file that it remembers."""
     debug_info = getattr(jaxpr, "debug_info", None) or getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
     source = getattr(debug_info, "func_src_info", None)
     return isinstance(source, str) and is_jax(source.rpartition(" at ")[2])
 
 
 def belongs_to_a_compile(frame: FrameType | None) -> bool:
-    """Whether the trace that ends here is made to be lowered, not merely for `eval_shape` or `make_jaxpr`."""
+    """Returns whether the trace that ends here is made to be lowered, not merely for `eval_shape` or `make_jaxpr`."""
     for seen in _upwards(frame):
         name = seen.f_code.co_name
         if name in ("cache_miss", "jit_trace", "jit_lower") and is_jax(seen.f_code.co_filename):

@@ -25,7 +25,7 @@ def user_function(fun: Any) -> Any:
 
 
 def is_jax_function(fun: Any) -> bool:
-    """Whether `fun` is JAX's own (`jnp.mean`, an eager primitive), no function of the user's."""
+    """Returns whether `fun` is JAX's own (`jnp.mean`, an eager primitive), no function of the user's."""
     while isinstance(fun, functools.partial):
         fun = fun.func
     module = getattr(fun, "__module__", None)

@@ -23,7 +23,7 @@ OPERATIONS = {
     "/jax/checkpoint/read/durations_sec": "restore",
     "/jax/checkpoint/write/wait_for_prev_duration_secs": "wait",
 }
-"""What each duration is of. Those that tell the same once more, or a part of it, are left out."""
+"""Operation of each duration. Durations that repeat another, or a part of it, are left out."""
 
 BLOCKING = frozenset(
     (

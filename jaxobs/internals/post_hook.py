@@ -23,7 +23,7 @@ Hook = Callable[[Any, Any, Any, Any], None]
 
 
 def can_hook() -> bool:
-    """Whether this JAX has the hook where we know it. Changes nothing."""
+    """Returns whether this JAX has the hook where we know it. Changes nothing."""
     from jax._src import api
 
     _get()
@@ -42,7 +42,7 @@ def put(hook: Hook) -> bool:
 
 
 def holds(hook: Hook) -> bool:
-    """Whether it is set for the process: on all threads that have none of their own (see `repair`)."""
+    """Returns whether it is set for the process: on all threads that have none of their own (see `repair`)."""
     placed = _Hooks.placed
     return placed is not None and hook in _Hooks.ours and _get() is placed
 
@@ -66,11 +66,11 @@ class _Hooks:
     lock = threading.RLock()
     ours: tuple[Hook, ...] = ()
     placed: Hook | None = None
-    """What is in JAX's place for them: the one, or a function that calls all."""
+    """Returns what to put in JAX's place for hooks: the only one, or a function that calls all."""
 
 
 def _free() -> bool:
-    """Whether nobody else has the place; of what was ours and was put out of it, nothing is left."""
+    """Returns whether nobody else has the place; of what was ours and was put out of it, nothing is left."""
     there = _get()
     if there is None:
         _Hooks.ours = ()

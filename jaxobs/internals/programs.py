@@ -64,7 +64,7 @@ def _remove_pointers(operation: Any) -> None:
 
 
 def spans_processes(module: Any, executable: Any) -> bool:
-    """Whether a program runs on devices of other processes too, so that all of them have to run it."""
+    """Returns whether a program runs on devices of other processes too, so that all of them have to run it."""
     here = len(devices(executable))
     if module is None or not here:
         return False

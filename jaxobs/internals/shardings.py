@@ -1,4 +1,4 @@
-"""What shardings and meshes hold of devices, which their texts leave out: the order, above all."""
+"""Devices of shardings and meshes, which their texts leave out: their order, above all."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ShortTrace:
         _mark()
 
     def has_waiters(self, frames: dict[int, FrameType]) -> bool:
-        """Whether a thread of the program waits for it to end, to begin or to end a trace of its own.
+        """Returns whether a thread of the program waits for it to end, to begin or to end a trace of its own.
 
         Args:
           frames: the innermost frame of each thread.
@@ -76,7 +76,7 @@ _LOCKING = frozenset(("start", "start_trace", "stop", "stop_trace", "stop_and_ge
 
 
 def can_record() -> bool:
-    """Whether this JAX lets us: from 0.7 on. Before, Python's calls cannot be left out. Changes nothing."""
+    """Returns whether this JAX lets us: from 0.7 on. Before, Python's calls cannot be left out. Changes nothing."""
     if not hasattr(_profiler(), "ProfileData"):
         return False
     library, lock = _library(), getattr(getattr(_profiler(), "_profile_state", None), "lock", None)

@@ -1,4 +1,4 @@
-"""Whose code a frame runs: JAX's, a library's, ours, or the user's."""
+"""Owners of the code that a frame runs: JAX, a library, jaxobs, or the user."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def shown(filename: str) -> str:
 
 
 def passes_on(path: str) -> bool:
-    """Whether a library's file, as `in_library` tells it, only hands calls on to functions that it is given."""
+    """Returns whether a library's file, as `in_library` tells it, only hands calls on to functions that it is given."""
     return path.startswith(_PASSES_ON)
 
 
 def calls_jitted(path: str) -> bool:
-    """Whether all that a library's file calls in C++ is a compiled function."""
+    """Returns whether all that a library's file calls in C++ is a compiled function."""
     return path.startswith(_CALLS_JITTED)
 
 
@@ -125,7 +125,7 @@ def owner(module: str) -> str | None:
 
 
 def is_jax(filename: str) -> bool:
-    """Whether a file is JAX's own."""
+    """Returns whether a file is JAX's own."""
     global _jax_folders
     if not _jax_folders:
         _jax_folders = _folders("jax", "jaxlib")
@@ -133,7 +133,7 @@ def is_jax(filename: str) -> bool:
 
 
 def is_own(filename: str) -> bool:
-    """Whether a file is ours, the demo and the game day apart: these are users' programs."""
+    """Returns whether a file is ours, the demo and the game day apart: these are users' programs."""
     return filename.startswith(_OWN_FOLDER) and not filename.startswith(_PROGRAMS)
 
 

@@ -1,4 +1,4 @@
-"""Whose trace `jax.profiler` is running: JAX runs one at a time, for the whole process."""
+"""Owner of the trace that `jax.profiler` is running: JAX runs one at a time, for the whole process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wrapper needs: whether a call runs now or is traced, and not to stand in anybody's traceback."""
+"""Support of the wrapper: it tells a call that runs from one that is traced, and hides the wrapper from tracebacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TraceState:
     """Type of the traces that write a program down instead of running it."""
 
     def executes(self) -> bool:
-        """Whether calls on this thread run now: nothing is traced into a program around them.
+        """Returns whether calls on this thread run now: nothing is traced into a program around them.
 
         Under `grad` or `vmap` alone a call does run: these traces stand on the evaluation, not on a program.
         So it does in an eager `shard_map`, whose trace stands on nothing.
@@ -39,7 +39,7 @@ class TraceState:
 
 
 def trace_state() -> TraceState:
-    """What this JAX gives to tell tracing from executing; every call counts where it gives nothing."""
+    """Returns the parts of this JAX that tell tracing from executing; without them, every call counts."""
     try:
         from jax._src import core
         from jax._src.interpreters.partial_eval import DynamicJaxprTrace
@@ -59,7 +59,7 @@ def trace_state() -> TraceState:
 
 
 def is_jit_function(fun: Any) -> bool:
-    """Whether `fun` is what `jax.jit` itself returns."""
+    """Returns whether `fun` is what `jax.jit` itself returns."""
     return type(fun) is type(_probe_jit())
 
 

@@ -57,7 +57,7 @@ class Moved:
 
 
 class _Thread(threading.local):
-    """What is under way on one thread."""
+    """Transfer under way on a thread."""
 
     read: tuple[int, float, bool] | None = None
     """The read that began last: number of the array, when, and whether it has to be waited for."""
@@ -97,7 +97,7 @@ def _code(fun: Any, *variables: str) -> CodeType | None:
 
 
 def sees_transfers() -> tuple[bool, bool]:
-    """Whether this JAX lets us see what moves to the host, and to the devices. Wakes nothing."""
+    """Returns whether this JAX lets us see what moves to the host, and to the devices. Wakes nothing."""
     return _value_code() is not None, _put_code() is not None and post_hook.can_hook()
 
 
@@ -108,7 +108,7 @@ class Watch:
         self._moved = moved
         self._on = False
         self._property: Any = None
-        """What stands in the place of `_npy_value`."""
+        """Replacement of `_npy_value`."""
         self._original: Any = None
         self._before: Any = None
         """Whom JAX told of its events before us."""
@@ -318,7 +318,7 @@ def _nothing(value: Any) -> Any:
 
 
 def _is_view(array: Any) -> bool:
-    """Whether its values are read in place: on the CPU, and whole on one device."""
+    """Returns whether its values are read in place: on the CPU, and whole on one device."""
     device = next(iter(array.sharding.device_set))
     return bool(device.platform == "cpu" and array.is_fully_replicated)
 
@@ -329,7 +329,7 @@ def _is_on_host(array: Any) -> bool:
 
 
 def _is_host_memory(platform: str, memory_kind: str | None) -> bool:
-    """Whether what lies there is on the host, in a process that has other memory as well."""
+    """Returns whether what lies there is on the host, in a process that has other memory as well."""
     if platform == "cpu":
         return default_platform() not in (None, "cpu")
     return memory_kind in _HOST_MEMORY

@@ -17,7 +17,7 @@ MOST_TEXT = 8_000
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """One kind of error."""
+    """A kind of error."""
 
     kind: str
     signs: tuple[str, ...]

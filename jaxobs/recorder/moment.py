@@ -166,7 +166,7 @@ def leaks(store: Store) -> list[Finding]:
 
 
 def growing(store: Store) -> bool:
-    """Whether the live arrays of some device grew over the last samples, never fell, and at least by a half."""
+    """Returns whether the live arrays of some device grew over the last samples, never fell, and at least by a half."""
     return any(
         _grew([live for _, _, live in device.history if live is not None][-MOST_SAMPLES:])
         for device in store.snapshot_devices()

@@ -167,7 +167,7 @@ def parse(text: str) -> OomText | None:
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Whether a text is of the family at all."""
+    """Returns whether a text is of the family at all."""
     text = text[:MOST_TEXT]
     if _SIGNS.search(text) is not None:
         return True

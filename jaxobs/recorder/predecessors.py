@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """One process, as its file has it."""
+    """A process, as its file has it."""
 
     pid: int
     hostname: str
@@ -67,7 +67,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One process of a run, as its file has it."""
+    """A process of a run, as its file has it."""
 
     earlier: Earlier
     pid: int

@@ -36,7 +36,7 @@ def wrapped(sentence: str, lead: str) -> list[str]:
 
 
 def device_line(device: DeviceMemory) -> str:
-    """One device's memory as JAX's allocator and the live arrays tell it."""
+    """A device's memory as JAX's allocator and the live arrays tell it."""
     told = (
         ("in use", device.in_use_bytes),
         ("peak", device.peak_bytes),
@@ -51,7 +51,7 @@ def device_line(device: DeviceMemory) -> str:
 
 
 def accelerator_line(state: AcceleratorState) -> str:
-    """One device as its driver saw it, with the processes on it."""
+    """A device as its driver saw it, with the processes on it."""
     told = (("in use", state.memory_used_bytes), ("of", state.memory_total_bytes))
     parts = [" ".join(f"{name} {human(size)}" for name, size in told if size is not None)]
     parts += [f"{state.utilization:.0%} busy"] if state.utilization is not None else []

@@ -155,7 +155,7 @@ class Known:
         self._known: list[tuple[Any, int, str, float]] = []
 
     def is_new(self, error: BaseException) -> bool:
-        """Whether an exception is shown for the first time."""
+        """Returns whether an exception is shown for the first time."""
         now, said = time.monotonic(), text(error)[:200]
         try:
             reference: Any = weakref.ref(error)

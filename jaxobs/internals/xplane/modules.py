@@ -55,7 +55,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One dimension of a convolution's or a reduction's window."""
+    """A dimension of a convolution's or a reduction's window."""
 
     size: int = 1
     stride: int = 1
@@ -66,7 +66,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction of a computation."""
+    """An instruction of a computation."""
 
     name: str
     opcode: str
@@ -111,7 +111,7 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One compiled program."""
+    """A compiled program."""
 
     name: str
     computations: Mapping[int, Computation] = field(default_factory=dict)
@@ -229,7 +229,7 @@ _GROUPS = (49, 87, 93)
 
 
 def _one_group(messages: Mapping[int, bytes]) -> bool:
-    """Whether all devices take part in one exchange: so they do if nothing is said of groups."""
+    """Returns whether all devices take part in one exchange: so they do if nothing is said of groups."""
     rows = messages.get(87, b"")
     if rows:
         listed = [each for number, each in wire.fields(rows) if number == 1]

@@ -34,7 +34,7 @@ class TooManyEventsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What holds for all events of one name."""
+    """Facts of all events of one name."""
 
     name: str
     display_name: str = ""
@@ -221,7 +221,7 @@ def _line(data: bytes, at: int, end: int, kinds: Mapping[int, Kind], known: _Kno
 
 
 def _event(data: bytes, at: int, end: int, begin: int, kinds: Mapping[int, Kind], known: _Known) -> Event | None:
-    """One event, None where its name is not wanted. Written out: most of the time of reading a trace goes here."""
+    """An event, None where its name is not wanted. Written out: most of the time of reading a trace goes here."""
     kind: Kind | None = None
     offset = duration = 0
     stats: dict[str, Value] = {}

@@ -68,7 +68,7 @@ class Pushgateway:
         """The outcome is the parent's."""
 
     def close(self) -> None:
-        """Pushes if the process has recorded its end; other reasons to close are none of a job's."""
+        """Pushes if the process has recorded its end; no other reason to close ends a job."""
         ends, _, _ = self._store.events(kind=Exit.kind)
         if os.getpid() != self._owner or not ends or not isinstance(ends[-1], Exit):
             return

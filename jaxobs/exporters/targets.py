@@ -1,6 +1,6 @@
 """`/api/v1/targets`: on process 0, where all processes of the job are scraped, as Prometheus' `http_sd` wants it.
 
-The answer is the whole list or none: while processes have not told their addresses it is a 503, and Prometheus keeps
+The answer is the whole list or none: while processes have reported no address it is a 503, and Prometheus keeps
 the list that it has. https://prometheus.io/docs/prometheus/latest/http_sd/
 """
 

@@ -28,7 +28,7 @@ class DeviceTime:
     """A device of a profile."""
 
     device: str
-    """`platform:number`, as in metrics; without a number where a trace doesn't tell devices apart (CPUs, JAX < 0.7)."""
+    """`platform:number`, as in metrics; without a number if a trace doesn't distinguish devices (CPUs, JAX < 0.7)."""
     busy_seconds: float
     """Seconds in which at least one operation ran on the device."""
     busy_ratio: float

@@ -40,7 +40,7 @@ class Case:
         return f"{kind}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}"
 
     def finding(self, kind: str, identity: str, now: float, since: float) -> Finding:
-        """Returns the fact, as the case stands now."""
+        """Returns the fact, as the case is now."""
         return Finding(
             time=now, id=identity, finding=kind, function=self.function, subject=self.subject, summary=self.summary,
             advice=self.advice, severity=self.severity, where=self.where, count=self.count, seconds=self.seconds,

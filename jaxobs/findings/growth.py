@@ -112,7 +112,7 @@ class Floor:
             self._cycle = max(self._cycle, top)
 
     def run(self, now: Point, *, at_end: bool = False) -> Run | None:
-        """The growth that persists as of the sample `now`, the last one taken in; None where there is not one.
+        """The growth that persists as of the sample `now`, the last one taken in; None if there is none.
 
         How much growth matters is for the caller to say.
 
@@ -174,7 +174,7 @@ class Floor:
 
 
 def _start(points: list[Point], now: int, least: int) -> int | None:
-    """Returns where the longest run begins in which no pause is a large part of the whole; None if there is not one."""
+    """Returns where the longest run begins in which no pause is a large part of the whole; None if there is none."""
     longest, found = 0, None
     following = now
     for place in range(len(points) - 1, -1, -1):

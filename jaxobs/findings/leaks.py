@@ -101,7 +101,7 @@ class Leaks:
         self._latest: tuple[Sample, Point] | None = None
 
     def see(self, sample: Sample) -> Iterable[tuple[Finding, bool]]:
-        """Takes in a sample; the findings that stand or have just ended, and whether each is news."""
+        """Takes in a sample; the findings that last or have just ended, and whether each is news."""
         if self._at_end:
             return
         now = Point(self._number, sample.time, 0.0, sample.calls)
@@ -124,7 +124,7 @@ class Leaks:
 
 
 class _Watched:
-    """A kind with the floors of its series and the cases that stand."""
+    """A kind with the floors of its series and the cases that last."""
 
     def __init__(self, name: str, kind: Leak, cases: list[Growing]) -> None:
         self._name = name
@@ -216,7 +216,7 @@ class _Watched:
 
 
 def _goes_on(case: Growing, now: Point) -> bool:
-    """Returns whether the program was seen to go on after a case fell: its function was called, or time has passed."""
+    """Returns whether the program continued after a case fell: its function was called, or time has passed."""
     fell, function = case.fell or now, case.run.function
     called = function is not None and now.calls.get(function, 0) > fell.calls.get(function, 0)
     return called or now.sample - fell.sample >= LEAST_RISES

@@ -92,7 +92,7 @@ class Patterns:
         return due
 
     def _is_due(self, standing: _Standing) -> bool:
-        """Returns whether there is news in a case: never while its set is closed, at once when it is none after all."""
+        """Returns whether a case is news: never while its set is closed, at once if the set was open after all."""
         case, reuse = standing.case, standing.reuse
         if reuse.opened(case.count):
             standing.closed, case.told = None, 0

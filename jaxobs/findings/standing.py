@@ -1,4 +1,4 @@
-"""The findings that looks at a process show: which are news, which stand, and which are over.
+"""The findings that looks at a process show: which are news, which last, and which are over.
 
 The same evidence, seen live or read back from an event log, shows the same cases.
 """
@@ -41,7 +41,7 @@ class _Rules:
     """Says of a finding that it is over."""
     most_of_kind: int | None = None
     most: int = sys.maxsize
-    """Cases that stand at a time."""
+    """Cases that last at a time."""
 
 
 def _job_over(finding: Finding, now: float) -> Finding:
@@ -87,7 +87,7 @@ class Standing(Generic[Looked]):
         self._standing: dict[str, _Standing] = {}
 
     def see(self, evidence: Looked, between: bool = False) -> Iterator[tuple[Finding, bool]]:
-        """Takes in a look; yields the findings that stand or have just ended, and whether each is news.
+        """Takes in a look; yields the findings that last or have just ended, and whether each is news.
 
         Args:
           between: whether it comes between two regular looks: it shows only what need not last, and ends nothing.

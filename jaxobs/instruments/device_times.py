@@ -120,7 +120,7 @@ class _Call:
         self.lost, self.leaf = why, None
 
     def tell(self) -> None:
-        """Writes down the device time, or why there is not one; both this call and the one before it are settled."""
+        """Writes down the device time, or why there is none; both this call and the one before it are settled."""
         lead, self.lead = self.lead, None
         if lead is None:
             return

@@ -27,7 +27,7 @@ def connected() -> bool:
 
 
 def coordinator() -> str | None:
-    """`host:port` of the job's coordination service; None where there is not one."""
+    """`host:port` of the job's coordination service; None where there is none."""
     distributed = sys.modules.get("jax._src.distributed")
     address = getattr(getattr(distributed, "global_state", None), "coordinator_address", None)
     return address if isinstance(address, str) else None

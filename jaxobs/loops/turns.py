@@ -15,7 +15,7 @@ from jaxobs.state.wall import Wall
 CHARGED_SECONDS = 0.05
 """Turns are charged when they make up that much."""
 SLOW, SLOW_SECONDS = 3.0, 0.1
-"""A turn that takes more times the mean, and more than that, is none of a loop that goes: it had come to rest, unless
+"""A turn that takes more times the mean, and more than that, ends a loop that goes: the loop had come to rest, unless
 something is known that continued."""
 MOST_EVALUATION = 10.0
 """An evaluation of which it is not known yet how long it takes, from its last call to the next step, takes at most so

@@ -234,7 +234,7 @@ def _roofline_ratio(
 ) -> float | None:  # fmt: skip
     """Returns the share of the time that the operation would take at the peaks.
 
-    The peak in FLOP/s is that of products; what is none of them is limited by the memory, as far as data sheets say.
+    The peak in FLOP/s is that of products; any other operation is limited by the memory, as far as data sheets say.
     """
     if not operation.bytes or bandwidth is None or operation.category not in _LIMITED:
         return None

@@ -73,7 +73,7 @@ _FUNCTION = re.compile(r"^\w+(\.[\w<>]+)+ \(")
 
 
 def _made_by_the_user(changes: Sequence[Change]) -> bool:
-    """Returns whether a function or an object of the user's own was made again, and given to the library."""
+    """Returns whether a function or an object of the user's own was created again, and given to the library."""
     if not changes or changes[0].what != "static_argument" or "compares by identity" not in changes[0].after:
         return False
     return owner_of(changes[0].after.lstrip("<")) is None

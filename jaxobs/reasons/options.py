@@ -67,7 +67,7 @@ def changes(old: Options, new: Options) -> list[Change]:
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:
-    """As short as tells them apart: shardings by their specs, then with their devices, then whole."""
+    """As short as distinguishes them: shardings by their specs, then with their devices, then whole."""
     both = before, after
     for plain in (_specs(before), _specs(after)), (_with_devices(before), _with_devices(after)):
         if plain[0] != plain[1]:

@@ -238,7 +238,7 @@ def _scalar_leaf(value: Any) -> Leaf:
 
 
 def static(value: Any, values: bool = True) -> Static:
-    """Returns the stand-in of a static argument; its type alone where `values` must not be recorded."""
+    """Returns the substitute of a static argument; its type alone where `values` must not be recorded."""
     kind = type(value)
     try:
         hashed = hash(value)

@@ -106,7 +106,7 @@ class Devices(Source):
             self._tell(memories, groups, now)
 
     def ending(self) -> None:
-        """The program has ended: what there was and grew until the last sample is told before the next: it is gone."""
+        """Reports growth until the last sample, now that the program has ended and the arrays are gone."""
         keep(self._store, self._leaks.at_end())
         memories, groups = self._latest
         for memory in memories if memories and memories[0].time > self._groups_told else ():

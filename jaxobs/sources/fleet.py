@@ -3,7 +3,7 @@
 They meet in the key-value store of JAX's own coordination service, which every `jax.distributed` job has. Process 0
 reads what all tell, the others what process 0 tells, so that the traffic grows with the number of processes and not
 with its square. The network is asked on a thread of its own, and nobody waits for it. Between two ticks the counts are
-looked at on a thread of their own, and a new program that spans processes is told at once: its first run may hang.
+looked at on a thread of their own, and a new program that spans processes is reported at once: its first run may hang.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WITHOUT_USUAL = 10.0
 MOST_THREADS = 12
 MOST_SITES = 256
 PAUSES = 2.0
-"""Times as long as a typical step, after which a process that makes none pauses."""
+"""Times as long as a typical step, after which a process without steps pauses."""
 RESTS = 3.0
 """Times as long as it has rested before, after which a process whose loop was found is stuck."""
 
@@ -82,7 +82,7 @@ class FleetSource(Subscriber):
         self.ending()
 
     def ending(self) -> None:
-        """The program ends: what was not told is told now, and the others are not asked any more."""
+        """The program ends: what was not reported is reported now, and the others are not asked any more."""
         if self._looker is not None and self._listed != self._programs.count:
             self._see(LAST_WAIT_SECONDS, between=True)
         self._over = True
@@ -92,7 +92,7 @@ class FleetSource(Subscriber):
             self._question.answered(time.monotonic() + LAST_WAIT_SECONDS)
 
     def after_fork(self) -> None:
-        """In a forked child, which is no part of the job."""
+        """In a forked child, which is not part of the job."""
         self._lock, self._beginning = threading.Lock(), threading.Lock()
         self._looker: Looker | None = None
         self._programs = Programs()
@@ -106,7 +106,7 @@ class FleetSource(Subscriber):
         self._differing: dict[int, Listed | None] = {}
         self._excess = Excess()
         self._listed = -1
-        """Number of programs that had been told by name."""
+        """Number of programs that had been reported by name."""
         self._tick = 0
         self._told_stuck: str | None = None
         self._threads: Mapping[str, tuple[str, ...]] = {}

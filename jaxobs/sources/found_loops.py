@@ -1,4 +1,4 @@
-"""Loops that are found in a program that tells of none: the slow tick takes in the calls that were seen."""
+"""Loops that are found in a program that reports none: the slow tick takes in the calls that were seen."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class LoopsSource:
             self._costs = False
 
     def after_fork(self) -> None:
-        """In a forked child: its loops are its own, and how they stand is to be told anew."""
+        """In a forked child: its loops are its own, and their state must be reported again."""
         self._stood = -math.inf
 
     def sample(self) -> None:

@@ -31,14 +31,14 @@ class PatternsSource(Subscriber):
         self._patterns = Patterns(made=self._made)
 
     def sample(self) -> None:
-        """Brings the snapshot's findings up to date with what has grown since they were told."""
+        """Brings the snapshot's findings up to date with what has grown since they were reported."""
         with self._lock:
             over = [(finding, True) for finding in self._patterns.settled(time.time())]
             grown = [(finding, False) for finding in self._patterns.grown()]
         keep(self._store, over + grown)
 
     def _made(self, function: str) -> int | None:
-        """Calls of a function, or else steps of the loops that the program tells of: each calls it, or does without."""
+        """Calls of a function, or else steps of the loops that the program reports: each calls it, or does without."""
         loops = self._store.part(Loops)
         if (counted := self._store.calls().get(function)) is not None:
             return counted

@@ -49,7 +49,7 @@ class PersistentCache(Source):
 
     @guard("persistent_cache.sample")
     def sample(self) -> None:
-        """Goes on looking for a few milliseconds."""
+        """Keeps looking for a few milliseconds."""
         directory = cache_state.local(internals.persistent_cache()[1])
         if directory != self._directory:
             self._begin_with(directory)

@@ -9,7 +9,7 @@ from jaxobs.state.store import Store
 
 
 class ProfilesSource(Source):
-    """The source: traces of the profiler in, `profile` events out. A forked child takes none."""
+    """The source: traces of the profiler in, `profile` events out. A forked child does not take traces."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)

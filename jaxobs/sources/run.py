@@ -41,7 +41,7 @@ class Run(Source):
         self._store.part(Wall)
 
     def after_fork(self) -> None:
-        """A forked child is no attempt of its own: the parent is, and goes on."""
+        """A forked child is not an attempt of its own: the parent is, and goes on."""
         self._given_up = True
 
     def sample(self) -> None:

@@ -44,7 +44,7 @@ class TransfersSource:
         self._tell()
 
     def ending(self) -> None:
-        """The program has ended: the figures as they stand."""
+        """The program has ended: the figures as they are."""
         self._tell(all_of_them=True)
 
     def _tell(self, *, all_of_them: bool = False) -> None:

@@ -41,7 +41,7 @@ class Account:
         """Steps that began on the charged thread, those within a step or an evaluation left out."""
         self._starting = True
         self._by_turns = False
-        """Whether the preparations are over by a loop that was found: who reports steps still takes over."""
+        """Whether the preparations are over by a loop that was found: a thread that reports steps still takes over."""
         self._root = self._top = root = Scope()
         root.wall, root.category, root.began = self, "unattributed", self.began
         root.outer, root.own, root.ended, root.apart = None, 0.0, None, False

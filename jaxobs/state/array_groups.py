@@ -165,7 +165,7 @@ def read(client: Any) -> Live:
 
 
 def _buffers(each: _Alike, parents: set[int], shared: bool) -> int:
-    """How many buffers arrays on one device have that are no other array's."""
+    """How many buffers arrays on one device have that no other array shares."""
     own, seen, unknown = set(), set(), 0
     for address, trace in zip(each.addresses, each.numbers, strict=True):
         if trace in parents:

@@ -100,7 +100,7 @@ class CallStats:
         self.counter = itertools.repeat(None, sys.maxsize)
         self.durations: list[float] = []
         self.timed = 0
-        """Calls that are still to be timed; who times the last one says so by `spent`."""
+        """Calls that are still to be timed; the thread that times the last one says so by `spent`."""
         self.looking = True
         """Whether calls that are timed are watched as well: not all of them where every call is timed."""
         self.watched = False
@@ -139,7 +139,7 @@ class CallStats:
         return sys.maxsize - operator.length_hint(self.counter)
 
     def failed(self, error: BaseException, known_as: str | None = None) -> None:
-        """Counts a call that raised, by type and by the kind it is known as; the types told apart are bounded."""
+        """Counts a call that raised, by type and by the kind it is known as; the number of types is bounded."""
         kind = label(type(error).__name__)
         with self._lock:
             if kind not in self._errors and len(self._errors) >= MOST_ERROR_TYPES:
@@ -174,7 +174,7 @@ class CallStats:
         self.looking = True
 
     def see(self, calls: int) -> None:
-        """Has the next calls timed, at least so many, unless none is to be."""
+        """Has the next calls timed, at least so many, unless none are wanted."""
         if self._timing != "off":
             self.timed = max(self.timed, calls)
 

@@ -7,7 +7,7 @@ of them once one was seen whose cause goes on call after call, for as long as th
 there, and exact for a function that loses the fast path for good from when that is first seen.
 
 Functions of `jax.jit` are watched; from Python 3.12 on also callables that hold one, as those of `nnx.jit` and
-`eqx.filter_jit` do. Calls that are traced or transformed (`grad`, `vmap`) never have a fast path and are none of these.
+`eqx.filter_jit` do. Calls that are traced or transformed (`grad`, `vmap`) never have a fast path and do not count.
 """
 
 from __future__ import annotations

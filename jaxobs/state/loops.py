@@ -216,7 +216,7 @@ class Loop:
             return found, self._steps
 
     def frozen(self) -> LoopState:
-        """How the loop stands; what needs programs and devices is added by who knows them."""
+        """Returns the state of the loop; what needs programs and devices is added by who knows them."""
         with self._lock:
             self.drain()
             now = perf_counter()

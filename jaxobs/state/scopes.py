@@ -6,7 +6,7 @@ from collections import deque
 from typing import Protocol
 
 APART = frozenset(("checkpoint", "trace", "compile", "cache_load", "eval"))
-"""Categories that are no part of a loop's steps."""
+"""Categories that do not belong to a loop's steps."""
 
 
 class Owner(Protocol):

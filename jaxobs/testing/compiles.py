@@ -49,7 +49,7 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
     Raises:
       TooManyCompilesError: when the block ends without an exception of its own and there were more.
       BlindError: jaxobs could not see all compilations.
-      TypeError, ValueError: an argument is none of the above.
+      TypeError, ValueError: an argument is of another type.
     """
 
     def __init__(self, n: int, function: str | None = None, *, eager: bool = False, fresh: bool = False) -> None:

@@ -40,7 +40,7 @@ _REASONS = {
 """`nvmlClocksEventReason*`."""
 
 MOST_XIDS = 32
-"""Codes that are told apart; NVIDIA lists about 170, of which a device sees a few."""
+"""Codes that are counted separately; NVIDIA lists about 170, of which a device sees a few."""
 _MOST_EVENTS = 256
 """Xid events taken at a time."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_SERIES = 2500
 _RESERVED = 100
-"""Series of these that are kept for the observer's own: they tell what was cut off."""
+"""Series of these that are kept for the observer's own: they say what was cut off."""
 _BY_URGENCY = sorted(METRICS, key=lambda metric: "function" in metric.labels)
 """Metrics in the order in which they are admitted: if there are too many series, functions are what there is too much
 of."""

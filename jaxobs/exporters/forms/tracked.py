@@ -47,16 +47,16 @@ class Tracker(abc.ABC):
         self._owner = os.getpid()
         self._work, self._last = Patience(HAND_OVER_SECONDS), Patience(LAST_SECONDS)
         self._told: tuple[Any, int] = (None, 0)
-        """The run that was told what runs here, and the number of the manifest that said so."""
+        """The run that knows what runs here, and the number of the manifest that said so."""
         self._finished = False
 
     @abc.abstractmethod
     def run(self) -> Any:
-        """The run that takes the figures now, begun where it has to be; None where there is not one."""
+        """The run that takes the figures now, begun where it has to be; None if there is none."""
 
     @abc.abstractmethod
     def describe(self, run: Any, parameters: dict[str, str]) -> None:
-        """Tells what runs here; once more when more is known."""
+        """Says what runs here; once more when more is known."""
 
     @abc.abstractmethod
     def write(self, run: Any, step: int, figures: dict[str, float]) -> None:

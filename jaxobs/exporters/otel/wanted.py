@@ -14,7 +14,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY")
 
 
 def wanted(setting: bool | None, environment: Mapping[str, str] | None = None) -> bool:
-    """Returns whether to export: as the setting says; if it is None, whether a variable `OTEL_*` asks for OTLP.
+    """Returns whether to export: as the setting says; if it is `None`, whether a variable `OTEL_*` asks for OTLP.
 
     `OTEL_SDK_DISABLED` turns it off in either case. Without the packages, variables ask for nothing.
     """
@@ -53,7 +53,7 @@ def protocol(signal: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def endpoint(signal: str, environment: Mapping[str, str] | None = None) -> tuple[str, int] | None:
-    """Host and port that a signal is sent to; None if a proxy may stand between, or the address says neither."""
+    """Host and port that a signal is sent to; None if a proxy may be between, or the address says neither."""
     environment = os.environ if environment is None else environment
     if any(environment.get(name) for proxy in _PROXIES for name in (proxy, proxy.lower())):
         return None

@@ -89,7 +89,7 @@ class EagerInitialization:
 
 
 def _is_another_program(event: Compilation) -> bool:
-    """Returns whether this is a program of its own, and not one of ever more because something varies from call to
+    """Returns whether this is a program of its own, and not one more because something varies from call to
     call."""
     if event.library_site is None:
         return event.cause == "first_call"

@@ -1,7 +1,7 @@
-"""`flip_flop`: a function goes to and fro between programs that it was compiled for before, and compiles them again.
+"""`flip_flop`: a function alternates between programs that it was compiled for before, and recompiles them.
 
 JAX keeps every program, so two signatures in turn cost two compilations and no more. It recompiles them only when
-it was made to forget: its caches were emptied, the function object was made again, or a bounded cache overflowed.
+it was made to forget: its caches were emptied, the function object was created again, or a bounded cache overflowed.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ LEAST_WAITING = 0.7
 FAR = 0.5
 """Difference of shares that counts if the others are inside JAX only half of the time."""
 STEADY = 3
-"""Views in a row in which it has to be so: one long pause on a host is none of our concern."""
+"""Views in a row in which it has to be so: one long pause on a host does not count."""
 MOST_CASES = 8
 
 
@@ -82,7 +82,7 @@ def _waits_for(first: Digest | None, own: Digest) -> bool:
 
 
 def _runs(digest: Digest, view: View) -> bool:
-    """Returns whether a process makes steps: one that has stopped is no straggler, nor are those that wait for it."""
+    """Returns whether a process makes steps: a stopped process is not a straggler, nor are those that wait for it."""
     return (
         digest.usual is not None
         and digest.looks >= FEWEST_LOOKS

@@ -20,7 +20,7 @@ LEAST_BYTES = 2**20
 LEAST_SMALL = 256
 """Arrays that together are smaller than that are reported when there are so many more of them, ..."""
 SMALL_RISES = 2 * growth.LEAST_RISES
-"""... and after twice the time: losses that are kept for an epoch are no harm."""
+"""... and after twice the time: losses that are kept for an epoch are not a harm."""
 TOTAL_RISES = growth.LEAST_RISES + 6
 """Rises of all arrays together: some more than for a group, which must be reported first, ..."""
 MOST_TOTAL_RISES = 2 * TOTAL_RISES

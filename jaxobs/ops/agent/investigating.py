@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jaxobs.base.version import __version__
@@ -26,16 +26,13 @@ from jaxobs.ops.agent.report import (
     Verification,
 )
 from jaxobs.ops.agent.report import Subject as ReportedSubject
-from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis import diagnose, result
 from jaxobs.ops.diagnosis.evidence import ALERT, METRIC, clean
 from jaxobs.ops.diagnosis.evidence import Evidence as EvidenceRead
-from jaxobs.ops.diagnosis.gathering import prometheus_api
 from jaxobs.ops.diagnosis.gathering.prometheus_api import Answer, Window
 from jaxobs.ops.diagnosis.knowledge import IMPACTS, UP
 from jaxobs.ops.diagnosis.known import known
 from jaxobs.ops.diagnosis.result import Diagnosis, Quote
-from jaxobs.ops.monitoring.promql import GROUPING, quoted
 
 WINDOW = 3600.0
 """Seconds before the webhook that are looked at, at least."""
@@ -43,8 +40,6 @@ LONGEST = 6 * 3600.0
 BEFORE = 1800.0
 """Seconds before the first alert that are looked at."""
 MOST_EVIDENCE = 100
-DAYS = 3
-"""Days for which an ended job is still one that was seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +188,7 @@ def _both(
     """Looks and asks the steps at the same time: neither waits for the other."""
     bounds = where.bounds
     past = Window(end=window.end, seconds=max(window.seconds, where.window))
-    subject = in_series(where.prometheus, incident.whose(), past, bounds.answer / 2)
+    subject = looking.in_series(where.prometheus, incident.whose(), past, bounds.answer / 2)
     asked = steps.questions(subject, alerts)
     look = functools.partial(
         looking.look, where.prometheus, where.targets, subject, incident.instances(), window, bounds
@@ -228,36 +223,7 @@ def _is_gone(answers: Sequence[tuple[Step, Answer]]) -> bool:
 def _was_seen(incident: Incident, where: Where, window: Window) -> bool:
     """Returns whether the job had metrics before the window: one that has ended has none any more."""
     subject = incident.whose()
-    return subject.is_known and was_seen(where.prometheus, subject, window.end, where.bounds.answer / 2)
-
-
-def in_series(prometheus: str, subject: Subject, window: Window, timeout: float) -> Subject:
-    """Returns a subject without the labels that none of its series has; the same one if Prometheus does not say.
-
-    A label that some series have stays, with another value too: then they are about something else.
-    """
-    own = _process_of(subject)
-    places = sorted(name for name in subject.scope if name in GROUPING and name not in own)
-    if not own or not places:
-        return subject
-    query = f'count by ({", ".join(places)}) ({{__name__=~"up|jax_process_start_timestamp_seconds", {_matchers(own)}}})'
-    found = prometheus_api.range_of(prometheus, query, window, timeout).lines
-    strange = {name for name in places if found and not any(each.labels.get(name) for each in found)}
-    return Subject(tuple((name, value) for name, value in subject.labels if name not in strange))
-
-
-def was_seen(prometheus: str, subject: Subject, until: float, timeout: float) -> bool:
-    """Returns whether Prometheus had metrics of jaxobs from a subject within the last days."""
-    query = f"last_over_time(jax_process_start_timestamp_seconds{{{_matchers(_process_of(subject))}}}[{DAYS}d])"
-    return bool(prometheus_api.range_of(prometheus, query, Window(end=until, seconds=1.0, step=1.0), timeout).lines)
-
-
-def _process_of(subject: Subject) -> dict[str, str]:
-    return {name: value for name, value in subject.scope.items() if name in ("job", "instance")}
-
-
-def _matchers(own: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={quoted(value)}" for name, value in sorted(own.items()))
+    return subject.is_known and looking.was_seen(where.prometheus, subject, window.end, where.bounds.answer / 2)
 
 
 # ------------------------------------------------------------------------------------------------------ what is said

@@ -23,8 +23,11 @@ from jaxobs.ops.diagnosis.gathering import prometheus_api
 from jaxobs.ops.diagnosis.gathering.answers import shown
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
 from jaxobs.ops.diagnosis.gathering.prometheus_api import Target, Window
+from jaxobs.ops.monitoring.promql import GROUPING, quoted
 from jaxobs.views import client
 
+DAYS = 3
+"""Days for which an ended job is still one that was seen."""
 MOST_PROCESSES = 8
 """Processes that are asked themselves: those that the alerts name first."""
 
@@ -194,3 +197,32 @@ def only_since(evidence: Evidence, moment: float) -> Evidence:
         each for each in evidence.observations if each.kind != ALERT and each.time is not None and each.time < moment
     ]
     return evidence.without(old)
+
+
+def in_series(prometheus: str, subject: Subject, window: Window, timeout: float) -> Subject:
+    """Returns a subject without the labels that none of its series has; the same one if Prometheus does not say.
+
+    A label that some series have stays, with another value too: then they are about something else.
+    """
+    own = _process_of(subject)
+    places = sorted(name for name in subject.scope if name in GROUPING and name not in own)
+    if not own or not places:
+        return subject
+    query = f'count by ({", ".join(places)}) ({{__name__=~"up|jax_process_start_timestamp_seconds", {_matchers(own)}}})'
+    found = prometheus_api.range_of(prometheus, query, window, timeout).lines
+    strange = {name for name in places if found and not any(each.labels.get(name) for each in found)}
+    return Subject(tuple((name, value) for name, value in subject.labels if name not in strange))
+
+
+def was_seen(prometheus: str, subject: Subject, until: float, timeout: float) -> bool:
+    """Returns whether Prometheus had metrics of jaxobs from a subject within the last days."""
+    query = f"last_over_time(jax_process_start_timestamp_seconds{{{_matchers(_process_of(subject))}}}[{DAYS}d])"
+    return bool(prometheus_api.range_of(prometheus, query, Window(end=until, seconds=1.0, step=1.0), timeout).lines)
+
+
+def _process_of(subject: Subject) -> dict[str, str]:
+    return {name: value for name, value in subject.scope.items() if name in ("job", "instance")}
+
+
+def _matchers(own: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={quoted(value)}" for name, value in sorted(own.items()))

@@ -127,7 +127,7 @@ def _read(path: Path, kind: type[Model]) -> Model | None:
 
 
 def _write(path: Path, text: str, *, awaits_disk: bool = True) -> None:
-    """Replaces a file in one step: who reads it sees the old one or the new one."""
+    """Replaces a file in one step: a reader sees the old one or the new one."""
     file, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(file, "wb") as output:

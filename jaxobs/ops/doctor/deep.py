@@ -16,7 +16,7 @@ from jaxobs.views.terminal.text import duration
 
 SECONDS = 600.0
 MOST_SLOWER = 0.7
-"""A start from the cache that saves less than this is no help."""
+"""Seconds that a start from the cache must save at least."""
 _MARK = "jaxobs-doctor:"
 
 _PROGRAM = f"""

@@ -101,7 +101,7 @@ class Rehearsal:
         """Returns when the program makes steps.
 
         Raises:
-          RehearsalError: it ended before, or makes none.
+          RehearsalError: it ended before, or makes no steps.
         """
         end = time.monotonic() + _READY
         while time.monotonic() < end:

@@ -216,7 +216,7 @@ def _runbook(objective: Objective) -> Runbook:
 
 
 GENERAL = guide(__name__)
-"""Guide for an objective that brings none."""
+"""Guide for an objective without a guide of its own."""
 
 
 def _cases(objective: Objective) -> tuple[Case, ...]:

@@ -65,7 +65,7 @@ def filled(
 
 
 def by_job(labels: str, grouping: Sequence[str] = GROUPING) -> str:
-    """Returns a list of labels with those that tell jobs apart in the place of `job`."""
+    """Returns a list of labels with those that distinguish jobs instead of `job`."""
     found = re.findall(r"\w+", labels)
     if "job" in found:
         place = found.index("job")

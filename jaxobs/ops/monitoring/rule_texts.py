@@ -70,7 +70,7 @@ def guide(module: str, **gaps: str) -> Guide:
     """Returns the guide next to the module of an objective: the sections of its runbook that are about it alone.
 
     Args:
-      gaps: what stands instead of each `<name>`.
+      gaps: text instead of each `<name>`.
 
     Raises:
       ValueError: a section is missing or unknown; with the file's name.

@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runbook:
-    """Instructions for someone who is woken at three: Markdown without headings, in sentences that stand alone."""
+    """Instructions for someone who is woken at three: Markdown without headings, in self-contained sentences."""
 
     meaning: str
     impact: str
@@ -62,7 +62,7 @@ class Runbook:
     mitigation: tuple[str, ...]
     """In the order in which to try them."""
     look_alikes: tuple[tuple[str, str, str], ...]
-    """Faults that look alike: what, how to tell it apart, where to go instead (an alert's name, or a page)."""
+    """Faults that look alike: what, how to distinguish it, where to go instead (an alert's name, or a page)."""
     evidence: tuple[str, ...]
     """Things to attach when the incident is handed on."""
     verify: str

@@ -1,7 +1,7 @@
 """Lookups in the persistent cache, as facts: time saved, and why one missed, from the sidecar's memory.
 
 Where an event log is written, each miss is compared with what earlier processes left in the sidecar next to it, and
-adds its own record (`jaxobs.reasons.cache_records`). Without an event log there is not one, and no reason is given.
+adds its own record (`jaxobs.reasons.cache_records`). Without an event log there is none, and no reason is given.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DISK_SECONDS = 1.0
 
 
 class CacheLookups:
-    """Makes a `CacheLookup` of what JAX's listeners and files told of one lookup. Safe for threads."""
+    """Makes a `CacheLookup` of what JAX's listeners and files reported one lookup. Safe for threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,6 +1,6 @@
 """The manifest of a run, next to its program: packages, flags, JAX's configuration, devices, the commit.
 
-Nothing here wakes a backend, runs another program, or tells of the environment more than the variables listed here.
+Nothing here initializes a backend, runs another program, or reports variables of the environment that are not listed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VARIABLES = (
     "TPU_VISIBLE_DEVICES",
     "OMP_NUM_THREADS",
 )
-"""The variables that are told where they are set, with those that begin with `NCCL_`. No others leave the process."""
+"""Variables that are reported if they are set, with those that begin with `NCCL_`. No others leave the process."""
 
 MOST_TEXT = 500
 MOST_VARIABLES = 100
@@ -80,7 +80,7 @@ def flags(environment: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def topology() -> dict[str, Any]:
-    """Fields of a `Manifest`: the default backend and its devices in the whole job; nothing before it is awake."""
+    """Fields of a `Manifest`: the default backend and its devices in the whole job; none before it is initialized."""
     platform = internals.default_platform()
     if platform is None:
         return {}

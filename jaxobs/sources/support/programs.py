@@ -179,7 +179,7 @@ def _find(pending: _Pending) -> Any:
 
 
 def _left(device: Any) -> tuple[int, int, str] | None:
-    """Bytes left and limit of a device, by its allocator; None where it tells none or cannot be asked."""
+    """Bytes left and limit of a device, by its allocator; None where it reports none or cannot be asked."""
     try:
         told = internals.allocator(device)
     except internals.UNTOLD:

@@ -64,7 +64,7 @@ def kind(each: Finding) -> str:
 
 
 def when(each: Finding) -> str:
-    """Since when it stands; or that it is over, and since when."""
+    """Since when the finding lasts; or that it is over, and since when."""
     moment = each.since if each.ended is None else each.ended
     told = clock(moment) if moment else ""
     return "" if not moment else f"since {told}" if each.ended is None else f"over {told}"

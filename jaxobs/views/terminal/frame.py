@@ -25,7 +25,7 @@ KEPT_STYLES = ("selected",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How the view stands with the process that it shows."""
+    """Connection of the view to the process that it shows."""
 
     url: str
     gone_since: float | None = None

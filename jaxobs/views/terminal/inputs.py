@@ -1,4 +1,4 @@
-"""Inputs and watched values, a line each: who holds the loop up, and what is not finite."""
+"""Inputs and watched values, a line each: whether the input holds the loop up, and what is not finite."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ class Surface:
     glyphs: Glyphs = UNICODE
     encoding: str = "utf-8"
     colour: bool = True
-    """Whether colours tell things apart; letters do otherwise."""
+    """Whether colours distinguish things; letters do otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a grid: its heading, its width in cells, and on which side its cells stand."""
+    """A column of a grid: its heading, its width in cells, and the side on which its cells are aligned."""
 
     title: str
     width: int

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from helpers.stub_prometheus import Stub, serving
 
-from jaxobs.ops.agent import investigating, notifications
+from jaxobs.ops.agent import investigating, looking, notifications
 from jaxobs.ops.agent.incidents import Incident
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.report import Report
@@ -58,9 +58,9 @@ def test_labels_of_series_choose_among_them(stub: Stub, cluster: str) -> None:
 def test_a_prometheus_that_does_not_say_leaves_a_subject_as_it_is() -> None:
     subject = Subject((("cluster", "eu"), ("job", "train")))
     window = Window(end=time.time(), seconds=60)
-    assert investigating.in_series("http://127.0.0.1:9", subject, window, 1) == subject
+    assert looking.in_series("http://127.0.0.1:9", subject, window, 1) == subject
     alone = Subject((("alertname", "A"), ("cluster", "eu")))
-    assert investigating.in_series("http://127.0.0.1:9", alone, window, 1) == alone
+    assert looking.in_series("http://127.0.0.1:9", alone, window, 1) == alone
 
 
 @pytest.mark.parametrize("name", ["DatabaseSlow", "JaxStepsStalled"])
@@ -80,7 +80,7 @@ def test_a_target_that_is_no_process_of_jaxobs_shows_nothing(stub: Stub) -> None
 
 def test_a_job_that_ended_before_the_window_was_one(stub: Stub) -> None:
     stub.series = {"up": [(OWN, 0.0)], "jax_process_start_timestamp_seconds": [(OWN, 1.0)]}
-    assert investigating.was_seen(stub.url, Subject((("job", "train"),)), time.time(), 5)
+    assert looking.was_seen(stub.url, Subject((("job", "train"),)), time.time(), 5)
     assert "last_over_time(jax_process_start_timestamp_seconds" in asked(stub)
     stub.series = {"up": [(OWN, 0.0)]}
-    assert not investigating.was_seen(stub.url, Subject((("job", "train"),)), time.time(), 5)
+    assert not looking.was_seen(stub.url, Subject((("job", "train"),)), time.time(), 5)

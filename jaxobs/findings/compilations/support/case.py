@@ -25,7 +25,7 @@ MOST_TEXT = 200
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Words of a pattern on a case as it stands."""
+    """Words of a pattern on a case as it is."""
 
     summary: str
     advice: str
@@ -140,7 +140,7 @@ class Case:
         return next(iter(inside)) if len(inside) == 1 else None
 
     def within(self, site: str) -> str:
-        """Returns the library's line for a sentence: ` (in flax/core/scope.py:983)`; empty if there is not one."""
+        """Returns the library's line for a sentence: ` (in flax/core/scope.py:983)`; empty if there is none."""
         library = self.library(site)
         return f" (in {library})" if library else ""
 
@@ -169,7 +169,7 @@ class Case:
         return self.count >= 2 * self.told
 
     def finding_of(self, telling: Telling) -> Finding:
-        """The fact, as the case stands now."""
+        """The fact, as the case is now."""
         return Finding(
             time=self.until,
             id=self.id,
@@ -191,7 +191,7 @@ class Case:
 
 
 def line_of(event: Compilation) -> str:
-    """The call site where only that tells functions of one name apart; else empty."""
+    """The call site if only a call site distinguishes functions of one name; else empty."""
     return event.call_site or "" if "<lambda>" in event.function and not event.eager else ""
 
 

@@ -87,7 +87,7 @@ class Buckets:
 def suggested(sizes: Collection[int]) -> Buckets:
     """The buckets that bound both the programs and the padding best.
 
-    Sizes that came in ascending order will go on growing: then powers of two, as no other set stays small.
+    Sizes that came in ascending order will continue growing: then powers of two, as no other set stays small.
     """
     in_order = [size for size in sizes if size > 0]
     ascending = sorted(in_order)

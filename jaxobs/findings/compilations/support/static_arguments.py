@@ -39,7 +39,7 @@ def _same_text(before: str, after: str) -> bool:
 
 
 def unbounded(values: Collection[str]) -> bool:
-    """Returns whether values with these texts look as if ever new ones come: neither a few nor buckets."""
+    """Returns whether values with these texts look as if always new ones come: neither a few nor buckets."""
     if len(values) < NUMBERS:
         return False
     try:

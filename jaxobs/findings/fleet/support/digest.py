@@ -1,4 +1,4 @@
-"""Digests: how far a process is, how fast, and the order of its programs as one hash, as it tells the others."""
+"""Digests: how far a process is, how fast, and the order of its programs as one hash, as it reports the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that has a program more than another: is it only ahead, or did the other go on without it?"""
+"""A process that has a program more than another: is it only ahead, or did the other continue without it?"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Pace:
         self.loop = ""
         self.steps = 0
         self.longest = 0.0
-        """Seconds of the longest rest after which steps were made again."""
+        """Seconds of the longest rest that steps followed."""
         self._seen: float | None = None
         self._grew: float | None = None
         """Time at which the count was last seen to have grown."""

@@ -25,7 +25,7 @@ class Looks:
         self._since: dict[str, tuple[float, float]] = {}
 
     def look(self, states: Iterable[InputState], now: float) -> Waits:
-        """Takes in how the inputs stand."""
+        """Takes in the state of the inputs."""
         known = tuple(states)
         bound = [state for state in known if state.verdict == "input"]
         self._since = {state.name: self._since.get(state.name, (now, state.wait_seconds)) for state in bound}

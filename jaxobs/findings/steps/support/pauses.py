@@ -1,4 +1,4 @@
-"""Slow steps that are none: the program paused before them, mostly because it waited for its input."""
+"""Slow steps that are not: the program paused before them, mostly because it waited for its input."""
 
 from __future__ import annotations
 

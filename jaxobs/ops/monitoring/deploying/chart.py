@@ -1,6 +1,6 @@
 """A Helm chart of the same objects: each is written as it is generated, but for its values.
 
-Rules and dashboards are files of the chart, for they are full of what Helm would take for its own templates.
+Rules and dashboards are files of the chart, because they are full of what Helm would take for its own templates.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ LABELS = {NAME_LABEL: "jaxobs", "app.kubernetes.io/part-of": "jaxobs"}
 def pod_monitor(site: Site) -> Object:
     """Returns the object that scrapes every pod with the label `jaxobs.scrape: "true"` and the port `jaxobs`.
 
-    `job` comes from the pod's own name label, else it would be the monitor's and two workloads could not be told apart.
+    `job` comes from the pod's own name label, else it would be the monitor's, the same for two workloads.
     Pods that have ended stay targets, with their phase as `pod_phase`: so the rules know who finished. Nothing is
     scraped of them, since another pod may have their address by then.
     """

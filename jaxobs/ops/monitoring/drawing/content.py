@@ -65,11 +65,11 @@ class Content:
         return promql.number(alerting.thresholds(alert, self.site)[gap[2]])
 
     def legend(self, legend: str) -> str:
-        """The name of a series: all labels that tell jobs apart name a job; Grafana omits those that are absent."""
+        """The name of a series: all labels that distinguish jobs name a job; Grafana omits those that are absent."""
         return legend.replace("{{job}}", " ".join(f"{{{{{name}}}}}" for name in self.site.grouping))
 
     def columns(self, panel: Panel) -> tuple[Column, ...]:
-        """The columns of a table: that of the job follows those of the other labels that tell jobs apart."""
+        """The columns of a table: that of the job follows those of the other labels that distinguish jobs."""
         others = [Column(source=name, title=_title(name)) for name in self.site.grouping if name != "job"]
         if not any(column.source == "job" for column in panel.columns):
             return panel.columns
@@ -82,7 +82,7 @@ class Content:
         return promql.filled(query, self._matchers("instance"), function=self.site.function())
 
     def _matchers(self, *more: str) -> str:
-        """The matchers of the dashboard's variables: all labels that tell jobs apart, and more."""
+        """The matchers of the dashboard's variables: all labels that distinguish jobs, and more."""
         chosen = (f'{name}=~"${name}"' for name in (*self.site.grouping, *more))
         return ", ".join([*chosen, *self.site.extra_matchers()])
 

@@ -1,4 +1,4 @@
-"""Processes that made steps, are at work, and make none."""
+"""Processes that made steps, are at work, and have stopped making steps."""
 
 from __future__ import annotations
 

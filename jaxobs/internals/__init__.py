@@ -40,8 +40,6 @@ from jaxobs.internals.frames import phase_ended as phase_ended
 from jaxobs.internals.frames import plain_name as plain_name
 from jaxobs.internals.frames import read_ahead_of_time as read_ahead_of_time
 from jaxobs.internals.frames import read_miss as read_miss
-from jaxobs.internals.functions import is_jax_function as is_jax_function
-from jaxobs.internals.functions import user_function as user_function
 from jaxobs.internals.listeners import CACHE_HIT as CACHE_HIT
 from jaxobs.internals.listeners import CACHE_LOAD_SECONDS as CACHE_LOAD_SECONDS
 from jaxobs.internals.listeners import CACHE_REQUEST as CACHE_REQUEST
@@ -55,6 +53,8 @@ from jaxobs.internals.listeners import unregister as unregister
 from jaxobs.internals.programs import fingerprint as fingerprint
 from jaxobs.internals.programs import fingerprint_and_whether_in_key as fingerprint_and_whether_in_key
 from jaxobs.internals.programs import spans_processes as spans_processes
+from jaxobs.internals.source_files import is_jax_function as is_jax_function
+from jaxobs.internals.source_files import user_function as user_function
 from jaxobs.internals.traces import forget_trace as forget_trace
 from jaxobs.internals.traces import running_trace as running_trace
 from jaxobs.internals.tracing import TraceState as TraceState

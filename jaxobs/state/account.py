@@ -307,7 +307,7 @@ class Account:
     def _unchanged(self, version: int, last: float, top: Scope) -> bool:
         """Returns whether nothing was written since these were read.
 
-        What is charged makes a new number for `_last`, and what is entered a new scope: the very same objects tell
+        What is charged makes a new number for `_last`, and what is entered a new scope: the very same objects show
         that nothing was, for less than counting would cost on the way of each step.
         """
         same = last is self._last and top is self._top and version == self._version

@@ -249,7 +249,7 @@ _PATTERNS = tuple((each, re.compile("|".join(each.signs), re.DOTALL)) for each i
 
 
 def recognise(types: tuple[str, ...], text: str) -> ErrorKind | None:
-    """What kind of error it is; None where that is not known.
+    """Returns the kind of an error; None if it is not known.
 
     Args:
       types: names of the exception's type and its bases.

@@ -233,7 +233,7 @@ class FlightRecorder:
 
 
 def _ending(by: BaseException | str, values: bool) -> Ending:
-    """What ended the process; of a signal, where its threads are."""
+    """Returns the end of the process; for a signal, with the places of its threads."""
     now, flags, host = time.time(), moment.flags(), moment.host()
     if isinstance(by, str):
         threads = user_errors.thread_lines(MOST_THREADS)
@@ -251,7 +251,7 @@ _BY_DEBUG_NANS = re.compile(r"invalid value \((?P<what>nan|inf)\) encountered in
 
 
 def _nonfinite(error: Exception, call_site: str | None) -> NonFinite:
-    """What `jax_debug_nans` has found, by the text of its error."""
+    """Returns the value that `jax_debug_nans` found, by the text of its error."""
     found = next(
         (match for each in user_errors.chain(error) if (match := _BY_DEBUG_NANS.search(user_errors.text(each)))), None
     )

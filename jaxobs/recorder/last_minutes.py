@@ -35,7 +35,7 @@ MOST_FINDINGS = 5
 MOST_GROUPS = 8
 MOST_DEVICES = 16
 MOST_SAMPLES = 6
-"""Of one device, spread over the time."""
+"""Samples of one device, spread over the time."""
 _MOST_SENTENCE = 400
 MOST_INPUTS = 8
 MOST_WATCHED = 12
@@ -43,7 +43,7 @@ MOST_WATCHED = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What ended a process, without a line of its source."""
+    """End of a process, without a line of its source."""
 
     time: float
     what: str
@@ -54,7 +54,7 @@ class Ending:
     causes: tuple[str, ...] = ()
     """The exceptions that it was raised from, a line each."""
     threads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Where each thread was, if no traceback tells; the innermost last."""
+    """Place of each thread, if no traceback tells; the innermost frame last."""
     flags: Mapping[str, str] = field(default_factory=dict)
     host: Mapping[str, int] = field(default_factory=dict)
 
@@ -131,7 +131,7 @@ def _grouped(events: Sequence[Event]) -> Iterator[list[Event]]:
 
 
 def _tells(lookup: CacheLookup) -> bool:
-    """What the compilation that follows does not say."""
+    """Returns whether a lookup says more than the compilation that follows."""
     return bool(lookup.reason or lookup.differs or lookup.saved_seconds)
 
 
@@ -172,7 +172,7 @@ def _sentence(event: Event) -> str | None:
 
 
 def nonfinite(event: NonFinite) -> str:
-    """What turned NaN or infinite, and when, in a few words."""
+    """Returns the value that turned NaN or infinite, and when, in a few words."""
     path = f"{event.name}{event.path}"
     first = "at" if event.exact else "at or before"
     step = "" if event.step is None else f" {first} call {event.step} of watch"
@@ -257,7 +257,7 @@ def _input_lines(inputs: Sequence[InputState]) -> Iterator[str]:
 
 
 def _watched_lines(watched: Sequence[WatchedState]) -> Iterator[str]:
-    """What was not finite, then how many others were."""
+    """Yields the values that were not finite, then the number of the others."""
     bad = [each for each in watched if each.nonfinite]
     for each in bad[:MOST_WATCHED]:
         since = "" if each.step is None else f", first at call {each.step:,}"

@@ -113,7 +113,7 @@ _MEMINFO = {"MemTotal": "total", "MemAvailable": "available"}
 
 
 def _limits() -> Iterator[int]:
-    """What the process or its container may use: `ulimit -v`, cgroup v2 and v1."""
+    """Yields the bytes that the process or its container may use: `ulimit -v`, cgroup v2 and v1."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

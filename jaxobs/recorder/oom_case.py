@@ -1,4 +1,4 @@
-"""One out-of-memory report in the figures that the rules of `oom_causes` compare, and the sentences they share."""
+"""An out-of-memory report in the figures that the rules of `oom_causes` compare, and the sentences they share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Case:
     event: OutOfMemory
     device: DeviceMemory | None
     accelerator: AcceleratorState | None
-    """The same device as its driver saw it."""
+    """The report's device as its driver saw it."""
     groups: list[Group]
     wanted: int | None
     in_use: int | None

@@ -130,7 +130,7 @@ def _shrink(case: Case, need: int) -> str:
 
 
 def _leak_that_was_found(case: Case) -> OomCause | None:
-    """What was seen to accumulate from step to step, if it holds a part of the device that counts."""
+    """Returns the leak seen to accumulate from step to step, if it holds a part of the device that counts."""
     if case.wanted is not None and case.wanted > (case.limit or case.wanted):
         return None
     known = [(leak, _group_of(leak, case.groups)) for leak in case.leaks]

@@ -1,4 +1,4 @@
-"""What an out-of-memory report holds of the moment: read at once, piece by piece, and for a bounded time.
+"""Collection of an out-of-memory report: read at once, piece by piece, and for a bounded time.
 
 What hangs costs itself and what comes after it, not the program.
 """
@@ -95,7 +95,7 @@ def of_size(store: Store, wanted: int | None) -> Compilation | None:
 
 
 def _programs(store: Store) -> dict[str, Mapping[str, int]]:
-    """What the latest program of each function needs, by section."""
+    """Returns the bytes that the latest program of each function needs, by section."""
     if store.catch_up is not None:
         with guarded("flight_recorder.programs"):
             store.catch_up()

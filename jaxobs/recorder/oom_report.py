@@ -1,4 +1,4 @@
-"""One out-of-memory report as a text for a person: what to do first, then what it is drawn from."""
+"""An out-of-memory report as a text for a person: what to do first, then what it is drawn from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text of an out-of-memory error says: stage, bytes, device, buffers. Text in, facts out; no JAX.
+"""Contents of the text of an out-of-memory error: stage, bytes, device, buffers. Text in, facts out; no JAX.
 
 One family in many wordings: the runtime's (GPU, TPU and CPU, old and new), the compiler's, the allocators' warnings
 and NumPy's. The exception's type and its status tell little (JAX raises some as `ValueError`, and calls some INTERNAL
@@ -27,14 +27,14 @@ class OomText:
     """What one text says. Sizes in bytes; None for what it does not say."""
 
     stage: str
-    """One of `facts.out_of_memory.OOM_STAGES`."""
+    """A name from `facts.out_of_memory.OOM_STAGES`."""
     wanted: int | None = None
     """The allocation that failed; of a program that does not fit, all that it needs."""
     used: int | None = None
-    """What the whole would use: of a compiler that counted."""
+    """Bytes that the whole would use, if the compiler counted them."""
     free: int | None = None
     limit: int | None = None
-    """What could be used at most."""
+    """Bytes that could be used at most."""
     exceeded: int | None = None
     total: int | None = None
     """The device's whole memory."""
@@ -144,7 +144,7 @@ _TPU_SECTIONS = {"temp": "HLO temp", "argument": "arguments", "program": "progra
 
 
 def parse(text: str) -> OomText | None:
-    """What an error's text says of memory; None if it is not of this family."""
+    """Returns the memory facts of an error's text; None if it is not of this family."""
     text = text[:MOST_TEXT]
     if not is_out_of_memory(text):
         return None

@@ -73,9 +73,9 @@ class Attempt:
     pid: int
     hostname: str
     started: float
-    """When the process was started."""
+    """Moment the process was started."""
     updated: float
-    """When this was known."""
+    """Moment this was known."""
     seconds: Mapping[str, float]
     unsaved_seconds: float
     unsaved_steps: int

@@ -12,9 +12,9 @@ from jaxobs.base.files.patience import Patience
 from jaxobs.state.store import Store
 
 MOST_FILES = 10
-"""Of one kind, in one process."""
+"""Reports of one kind, in one process."""
 MOST_FILES_IN_DIRECTORY = 100
-"""Of one kind."""
+"""Reports of one kind."""
 DISK_SECONDS = 1.5
 """How long the program waits for one to be written."""
 

@@ -26,7 +26,7 @@ _LIBRARIES = ("jax", "jaxlib", "numpy", "tensorflow")
 
 
 def parsed_error(error: BaseException) -> OomText | None:
-    """What an exception's text says of memory; None where it is about something else."""
+    """Returns the memory facts of an exception's text; None if it is about something else."""
     if not isinstance(error, MemoryError | RuntimeError | ValueError) and not _makes_its_text(error):
         return None
     parsed = oom_texts.parse(text(error))
@@ -46,7 +46,7 @@ def chain(error: BaseException) -> list[BaseException]:
 
 
 def text(error: BaseException) -> str:
-    """What it says; empty where only code of the user's could tell."""
+    """Returns the message of an error; empty if only the user's code could tell."""
     with contextlib.suppress(Exception):
         return str(error) if _makes_its_text(error) else BaseException.__str__(error)
     return ""
@@ -81,7 +81,7 @@ def traceback_lines(error: BaseException) -> tuple[str, ...]:
 
 
 def thread_lines(most: int) -> dict[str, tuple[str, ...]]:
-    """Where each Python thread is at this moment, the main thread first; not the calling thread, nor ours."""
+    """Returns the place of each Python thread, the main thread first; without the calling thread and ours."""
     frames = sys._current_frames()
     main, own = threading.main_thread(), threading.get_ident()
     # Not `threading.enumerate`: it takes a lock that the code may hold which a signal has interrupted.
@@ -174,7 +174,7 @@ class Known:
 
 
 def recognised(error: BaseException) -> ErrorKind | None:
-    """What kind of error it is, or one that it was raised from; None where that is not known."""
+    """Returns the kind of an error, or of one that it was raised from; None if it is not known."""
     for each in chain(error):
         parsed = parsed_error(each)
         if parsed is not None and not parsed.harmless:

@@ -5,7 +5,7 @@ worked out when somebody asks, on the sampler's thread, or by the step that find
 
 The time of a step runs from the end of the one before it on the same thread to its own. A program hands its work to the
 device and goes on; but no faster than the device takes it in, so that over many steps the intervals are the time that
-steps take, where the time inside the scope may be nothing but that of the dispatch. For the same reason the mean tells
+steps take, where the time inside the scope may be nothing but that of the dispatch. For the same reason the mean shows
 what the median may not: a host that runs ahead and then waits has many short intervals and a few long ones.
 """
 

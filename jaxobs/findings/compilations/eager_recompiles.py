@@ -1,4 +1,4 @@
-"""`eager_recompiles`: operations outside any jitted function recompile and again at one line of code."""
+"""`eager_recompiles`: operations outside any jitted function keep recompiling at one line of code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgotten_programs`: one and the same program is recompiled and again, for JAX was made to forget it."""
+"""`forgotten_programs`: one and the same program keeps being recompiled, because JAX was made to forget it."""
 
 from __future__ import annotations
 

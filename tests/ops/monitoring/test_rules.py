@@ -38,17 +38,23 @@ def test_an_alert_lacks_nothing(name: str) -> None:
     assert list(rule_checks.mistakes(ALERTS[name])) == []
 
 
-@pytest.mark.parametrize(("package", "endings"), [(rules, (".py", ".md", ".tests.yaml")), (objectives, (".py", ".md"))])
-def test_texts_lie_beside_each_module(package: ModuleType, endings: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("package", "names", "endings"),
+    [
+        (rules, [*rules.declared()], (".toml", ".md", ".tests.yaml")),
+        (objectives, discovery.names(objectives.__name__), (".py", ".md")),
+    ],
+    ids=["rules", "objectives"],
+)
+def test_texts_lie_beside_each_declaration(package: ModuleType, names: list[str], endings: tuple[str, ...]) -> None:
     """A rule has a runbook and cases, an objective a guide; no file is left over."""
     files = {path.name for path in resources.files(package).iterdir() if path.is_file()}
-    names = discovery.names(package.__name__)
     assert files == {"__init__.py", *(f"{name}{ending}" for name in names for ending in endings)}
 
 
 def test_nothing_in_a_runbook_is_skipped() -> None:
     """Each block and each row of the Markdown is in the runbook that is read from it."""
-    for name in discovery.names(rules.__name__):
+    for name in rules.declared():
         text = (resources.files(rules) / f"{name}.md").read_text(encoding="utf-8")
         book = rule_texts.Beside(f"{rules.__name__}.{name}").runbook()
         blocks = [block for step in book.diagnosis for block in (step.command, step.query) if block]
@@ -70,6 +76,25 @@ def test_a_section_that_is_missing_or_unknown_is_named(tmp_path: Path, monkeypat
         (tmp_path / "beside/rule.md").write_text("".join(f"## {each}\n\nText.\n" for each in headings))
         with pytest.raises(ValueError, match=message):
             rule_texts.guide("beside.rule")
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("nmae = 'JaxOdd'", "nmae"), ("severity = 'loud'", "severity 'loud'"), ("[thresholds.share]\nvalue = 1", "unit")],
+)
+def test_a_wrong_field_of_a_rule_is_refused_by_name(
+    line: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt field, a wrong value or a field that is missing is an error that names the file."""
+    whole = {
+        "name": "'JaxOdd'", "severity": "'info'", "concern": "'info'", "summary": "'S'", "description": "'D'",
+        "expr": "'up'", "panel": "['debug', 'x']",
+    }  # fmt: skip
+    whole.pop(line.partition(" =")[0], None)
+    (tmp_path / "wrong.toml").write_text("".join(f"{name} = {value}\n" for name, value in whole.items()) + line)
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
+    with pytest.raises(ValueError, match=rf"wrong\.toml: .*{named}"):
+        rules.declared.__wrapped__()
 
 
 def test_a_runbook_is_read_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

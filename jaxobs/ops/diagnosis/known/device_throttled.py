@@ -5,12 +5,12 @@ from __future__ import annotations
 from jaxobs.ops.diagnosis import counters
 from jaxobs.ops.diagnosis.evidence import Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Knowledge, Line, Metric
-from jaxobs.ops.monitoring.rules.device_throttled import ALERT
+from jaxobs.ops.monitoring import rules
 
 THROTTLED, SLOWDOWN, BUSY = "accelerator_throttled", "accelerator_slowdown_ratio", "accelerator_utilization_ratio"
 WINDOW = 900.0
 """Seconds up to now, as in the alert."""
-LEAST_SHARE = {THROTTLED: ALERT.thresholds["share"].value, SLOWDOWN: 0.05}
+LEAST_SHARE = {THROTTLED: rules.declared()["device_throttled"].thresholds["share"].value, SLOWDOWN: 0.05}
 """Of the window: short spells come with bursts of load."""
 LEAST_BUSY = 0.1
 """An idle device slows nobody down."""

@@ -1,6 +1,6 @@
 """Long work in Python on a thread of ours, in small pieces: the program gets the interpreter when it asks for it.
 
-Python lets a thread go on for 5 ms when others wait, and a program that dispatches steps waits many times. Code that
+Python lets a thread continue for 5 ms when others wait, and a program that dispatches steps waits many times. Code that
 may run for long calls `offer` here and there, which does nothing unless the thread works within `politely`.
 """
 

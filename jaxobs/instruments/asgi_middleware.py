@@ -23,7 +23,7 @@ def asgi(app: Application, *, route: Callable[[Scope], str] | None = None) -> An
         app = jaxobs.asgi(app)                  # around any ASGI application
         app.add_middleware(jaxobs.asgi)         # the same, as Starlette and FastAPI have it
 
-    A request lasts until the last part of its answer is sent. Its route is the framework's template where that is told
+    A request lasts until the last part of its answer is sent. Its route is the framework's template if that is known
     (FastAPI, Starlette, Litestar), else the path with numbers and ids left out. Websockets and lifespan events pass by.
     The first part of text that is streamed is its first token, unless the program says when that was: its handlers
     reach the request by `jaxobs.request.current()`.

@@ -250,7 +250,7 @@ _MOST_MADE = 512
 
 
 def _with_special_methods(base: Any, kind: Any) -> Any:
-    """`base`, with the special methods that objects of `kind` have; `base` itself where these are none of their own."""
+    """`base`, with the special methods that objects of `kind` have; `base` itself if these are not their own."""
     if kind in _PLAIN:
         return base
     with _making:  # a pytree is equal to another only where their types are the same

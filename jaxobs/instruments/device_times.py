@@ -255,7 +255,7 @@ class DeviceTimes:
             self._pending.popleft().tell()
 
     def forget(self) -> None:
-        """Lets go of everything that is waited for."""
+        """Releases everything that is waited for."""
         with self._lock:
             self._pending.clear()
             self._window = None

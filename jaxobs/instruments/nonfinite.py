@@ -32,7 +32,7 @@ def watch(*unnamed: Never, **values: Any) -> None:
         state, loss = train_step(state, batch)
         jaxobs.watch(loss=loss)
 
-    Told once for each name as an event `nonfinite`, with the first step, until the value has been finite again. Call it
+    Reported once for each name as an event `nonfinite`, with the first step, until the value is finite again. Call it
     on what a jitted function returns, not inside of it.
 
     Args:

@@ -1,4 +1,4 @@
-"""`request`: the scope of one served request, and the context that tells whose compilation it was.
+"""`request`: the scope of one served request, and the context that reports whose compilation it was.
 
 JAX compiles on the thread that calls, and the store hands the `Compilation` on there; so the request that is current in
 the context at that moment is the one that had to wait for it. Contexts follow `await`, `asyncio.to_thread` and the
@@ -57,7 +57,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
 
     `async with` does the same. The time ends with the block, so the block has to wait for the device, as `np.asarray`
     does. As a decorator, `@jaxobs.request("predict")`, each call is a request, that of an `async def` or a generator
-    until it ends. What the block raises is counted as `error`, a cancellation as `cancelled`; both go on unchanged. A
+    until it ends. What the block raises is counted as `error`, a cancellation as `cancelled`; both pass on unchanged. A
     request inside another is counted for itself, and what compiles in it makes both cold. One object may be used again
     and again, also while it is open: each use is a request.
 
@@ -191,7 +191,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         self._began = perf_counter()
 
     def finish(self, outcome: str = "ok") -> None:
-        """Ends the request now: later work in its context is no part of it. Later calls change nothing."""
+        """Ends the request now: later work in its context is not part of it. Later calls change nothing."""
         ended = perf_counter()
         if not self._open:
             return
@@ -223,7 +223,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         return "true" if self._compiled else "unknown"
 
     def _told(self) -> tuple[float | None, tuple[int, int] | None]:
-        """Queue time and batch as numbers; None where they were not told, or are no numbers."""
+        """Queue time and batch as numbers; None where they were not reported, or are not numbers."""
         try:
             queue = None if self.queue_seconds is None else float(self.queue_seconds)
             used, size = (0, 0) if self.batch is None else (int(self.batch[0]), int(self.batch[1]))
@@ -334,7 +334,7 @@ def outcome_of_status(status: Any) -> str:
 
 
 def _connect() -> Store:
-    """Looks up the routes of the store, and has it tell of compilations: once, for it keeps its subscribers."""
+    """Looks up the routes of the store, and has it report compilations: once, for it keeps its subscribers."""
     global _connected, _known_in, _routes
     known = store.current()
     with _connecting:

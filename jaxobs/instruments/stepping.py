@@ -69,7 +69,7 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
         for this step alone. An array on a device is passed over: to read it would mean to wait for it.
 
     Raises:
-      TypeError: `name` is no text.
+      TypeError: `name` is not a text.
     """
 
     __slots__ = ("_apart", "_calls", "_entered", "_given", "_loop", "_name", "_scope", "_taken", "items")
@@ -199,7 +199,7 @@ def steps(
       items: samples or tokens in a step: a number, or what to call with the element to get it.
 
     Raises:
-      TypeError: `name` is no text.
+      TypeError: `name` is not a text.
     """
     turn = step(name, None if callable(items) else items)  # a wrong name is told here, not when the loop begins
     turn._scope = None

@@ -43,7 +43,7 @@ def backends_awake() -> bool:
 
 
 def clients() -> list[Any]:
-    """The backends that are awake; none is woken."""
+    """The backends that are initialized; none is woken."""
     if not backends_awake():
         return []
     bridge = sys.modules["jax._src.xla_bridge"]
@@ -77,7 +77,7 @@ def process_index_and_count() -> tuple[int, int]:
 
 
 def computing() -> bool | None:
-    """Whether a device still has work of this process: an array that is not there yet; None until a backend is awake.
+    """Returns whether a device still computes an array of this process; None until a backend is initialized.
 
     Arrays are asked, the newest first, and nothing is waited for.
     """
@@ -96,7 +96,7 @@ def device_name(device: Any) -> str:
 
 
 def allocator(device: Any) -> dict[str, Any]:
-    """What JAX's allocator tells of a device, in bytes; every key is optional, and the CPU tells nothing.
+    """What JAX's allocator reports a device, in bytes; every key is optional, and the CPU says nothing.
 
     Raises:
       RuntimeError: or another of `UNTOLD`, where the backend cannot be asked about this device.

@@ -62,7 +62,7 @@ def read_request(frame: FrameType | None) -> Request | None:
 
 
 def jax_version() -> str:
-    """Version of JAX, which is no part of the key, but makes the program."""
+    """Version of JAX, which is not part of the key, but makes the program."""
     return str(getattr(sys.modules.get("jax"), "__version__", ""))
 
 

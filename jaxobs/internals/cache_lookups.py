@@ -1,6 +1,6 @@
 """One lookup in the persistent cache, from JAX's request to the end of the compile: what was found, what was stored.
 
-JAX tells little of it. An event says that an entry is about to be written, which is no proof: writing may fail, with a
+JAX reports little of it. An event says that an entry is about to be written, which is no proof: writing may fail, with a
 warning only, and an entry that is there is never replaced, also when it cannot be read. So the file is looked at,
 before and after. What forbids storing a program is looked for in the order of JAX's own checks
 (`compiler._cache_write`, then `compilation_cache.put_executable_and_time`, then `LRUCache.put`).
@@ -204,7 +204,7 @@ def _too_small(lookup: Lookup, executable: Any) -> tuple[str, str] | None:
 
 
 def _entry_bytes(request: Request, executable: Any) -> int | None:
-    """Size of the entry as JAX would write it. JAX tells it nowhere, so it is made once more; it is small."""
+    """Size of the entry as JAX would write it. JAX reports it nowhere, so it is made once more; it is small."""
     try:
         from jax._src import compilation_cache
 

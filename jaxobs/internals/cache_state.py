@@ -1,4 +1,4 @@
-"""The persistent compilation cache as it stands: whether it is in use, where, and what of its files can be seen.
+"""The state of the persistent compilation cache: whether it is in use, where, and what of its files can be seen.
 
 `jax._src.compilation_cache` decides once, at the first compile, whether the cache is used (`_cache_checked`,
 `_cache_used`), and opens it once (`_cache_initialized`, `_cache`). What fails then is known by a warning only, whose
@@ -106,7 +106,7 @@ def entry_file(key: str) -> str | None:
 
 
 def local(directory: str | None) -> str | None:
-    """The directory as a local path; None where it is not one: in a bucket, or not set."""
+    """The directory as a local path; None if it is not one: in a bucket, or not set."""
     if not directory:
         return None
     directory = directory.removeprefix("file://")

@@ -1,6 +1,6 @@
 """The call as the user wrote it, inside what JAX or a library made of it.
 
-- Static arguments stand in their places, each held so that JAX takes it for one leaf.
+- Static arguments are in their places, each held so that JAX takes it for one leaf.
 - Equinox jits one wrapper for all functions of a name, and takes the arguments apart into arrays and the rest: see
   `_preprocess` in equinox/_jit.py.
 - `pmap` has jitted a closure over flattened arguments since JAX 0.8: see jax/_src/pmap.py.

@@ -64,7 +64,7 @@ class CaughtErrors:
         return handled, refill
 
     def _see(self, code: CodeType, error: BaseException) -> None:
-        """Inside JAX and jaxobs it only passes: who knows more of the call may see it there."""
+        """Inside JAX and jaxobs it only passes: code that knows more of the call may see it there."""
         if is_own(code.co_filename):
             return
         if _in_jax(code):

@@ -1,6 +1,6 @@
 """Where a checkpoint holds a program up, and no event says so: methods of Orbax and Flax, each in a wrapper.
 
-Orbax 0.12 tells of the waits of `CheckpointManager` alone, 0.11 of none, nor of saves and restores that block. A
+Orbax 0.12 reports the waits of `CheckpointManager` alone, 0.11 of none, nor of saves and restores that block. A
 method is replaced when its module has been imported, and put back at the end; the wrapper's own frame is taken out of
 the traceback of what the method raises.
 """

@@ -1,7 +1,7 @@
 """Functions of JAX whose runs the interpreter reports: `sys.monitoring` for single code objects, from Python 3.12 on.
 
 All that jaxobs watches this way shares one tool number, taken while something is watched. Nothing is replaced, and code
-that is not watched runs as ever. Who leaves by an exception is not told of: see `Began` and `Ended`. Of exceptions that
+that is not watched runs as ever. Ends by an exception are not reported: see `Began` and `Ended`. Of exceptions that
 a handler takes it says for all code at once, since Python offers no less: calls cost what they did, an exception more.
 """
 
@@ -50,7 +50,7 @@ def watch(code: CodeType, began: Began | None = None, ended: Ended | None = None
 
 
 def unwatch(code: CodeType) -> None:
-    """Tells of it no more; with the last one the tool number is given back."""
+    """Reports it no more; with the last one the tool number is given back."""
     monitoring: Any = getattr(sys, "monitoring", None)
     with _lock:
         if _watched.pop(id(code), None) is None or not _is_ours(monitoring):
@@ -75,7 +75,7 @@ def watch_handled(handled: Handled) -> bool:
 
 
 def pause_handled(handled: Handled) -> None:
-    """Tells of none until `watch_handled` is called again; the tool number is kept."""
+    """Reports none until `watch_handled` is called again; the tool number is kept."""
     monitoring: Any = getattr(sys, "monitoring", None)
     with _lock:
         if _handled == handled and _is_ours(monitoring):
@@ -83,7 +83,7 @@ def pause_handled(handled: Handled) -> None:
 
 
 def unwatch_handled(handled: Handled) -> None:
-    """Tells of none any more; with the last that is watched the tool number is given back."""
+    """Reports none any more; with the last that is watched the tool number is given back."""
     global _handled
     monitoring: Any = getattr(sys, "monitoring", None)
     with _lock:

@@ -47,7 +47,7 @@ _PLAIN = {
 
 
 _UNTOLD = frozenset({"axis_env_state", "trace_state"})
-"""They follow from being inside a trace, and are no setting of the user's."""
+"""They follow from being inside a trace, and are not a setting of the user's."""
 
 
 def _values() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Calls that fall out of JAX's C++ dispatch into its Python one, seen on the thread that makes them.
 
 A call of a `jax.jit` function that C++ cannot serve runs `cache_miss` of `jax._src.pjit`; one that it serves runs no
-Python at all. So the interpreter is asked to tell when that code runs. Nothing of JAX is replaced.
+Python at all. So the interpreter is asked to say when that code runs. Nothing of JAX is replaced.
 
 - From Python 3.12 on `sys.monitoring` does, for this one code object: every fall on every thread is seen.
 - Python 3.11 has a profile function (`sys.setprofile`), which a wrapper sets around single calls. It takes itself off

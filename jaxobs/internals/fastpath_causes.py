@@ -36,7 +36,7 @@ def reset_lock() -> None:
 
 
 def forget_new_entries(program: Any) -> None:
-    """What C++ has of the function is no news: at first, and after a call that raised."""
+    """What C++ has of the function is not news: at first, and after a call that raised."""
     with _lock:
         _entries[program] = program._cache_size()
 

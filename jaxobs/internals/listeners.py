@@ -1,4 +1,4 @@
-"""JAX's events: their names, and the lists of those who are told of them, synchronously, on the thread that compiles.
+"""JAX's events: their names, and the lists of their listeners, called synchronously on the thread that compiles.
 
 `jax._src.monitoring` keeps the lists.
 """
@@ -53,7 +53,7 @@ def register(listeners: Listeners) -> int:
 
 
 def unregister(listeners: Listeners) -> None:
-    """Removes our callbacks and nobody else's; those that somebody removed already are no error."""
+    """Removes our callbacks and nobody else's; those that somebody removed already are not an error."""
     from jax._src import monitoring
 
     for name, callback in listeners.pairs():

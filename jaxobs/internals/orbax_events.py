@@ -1,6 +1,6 @@
 """What Orbax, and Flax's older checkpoints, tell `jax.monitoring` of a checkpoint: names of events, as of Orbax 0.12.
 
-A save and a load are told of on the primary process; what only that one tells has no equal on the others.
+A save and a load are reported of on the primary process; what only that one tells has no equal on the others.
 """
 
 from __future__ import annotations

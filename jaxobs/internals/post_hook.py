@@ -31,7 +31,7 @@ def can_hook() -> bool:
 
 
 def put(hook: Hook) -> bool:
-    """Sets the hook, beside others of ours, where there is none of anybody else; whether it is set now."""
+    """Sets the hook, next to others of ours, where there is none of anybody else; whether it is set now."""
     with _Hooks.lock:
         if _free() and not _debugging() and hook not in _Hooks.ours:
             _Hooks.ours = (*_Hooks.ours, hook)

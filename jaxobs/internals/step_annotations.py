@@ -1,6 +1,6 @@
 """`jax.profiler.StepTraceAnnotation`: the steps that a program declares for JAX's profiler.
 
-The class is Python's, its base the profiler's, whose `__enter__` and `__exit__` tell nobody. Watching adds `__new__`,
+The class is Python's, its base the profiler's, whose `__enter__` and `__exit__` say nobody. Watching adds `__new__`,
 `__enter__` and `__exit__` to the class, which has none of its own, and takes them away again: nothing of JAX's is
 replaced, no function that is compiled is touched, and no frame stays on the stack while the block runs.
 """

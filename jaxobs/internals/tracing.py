@@ -1,4 +1,4 @@
-"""Support of the wrapper: it tells a call that runs from one that is traced, and hides the wrapper from tracebacks."""
+"""Support of the wrapper: distinguishes a call that runs from a traced one, and hides the wrapper from tracebacks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class TraceState:
     def executes(self) -> bool:
         """Returns whether calls on this thread run now: nothing is traced into a program around them.
 
-        Under `grad` or `vmap` alone a call does run: these traces stand on the evaluation, not on a program.
-        So it does in an eager `shard_map`, whose trace stands on nothing.
+        Under `grad` or `vmap` alone a call does run: these traces are on the evaluation, not on a program.
+        So it does in an eager `shard_map`, whose trace is on nothing.
         """
         trace = self.current(self.holder)
         for _ in range(64):
@@ -39,7 +39,7 @@ class TraceState:
 
 
 def trace_state() -> TraceState:
-    """Returns the parts of this JAX that tell tracing from executing; without them, every call counts."""
+    """Returns the parts of this JAX that distinguish tracing from executing; without them, every call counts."""
     try:
         from jax._src import core
         from jax._src.interpreters.partial_eval import DynamicJaxprTrace

@@ -62,7 +62,7 @@ class _Thread(threading.local):
     read: tuple[int, float, bool] | None = None
     """The read that began last: number of the array, when, and whether it has to be waited for."""
     handing_on = False
-    """Whether another listener is being told."""
+    """Whether another listener is being called."""
 
     def __init__(self) -> None:
         self.puts: list[tuple[int, float, BaseException | None]] = []
@@ -111,7 +111,7 @@ class Watch:
         """Replacement of `_npy_value`."""
         self._original: Any = None
         self._before: Any = None
-        """Whom JAX told of its events before us."""
+        """Whom JAX reported its events before us."""
         self._host_types: tuple[type, ...] = ()
         self._leaves: Callable[[Any], list[Any]] = list
         self._canonical: Callable[[Any], Any] = _nothing

@@ -43,7 +43,7 @@ def diagnose(
     Args:
       executables: programs that the process has compiled so far.
       growing: whether the bytes of live arrays grew from sample to sample until the end.
-      leaks: findings of arrays that pile up, those that still stood.
+      leaks: findings of arrays that accumulate, those that still lasted.
     """
     case = case_of(event, executables=executables, growing=growing, leaks=leaks)
     found: list[OomCause] = []

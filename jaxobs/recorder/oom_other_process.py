@@ -136,7 +136,7 @@ def _nothing_preallocated(flags: Mapping[str, str]) -> bool:
 
 
 def probably_another(case: Case) -> OomCause | None:
-    """Nobody tells who is on the device, but it gave less than JAX's allocator was to have."""
+    """No driver says who is on the device, but it gave less than JAX's allocator was to have."""
     if case.on_host or case.event.stage in ("start", "compile") or case.limit is None:
         return None
     seen, evidence = case.accelerator, []

@@ -1,6 +1,6 @@
 """Small files that a process leaves for the next one: how it ended, and what its run has taken so far.
 
-`jaxobs-end-<program>.json` and `jaxobs-run-<id>.json` stand beside the event log; on processes after the first of a job
+`jaxobs-end-<program>.json` and `jaxobs-run-<id>.json` are next to the event log; on processes after the first of a job
 their index is part of the name. The first says `running` until the process ends in a way that it notices: if the next
 process finds `running` and nobody there, the process was killed: with SIGKILL, by the kernel for lack of memory, or
 with its machine. The second is rewritten on the slow tick and at the end, so that of a killed attempt all but its last
@@ -154,7 +154,7 @@ def this_attempt(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> Attempt:
 
 
 def read_life(path: str) -> Life | None:
-    """Returns the last process that a file names; None if there is not a file.
+    """Returns the last process that a file names; None if there is no file.
 
     Raises:
       ValueError: the file holds something else.
@@ -164,7 +164,7 @@ def read_life(path: str) -> Life | None:
 
 
 def read_attempt(path: str) -> Attempt | None:
-    """Returns the latest attempt that a file names; None if there is not a file.
+    """Returns the latest attempt that a file names; None if there is no file.
 
     Raises:
       ValueError: the file holds something else.

@@ -40,7 +40,7 @@ class _Computation:
     """Whether a kernel in it may multiply, and nothing tells how much."""
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     called: list[tuple[str, float | None]] = field(default_factory=list)
-    """Other computations, and how often each is run; None where that is not known."""
+    """Other computations, and how often each is run; None if that is not known."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class _Sum:
 
 
 def left_out(text: str) -> float | None:
-    """Operations of one execution that the compiler's count of this program lacks; None where that is not known.
+    """Operations of one execution that the compiler's count of this program lacks; None if that is not known.
 
     Takes about as long as `hlo_text.read`, and offers the interpreter to other threads as often.
     """

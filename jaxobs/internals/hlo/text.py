@@ -39,7 +39,7 @@ class _Computation:
 def lines(text: str) -> Iterator[str]:
     """The lines of a text, offering the interpreter to other threads every millisecond.
 
-    One after the other where they stand: a list of all lines would take the memory of the text once more.
+    One after the other in place: a list of all lines would take the memory of the text once more.
     """
     since = time.perf_counter()
     start, left = 0, 64

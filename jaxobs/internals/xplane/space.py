@@ -83,7 +83,7 @@ def read(data: bytes, wanted: Wanted | None = None) -> Space:
     Takes about 4 microseconds for each event that is wanted, by default all of them.
 
     Raises:
-      WireError: it is none, or it is damaged.
+      WireError: it is not one, or it is damaged.
       TooManyEventsError: more than `MOST_EVENTS` are wanted.
     """
     left = [MOST_EVENTS]

@@ -52,7 +52,7 @@ _LOOKS_PER_CALL = 40
 _PAUSE_SHARE = 0.003
 """Share of the time waited so far at which to look again. JAX queues some tens of programs on a device at most."""
 _WAKING_SECONDS = 1e-5
-"""What it takes to wake the thread for a look, about."""
+"""Approximate seconds that it takes to wake the thread for a look."""
 _REST_SECONDS = 10.0
 """How long the thread waits for more before it ends."""
 _EXIT_PATIENCE = 0.5
@@ -68,7 +68,7 @@ class Returned:
     """By `perf_counter`, as all times here."""
     ended: float
     everybody: Sequence[CallStats]
-    """Of all functions, so that a call that was not seen does not pass unnoticed."""
+    """Counters of all functions, so that a call that was not seen does not pass unnoticed."""
     size: int | None
     """How many programs the function has: a call that compiled has no device time. None where it does not tell."""
     compiled: int | None
@@ -88,7 +88,7 @@ class _Call:
     not_before: float
     """The device was still at it then."""
     done: float | None = None
-    """When the output was seen to be there."""
+    """The moment at which the output was seen to be there."""
     lead: _Call | None = None
     """The call before it on these devices; None if it is not known or this one is not to be reported."""
     lost: str | None = None
@@ -213,10 +213,10 @@ class DeviceTimes:
     def _open(self, returned: Returned) -> list[_Call]:
         self._left = MOST_CALLS
         self._window = []
-        for each in returned.everybody:
-            each.device_due = 0.0
-            if each is not returned.stats:
-                each.see(MOST_CALLS)
+        for stats in returned.everybody:
+            stats.device_due = 0.0
+            if stats is not returned.stats:
+                stats.see(MOST_CALLS)
         return self._window
 
     def _close(self, returned: Returned) -> None:
@@ -299,10 +299,10 @@ def _exit() -> None:
     """At the interpreter's exit: no more looks, for JAX forgets its backends next."""
     global _exiting
     _exiting = True
-    for each in list(_instances):
-        if each._lock.acquire(timeout=_EXIT_PATIENCE):
-            each.forget()
-            each._lock.release()
+    for times in list(_instances):
+        if times._lock.acquire(timeout=_EXIT_PATIENCE):
+            times.forget()
+            times._lock.release()
 
 
 # ------------------------------------------------------------------------------------------------- outputs

@@ -1,4 +1,4 @@
-"""What a request reports of the text that it generates: its first token, its tokens, why it ended; from any thread."""
+"""Reports of a request on the text that it generates: first token, tokens, reason of the end; from any thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SAME = {
     "tool_use": "tool_calls", "tool_call": "tool_calls", "function_call": "tool_calls",
     "safety": "content_filter", "cancelled": "abort", "canceled": "abort", "aborted": "abort",
 }  # fmt: skip
-"""What others call the same."""
+"""Names of the reasons in other systems."""
 
 # Reentrant: a signal handler of the program may report while this thread is in here.
 _lock = threading.RLock()

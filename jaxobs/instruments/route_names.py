@@ -1,4 +1,4 @@
-"""What a request's route is called: the framework's own template where it says one, else the path with ids left out.
+"""Name of a request's route: the framework's own template if it says one, else the path with ids left out.
 
 Strangers choose paths, so that a path by itself would make series without end.
 """

@@ -20,7 +20,7 @@ _NAMES = (
     *_BINARY, *(f"r{each}" for each in _BINARY), *(f"i{each}" for each in _BINARY if each != "divmod"),
 )  # fmt: skip
 NAMES = frozenset(f"__{each}__" for each in _NAMES)
-"""What Python itself looks up; without what makes, copies, represents, pickles and binds an object, and its attributes.
+"""Special methods that Python looks up, but for those that make, copy, represent, pickle and bind an object.
 """
 
 
@@ -65,7 +65,7 @@ def delegated(name: str, inner_of: Callable[[Any], Any], kind: type, wrapped: ty
 
 
 def of_a_class(inner_of: Callable[[Any], Any]) -> dict[str, Any]:
-    """What a wrapper of a class needs besides: classes derive from it, and it is asked about instances and parameters.
+    """Further methods of a wrapper of a class: classes derive from it, and it is asked about instances and parameters.
 
     Only a class can be what `except`, a pattern of `match`, and `super` with arguments name.
     """

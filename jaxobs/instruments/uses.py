@@ -1,4 +1,4 @@
-"""One scope object in several uses at once: which end belongs to which beginning, and each call of a function as one.
+"""A scope object in several uses at once: which end belongs to which beginning, and each call of a function as one.
 
 A `with` statement tells `__exit__` nothing but the object. Where that is open more than once, in threads, generators,
 tasks or recursions, the frame that the statement is in is what its beginning and its end have in common.

@@ -154,7 +154,7 @@ class _Body:
 
 
 class _SizedBody(_Body):
-    """One that reports how many parts it has, from which a server may tell the length of the answer."""
+    """An answer that reports how many parts it has, from which a server may tell the length."""
 
     def __len__(self) -> int:
         return len(self._body)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 UNTOLD = (AttributeError, NotImplementedError, RuntimeError)
-"""What a backend raises where it cannot tell: jaxlib lacks the method, or answers UNIMPLEMENTED (a RuntimeError)."""
+"""Errors of a backend that cannot tell: jaxlib lacks the method, or answers UNIMPLEMENTED (a RuntimeError)."""
 
 _STATISTICS = {
     "in_use_bytes": "bytes_in_use",
@@ -96,7 +96,7 @@ def device_name(device: Any) -> str:
 
 
 def allocator(device: Any) -> dict[str, Any]:
-    """What JAX's allocator reports a device, in bytes; every key is optional, and the CPU says nothing.
+    """Returns the figures of a device's allocator in bytes; every key is optional, and the CPU has none.
 
     Raises:
       RuntimeError: or another of `UNTOLD`, where the backend cannot be asked about this device.

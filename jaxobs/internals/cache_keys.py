@@ -1,4 +1,4 @@
-"""What the key of the persistent cache is made of, part by part.
+"""Parts of the key of the persistent cache.
 
 JAX hashes eight things into one key (`jax._src.cache_key.get`). While `compile_or_get_cached` reports its request,
 its frame holds them; the digests here are made by JAX's own functions of that module, each into a hash of its own, and
@@ -27,7 +27,7 @@ _MOST_REMEMBERED = 64
 
 @dataclass(slots=True)
 class Request:
-    """What JAX asked the cache for. Live objects: use them until the compile ends, keep none."""
+    """A question of JAX to the cache. Live objects: use them until the compile ends, keep none."""
 
     key: str
     module: str
@@ -131,7 +131,7 @@ _remembered: dict[Any, tuple[str, Any]] = {}
 
 
 def _once(known_by: Any, make: Callable[[], tuple[str, Any]]) -> tuple[str, Any]:
-    """What is the same from one program to the next is made once."""
+    """Parts that are the same from one program to the next, made once."""
     found = _remembered.get(known_by)
     if found is None:
         if len(_remembered) >= _MOST_REMEMBERED:

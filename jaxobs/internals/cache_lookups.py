@@ -1,6 +1,6 @@
-"""One lookup in the persistent cache, from JAX's request to the end of the compile: what was found, what was stored.
+"""Lookups in the persistent cache, from JAX's request to the end of the compile: entries that were found or stored.
 
-JAX reports little of it. An event says that an entry is about to be written, which is no proof: writing may fail, with a
+JAX reports little of it. An event announces the writing of an entry, but does not prove it: writing may fail, with a
 warning only, and an entry that is there is never replaced, also when it cannot be read. So the file is looked at,
 before and after. What forbids storing a program is looked for in the order of JAX's own checks
 (`compiler._cache_write`, then `compilation_cache.put_executable_and_time`, then `LRUCache.put`).
@@ -28,12 +28,12 @@ _NEAR = 1.1
 
 @dataclass(slots=True)
 class Lookup:
-    """What is known of the lookup of one compile. Holds live objects: it ends with the compile."""
+    """Facts of the lookup of one compile. Holds live objects: it ends with the compile."""
 
     request: Request | None = None
     asked_at: float = 0.0
     file: str | None = None
-    """Where the entry lies or would lie, if that can be looked at."""
+    """Path at which the entry is or would be, if it can be looked at."""
     before: tuple[int, int] | None = None
     """Size and time of the file when JAX asked; None where there was none."""
     hit: bool = False
@@ -46,7 +46,7 @@ class Lookup:
     seconds: float = 0.0
     """Compile time; on a hit, 0."""
     result: str = "disabled"
-    """One of `CACHE_RESULTS`."""
+    """A name from `CACHE_RESULTS`."""
     unsaved: tuple[str, str] | None = field(default=None)
     """Why it was not stored: one of `UNSAVED`, and a sentence."""
 
@@ -152,7 +152,7 @@ def _why_not_written(lookup: Lookup, after: tuple[int, int] | None) -> tuple[str
 
 
 def _why_not_writable(file: str) -> str:
-    """What the directory itself shows, where JAX's warning is out of sight."""
+    """Returns the result that the directory itself shows, if JAX's warning is out of sight."""
     directory = os.path.dirname(file)
     if not os.path.isdir(directory):
         return f"the directory {directory} is gone"

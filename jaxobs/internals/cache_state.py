@@ -121,8 +121,8 @@ def warned(module: str, beginning: str) -> str:
     registry = getattr(sys.modules.get(f"jax._src.{module}"), "__warningregistry__", None) or {}
     found = ""
     with contextlib.suppress(RuntimeError):  # another thread warns
-        for each in list(registry):
-            text = each[0] if isinstance(each, tuple) else ""
+        for key in list(registry):
+            text = key[0] if isinstance(key, tuple) else ""
             if isinstance(text, str) and text.startswith(beginning):
                 found = text[len(beginning) :]
     # Such a warning names the program first: `'jit_f': OSError: ...`.

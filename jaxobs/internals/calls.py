@@ -26,7 +26,7 @@ class Held:
 
 @dataclass(slots=True)
 class Call:
-    """What was called with what. Live objects: read them now, keep none."""
+    """A function and its arguments. Live objects: read them now, keep none."""
 
     fun: Any
     """The user's function."""
@@ -92,7 +92,7 @@ def _equinox_call(miss: Miss) -> Call:
 
 
 def _combined(dynamic: Any, static: Any, hold: bool = True) -> Any:
-    """What Equinox took apart: arrays where they were, and in the other places what is static."""
+    """Arguments that Equinox took apart: arrays where they were, and static values in the other places."""
     from jax import tree_util
 
     static_leaves, tree = static

@@ -1,4 +1,4 @@
-"""What this JAX lets us see: looked at once, by name; no version is asked."""
+"""Capabilities of this JAX: looked at once, by name; no version is asked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMES = (
 
 
 def probe() -> dict[str, bool]:
-    """What this JAX lets us see. Needs JAX to be imported; wakes nothing, compiles nothing."""
+    """Returns the capabilities of this JAX. Needs JAX to be imported; initializes nothing, compiles nothing."""
     found = dict.fromkeys(_NAMES, False)
     with guarded("probe"):
         from jax._src import monitoring

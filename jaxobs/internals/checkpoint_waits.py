@@ -1,4 +1,4 @@
-"""Where a checkpoint holds a program up, and no event says so: methods of Orbax and Flax, each in a wrapper.
+"""Waits of a program for its checkpoint that no event reports: methods of Orbax and Flax, each in a wrapper.
 
 Orbax 0.12 reports the waits of `CheckpointManager` alone, 0.11 of none, nor of saves and restores that block. A
 method is replaced when its module has been imported, and put back at the end; the wrapper's own frame is taken out of
@@ -47,11 +47,11 @@ def watch(began: Began, ended: Ended) -> None:
     global _awaited, _watcher
     with _lock:
         _watcher = guard("checkpoint_waits.began")(began), guard("checkpoint_waits.ended")(ended)
-        for each in METHODS:
-            if each[0] in sys.modules:
-                _replace(*each)
+        for method in METHODS:
+            if method[0] in sys.modules:
+                _replace(*method)
             elif not _awaited:
-                when_imported(each[0], functools.partial(_replace, *each))
+                when_imported(method[0], functools.partial(_replace, *method))
         _awaited = True
 
 

@@ -1,4 +1,4 @@
-"""What besides the arguments decides whether JAX compiles: config values, context managers, caches that were emptied.
+"""Context of a compilation besides the arguments: config values, context managers, caches that were emptied.
 
 Like `internals` it knows names of JAX's insides, those of `jax._src.config` and `jax._src.util` from JAX 0.6.0 to
 0.12.0, and does without what is gone.
@@ -47,7 +47,7 @@ _PLAIN = {
 
 
 _UNTOLD = frozenset({"axis_env_state", "trace_state"})
-"""They follow from being inside a trace, and are not a setting of the user's."""
+"""Config values that follow from being inside a trace, and are not a setting of the user's."""
 
 
 def _values() -> dict[str, Any]:

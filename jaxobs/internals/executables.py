@@ -61,13 +61,13 @@ def loaded(client: Any) -> tuple[int, dict[Any, int] | None]:
     if len(executables) > _MOST_SUMMED:
         return len(executables), None
     code: dict[Any, int] = {}
-    for each in executables:
+    for executable in executables:
         try:
-            size = each.size_of_generated_code_in_bytes()
+            size = executable.size_of_generated_code_in_bytes()
         except UNTOLD:
             continue
         if size > 0:
-            for device in devices(each):
+            for device in devices(executable):
                 code[device] = code.get(device, 0) + size
     return len(executables), code
 

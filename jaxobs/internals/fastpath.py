@@ -43,9 +43,9 @@ class Fall:
     """A call that runs, or ran, JAX's Python dispatch. Live frames, with arguments: read them now, keep none."""
 
     frame: FrameType
-    """Of `cache_miss`."""
+    """Frame of `cache_miss`."""
     caller: FrameType
-    """Of the wrapper that made the call."""
+    """Frame of the wrapper that made the call."""
     program: Any
     """The `jax.jit` function that was called."""
     made: int

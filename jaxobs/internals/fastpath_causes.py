@@ -36,7 +36,7 @@ def reset_lock() -> None:
 
 
 def forget_new_entries(program: Any) -> None:
-    """What C++ has of the function is not news: at first, and after a call that raised."""
+    """Takes the entries that C++ has of the program as known: at first, and after a call that raised."""
     with _lock:
         _entries[program] = program._cache_size()
 
@@ -90,7 +90,7 @@ def _inserted(program: Any) -> bool:
 
 
 def _effects(executable: Any, jaxpr: Any) -> Why | None:
-    """What the program does besides computing, if JAX then has no fast path for it."""
+    """Returns the effect of a program because of which JAX has no fast path for it."""
     import jax._src.pjit as pjit
 
     call = getattr(executable, "unsafe_call", None)

@@ -51,7 +51,7 @@ class Phase:
     started: float
     failed: bool
     error: BaseException | None = None
-    """What it failed with. Live: read it now, keep it not."""
+    """The error of the call. Live: read it now, do not keep it."""
 
 
 @dataclass(slots=True)
@@ -71,11 +71,11 @@ class Miss:
     module: Any = None
     """The lowered program (an MLIR module)."""
     executable: Any = None
-    """What the compiler made of it, or the cache gave (a loaded executable of the backend)."""
+    """The loaded executable of the backend that the compiler made or the cache gave."""
     mapped: tuple[int, ...] | None = None
     """For `pmap`: the numbers of its static arguments; `fun`, `args` and `kwargs` are the user's."""
     placed: bool = True
-    """Whether it matters to JAX where the arguments are; not to `pmap` before 0.8, which moves them."""
+    """Whether JAX compiles by where the arguments are; `pmap` before 0.8 moves them instead."""
     layouts: Mapping[int, str] | None = None
     """Layouts of arguments that are not the usual, by number of the leaf."""
 

@@ -1,4 +1,4 @@
-"""What Orbax, and Flax's older checkpoints, tell `jax.monitoring` of a checkpoint: names of events, as of Orbax 0.12.
+"""Events of a checkpoint that Orbax, and Flax's older checkpoints, report to `jax.monitoring`, as of Orbax 0.12.
 
 A save and a load are reported of on the primary process; what only that one tells has no equal on the others.
 """

@@ -46,7 +46,7 @@ def named(devices: Sequence[Any]) -> str:
 
 
 def ordered(devices: Sequence[Any]) -> str:
-    """Their numbers in this order, `0,1,2,3`; many as runs, `0-7,15-8`. Another order is always another text."""
+    """Returns the devices' numbers in this order, `0,1,2,3`; many as runs, `0-7,15-8`. Another order differs."""
     ids = [each.id for each in devices]
     if len(ids) <= _MOST_SINGLE:
         return ",".join(map(str, ids))

@@ -35,7 +35,7 @@ class ShortTrace:
         self._data: bytes | None = None
         self._ended = False
         self.began = time.perf_counter()
-        """When its first event began, by `perf_counter`."""
+        """Begin of the first event, by `perf_counter`."""
         _mark()
 
     def has_waiters(self, frames: dict[int, FrameType]) -> bool:
@@ -85,7 +85,7 @@ def can_record() -> bool:
 
 
 def obstacle() -> str | None:
-    """What keeps us from recording for good, as the part of a sentence: a trace of the program's could fail by it."""
+    """Returns the obstacle to a recording as part of a sentence: a trace of the program's could fail by it."""
     if getattr(_profiler(), "_profiler_server", None) is not None:
         return "the program runs a profiler server (`jax.profiler.start_server`), whose captures could fail"
     config = sys.modules.get("jax._src.config")

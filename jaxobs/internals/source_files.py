@@ -22,13 +22,13 @@ def _folders(*names: str) -> tuple[str, ...]:
 _jax_folders: tuple[str, ...] = ()
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PROGRAMS = (os.path.join(_OWN_FOLDER, "demo", ""), os.path.join(_OWN_FOLDER, "ops", "gameday", ""))
-"""What stands for a user's program."""
+"""Folders whose files count as a user's program."""
 _INSTALLED = sysconfig.get_paths()
 _MOST_FILES = 8192
 
 _PACKAGE_FOLDERS = tuple({_INSTALLED[name] + os.sep for name in ("purelib", "platlib") if name in _INSTALLED})
 _PACKAGE_NAMES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
-"""Of the user's own, the base interpreter's under a virtual environment, and those that an archive was unpacked to."""
+"""Folders of packages: the user's own, the base interpreter's under a virtual environment, and unpacked archives'."""
 _LIBRARY_FOLDERS = tuple(
     {
         path + os.sep

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 _FIELDS = ("session", "profile_session")
-"""Where JAX keeps it: from 0.12, and before."""
+"""Attributes in which JAX keeps the trace: from 0.12, and before."""
 
 
 def running_trace() -> Any:

@@ -18,7 +18,7 @@ class TraceState:
     holder: Any
     """`current(holder)` is the current trace of this thread. Two parts because the call is cheaper than a closure's."""
     eval_trace: Any
-    """What the current trace is when nothing is traced."""
+    """The current trace while nothing is traced."""
     staging: type
     """Type of the traces that write a program down instead of running it."""
 

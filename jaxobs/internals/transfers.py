@@ -53,7 +53,7 @@ class Moved:
     seconds: float
     """Time that the caller was held for it."""
     waited: bool = False
-    """Whether it was still being computed when it was asked for: then the time is that of the computation too."""
+    """Whether the array was still being computed when asked for: then the time is that of the computation too."""
 
 
 class _Thread(threading.local):

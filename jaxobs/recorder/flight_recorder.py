@@ -44,7 +44,7 @@ UNKNOWN = "<unknown>"
 
 @dataclass(slots=True)
 class Seen:
-    """Who saw an exception, and what that place knows. Live objects: read at once, not kept."""
+    """Observer of an exception, and its facts. Live objects: read at once, not kept."""
 
     function: str | None = None
     call: Call | None = None
@@ -83,13 +83,13 @@ class FlightRecorder:
     @guard("flight_recorder")
     def saw(self, error: BaseException, seen: Seen | None = None) -> OutOfMemory | None:
         """Reports an exception that is out of memory, or that was raised from one; the first time it is shown."""
-        for each in user_errors.chain(error):
-            parsed = user_errors.parsed_error(each)
+        for link in user_errors.chain(error):
+            parsed = user_errors.parsed_error(link)
             if parsed is None or parsed.harmless:
                 continue
-            if not self._known.is_new(each):
+            if not self._known.is_new(link):
                 return None
-            return self._report(each, parsed, seen or Seen())
+            return self._report(link, parsed, seen or Seen())
         return None
 
     @guard("flight_recorder.uncaught")
@@ -123,7 +123,7 @@ class FlightRecorder:
             self._store.drop("errors")
 
     def _error(self, error: Exception) -> Error:
-        """What is reported about an exception; of one by `jax_debug_nans` also that a value is not finite."""
+        """Returns the events of an exception; for an error of `jax_debug_nans` also that a value is not finite."""
         kind = user_errors.recognised(error)
         text = user_errors.text(error)
         event = Error(

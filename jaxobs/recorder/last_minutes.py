@@ -218,18 +218,18 @@ def _duration(seconds: float) -> str:
 
 def _loop_lines(loops: Sequence[LoopState], now: float) -> Iterator[str]:
     """A line for each loop, the one that continued last first."""
-    for each in sorted(loops, key=lambda loop: -(loop.ended or 0.0)):
-        typical = each.mean_seconds if each.p50_seconds is None else each.p50_seconds
+    for loop in sorted(loops, key=lambda loop: -(loop.ended or 0.0)):
+        typical = loop.mean_seconds if loop.p50_seconds is None else loop.p50_seconds
         told = [
-            f"{each.steps:,} steps",
+            f"{loop.steps:,} steps",
             "" if typical is None else f"{typical:.3g} s each",
-            "" if each.p99_seconds is None else f"p99 {each.p99_seconds:.3g} s",
-            "" if each.items_per_second is None else f"{_number(each.items_per_second)} items per second",
-            f"{each.slow:,} slow" if each.slow else "",
-            f"{each.failed:,} failed" if each.failed else "",
-            "" if each.ended is None else f"the last one {max(0.0, now - each.ended):.1f} s before",
+            "" if loop.p99_seconds is None else f"p99 {loop.p99_seconds:.3g} s",
+            "" if loop.items_per_second is None else f"{_number(loop.items_per_second)} items per second",
+            f"{loop.slow:,} slow" if loop.slow else "",
+            f"{loop.failed:,} failed" if loop.failed else "",
+            "" if loop.ended is None else f"the last one {max(0.0, now - loop.ended):.1f} s before",
         ]
-        yield f"{each.name}: {', '.join(filter(None, told))}"
+        yield f"{loop.name}: {', '.join(filter(None, told))}"
 
 
 def _time_lines(time: TimeState | None) -> Iterator[str]:
@@ -250,19 +250,19 @@ def _time_lines(time: TimeState | None) -> Iterator[str]:
 def _input_lines(inputs: Sequence[InputState]) -> Iterator[str]:
     """Yields who holds the loop up, for each input: those waited for most first."""
     order = sorted(inputs, key=lambda each: -each.wait_seconds)
-    for each in order[:MOST_INPUTS]:
+    for waiting in order[:MOST_INPUTS]:
         yield from wrapped(
-            f"{each.name}: {each.batches:,} batches, {each.wait_seconds:.1f} s waited. {each.summary}", "- "
+            f"{waiting.name}: {waiting.batches:,} batches, {waiting.wait_seconds:.1f} s waited. {waiting.summary}", "- "
         )
 
 
 def _watched_lines(watched: Sequence[WatchedState]) -> Iterator[str]:
     """Yields the values that were not finite, then the number of the others."""
     bad = [each for each in watched if each.nonfinite]
-    for each in bad[:MOST_WATCHED]:
-        since = "" if each.step is None else f", first at call {each.step:,}"
-        now = "finite again" if each.finite else "not finite"
-        yield f"{each.name}: {now}{since}, {each.nonfinite:,} of {each.checked:,} values"
+    for value in bad[:MOST_WATCHED]:
+        since = "" if value.step is None else f", first at call {value.step:,}"
+        now = "finite again" if value.finite else "not finite"
+        yield f"{value.name}: {now}{since}, {value.nonfinite:,} of {value.checked:,} values"
     if len(bad) > MOST_WATCHED:
         yield f"({len(bad) - MOST_WATCHED:,} more that were not finite)"
     fine = [each.name for each in watched if not each.nonfinite and each.checked]

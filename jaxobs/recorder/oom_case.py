@@ -123,7 +123,7 @@ def live_matters(case: Case) -> bool:
 
 
 def place(case: Case) -> str:
-    """Where memory ran out."""
+    """Place at which memory ran out."""
     return "host" if case.on_host else "device"
 
 
@@ -151,7 +151,7 @@ def buffer_lines(case: Case) -> list[str]:
 
 
 def signature_line(case: Case) -> list[str]:
-    """What the function was called with."""
+    """Arguments of the call."""
     return [f"Called with {case.event.signature}."] if case.event.signature else []
 
 

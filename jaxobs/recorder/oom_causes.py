@@ -31,7 +31,7 @@ ABSURD_FACTOR = 4
 LEAK_COUNT = 8
 LEAK_SHARE = 0.4
 LEAST_LEAK_SHARE = 0.02
-"""Of a leak that was found before: what holds less did not fill the device."""
+"""Share of the device that a leak found before must hold: a smaller one did not fill the device."""
 MANY_EXECUTABLES = 50
 
 

@@ -17,9 +17,9 @@ from jaxobs.recorder.oom_texts import human
 FOREIGN_LIMIT = 0.6
 """JAX's allocator takes three quarters of a free device; a limit below this share was meant, or others were first."""
 LEAST_SHARE = 0.1
-"""Of the device: contexts and libraries of a process that computes nothing take a few hundred MiB."""
+"""Share of the device: contexts and libraries of a process that computes nothing take a few hundred MiB."""
 LEAST_BYTES = 2 * 2**30
-"""What our own context, kernels and libraries may take next to the allocator."""
+"""Bytes that our own context, kernels and libraries may take next to the allocator."""
 MOST_AGE = 60.0
 """Seconds: an older sample of the driver's says nothing of this moment."""
 _PREALLOCATED = (0.70, 0.80)
@@ -115,7 +115,7 @@ def _named(process: AcceleratorProcess, seen: AcceleratorState | None) -> str:
 
 
 def _beyond_ours(case: Case, seen: AcceleratorState) -> int:
-    """What is in use by the driver's count, less all that may be ours."""
+    """Returns the bytes in use by the driver's count, less all that may be ours."""
     return max(0, (seen.memory_used_bytes or 0) - _our_bytes(case, seen))
 
 

@@ -67,11 +67,11 @@ def _sizes(event: OutOfMemory) -> Iterator[tuple[str, int]]:
 
 
 def _arrays(event: OutOfMemory) -> Iterator[str]:
-    for each in groups(event):
-        where = f"{each.devices} devices, replicated" if each.replicated else f"{each.devices} devices"
-        place = each.sharding if each.devices < 2 else f"{each.sharding}, {where}"
-        place += f", created at {', '.join(each.call_sites[:2])}" if each.call_sites else ""
-        yield f"{human(each.bytes):>10} {each.share:>5.0%} {each.count:>7,} x {each.shape}  {place}"
+    for group in groups(event):
+        where = f"{group.devices} devices, replicated" if group.replicated else f"{group.devices} devices"
+        place = group.sharding if group.devices < 2 else f"{group.sharding}, {where}"
+        place += f", created at {', '.join(group.call_sites[:2])}" if group.call_sites else ""
+        yield f"{human(group.bytes):>10} {group.share:>5.0%} {group.count:>7,} x {group.shape}  {place}"
 
 
 def _program(event: OutOfMemory) -> Iterator[str]:
@@ -83,6 +83,6 @@ def _program(event: OutOfMemory) -> Iterator[str]:
 
 
 def _buffers(event: OutOfMemory) -> Iterator[str]:
-    for each in event.buffers:
-        padded = "" if not each.padding else f", of which padding {human(each.padding)}"
-        yield f"{human(each.size):>10}  {each.shape or '?'}  {each.operator or each.allocation or ''}{padded}"
+    for buffer in event.buffers:
+        padded = "" if not buffer.padding else f", of which padding {human(buffer.padding)}"
+        yield f"{human(buffer.size):>10}  {buffer.shape or '?'}  {buffer.operator or buffer.allocation or ''}{padded}"

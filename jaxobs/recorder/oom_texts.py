@@ -24,7 +24,7 @@ _MOST_LABEL = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OomText:
-    """What one text says. Sizes in bytes; None for what it does not say."""
+    """Facts that a text says. Sizes in bytes; None for facts that the text lacks."""
 
     stage: str
     """A name from `facts.out_of_memory.OOM_STAGES`."""
@@ -45,7 +45,7 @@ class OomText:
     program: str | None = None
     """The program that ran, without `jit_` or `jit()`."""
     sections: dict[str, int] = field(default_factory=dict)
-    """What the failing program consists of: `argument`, `constant`, `output`, `temp`, `total`, `fragmentation`."""
+    """Parts of the failing program: `argument`, `constant`, `output`, `temp`, `total`, `fragmentation`."""
     buffers: tuple[MemoryBuffer, ...] = ()
     """The largest buffers, as they are listed."""
     harmless: bool = False
@@ -86,7 +86,7 @@ _SIGNS = re.compile(
 )
 _STATUS = re.compile(r"RESOURCE_EXHAUSTED|resource exhausted", re.IGNORECASE)
 _OF_MEMORY = re.compile(r"allocat|\bhbm\b|\bmemory\b", re.IGNORECASE)
-"""What the status has to come with: it is gRPC's word as well, for messages and quotas."""
+"""Words that must come with the status, which is gRPC's as well, for messages and quotas."""
 _HARMLESS = re.compile(r"The caller indicates that this is not a failure", re.IGNORECASE)
 
 _COMPILE = re.compile(
@@ -212,7 +212,7 @@ def _first_group(match: re.Match[str] | None) -> str | None:
 
 
 def _sections(text: str) -> dict[str, int]:
-    """What the program consists of: the GPU's `BufferAssignment stats`, the TPU's `Total hbm usage`."""
+    """Returns the parts of the program: the GPU's `BufferAssignment stats`, the TPU's `Total hbm usage`."""
     found = {}
     named = _SECTIONS if "BufferAssignment" in text else _TPU_SECTIONS if "hbm usage >=" in text.lower() else {}
     for section, words in named.items():

@@ -82,7 +82,7 @@ class Attempt:
     checkpoints: int
 
     def then(self, started: float) -> Earlier:
-        """What the next attempt, started then, has before it."""
+        """Returns the earlier attempts of the next one, which is started then."""
         before = self.earlier
         return Earlier(
             attempts=before.attempts + 1,

@@ -55,8 +55,8 @@ def accelerator_line(state: AcceleratorState) -> str:
     told = (("in use", state.memory_used_bytes), ("of", state.memory_total_bytes))
     parts = [" ".join(f"{name} {human(size)}" for name, size in told if size is not None)]
     parts += [f"{state.utilization:.0%} busy"] if state.utilization is not None else []
-    for each in (state.processes or ())[:MOST_PROCESSES]:
-        who = "this process" if each.ours else f"pid {each.pid}"
-        parts.append(who if each.bytes is None else f"{who} {human(each.bytes)}")
+    for holder in (state.processes or ())[:MOST_PROCESSES]:
+        who = "this process" if holder.ours else f"pid {holder.pid}"
+        parts.append(who if holder.bytes is None else f"{who} {human(holder.bytes)}")
     parts += [state.trouble] if state.trouble else []
     return f"{state.device:<8} {', '.join(part for part in parts if part)}"

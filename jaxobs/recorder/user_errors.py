@@ -88,11 +88,11 @@ def thread_lines(most: int) -> dict[str, tuple[str, ...]]:
     names = {each.ident: each.name for each in list(threading._active.values())}  # type: ignore[attr-defined]
     order = sorted((each for each in frames if each != own), key=lambda each: (each != main.ident, each))
     told: dict[str, tuple[str, ...]] = {}
-    for each in order:
-        name = names.get(each, f"thread {each}")
-        stack = _stack(frames[each])
+    for ident in order:
+        name = names.get(ident, f"thread {ident}")
+        stack = _stack(frames[ident])
         ours = name.startswith("jaxobs-") or is_own(stack[0][0].f_code.co_filename)
-        lines = () if ours and each != main.ident else _lines(stack)
+        lines = () if ours and ident != main.ident else _lines(stack)
         if lines and len(told) < most:
             told[name] = lines
     return told
@@ -175,12 +175,12 @@ class Known:
 
 def recognised(error: BaseException) -> ErrorKind | None:
     """Returns the kind of an error, or of one that it was raised from; None if it is not known."""
-    for each in chain(error):
-        parsed = parsed_error(each)
+    for link in chain(error):
+        parsed = parsed_error(link)
         if parsed is not None and not parsed.harmless:
             return error_texts.BY_NAME["out_of_memory"]
-        types = tuple(kind.__name__ for kind in type(each).__mro__)
-        found = error_texts.recognise(types, text(each)) if isinstance(each, Exception) else None
+        types = tuple(kind.__name__ for kind in type(link).__mro__)
+        found = error_texts.recognise(types, text(link)) if isinstance(link, Exception) else None
         if found is not None:
             return found
     return None

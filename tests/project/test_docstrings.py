@@ -60,7 +60,6 @@ def test_the_repository_is_checked(
         (tmp_path / name / "module.py").write_text('"""That one."""\n')
     monkeypatch.setattr(docstrings, "ROOT", tmp_path)
     monkeypatch.setattr(docstrings, "EXEMPT", {"jaxobs/exempt": "because"})
-    monkeypatch.setattr(docstrings, "TO_COME", ())
     assert docstrings.main([]) == 1
     assert capsys.readouterr().out == "jaxobs/base/module.py:1: the docstring begins with `That`: name its subject\n"
     assert docstrings.main([str(tmp_path / "jaxobs" / "exempt")]) == 1
@@ -69,5 +68,4 @@ def test_the_repository_is_checked(
 
 def test_what_is_exempt_is_there() -> None:
     """A folder that was moved or removed is not exempt for ever."""
-    folders = [*docstrings.EXEMPT, *docstrings.TO_COME, *docstrings.WORDS_TO_COME]
-    assert [name for name in folders if not (docstrings.ROOT / name).is_dir()] == []
+    assert [name for name in docstrings.EXEMPT if not (docstrings.ROOT / name).is_dir()] == []

@@ -33,14 +33,14 @@ class _Computation:
     counted: float = 0.0
     """Operations of its own products that the compiler counts."""
     handed: float = 0.0
-    """Those of products that a library makes."""
+    """FLOPs of products that a library computes."""
     strange: bool = False
-    """Whether it has a product whose operations are not known here: where it is repeated, or the library's."""
+    """Whether the computation has a product whose operations are unknown: a repeated product, or the library's."""
     opaque: bool = False
     """Whether a kernel in it may multiply, and nothing tells how much."""
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     called: list[tuple[str, float | None]] = field(default_factory=list)
-    """Other computations, and how often each is run; None if that is not known."""
+    """Called computations, and how often each is run; None if that is not known."""
 
 
 @dataclass(slots=True)

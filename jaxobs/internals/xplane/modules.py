@@ -49,7 +49,7 @@ class Array:
 
     @property
     def bytes(self) -> float:
-        """What it takes in memory, padding aside."""
+        """Bytes in memory, without padding."""
         return self.elements * self.bits / 8
 
 
@@ -71,7 +71,7 @@ class Instruction:
     name: str
     opcode: str
     arrays: tuple[Array, ...] = ()
-    """Its results: several of a tuple."""
+    """Results of the instruction: several of a tuple."""
     operands: tuple[int, ...] = ()
     """Numbers of the instructions it reads, in the same computation."""
     called: tuple[int, ...] = ()
@@ -82,7 +82,7 @@ class Instruction:
     source: str = ""
     """`file:line` of the program."""
     target: str = ""
-    """What a custom call calls."""
+    """Target of a custom call."""
     contracted: tuple[int, ...] = ()
     """Dimensions of the first operand that a product sums over."""
     windows: tuple[Window, ...] = ()
@@ -97,7 +97,7 @@ class Instruction:
     element: int = 0
     """Which element of a tuple it takes."""
     whole: bool = False
-    """Of a parameter: each device has all of it. Of an exchange: all devices of the program take part in one."""
+    """Whether each device has all of a parameter, or all devices of the program take part in one exchange."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +239,8 @@ def _one_group(messages: Mapping[int, bytes]) -> bool:
     if axes:
         sizes = [_integers_of(each).get(2, 0) for mesh in _messages(axes, 1) for each in _messages(mesh, 1)]
         taken = 1
-        for each in _messages(axes, 2):
-            axis, part = _integers_of(each).get(1, 0), _messages(each, 2)
+        for message in _messages(axes, 2):
+            axis, part = _integers_of(message).get(1, 0), _messages(message, 2)
             taken *= _integers_of(part[0]).get(2, 0) if part else sizes[axis] if 0 <= axis < len(sizes) else 0
         return taken == math.prod(sizes)
     return True

@@ -19,31 +19,30 @@ from typing import Any
 from jaxobs.facts.accelerators import THROTTLE_REASONS
 from jaxobs.metrics.catalogue import METRICS
 
-STARTED = time.time()
 LIMIT, DEVICES = 80 * 2**30, 8
 LABELS = {metric.name: metric.labels for metric in METRICS}
 Samples = Iterator[tuple[str, tuple[str, ...], float]]
 
 
-def process(platform: str) -> Samples:
-    """Yields the samples that one process exports now."""
+def process(platform: str, started: float) -> Samples:
+    """Yields the samples that a process exports now which was started then, in seconds since the epoch."""
+    age = time.time() - started
     yield "jax_build_info", ("0.1.0", "3.12.8", "0.10.2", "0.10.2", f"jax-{platform}", "570.86.10", ""), 1
     yield "jax_process_info", ("0", "2"), 1
-    yield "jax_process_start_timestamp_seconds", (), STARTED
+    yield "jax_process_start_timestamp_seconds", (), started
     yield "jax_step_mfu_ratio", ("train",), 0.41 + 0.02 * _wave(0)
     for number in range(DEVICES):
         device = f"{platform}:{number}"
-        yield from _memory(device, platform, number)
+        yield from _memory(device, platform, number, age)
         yield from _accelerator(device, number)
-        yield from (_gpu if platform == "gpu" else _tpu)(device, number)
+        yield from _gpu(device, number, age) if platform == "gpu" else _tpu(device, number)
 
 
 def _wave(number: int, period: float = 30) -> float:
     return math.sin(2 * math.pi * time.time() / period + number)
 
 
-def _memory(device: str, platform: str, number: int) -> Samples:
-    age = time.time() - STARTED
+def _memory(device: str, platform: str, number: int, age: float) -> Samples:
     used = LIMIT * (0.6 + 0.03 * number) + (2**27 * age if number == 3 else 0)
     yield "jax_device_info", (device, platform, "NVIDIA H100" if platform == "gpu" else "TPU v5p", "0", ""), 1
     yield "jax_device_memory_in_use_bytes", (device,), used
@@ -62,8 +61,8 @@ def _accelerator(device: str, number: int) -> Samples:
     yield "accelerator_memory_total_bytes", (device,), LIMIT
 
 
-def _gpu(device: str, number: int) -> Samples:
-    age, hot = time.time() - STARTED, number == 5
+def _gpu(device: str, number: int, age: float) -> Samples:
+    hot = number == 5
     yield "accelerator_memory_controller_utilization_ratio", (device,), 0.45 + 0.1 * _wave(number, 20)
     yield "accelerator_power_watts", (device,), 610 + 60 * _wave(number)
     yield "accelerator_power_limit_watts", (device,), 700
@@ -91,21 +90,22 @@ def _tpu(device: str, number: int) -> Samples:
     yield "accelerator_link_fault_level", (device, "tray1.ici0"), 3 if number == 4 else 0
 
 
-def text(platform: str) -> str:
+def text(platform: str, started: float) -> str:
     """The exposition of one process."""
     lines = []
-    for name, values, value in process(platform):
+    for name, values, value in process(platform, started):
         labels = ",".join(f'{label}="{each}"' for label, each in zip(LABELS[name], values, strict=True))
         lines.append(f"{name}{{{labels}}} {value}\n")
     return "".join(lines)
 
 
 def serve(port: int, platform: str) -> ThreadingHTTPServer:
-    """Answers on loopback until it is shut down."""
+    """Answers on loopback until it is shut down, as a process that starts now."""
+    started = time.time()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = text(platform).encode()
+            body = text(platform, started).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()

@@ -7,6 +7,6 @@ ENTRY = Entry(
     says="Compiles as it should, but keeps the gradients of each step, half a MiB: memory grows with the steps.",
     causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}},
     findings=(Finding("array_leak"),),
-    loop=Loop("train_step", 600),
+    loop=Loop("train_step", 690),
     variables={"JAXOBS_SAMPLE_INTERVAL": "0.3"},
 )

@@ -29,7 +29,7 @@ parameters, state = init(jax.random.key(0))
 random = np.random.default_rng(0)
 history = []
 #: step
-for number in range(1, 601):
+for number in range(1, 691):
     x = random.normal(size=(2048, 128)).astype(np.float32)
     parameters, state, loss, gradients = train_step(parameters, state, x)
     history.append(gradients)

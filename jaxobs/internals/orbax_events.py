@@ -1,6 +1,6 @@
 """Events of a checkpoint that Orbax, and Flax's older checkpoints, report to `jax.monitoring`, as of Orbax 0.12.
 
-A save and a load are reported of on the primary process; what only that one tells has no equal on the others.
+Saves and loads are reported on the primary process; an event of that process alone has no equal on the others.
 """
 
 from __future__ import annotations

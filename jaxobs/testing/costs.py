@@ -15,7 +15,7 @@ from jaxobs.testing.compiles import place_and_reason
 
 QUANTITIES = ("compilations", "flops", "memory", "compile_seconds")
 MUCH_SLOWER = 2.0
-"""How many times as long a compile has to take to be reported of where compile seconds have no tolerance."""
+"""Factor by which a compile must take longer to be reported if compile seconds have no tolerance."""
 SLOWER_SECONDS = 1.0
 """Seconds by which a function must take longer to count as slower."""
 MOST_REASONS = 10

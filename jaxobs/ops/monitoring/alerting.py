@@ -220,7 +220,7 @@ def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tu
 
 
 def check(site: Site) -> None:
-    """Refuses choices of a site about alerts, objectives or thresholds that there are not.
+    """Refuses choices of a site about alerts, objectives or thresholds that do not exist.
 
     Raises:
       SettingError: an alert or a threshold is unknown, or a value lies outside its bounds; with the next step.

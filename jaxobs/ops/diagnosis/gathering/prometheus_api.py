@@ -28,7 +28,7 @@ class NotPrometheusError(NoAnswerError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One series of an answer."""
+    """A series of an answer."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One process that Prometheus scrapes."""
+    """A process that Prometheus scrapes."""
 
     url: str
     """Where it is scraped."""

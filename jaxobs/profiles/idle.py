@@ -45,6 +45,7 @@ _ON_ANY = re.compile(
 """Transfers: a pool of XLA's threads makes them while the caller waits."""
 _GARBAGE = re.compile(r"^\$.* _xla_gc_callback$")
 """JAX has itself called before and after each collection."""
+_WAIT = re.compile(r"^\$.* block_until_ready$")
 
 ORDER = ("compile", "checkpoint", "garbage_collection", "input", "transfer", "waiting")
 """Which of several reasons counts: the one that explains the others."""
@@ -66,6 +67,9 @@ def gaps(
     did, sees_host = host_times(trace)
     for reason, spans in (known or {}).items():
         did[reason] = intervals.union([*did.get(reason, []), *spans])
+    if did.get("transfer"):
+        waits = _waits_for(did["transfer"], trace, intervals.merged(list(busy.values())))
+        did["transfer"] = intervals.union([*did["transfer"], *waits])
     everyone = _at_work(busy)
     found = {}
     for device, own in busy.items():
@@ -140,6 +144,23 @@ def _compiling_calls(trace: Trace, compiling: Sequence[Interval]) -> Iterable[In
                 at = bisect_left(starts, event.start)
                 if at < len(starts) and compiling[at][1] <= event.end:
                     yield event.start, event.end
+
+
+def _waits_for(transfers: Sequence[Interval], trace: Trace, busy: Sequence[Interval]) -> Iterable[Interval]:
+    """Waits for arrays in which something was transferred and no device computed.
+
+    A transfer that begins late, since its thread was given no core, is recorded from its late beginning only.
+    """
+
+    def overlap(spans: Sequence[Interval], starts: Sequence[float], event: HostEvent) -> bool:
+        at = bisect_left(starts, event.end) - 1
+        return at >= 0 and spans[at][1] > event.start
+
+    moved, computed = ([start for start, _ in spans] for spans in (transfers, busy))
+    for events in trace.host.values():
+        for event in events:
+            if _WAIT.search(event.name) and overlap(transfers, moved, event) and not overlap(busy, computed, event):
+                yield event.start, event.end
 
 
 def _collections(events: Sequence[HostEvent]) -> Iterable[Interval]:

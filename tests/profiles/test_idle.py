@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -35,9 +35,9 @@ def trace(*did: Event, **others: list[Event]) -> Trace:
     return trace_of(space.read(xplanes.space(Space((made,))), wanted))
 
 
-def reasons(made: Trace) -> dict[str, float]:
+def reasons(made: Trace, **host: list[tuple[float, float]]) -> dict[str, float]:
     """Microseconds by reason."""
-    return {each.reason: round(each.seconds * 1e6, 3) for each in profile_of(made).idle}
+    return {each.reason: round(each.seconds * 1e6, 3) for each in profile_of(made, host=host).idle}
 
 
 @pytest.mark.parametrize(
@@ -67,55 +67,62 @@ def test_what_the_calling_thread_did_is_the_reason(name: str, reason: str) -> No
     assert found == ({"dispatch": 8.0} if reason == "dispatch" else {reason: 6.0, "dispatch": 2.0})
 
 
-def test_what_other_threads_do_is_none_but_for_transfers() -> None:
-    """A loader that works ahead keeps nobody waiting; XLA's threads move arrays while the caller waits."""
-    loader = [event("$train.py:13 __next__", 2 * US, 8 * US)]
-    assert reasons(trace(loader=loader)) == {"dispatch": 8.0}
-    assert reasons(trace(pool=[event("H2D Dispatch", 2 * US, 8 * US)])) == {"transfer": 6.0, "dispatch": 2.0}
+WAIT = "$api.py:2479 block_until_ready"
+COLLECTION = "$__init__.py:132 _xla_gc_callback"
+GAPS: dict[str, tuple[Trace, dict[str, float]]] = {
+    "a loader that works ahead keeps nobody waiting": (
+        trace(loader=[event("$train.py:13 __next__", 2 * US, 8 * US)]), {"dispatch": 8.0},
+    ),
+    "XLA's threads move arrays while the caller waits": (
+        trace(pool=[event("H2D Dispatch", 2 * US, 8 * US)]), {"transfer": 6.0, "dispatch": 2.0},
+    ),
+    "a transfer that begins late, and whose end is seen late": (
+        trace(event(WAIT, 2 * US, 8 * US), event(WAIT, 8.5 * US, 9 * US), pool=[event("H2D Dispatch", 4 * US, 5 * US)]),
+        {"transfer": 6.0, "dispatch": 2.0},
+    ),
+    "a wait in which the device computes is none for a transfer": (
+        trace(event(WAIT, 2 * US, 9.5 * US), pool=[event("H2D Dispatch", 4 * US, 5 * US)]),
+        {"dispatch": 7.0, "transfer": 1.0},
+    ),
+    "a loader that moves arrays is input, and one that compiles is a compilation": (
+        trace(
+            event("$train.py:13 __next__", 1 * US, 9 * US), event("DevicePut", 2 * US, 4 * US),
+            event("backend_compile", 5 * US, 6 * US),
+        ),
+        {"input": 7.0, "compile": 1.0},
+    ),
+    "a call that compiles is a compilation from the start": (
+        trace(event("PjitFunction(g)", 2 * US, 8 * US), event("backend_compile_and_load", 6 * US, 7 * US)),
+        {"compile": 6.0, "dispatch": 2.0},
+    ),
+    "collections lie between their callbacks": (
+        trace(*(event(COLLECTION, at * US, (at + 0.1) * US) for at in (2, 5, 7))),
+        {"garbage_collection": 3.1, "dispatch": 4.9},
+    ),
+    "a device that is alone waits for the others": (
+        trace_of(Space((xplanes.host(
+            python=[CALL], worker=[operation("dot.1", 0, 10 * US), operation("dot.1", 0, 4 * US, device=1)]
+        ),))),
+        {"waiting": 6.0},
+    ),
+    "without the host it is unknown, not dispatch": (
+        trace_of(Space((
+            xplanes.host(worker=[operation("dot.1", 0, US), operation("dot.1", 9 * US, 10 * US)]),
+        ))),
+        {"unknown": 8.0},
+    ),
+}  # fmt: skip
 
 
-def test_one_moment_has_one_reason() -> None:
-    """A loader that moves arrays is input, and one that compiles is a compilation."""
-    made = trace(
-        event("$train.py:13 __next__", 1 * US, 9 * US),
-        event("DevicePut", 2 * US, 4 * US),
-        event("backend_compile", 5 * US, 6 * US),
-    )
-    assert reasons(made) == {"input": 7.0, "compile": 1.0}
-
-
-def test_a_call_that_compiles_is_a_compilation_from_the_start() -> None:
-    """Without Python's calls, tracing is the call's own time."""
-    made = trace(event("PjitFunction(g)", 2 * US, 8 * US), event("backend_compile_and_load", 6 * US, 7 * US))
-    assert reasons(made) == {"compile": 6.0, "dispatch": 2.0}
-
-
-def test_collections_lie_between_their_callbacks() -> None:
-    """JAX has itself called before and after each."""
-    mark = "$__init__.py:132 _xla_gc_callback"
-    made = trace(event(mark, 2 * US, 2.1 * US), event(mark, 5 * US, 5.1 * US), event(mark, 7 * US, 7.1 * US))
-    assert reasons(made) == {"garbage_collection": 3.1, "dispatch": 4.9}
-
-
-def test_a_device_that_is_alone_waits_for_the_others() -> None:
-    """The host's own doings have precedence."""
-    made = xplanes.host(
-        python=[CALL],
-        worker=[operation("dot.1", 0, 10 * US), operation("dot.1", 0, 4 * US, device=1)],
-    )
-    assert reasons(trace_of(Space((made,)))) == {"waiting": 6.0}
-
-
-def test_a_trace_without_the_host_has_no_reasons() -> None:
-    """Unknown, not dispatch."""
-    made = xplanes.host(worker=[operation("dot.1", 0, US), operation("dot.1", 9 * US, 10 * US)])
-    assert reasons(trace_of(Space((made,)))) == {"unknown": 8.0}
+@pytest.mark.parametrize("name", GAPS)
+def test_each_moment_of_a_gap_has_one_reason(name: str) -> None:
+    made, expected = GAPS[name]
+    assert reasons(made) == expected
 
 
 def test_what_is_known_from_elsewhere_counts() -> None:
-    """Such as waits for input, which a trace without Python's calls can't show."""
-    profile = profile_of(trace(), host={"input": [(2 * US, 5 * US)]})
-    assert {each.reason: round(each.seconds * 1e6, 3) for each in profile.idle} == {"input": 3.0, "dispatch": 5.0}
+    """Waits for input, for one, which a trace without Python's calls can't show."""
+    assert reasons(trace(), input=[(2 * US, 5 * US)]) == {"input": 3.0, "dispatch": 5.0}
 
 
 def test_every_reason_has_a_text() -> None:
@@ -130,25 +137,14 @@ PAUSE = 0.02
 
 
 class Slow:
-    """A data set that takes its time."""
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return self
-
-    def __next__(self) -> np.ndarray:
+    def __next__(self) -> None:
         time.sleep(PAUSE)
-        return np.ones(8)
-
-
-def compile_something() -> None:
-    """A function that nobody has seen."""
-    jax.jit(lambda x: jnp.sin(x) @ x + time.monotonic())(jnp.ones((8, 8)))
 
 
 FAULTS: dict[str, Callable[[], object]] = {
     "dispatch": lambda: time.sleep(PAUSE),
     "input": lambda: next(Slow()),
-    "compile": compile_something,
+    "compile": lambda: jax.jit(lambda x: jnp.sin(x) @ x + time.monotonic())(jnp.ones((8, 8))),
     "transfer": lambda: [jax.block_until_ready(jax.device_put(BIG)) for _ in range(4)],
     "garbage_collection": lambda: [gc.collect() for _ in range(3)],
 }
@@ -165,5 +161,4 @@ def test_a_planted_fault_is_named(fault: str, tmp_path: Path) -> None:
         FAULTS[fault]()
         jax.block_until_ready(step(x))
     jax.profiler.stop_trace()
-    first = reading.read(tmp_path).profile.idle[0]
-    assert first.reason == fault
+    assert reading.read(tmp_path).profile.idle[0].reason == fault

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers.quick_xla import quick
+
+from tools.quick_xla import quick
 
 if TYPE_CHECKING:
     from helpers.clock import Clock

@@ -1,7 +1,6 @@
 """Reads a reason, an advice or a finding together with its facts, and says where the facts refute it.
 
-Every log that a test reads through `run_programs.events`, every case of the corpus and every program of the zoo goes
-through here.
+Every log that a test reads through `run_programs.events` and every program of the zoo goes through here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs the corpus under the JAX of this interpreter and prints a JSON report.
 
-    python tests/corpus/run.py [--devices 8] [--only TEXT] [--verbose]
+    python -m benchmarks.corpus.here [--devices 8] [--only TEXT] [--verbose]
 
 Needs JAX, prometheus-client and jaxobs on the path. Cases for Flax and Equinox are left out where these are missing,
 and the report says so.
@@ -13,9 +13,10 @@ import dataclasses
 import importlib.util
 import json
 import os
-import pathlib
 import platform
 import sys
+
+from tools.quick_xla import quick
 
 
 def main() -> int:
@@ -26,9 +27,6 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     os.environ["JAX_PLATFORMS"] = "cpu"
-    sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-    from helpers.quick_xla import quick
-
     os.environ["XLA_FLAGS"] = quick(f"--xla_force_host_platform_device_count={args.devices}")
 
     import jax
@@ -36,25 +34,20 @@ def main() -> int:
     import jaxobs
 
     jaxobs.install()
-    import corpus
+    from benchmarks.corpus import judging, truth
 
-    corpus.truth.count_truth()
-    import eager_cases  # noqa: F401
-    import library_cases  # noqa: F401
-    import mesh_cases  # noqa: F401
-    import nearest_cases  # noqa: F401
-    import plain_cases  # noqa: F401
-    import quiet_cases  # noqa: F401
+    truth.count_truth()
+    from benchmarks.corpus.programs import eager, library, mesh, nearest, plain, quiet  # noqa: F401
 
     jax.devices()
     verdicts, left_out = [], []
-    for case in corpus.cases:
+    for case in judging.cases:
         if args.only not in case.id:
             continue
         if case.devices > args.devices or not case.needs():
             left_out.append(case.id)
             continue
-        verdict = corpus.run(case)
+        verdict = judging.run(case)
         verdicts.append(verdict)
         if args.verbose:
             print(f"{'FAIL' if verdict.problems else 'ok  '} {verdict.id} [{verdict.explainer}]", file=sys.stderr)

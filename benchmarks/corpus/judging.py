@@ -11,20 +11,16 @@ import contextlib
 import io
 import logging
 import re
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import jax
 
 import jaxobs
+from benchmarks.corpus import truth
 from jaxobs.facts.compilations import Compilation
 from jaxobs.state import store
-
-sys.path.append(str(Path(__file__).resolve().parent.parent))
-from helpers import truth
 
 Body = Callable[[], Iterator[None]]
 

@@ -1,30 +1,24 @@
-"""The table of causes in the docs: jaxobs beside JAX's own explainer, on the same programs, under each JAX version.
-
-python -m tools.causes docs/causes.md     runs the corpus in every environment and writes the page
-"""
+"""Page of causes in the docs: jaxobs beside JAX's own explainer, on the same programs, under each JAX version."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
-import sys
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
-from tools.environments import MATRIX, ROOT, NoInterpreterError, Row, environment
+from tools.environments import ROOT, Row, environment
 
-CORPUS = ROOT / "tests" / "corpus" / "run.py"
+PAGE = ROOT / "docs" / "causes.md"
 DEVICES = 8
 SIGNS = {"right": "✓", "wrong": "✗", "silent": "–"}
 
 _HEAD = """\
-<!-- Written by `python -m tools.causes docs/causes.md`. Do not edit. -->
+<!-- Written by `python -m benchmarks.corpus --write`. Do not edit. -->
 # Causes: jaxobs compared with JAX's explainer
 
-Each row is a program of [the corpus](../tests/corpus). It first compiles; then it does something that makes it
+Each row is a program of [the corpus](../benchmarks/corpus). It first compiles; then it does something that makes it
 recompile for one reason, or not at all. jaxobs is right if it reports that cause, once, with the argument's path and
 both values, and reports nothing if nothing compiles. Whether something compiled is counted separately, at JAX's own
 compiler entry. JAX's explainer (`jax_explain_cache_misses`) is right if its log names the kind of difference, in its
@@ -36,7 +30,7 @@ own words, and logs no miss if nothing compiles.
 
 
 def measure(row: Row, devices: int = DEVICES) -> dict[str, Any]:
-    """The corpus under that row's JAX: the report of `tests/corpus/run.py`.
+    """The corpus under that row's JAX: the report of `benchmarks.corpus.here`.
 
     Raises:
       NoInterpreterError: no Python here will do for the row.
@@ -44,8 +38,8 @@ def measure(row: Row, devices: int = DEVICES) -> dict[str, Any]:
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA", "PYTHON"))}
     done = subprocess.run(
-        [environment(row), CORPUS, "--devices", str(devices)], env={**kept, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=500, check=False,
+        [environment(row), "-m", "benchmarks.corpus.here", "--devices", str(devices)],
+        env={**kept, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     if not done.stdout.startswith("{"):
         raise RuntimeError(f"The corpus under {row.id} ended with {done.returncode}:\n{done.stderr[-3000:]}")
@@ -125,30 +119,3 @@ def cell(verdict: dict[str, Any]) -> str:
 
 def _heading(first: str, reports: dict[str, dict[str, Any]], columns: int = 1) -> str:
     return f"| {first} | {' | '.join(reports)} |\n|{'---|' * (columns + len(reports))}"
-
-
-def main() -> int:
-    """Runs the corpus everywhere, one line each, and writes the page; 1 when jaxobs was wrong somewhere."""
-    parser = argparse.ArgumentParser(prog="python -m tools.causes", description="The table of causes in the docs.")
-    parser.add_argument("file", type=Path)
-    args = parser.parse_args()
-    reports: dict[str, dict[str, Any]] = {}
-    failed = 0
-    for row in MATRIX:
-        try:
-            report = measure(row)
-        except NoInterpreterError as error:
-            print(f"{row.id}: left out. {error}", file=sys.stderr)
-            continue
-        wrong = [verdict["id"] for verdict in report["verdicts"] if verdict["problems"]]
-        failed += len(wrong)
-        print(
-            f"{row.id}: {len(report['verdicts'])} programs{''.join(f'; wrong: {each}' for each in wrong)}", flush=True
-        )
-        reports[report["jax"]] = report
-    args.file.write_text(page(reports))
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

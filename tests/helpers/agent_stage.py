@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 from helpers.paths import PROGRAMS, ROOT
-from helpers.quick_xla import quick
 from helpers.requirements import program
 from helpers.waiting import until
 from jaxobs.ops.monitoring import alerting
@@ -22,6 +21,7 @@ from jaxobs.ops.monitoring.deploying import prometheus as deploying
 from jaxobs.ops.monitoring.site import Site
 from tools import faster
 from tools.ports import free_port
+from tools.quick_xla import quick
 
 FACTOR = 60
 

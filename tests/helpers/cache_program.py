@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxobs
-from helpers import truth
+from benchmarks.corpus import truth
 
 REASONS = {
     "because it took <": "too_fast",

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from typing import Any
 
-from helpers.quick_xla import quick
+from tools.quick_xla import quick
 from tools.sentences import refuted
 
 

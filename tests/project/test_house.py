@@ -19,8 +19,8 @@ MOST_LINES = 400
 TABLES: set[str] = set()
 """Files in `jaxobs/` that are tables of data, which may be longer."""
 
-BESIDE_ROOMS = {"corpus", "helpers", "project", "versions"}
-"""Folders in `tests/` that are about no single room: programs of the corpus, what tests share, the repository, JAX."""
+BESIDE_ROOMS = {"helpers", "project", "versions"}
+"""Folders in `tests/` that are about no single room: what tests share, the repository, JAX."""
 
 OPENING = {"open", "fdopen", "read_text", "read_bytes", "write_text", "write_bytes"}
 """Names of functions that open a file."""

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from helpers.paths import PROGRAMS
-from helpers.quick_xla import quick
 from helpers.requirements import missing
 from prometheus_client.parser import text_string_to_metric_families
+
+from tools.quick_xla import quick
 
 COMPILED = re.compile(r"Finished XLA compilation of (.+) in [0-9.e-]+ sec")
 EXIT_CODES = {"numpyro_nuts": 0, "equinox_mlp": 3, "keras_mlp": 1}

@@ -9,7 +9,7 @@ import pytest
 from helpers.matrix import interpreter, rows
 from helpers.paths import ROOT
 
-from tools.causes import cell, measure
+from benchmarks.corpus.page import cell, measure
 from tools.environments import NEWEST, OWN, Row, is_ours
 
 LEAST_CASES = 200

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from helpers.paths import ROOT
-from helpers.quick_xla import quick
 
 from jaxobs.base.process_age import process_age
 from jaxobs.recorder import predecessors
 from jaxobs.recorder.predecessors import Life
+from tools.quick_xla import quick
 
 PROGRAM = """
 import os, signal, sys, time

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from helpers import paths
-from helpers.quick_xla import quick
 from helpers.run_programs import environment
 
 from jaxobs.facts.cache import KEY_PARTS
@@ -23,6 +22,7 @@ from jaxobs.internals import cache_lookups
 from jaxobs.internals.cache_lookups import Lookup
 from jaxobs.reasons import cache_records
 from tools.ports import free_port
+from tools.quick_xla import quick
 
 TESTS = str(paths.TESTS)
 

@@ -3,7 +3,7 @@
     python tests/versions/check_counts.py        prints a JSON report; exit code 1 when something differs
 
 Needs JAX, prometheus-client and jaxobs on the path, nothing else. Each scenario checks the figures that a person would
-expect, and afterwards all counts against the truth (see `truth.py`).
+expect, and afterwards all counts against the truth (see `scenarios.py`).
 """
 
 from __future__ import annotations
@@ -24,29 +24,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from helpers.truth import (
-    USER_FUNCTIONS,
-    causes,
-    check,
-    checks,
-    compared,
-    compiled,
-    count_truth,
-    held,
-    hold,
-    scenario,
-    scenarios,
-    seen,
-    user,
-)
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from scenarios import USER_FUNCTIONS, causes, check, checks, compared, scenario, scenarios, seen, user
+
+from benchmarks.corpus.truth import compiled, count_truth, held, hold
 
 
 def ones(*shape: int, dtype: Any = np.float32) -> Any:

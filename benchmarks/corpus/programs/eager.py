@@ -8,10 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from corpus import Body, case
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from plain_cases import array
+
+from benchmarks.corpus.judging import Body, case
+from benchmarks.corpus.programs.plain import array
 
 
 def eager(cause: str | None, *paths: str, **options: Any) -> Callable[[Body], Body]:

@@ -9,10 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from corpus import Body, case
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from plain_cases import array
+
+from benchmarks.corpus.judging import Body, case
+from benchmarks.corpus.programs.plain import array
 
 HAS_FLAX = importlib.util.find_spec("flax") is not None
 HAS_EQUINOX = importlib.util.find_spec("equinox") is not None
@@ -29,7 +30,7 @@ def eqx_case(cause: str | None, *paths: str, **options: Any) -> Callable[[Body],
 if HAS_FLAX:
     from flax import nnx
 
-    class Net(nnx.Module):
+    class Net(nnx.Module):  # type: ignore[misc]
         """Two layers, one of which drops out."""
 
         def __init__(self, width: int = 4) -> None:
@@ -135,8 +136,8 @@ def nnx_again() -> Iterator[None]:
     """The model's arrays change, nothing else."""
     model = Net()
 
-    @nnx.jit
-    def train(model, x):
+    @nnx.jit  # type: ignore[untyped-decorator]
+    def train(model: Any, x: Any) -> Any:
         model.linear.bias.value = model.linear.bias.value + 1
         return model(x).sum()
 
@@ -151,7 +152,7 @@ def nnx_again() -> Iterator[None]:
 if HAS_EQUINOX:
     import equinox as eqx
 
-    class Affine(eqx.Module):
+    class Affine(eqx.Module):  # type: ignore[misc]
         """A weight, an activation that is a static leaf, and a static field."""
 
         weight: Any
@@ -161,7 +162,7 @@ if HAS_EQUINOX:
         def __call__(self, x: Any) -> Any:
             return self.activation(self.weight * x) * self.scale
 
-        @eqx.filter_jit
+        @eqx.filter_jit  # type: ignore[untyped-decorator]
         def apply(self, x: Any) -> Any:
             return self(x)
 

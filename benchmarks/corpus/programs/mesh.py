@@ -7,13 +7,15 @@ from typing import Any
 
 import jax
 import numpy as np
-from corpus import case
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from plain_cases import array, both
 
-shard_map: Any = getattr(jax, "shard_map", None)
-if not callable(shard_map):
+from benchmarks.corpus.judging import case
+from benchmarks.corpus.programs.plain import array, both
+
+try:
+    from jax import shard_map
+except ImportError:
     from jax.experimental.shard_map import shard_map
 
 
@@ -66,7 +68,7 @@ def another_order_of_devices(jit: Any) -> Iterator[None]:
 
 @both("jit_options", "in_shardings", says=("devices 0,1,2,3,4,5,6,7", "devices 7,6,5,4,3,2,1,0"), devices=8)
 def another_order_of_devices_in_shardings(jit: Any) -> Iterator[None]:
-    def spread(x):
+    def spread(x: Any) -> Any:
         return x * 16
 
     over, back = mesh(8), Mesh(np.array(jax.devices()[7::-1]), ("data",))
@@ -177,7 +179,7 @@ def another_layout(jit: Any) -> Iterator[None]:
 def other_shardings_of_the_arguments(jit: Any) -> Iterator[None]:
     """R6."""
 
-    def spread(x):
+    def spread(x: Any) -> Any:
         return x * 12
 
     over = mesh(8)
@@ -192,7 +194,7 @@ def what_the_step_returned(jit: Any) -> Iterator[None]:
     """R4: the first result comes back with a sharding that the compiler chose."""
     over = mesh(4, 2)
 
-    def step(params, batch):
+    def step(params: Any, batch: Any) -> Any:
         w = jax.lax.with_sharding_constraint(params["w"] + batch.sum(), NamedSharding(over, P("model")))
         return {"w": w}
 

@@ -14,19 +14,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from corpus import case
-from library_cases import HAS_EQUINOX, HAS_FLAX, eqx_case, nnx_case
-from plain_cases import array, both
 
 import jaxobs
+from benchmarks.corpus.judging import case
+from benchmarks.corpus.programs.library import HAS_EQUINOX, HAS_FLAX, eqx_case, nnx_case
+from benchmarks.corpus.programs.plain import array, both
 
 if HAS_FLAX:
     from flax import nnx
-    from library_cases import Net
+
+    from benchmarks.corpus.programs.library import Net
 
 if HAS_EQUINOX:
     import equinox as eqx
-    from library_cases import Affine
+
+    from benchmarks.corpus.programs.library import Affine
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["weights"], meta_fields=["train", "scale", "name"])

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from corpus import Body, case
 
 import jaxobs
+from benchmarks.corpus.judging import Body, case
 
 
 def array(*shape: int, dtype: Any = np.float32) -> Any:
@@ -42,7 +42,7 @@ def both(cause: str | None, *paths: str, **options: Any) -> Callable[[Callable[[
 def first_call(jit: Any) -> Iterator[None]:
     """Nothing was compiled before."""
 
-    def never_called(x):
+    def never_called(x: Any) -> Any:
         return x * 2
 
     f = jit(never_called)
@@ -77,8 +77,8 @@ def another_rank(jit: Any) -> Iterator[None]:
 def the_last_batch(jit: Any) -> Iterator[None]:
     """The leaf of a nested argument, against the nearest of several signatures."""
 
-    @jit
-    def train_step(state, batch):
+    @jit  # type: ignore[untyped-decorator]
+    def train_step(state: Any, batch: Any) -> Any:
         return state + batch["image"].sum() + batch["label"].sum()
 
     for rows in (64, 32):
@@ -92,8 +92,8 @@ def the_last_batch(jit: Any) -> Iterator[None]:
 def two_arguments_at_once(jit: Any) -> Iterator[None]:
     """Both are told."""
 
-    @jit
-    def train_step(batch):
+    @jit  # type: ignore[untyped-decorator]
+    def train_step(batch: Any) -> Any:
         return batch["image"].sum() + batch["label"].sum()
 
     train_step({"image": array(8, 2), "label": array(8)})
@@ -152,7 +152,7 @@ def a_variadic_argument(jit: Any) -> Iterator[None]:
 
 @both("shape", "rate")
 def a_keyword_dictionary(jit: Any) -> Iterator[None]:
-    def keyworded(x, **options):
+    def keyworded(x: Any, **options: Any) -> Any:
         return x + options["rate"].sum()
 
     f = jit(keyworded)
@@ -228,7 +228,7 @@ def the_step_of_a_state(jit: Any) -> Iterator[None]:
 def none_became_an_array(jit: Any) -> Iterator[None]:
     """R9."""
 
-    def masked(x, mask):
+    def masked(x: Any, mask: Any) -> Any:
         return x if mask is None else x * mask
 
     f = jit(masked)
@@ -269,7 +269,7 @@ def by_keyword_instead_of_by_position(jit: Any) -> Iterator[None]:
 
 @both("structure", "args[2]", says="absent")
 def one_argument_more(jit: Any) -> Iterator[None]:
-    def variadic(*args):
+    def variadic(*args: Any) -> Any:
         return sum(each.sum() for each in args)
 
     f = jit(variadic)
@@ -409,7 +409,7 @@ def a_static_lambda_made_again(jit: Any) -> Iterator[None]:
 def a_default_of_a_static_argument(jit: Any) -> Iterator[None]:
     """Left out the first time."""
 
-    def defaulted(x, n=2):
+    def defaulted(x: Any, n: Any = 2) -> Any:
         return x * n
 
     f = jit(defaulted, static_argnames="n")
@@ -427,7 +427,7 @@ def a_default_of_a_static_argument(jit: Any) -> Iterator[None]:
 def donation(jit: Any) -> Iterator[None]:
     """R6."""
 
-    def stepped(x):
+    def stepped(x: Any) -> Any:
         return x + 1
 
     jit(stepped)(array(4))
@@ -440,7 +440,7 @@ def donation(jit: Any) -> Iterator[None]:
 def shardings_of_the_results(jit: Any) -> Iterator[None]:
     """R6."""
 
-    def spread(x):
+    def spread(x: Any) -> Any:
         return x + 2
 
     where = jax.sharding.SingleDeviceSharding(jax.devices()[0])
@@ -454,7 +454,7 @@ def shardings_of_the_results(jit: Any) -> Iterator[None]:
 def compiler_options(jit: Any) -> Iterator[None]:
     """Options of the compiler."""
 
-    def tuned(x):
+    def tuned(x: Any) -> Any:
         return x @ x
 
     jit(tuned)(array(4, 4))
@@ -564,7 +564,7 @@ def a_closure_made_again(jit: Any) -> Iterator[None]:
     x = array(4)
 
     def make(factor: float) -> Any:
-        def scaled(x):
+        def scaled(x: Any) -> Any:
             return x * factor
 
         return jit(scaled)
@@ -574,7 +574,7 @@ def a_closure_made_again(jit: Any) -> Iterator[None]:
     make(2.0)(x)
 
 
-def scaled_by(factor, x):
+def scaled_by(factor: Any, x: Any) -> Any:
     """For partials."""
     return x * factor
 
@@ -594,11 +594,11 @@ class Model:
     def __init__(self, factor: float = 2.0) -> None:
         self.factor = factor
 
-    def apply(self, x):
+    def apply(self, x: Any) -> Any:
         return x * self.factor
 
     @functools.partial(jax.jit, static_argnums=0)
-    def step(self, x):
+    def step(self, x: Any) -> Any:
         return x * self.factor
 
 
@@ -627,7 +627,7 @@ def a_shape_that_an_older_closure_had(jit: Any) -> Iterator[None]:
     """The signatures of another function object are no excuse."""
 
     def make() -> Any:
-        def recreated(x):
+        def recreated(x: Any) -> Any:
             return x * 10
 
         return jit(recreated)
@@ -791,7 +791,7 @@ def scanned(jit: Any) -> Iterator[None]:
 def with_a_callback(jit: Any) -> Iterator[None]:
     """Programs that call back to Python."""
 
-    def told(x):
+    def told(x: Any) -> Any:
         jax.debug.callback(lambda value: None, x)
         return x * 2
 

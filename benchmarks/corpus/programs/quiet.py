@@ -11,7 +11,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from plain_cases import array, both
+
+from benchmarks.corpus.programs.plain import array, both
 
 
 @both(None)
@@ -98,7 +99,7 @@ def a_second_thread(jit: Any) -> Iterator[None]:
 def jitted_again(jit: Any) -> Iterator[None]:
     """A second jit around a function that lives shares what was compiled."""
 
-    def alive(x):
+    def alive(x: Any) -> Any:
         return x * 7
 
     jit(alive)(array(4))

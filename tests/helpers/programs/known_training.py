@@ -1,7 +1,7 @@
 """A training run that knows by itself what it did: it prints its truth as a line of JSON, and waits for one to go on.
 
 The first line tells the endpoint's address. Compilations are counted where the compiler is called (see
-`../versions/truth.py`), calls and errors by hand, live bytes by asking each array.
+`benchmarks/corpus/truth.py`), calls and errors by hand, live bytes by asking each array.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 import jax
 import jax.numpy as jnp
 import numpy as np
-from helpers import truth
 
 import jaxobs
+from benchmarks.corpus import truth
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.state import store
 

@@ -26,7 +26,6 @@ from typing import Any
 
 import pytest
 from helpers.paths import PROGRAMS, ROOT
-from helpers.quick_xla import quick
 from helpers.requirements import program
 
 from jaxobs.ops.monitoring import alerting, boards
@@ -34,6 +33,7 @@ from jaxobs.ops.monitoring.deploying import prometheus as deploying
 from jaxobs.ops.monitoring.site import Site
 from tools import faster, made_up_devices
 from tools.ports import free_port
+from tools.quick_xla import quick
 
 pytestmark = pytest.mark.alerts
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers import whole as texts
 
 from tools.quick_xla import quick
 
@@ -78,6 +81,28 @@ def clock(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Clock:
     from helpers.clock import Clock
 
     return Clock(monkeypatch)
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Local time is UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def whole(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text, by its name, with the file beside the test: see `helpers.whole`."""
+    rewrite = request.config.getoption("--rewrite-texts")
+    return functools.partial(texts.compare, request.path.with_suffix(".txt"), rewrite=rewrite)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that writes the texts of `whole` anew."""
+    parser.addoption("--rewrite-texts", action="store_true", help="Write the texts that tests compare with anew.")
 
 
 @pytest.hookimpl(trylast=True)

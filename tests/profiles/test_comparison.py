@@ -14,7 +14,6 @@ MS = 1e-3
 
 
 def operation(name: str, milliseconds: float, scope: str | None = None, source: str | None = None) -> OperationTime:
-    """Returns an operation of one function."""
     return OperationTime(
         operation=name, function="f", category="matmul", scope=scope, source=source,
         device_seconds=milliseconds * MS, share=0.0, count=1, flops=None, bytes=None, bound="unknown",
@@ -22,7 +21,6 @@ def operation(name: str, milliseconds: float, scope: str | None = None, source: 
 
 
 def profile(*rows: OperationTime, steps: int | None = 1, idle: float = 0.0, calls: int | None = None) -> Profile:
-    """Returns a profile whose window is its operations and its idle time."""
     device = sum(each.device_seconds for each in rows)
     return Profile(
         window_seconds=device + idle * MS,
@@ -34,7 +32,6 @@ def profile(*rows: OperationTime, steps: int | None = 1, idle: float = 0.0, call
 
 
 def changes(rows: Iterable[Change]) -> dict[str, float]:
-    """Milliseconds by name."""
     return {each.name: round(each.seconds / MS, 6) for each in rows}
 
 

@@ -15,25 +15,20 @@ LENGTH = 60
 
 
 class Span(NamedTuple):
-    """Something with a beginning and an end."""
-
     start: float
     end: float
 
 
 def moments(spans: Iterable[tuple[float, float]]) -> set[int]:
-    """Returns the whole numbers in them."""
     return {at for start, end in spans for at in range(int(start), int(end))}
 
 
 def some(dice: random.Random) -> list[tuple[float, float]]:
-    """Some intervals, empty ones among them."""
     return [(start := dice.randrange(LENGTH), start + dice.randrange(8)) for _ in range(dice.randrange(12))]
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_sets_are_those_of_their_moments(seed: int) -> None:
-    """Union, difference and what is common."""
     dice = random.Random(seed)
     one, other = some(dice), some(dice)
     ours, theirs = intervals.union(one), intervals.union(other)

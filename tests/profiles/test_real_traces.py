@@ -18,7 +18,6 @@ STEPS = 3
 
 
 def traced(folder: Path, step: Any, *arguments: Any) -> Reading:
-    """Returns the profile of some steps."""
     jax.block_until_ready(step(*arguments))
     jax.profiler.start_trace(folder)
     for number in range(STEPS):
@@ -38,7 +37,6 @@ def scanned(x: jax.Array) -> jax.Array:
 
 @pytest.fixture(scope="module")
 def looped(tmp_path_factory: pytest.TempPathFactory) -> Reading:
-    """A function with a loop, on one device."""
     return traced(tmp_path_factory.mktemp("looped"), jax.jit(scanned), jnp.ones((200, 200)))
 
 

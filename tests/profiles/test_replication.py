@@ -29,12 +29,10 @@ WHOLE = PartitionSpec()
 
 
 def put(x: Any, *axes: Any) -> jax.Array:
-    """Returns an array over the mesh."""
     return jax.device_put(x, NamedSharding(MESH, PartitionSpec(*axes)))
 
 
 def operations(folder: Path, fun: Callable[..., Any], *arguments: Any) -> tuple[OperationTime, ...]:
-    """Returns the operations of one call."""
     step = jax.jit(fun)
     jax.block_until_ready(step(*arguments))
     jax.profiler.start_trace(folder)
@@ -44,7 +42,6 @@ def operations(folder: Path, fun: Callable[..., Any], *arguments: Any) -> tuple[
 
 
 def alike(found: tuple[OperationTime, ...]) -> set[bool | None]:
-    """Returns whether products are replicated, as far as known."""
     products = {each.replicated for each in found if each.category in PRODUCTS}
     assert products, [(each.operation, each.category) for each in found]
     return products
@@ -58,22 +55,18 @@ def product(w: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def looped(w: jax.Array, x: jax.Array) -> jax.Array:
-    """Products in a loop."""
     return jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ w), None), x, None, length=4)[0]
 
 
 def mixed(w: jax.Array, x: jax.Array) -> jax.Array:
-    """Multiplies in a loop that begins with whole arrays, and takes a divided one in."""
     return jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ w) + x, None), jnp.ones((128, 128)), None, length=4)[0]
 
 
 def chosen(w: jax.Array, x: jax.Array) -> jax.Array:
-    """Multiplies in a branch."""
     return jax.lax.cond(x[0, 0] > 0, lambda: jnp.tanh(x @ w), lambda: x * 2)
 
 
 def whitened(w: jax.Array, x: jax.Array) -> jax.Array:
-    """Adds over all devices, of which each computes a product, as Muon's optimizer does."""
     whole = jax.lax.with_sharding_constraint(x.reshape(8, 16, 128).sum(0), NamedSharding(MESH, WHOLE))
     return jnp.tanh(whole @ w)
 
@@ -103,8 +96,6 @@ def test_one_device_computes_nothing_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("axes", "same"), [(("data", "model"), True), (("data",), False), (("model",), False)])
 def test_only_a_sum_over_all_devices_is_whole(axes: tuple[str, ...], same: bool, tmp_path: Path) -> None:
-    """A sum over an axis of the mesh differs along the other."""
-
     def each(w: jax.Array, x: jax.Array) -> jax.Array:
         return jnp.tanh(jax.lax.psum(x, axes) @ w)[None]
 
@@ -115,12 +106,10 @@ def test_only_a_sum_over_all_devices_is_whole(axes: tuple[str, ...], same: bool,
 
 
 def instruction(name: str, opcode: str, number: int, *operands: int, **more: Any) -> Instruction:
-    """Returns an instruction by hand."""
     return Instruction(name, opcode, number=number, operands=operands, **more)
 
 
 def made(*instructions: Instruction, partitions: int = 8) -> set[str]:
-    """Returns the names of what is replicated in a program made by hand."""
     entry = Computation("main", {each.number: each for each in instructions}, instructions[-1].number)
     return replicated(Module("jit_f", {1: entry}, 1, partitions))
 
@@ -144,7 +133,6 @@ def test_a_sum_over_some_devices_is_not_the_same_on_all() -> None:
 
 
 def test_a_program_that_is_damaged_is_not_the_same() -> None:
-    """Operands, computations and elements that are not there."""
     lost = instruction("lost", "add", 1, 99)
     loop = instruction("loop", "while", 2, 99, called=(98,))
     call = instruction("call", "call", 3, called=(97,))
@@ -158,18 +146,10 @@ def test_a_program_that_is_damaged_is_not_the_same() -> None:
 def test_a_program_that_calls_itself_over_and_over_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each computation calls the next twice: that doubles forty times."""
     monkeypatch.setattr(replication, "_MOST_LOOKS", 1000)
-    computations = {
-        number: Computation(
-            f"c{number}",
-            {
-                1: instruction(f"first{number}", "call", 1, called=(number + 1,)),
-                2: instruction(f"second{number}", "call", 2, called=(number + 1,)),
-            },
-            2,
-        )
-        for number in range(1, 41)
-    }
-    computations[41] = Computation("last", {1: instruction("same", "iota", 1)}, 1)
+    computations = {41: Computation("last", {1: instruction("same", "iota", 1)}, 1)}
+    for number in range(1, 41):
+        twice = {at: instruction(f"c{number}.{at}", "call", at, called=(number + 1,)) for at in (1, 2)}
+        computations[number] = Computation(f"c{number}", twice, 2)
     assert replicated(Module("jit_f", computations, 1, 8)) == set()
     small = {number: computations[number] for number in (39, 40, 41)}
     assert "same" in replicated(Module("jit_f", small, 39, 8))

@@ -347,7 +347,7 @@ def child_keys(kind: type, data: Any, size: int) -> list[Any] | None:
 def _known_or_new_keys(tree: Any) -> list[Sequence[Any]]:
     try:
         return _known_keys(tree)
-    except TypeError:  # metadata of the user's that cannot be hashed
+    except (TypeError, ValueError):  # metadata of the user's that cannot be hashed, or compared with that of another
         return _keys(tree)
 
 

@@ -20,21 +20,20 @@ from jaxobs.reasons.history import History
 
 
 def called(fun, *args, static_argnums=(), **kwargs) -> Call:
-    """Returns a call as it is read from JAX's frames."""
     options = SimpleNamespace(static_argnums=static_argnums, static_argnames=())
     return internals.called(Miss(fun=fun, jit_info=options, args=args, kwargs=kwargs))
 
 
-def explain(explainer, name, fun, *args, **options):
+def explain(explainer, fun, *args, **options):
     """Returns the explainer's explanation of a miss of that call."""
     call = called(fun, *args, **options)
-    return explainer.explain(name, call, signature.take(call))
+    return explainer.explain("f", call, signature.take(call))
 
 
-def why(fun, *calls):
+def why(*calls):
     """The explanation of the last of these calls' misses."""
     explainer = Explainer()
-    return [explain(explainer, "f", fun, *call) for call in calls][-1]
+    return [explain(explainer, f, *call) for call in calls][-1]
 
 
 def f(state, batch=None, *rest):
@@ -55,87 +54,66 @@ X = np.zeros((4, 3), np.float32)
 )
 def test_paths_are_as_the_user_wrote_them(before, after, path, what) -> None:
     """The argument's own name, then keys and indices."""
-    explained = why(f, before, after)
+    explained = why(before, after)
     assert [(change.path, change.what) for change in explained.changes] == [(path, what)]
     assert f"`{path}` {explained.changes[0].before} -> {explained.changes[0].after}" in explained.reason
 
 
 def test_several_changes_are_all_listed() -> None:
     """Each difference is a change; the cause is one of them; the sentence names four and counts the rest."""
-    before = {f"x{n}": X for n in range(7)}
-    after = {f"x{n}": X[:2] for n in range(7)}
-    explained = why(f, (before,), (after,))
-    assert len(explained.changes) == 7
-    assert explained.cause == "shape"
-    assert explained.reason.count(" -> ") == 4
+    explained = why(*([{f"x{n}": each for n in range(7)}] for each in (X, X[:2])))
+    assert (len(explained.changes), explained.cause, explained.reason.count(" -> ")) == (7, "shape", 4)
     assert "3 more differences" in explained.reason
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["x"], meta_fields=["meta"])
+@dataclass
+class Node:
+    x: object
+    meta: object
 
 
 def test_metadata_that_differs_is_quoted_where_it_differs() -> None:
     """A flag deep in a pytree's metadata is shown, not the whole tree."""
-
-    @functools.partial(jax.tree_util.register_dataclass, data_fields=["x"], meta_fields=["name", "train"])
-    @dataclass
-    class Model:
-        x: object
-        name: str
-        train: bool
-
-    explained = why(f, (Model(X, "m" * 300, True),), (Model(X, "m" * 300, False),))
+    explained = why(*([Node(X, ("m" * 300, train))] for train in (True, False)))
     assert explained.cause == "structure"
     (change,) = explained.changes
     assert "True" in change.before and "False" in change.after
     assert len(change.before) <= signature.MOST_REPR
 
 
-def test_static_values_can_be_kept_out() -> None:
+def test_static_values_and_metadata_can_be_kept_out() -> None:
     """With the setting off, a reason shows the type and not the value."""
     taken = signature.take(called(f, "secret", static_argnums=(0,)), static_values=False)
     assert taken is not None
     assert str(taken.leaves[0]) == "str"
-
-
-def test_metadata_can_be_kept_out() -> None:
-    """With the setting off, what stands beside the arrays is not quoted either."""
-
-    @functools.partial(jax.tree_util.register_dataclass, data_fields=["x"], meta_fields=["secret"])
-    @dataclass
-    class Keeper:
-        x: object
-        secret: str
-
     explainer = Explainer()
     for secret in ("hunter2", "hunter3"):
-        call = called(f, Keeper(X, secret))
+        call = called(f, Node(X, secret))
         explained = explainer.explain("f", call, signature.take(call, static_values=False))
     assert explained.cause == "structure"
     assert "hunter" not in f"{explained}"
 
 
+class Model:
+    def step(self, x):
+        """A method."""
+
+
 def test_partials_methods_and_wrappers_are_one_function() -> None:
     """A wrapper that is made again around one function is a new object of the same function."""
-
-    class Model:
-        def step(self, x):
-            """A method."""
-
     for make in (lambda: functools.partial(f, 1), lambda: Model().step, lambda: functools.wraps(f)(lambda x: x)):
         explainer = Explainer()
-        causes = [explain(explainer, "f", make(), X).cause for _ in range(3)]
+        causes = [explain(explainer, make(), X).cause for _ in range(3)]
         assert causes == ["first_call", "new_function", "new_function"]
 
 
 def test_a_bound_method_read_again_is_the_same_function() -> None:
     """Python makes a bound method anew at each access; JAX takes equal ones for one."""
-
-    class Model:
-        def step(self, x):
-            """A method."""
-
     model, explainer = Model(), Explainer()
     one = model.step
-    explain(explainer, "step", one, X)
-    assert explain(explainer, "step", model.step, X[:1]).cause == "shape"
+    explain(explainer, one, X)
+    assert explain(explainer, model.step, X[:1]).cause == "shape"
 
 
 def test_an_id_that_comes_back_is_no_old_friend() -> None:
@@ -144,7 +122,7 @@ def test_an_id_that_comes_back_is_no_old_friend() -> None:
     causes = []
     for _ in range(4):
         g = lambda x: x  # noqa: E731
-        causes.append(explain(explainer, "g", g, X).cause)
+        causes.append(explain(explainer, g, X).cause)
         del g
         gc.collect()
     assert causes == ["first_call"] + ["new_function"] * 3
@@ -169,7 +147,6 @@ def test_out_of_sight_the_class_is_told_by_the_phases(phases, part) -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Ten thousand functions leave as many programs as the bound allows."""
     explainer = Explainer(History(most_programs=100))
     for n in range(10_000):
         explainer.explain(f"f{n}", Call(None, None, None, {}), None)
@@ -216,23 +193,13 @@ def test_hostile_values_are_told_apart_all_the_same() -> None:
 
         __hash__ = Hostile.__hash__
 
-    def g(x, mode):
-        """Two arguments."""
-
     for kind in (Hostile, Unequal):
         explainer = Explainer()
         values = [kind(number) for number in range(2)]  # JAX keeps them alive, as keys of its caches
         for value in values:
-            explained = explain(explainer, "g", g, X, value, static_argnums=(1,))
-        assert (explained.cause, explained.changes[0].path) == ("static_argument", "mode")
-
-    @functools.partial(jax.tree_util.register_dataclass, data_fields=["x"], meta_fields=["meta"])
-    @dataclass
-    class Node:
-        x: object
-        meta: object
-
-    explained = why(f, (Node(X, Hostile(1)),), (Node(X, Hostile(2)),))
+            explained = explain(explainer, f, X, value, static_argnums=(1,))
+        assert (explained.cause, explained.changes[0].path) == ("static_argument", "batch")
+    explained = why([Node(X, "m")], [Node(X, Hostile(1))], [Node(X, Hostile(2))])
     assert (explained.cause, explained.changes[0].path) == ("structure", "state")
 
 
@@ -248,10 +215,9 @@ def test_hostile_values_are_told_apart_all_the_same() -> None:
 )
 def test_trees_are_compared_where_they_part(before, after, path, texts) -> None:
     """The first place that differs, with what stands there before and after."""
-    explained = why(f, (before,), (after,))
-    assert explained.cause == "structure"
+    explained = why([before], [after])
     first = explained.changes[0]
-    assert (first.path, first.before, first.after) == (path, *texts)
+    assert (explained.cause, first.path, first.before, first.after) == ("structure", path, *texts)
 
 
 def test_a_cell_that_runs_again_makes_its_functions_again() -> None:

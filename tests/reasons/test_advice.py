@@ -28,7 +28,6 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def told(change: Change, **more: Any) -> str:
-    """Returns the advice for one change, which nothing in it refutes."""
     advice = cures.cure(change.what, [change], **more)
     event = compilation("train.step", cause=change.what, reason=advice, changes=(change,), eager=False)
     assert refuted(as_event(event)) == []
@@ -36,7 +35,6 @@ def told(change: Change, **more: Any) -> str:
 
 
 def shape(before: str, after: str) -> Change:
-    """Returns a change of a shape."""
     return Change("x", "shape", before, after)
 
 
@@ -73,7 +71,6 @@ def shape(before: str, after: str) -> Change:
     ],
 )  # fmt: skip
 def test_advice_fits_the_facts(change: Change, earlier: int, says: str) -> None:
-    """As a person who reads both would say it."""
     assert says in told(change, earlier=earlier)
 
 
@@ -151,7 +148,6 @@ def test_the_checker_refuses_what_the_facts_refute(
 
 
 def reasons(eager: bool) -> list[tuple[str, str]]:
-    """Causes and reasons so far."""
     found, _, _ = jaxobs.state.store.current().events(kind="compilation")
     return [(each.cause, each.reason) for each in found if each.eager == eager]  # type: ignore[attr-defined]
 

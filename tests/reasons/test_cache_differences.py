@@ -73,7 +73,6 @@ MINE = record("jit_f-mine", hours=0.0, process="me", pid=1, stored=None, compile
     ],
 )
 def test_each_part_is_named_with_before_and_after(values: dict[str, Any], told: str) -> None:
-    """As a person can act on it, with the process and how long ago."""
     other = changed(MINE, **values)
     assert differing(MINE, other) == tuple(part for part in KEY_PARTS if part in values)
     text = sentence(MINE, other)
@@ -82,44 +81,32 @@ def test_each_part_is_named_with_before_and_after(values: dict[str, Any], told: 
 
 
 def test_another_program_is_told_with_what_made_it_another() -> None:
-    """JAX's version, the arguments, an address in it, or its code."""
     other = changed(MINE, program=None)
-    assert "(program-0 then, program-1 now) for the same argument types" in sentence(MINE, other)
-    assert "for different arguments: `(i8) -> i8` then, `(f32) -> f32` now." in sentence(
-        MINE, dataclasses.replace(other, arguments="(i8) -> i8")
-    )
-    assert "which JAX 0.9.0 produced; this is JAX 0.10.2." in sentence(MINE, dataclasses.replace(other, jax="0.9.0"))
-    pointing = dataclasses.replace(MINE, fingerprint="abc")
-    assert "jax_remove_custom_partitioning_ptr_from_cache_key" in sentence(
-        pointing, dataclasses.replace(other, fingerprint="abc")
-    )
+    for mine, change, told in (
+        ({}, {}, "(program-0 then, program-1 now) for the same argument types"),
+        ({}, {"arguments": "(i8) -> i8"}, "for different arguments: `(i8) -> i8` then, `(f32) -> f32` now."),
+        ({}, {"jax": "0.9.0"}, "which JAX 0.9.0 produced; this is JAX 0.10.2."),
+        ({"fingerprint": "a"}, {"fingerprint": "a"}, "jax_remove_custom_partitioning_ptr_from_cache_key"),
+    ):
+        assert told in sentence(dataclasses.replace(MINE, **mine), dataclasses.replace(other, **change))
 
 
 def test_the_same_key_tells_what_became_of_the_entry() -> None:
-    """Never stored, deleted, evicted, elsewhere, not shared, unreadable."""
     same = dataclasses.replace(record("jit_f-mine"), pid=7)
     assert differing(MINE, same) == ()
     assert sentence(MINE, same) == (
         "`train.f` missed: process 7 stored the same program 2 h ago; its entry has since been deleted."
     )
     assert "has since been evicted (jax_compilation_cache_max_size) or deleted." in sentence(MINE, same, evicts=True)
-    fast = dataclasses.replace(
-        same,
-        stored=False,
-        compile_seconds=0.3,
-        uncached_because="too_fast",
-        uncached_detail="Compiled in 0.30 s; too fast.",
-    )
-    assert sentence(MINE, fast).endswith(
-        "compiled the same program 2 h ago, but did not store it. Compiled in 0.30 s; too fast."
-    )
-    elsewhere = dataclasses.replace(same, directory="/old")
-    assert "in another directory, /old; this process looks in /cache." in sentence(MINE, elsewhere)
-    assert "or /cache is not shared between the processes" in sentence(dataclasses.replace(MINE, process_index=3), same)
-    bad = dataclasses.replace(
-        MINE, uncached_because="error", uncached_detail="Its entry is there but could not be used: cut off."
-    )
-    assert sentence(bad, same).endswith("2 h ago. Its entry is there but could not be used: cut off.")
+    fast = {"stored": False, "uncached_because": "too_fast", "uncached_detail": "Compiled in 0.30 s; too fast."}
+    bad = {"uncached_because": "error", "uncached_detail": "Its entry is there but could not be used: cut off."}
+    for mine, change, told in (
+        ({}, fast, "compiled the same program 2 h ago, but did not store it. Compiled in 0.30 s; too fast."),
+        ({}, {"directory": "/old"}, "in another directory, /old; this process looks in /cache."),
+        ({"process_index": 3}, {}, "or /cache is not shared between the processes"),
+        (bad, {}, "2 h ago. Its entry is there but could not be used: cut off."),
+    ):
+        assert told in sentence(dataclasses.replace(MINE, **mine), dataclasses.replace(same, **change))
 
 
 def test_the_nearest_has_the_same_program_if_there_is_one() -> None:

@@ -17,7 +17,6 @@ MOST_CALLS_A_LINE = 10
 
 
 def record(number: int = 0, **fields: object) -> KeyRecord:
-    """Returns a record, with readable values."""
     known = {
         "function": 'train."f"\u00fc', "key": f"jit_f-{number}", "time": 1.5 + number, "process": "other", "pid": 7,
         "module": "jit_f", "parts": {"program": f"{number:012x}", "flags": "f1", "options": "o1"},
@@ -127,7 +126,6 @@ def test_many_append_at_once(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_too_long_is_left_out(tmp_path: Path) -> None:
-    """A bound on each line; the others go on."""
     sidecar = Sidecar(str(tmp_path))
     sidecar.add(record(1, uncached_detail="x" * 5000))
     sidecar.add(dataclasses.replace(record(2), parts={"flags": "f2"}, values={"flags": ["y" * 20_000]}))

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,12 +29,11 @@ def f(x: Any, mode: Any = None, **rest: Any) -> None:
     """Something to name arguments after."""
 
 
-def taken(*args: Any, static: tuple[int, ...] = (), options: Any = None, **kwargs: Any) -> Signature:
-    """Returns the signature of a call."""
-    info = options or SimpleNamespace(static_argnums=static, static_argnames=())
-    found = signature.take(
-        internals.called(Miss(fun=f, jit_info=info, args=args, kwargs=kwargs)), context=internals.context.read()
-    )
+def taken(*args: Any, static: tuple[int, ...] = (), **options: Any) -> Signature:
+    """Returns the signature of a call of a function that was jitted with these options."""
+    info = SimpleNamespace(static_argnums=static, static_argnames=(), **options)
+    called = internals.called(Miss(fun=f, jit_info=info, args=args, kwargs={}))
+    found = signature.take(called, context=internals.context.read())
     assert found is not None
     return found
 
@@ -50,20 +49,22 @@ def told(old: Signature, new: Signature) -> list[Any]:
 
 
 def mesh(*order: int, shape: tuple[int, ...] = (), names: tuple[str, ...] = ("data", "model"), **options: Any) -> Mesh:
-    """Returns a mesh of these devices in this order."""
     devices = np.array([jax.devices()[number] for number in order])
     shape = shape or (len(order),)
     return Mesh(devices.reshape(shape), names[: len(shape)], **options)
 
 
 def struct(sharding: Any) -> Any:
-    """Returns an argument that is placed so."""
     return jax.ShapeDtypeStruct((8, 8), np.float32, sharding=sharding)
 
 
 def spec(*axes: Any, over: Any) -> NamedSharding:
-    """Returns a sharding over a mesh."""
     return NamedSharding(over, P(*axes))
+
+
+def rows(*order: int, **options: Any) -> NamedSharding:
+    """Returns a sharding of rows over devices in this order."""
+    return spec("data", over=mesh(*order, **options))
 
 
 def gspmd(*order: int) -> Any:
@@ -90,115 +91,76 @@ def abstract(*sizes: int) -> Any:
         return jax.sharding.AbstractMesh(tuple(zip(names, sizes, strict=True)))
 
 
-def explicit() -> Any:
-    """Returns the type of an axis that is part of the array's type."""
-    return {"axis_types": (jax.sharding.AxisType.Explicit,)}
+def alone(number: int) -> Any:
+    return SingleDeviceSharding(jax.devices()[number])
 
 
-SHARDINGS: dict[str, tuple[Callable[[], tuple[Any, Any]], tuple[str, str]]] = {
-    "order of devices": (
-        lambda: (spec("data", over=mesh(0, 1, 2, 3)), spec("data", over=mesh(3, 2, 1, 0))),
-        ("devices 0,1,2,3", "devices 3,2,1,0"),
-    ),
+EXPLICIT = {"axis_types": (jax.sharding.AxisType.Explicit,)}
+SHARDINGS: dict[str, tuple[Callable[[], tuple[Any, Any]], str, str]] = {
+    "order of devices": (lambda: (rows(0, 1, 2, 3), rows(3, 2, 1, 0)), "devices 0,1,2,3", "devices 3,2,1,0"),
     "order of axes": (
-        lambda: (
-            spec("data", over=mesh(0, 1, 2, 3, 4, 5, 6, 7, shape=(4, 2))),
-            spec("data", over=mesh(0, 1, 2, 3, 4, 5, 6, 7, shape=(2, 4), names=("model", "data"))),
-        ),
-        ("{'data': 4, 'model': 2}", "{'model': 2, 'data': 4}"),
+        lambda: (rows(*range(8), shape=(4, 2)), rows(*range(8), shape=(2, 4), names=("model", "data"))),
+        "{'data': 4, 'model': 2}", "{'model': 2, 'data': 4}",
     ),
-    "spec and order": (
-        lambda: (spec("data", over=mesh(0, 1)), spec(over=mesh(1, 0))),
-        ("P('data') devices 0,1", "P() devices 1,0"),
-    ),
-    "other devices": (
-        lambda: (spec("data", over=mesh(0, 1)), spec("data", over=mesh(2, 3))),
-        ("cpu:0, cpu:1", "cpu:2, cpu:3"),
-    ),
-    "types of axes": (
-        lambda: (spec("data", over=mesh(0, 1)), spec("data", over=mesh(0, 1, **explicit()))),
-        ("axis types (Auto)", "axis types (Explicit)"),
-    ),
+    "spec and order": (lambda: (rows(0, 1), spec(over=mesh(1, 0))), "P('data') devices 0,1", "P() devices 1,0"),
+    "other devices": (lambda: (rows(0, 1), rows(2, 3)), "cpu:0, cpu:1", "cpu:2, cpu:3"),
+    "types of axes": (lambda: (rows(0, 1), rows(0, 1, **EXPLICIT)), "axis types (Auto)", "axis types (Explicit)"),
     "abstract mesh": (
-        lambda: (spec("data", over=mesh(0, 1)), spec("data", over=abstract(2))),
-        ("on cpu:0, cpu:1", "over an abstract mesh"),
+        lambda: (rows(0, 1), spec("data", over=abstract(2))), "on cpu:0, cpu:1", "over an abstract mesh",
     ),
     "abstract meshes": (
-        lambda: (spec("data", over=abstract(2)), spec("data", over=abstract(4))),
-        ("{'data': 2}", "{'data': 4}"),
+        lambda: (spec("data", over=abstract(2)), spec("data", over=abstract(4))), "{'data': 2}", "{'data': 4}",
     ),
-    "uncommitted, then abstract": (lambda: (None, spec("data", over=abstract(2))), ("uncommitted", "P('data')")),
+    "uncommitted, then abstract": (lambda: (None, spec("data", over=abstract(2))), "uncommitted", "P('data')"),
     "kind of memory": (
-        lambda: (
-            spec("data", over=mesh(0, 1)),
-            spec("data", over=mesh(0, 1)).with_memory_kind("unpinned_host"),
-        ),
-        ("", "in unpinned_host"),
+        lambda: (rows(0, 1), rows(0, 1).with_memory_kind("unpinned_host")), "", "in unpinned_host",
     ),
     "unreduced": (
-        lambda: (
-            NamedSharding(mesh(0, 1, **explicit()), P(None)),
-            NamedSharding(mesh(0, 1, **explicit()), P(None, unreduced={"data"})),
-        ),
-        ("P(None)", "unreduced={'data'}"),
+        lambda: [NamedSharding(mesh(0, 1, **EXPLICIT), each) for each in (P(None), P(None, unreduced={"data"}))],
+        "P(None)", "unreduced={'data'}",
     ),
-    "one device": (
-        lambda: (SingleDeviceSharding(jax.devices()[0]), SingleDeviceSharding(jax.devices()[1])),
-        ("cpu:0", "cpu:1"),
-    ),
-    "of the compiler": (lambda: (gspmd(0, 1, 2), gspmd(2, 1, 0)), ("devices 0,1,2", "devices 2,1,0")),
-    "by position": (lambda: (positional(0, 1, 2), positional(2, 1, 0)), ("", "")),
-    "of two types": (
-        lambda: (SingleDeviceSharding(jax.devices()[0]), gspmd(0)),
-        ("SingleDeviceSharding", "GSPMDSharding"),
-    ),
-}
+    "one device": (lambda: (alone(0), alone(1)), "cpu:0", "cpu:1"),
+    "of the compiler": (lambda: (gspmd(0, 1, 2), gspmd(2, 1, 0)), "devices 0,1,2", "devices 2,1,0"),
+    "by position": (lambda: (positional(0, 1, 2), positional(2, 1, 0)), "", ""),
+    "of two types": (lambda: (alone(0), gspmd(0)), "SingleDeviceSharding", "GSPMDSharding"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SHARDINGS)
 def test_shardings_whose_texts_are_alike(name: str) -> None:
     """Only the difference is in the texts."""
+    make, before, after = SHARDINGS[name]
     try:
-        old, new = SHARDINGS[name][0]()
+        old, new = make()
     except (TypeError, AttributeError) as error:
         pytest.skip(f"this JAX has none: {error}")
-    before, after = SHARDINGS[name][1]
     (change,) = told(taken(struct(old)), taken(struct(new)))
     assert before in change.before and after in change.after, change
     assert change.what in ("sharding", "placement")
 
 
-def jit_options(in_shardings: tuple[Any, ...]) -> Any:
-    """Returns the jit options of a function with these shardings."""
-    return SimpleNamespace(static_argnums=(), static_argnames=(), in_shardings_leaves=in_shardings)
-
-
 @pytest.mark.parametrize("leaves", [1, 300])
 def test_options_whose_texts_are_alike(leaves: int) -> None:
     """The order of devices in `in_shardings`; in a long list the one that differs is told."""
-    same = spec(None, "data", over=mesh(*range(8)))
-    first, second = spec("data", over=mesh(*range(8))), spec("data", over=mesh(*range(8)[::-1]))
-    rest = (same,) * (leaves - 1)
-    (change,) = told(taken(X, options=jit_options((*rest, first))), taken(X, options=jit_options((*rest, second))))
+    rest = (spec(None, "data", over=mesh(*range(8))),) * (leaves - 1)
+    shardings = (rows(*range(8)), rows(*range(8)[::-1]), spec(over=mesh(*range(8))))
+    first, second, plain = (taken(X, in_shardings_leaves=(*rest, each)) for each in shardings)
+    (change,) = told(first, second)
     assert (change.path, change.what) == ("in_shardings", "jit_options")
     if leaves == 1:
         assert "devices 0,1,2,3,4,5,6,7" in change.before and "devices 7,6,5,4,3,2,1,0" in change.after
-    plain = spec(over=mesh(*range(8)))
-    (change,) = told(taken(X, options=jit_options((*rest, first))), taken(X, options=jit_options((*rest, plain))))
+    (change,) = told(first, plain)
     assert leaves > 1 or (change.before, change.after) == ("(P('data'))", "(P())")
-
-
-def in_context(block: Callable[[], Any]) -> Signature:
-    """Returns a call inside a context manager."""
-    with block():
-        return taken(X)
 
 
 @pytest.mark.filterwarnings("ignore:.with mesh:DeprecationWarning")
 def test_meshes_in_use_whose_texts_are_alike() -> None:
     """`with mesh:` of the same devices in another order."""
     internals.context.first_look()
-    changes = told(in_context(lambda: mesh(0, 1, 2)), in_context(lambda: mesh(2, 1, 0)))
+    with mesh(0, 1, 2):
+        before = taken(X)
+    with mesh(2, 1, 0):
+        changes = told(before, taken(X))
     assert any("devices 2,1,0" in change.after and change.what == "context" for change in changes), changes
 
 
@@ -218,15 +180,14 @@ class Alike:
         return self.number
 
 
-def config(name: str = "Config") -> Any:
-    """Returns a class that is defined again, as in a notebook."""
+def config() -> Any:
+    """Returns an object of a class that is defined again, as in a notebook."""
 
     @dataclasses.dataclass(frozen=True)
     class Config:
         width: int = 3
 
-    Config.__qualname__ = Config.__name__ = name
-    return Config
+    return Config()
 
 
 def node(*, keys: bool = True) -> Any:
@@ -248,10 +209,8 @@ def node(*, keys: bool = True) -> Any:
 LONG = "m" * 300
 STATICS: dict[str, tuple[Any, Any, str]] = {
     "equal reprs": (Alike(1), Alike(2), "not equal"),
-    "classes of one name": (config()(), config()(), "another class of the same name"),
-    "functions of one name": (
-        (lambda: lambda x: x)(), (lambda: lambda x: x + 1)(), "compares by identity",
-    ),
+    "classes of one name": (config(), config(), "another class of the same name"),
+    "functions of one name": ((lambda: lambda x: x)(), (lambda: lambda x: x + 1)(), "compares by identity"),
     "long texts": (LONG + "a", LONG + "b", "b"),
     "long texts far apart": (LONG * 20 + "a", LONG * 20 + "b", ""),
     "blanks": ("a b", "a  b", "a  b"),
@@ -265,16 +224,13 @@ STATICS: dict[str, tuple[Any, Any, str]] = {
 
 @pytest.mark.parametrize("name", STATICS)
 def test_static_arguments_whose_texts_are_alike(name: str) -> None:
-    """Values, types, functions."""
     old, new, after = STATICS[name]
-    before = taken(X, old, static=(1,))
-    (change,) = told(before, taken(X, new, static=(1,)))
+    (change,) = told(taken(X, old, static=(1,)), taken(X, new, static=(1,)))
     assert (change.path, change.what) == ("mode", "static_argument")
     assert after in change.after, change
 
 
 def test_functions_of_one_name_are_told_by_their_lines() -> None:
-    """Both are `<lambda>`."""
     old, new = (
         lambda x: x,
         lambda x: x,
@@ -290,10 +246,9 @@ def test_nodes_whose_texts_are_alike(keys: bool) -> None:
     (change,) = told(taken(node(keys=keys)(X)), taken(node(keys=keys)(X)))
     assert (change.path, change.what) == ("x", "structure") and "another class of the same name" in change.after
     model = node(keys=keys)
-    (change,) = told(taken(model(X, Alike(1))), taken(model(X, Alike(2))))
-    assert change.path == "x" and "not equal" in change.after
-    (change,) = told(taken(model(X, "a b" + LONG)), taken(model(X, "a  b" + LONG)))
-    assert change.path == "x"
+    for old, new, after in ((Alike(1), Alike(2), "not equal"), ("a b" + LONG, "a  b" + LONG, "")):
+        (change,) = told(taken(model(X, old)), taken(model(X, new)))
+        assert change.path == "x" and after in change.after
 
 
 def test_keys_whose_texts_are_alike() -> None:
@@ -345,45 +300,37 @@ def test_layouts_whose_order_is_alike() -> None:
 # ------------------------------------------------------------------------------------------------ generated pairs
 
 
-def _values(pick: random.Random) -> Iterator[Any]:
-    """Arguments of all sorts; two seeds give ones that are alike in most ways."""
-    while True:
-        kind = pick.randrange(9)
-        if kind == 0:
-            yield np.zeros([pick.choice((1, 2, 3)) for _ in range(pick.randrange(3))], pick.choice(("f4", "i4", "i1")))
-        elif kind == 1:
-            order = pick.sample(range(8), pick.choice((2, 2, 4, 8)))
-            over = mesh(*order, shape=(len(order) // 2, 2), names=tuple(pick.sample(("data", "model"), 2)))
-            yield struct(spec(*pick.sample(("data", "model", None), pick.randrange(3)), over=over))
-        elif kind == 2:
-            yield struct(gspmd(*pick.sample(range(8), 3)))
-        elif kind == 3:
-            yield {pick.choice("ab"): next(_values(pick)), "c": X}
-        elif kind == 4:
-            yield [next(_values(pick)) for _ in range(pick.randrange(3))]
-        elif kind == 5:
-            yield pick.choice(NODES)(next(_values(pick)), pick.choice(METADATA))
-        elif kind == 6:
-            yield pick.choice((None, 1, 1.0, True, np.float32(1)))
-        elif kind == 7:
-            yield (next(_values(pick)), next(_values(pick)))
-        else:
-            yield jax.ShapeDtypeStruct(
-                (2,), np.float32, sharding=SingleDeviceSharding(jax.devices()[pick.randrange(8)])
-            )
+def _value(pick: random.Random) -> Any:
+    """Returns an argument of any sort; two seeds give ones that are alike in most ways."""
+
+    def placed() -> Any:
+        order = pick.sample(range(8), pick.choice((2, 2, 4, 8)))
+        over = mesh(*order, shape=(len(order) // 2, 2), names=tuple(pick.sample(("data", "model"), 2)))
+        return struct(spec(*pick.sample(("data", "model", None), pick.randrange(3)), over=over))
+
+    return pick.choice((
+        lambda: np.zeros([pick.choice((1, 2, 3)) for _ in range(pick.randrange(3))], pick.choice(("f4", "i4", "i1"))),
+        placed,
+        lambda: struct(gspmd(*pick.sample(range(8), 3))),
+        lambda: {pick.choice("ab"): _value(pick), "c": X},
+        lambda: [_value(pick) for _ in range(pick.randrange(3))],
+        lambda: pick.choice(NODES)(_value(pick), pick.choice(METADATA)),
+        lambda: pick.choice((None, 1, 1.0, True, np.float32(1))),
+        lambda: (_value(pick), _value(pick)),
+        lambda: jax.ShapeDtypeStruct((2,), np.float32, sharding=alone(pick.randrange(8))),
+    ))()  # fmt: skip
 
 
 NODES = [node(), node(), node(keys=False), node(keys=False)]
-METADATA = ["a b", "a  b", "a\nb", Alike(1), Alike(2), 1, True, 1.0, LONG + "a", LONG + "b", config()(), config()()]
+METADATA = ["a b", "a  b", "a\nb", Alike(1), Alike(2), 1, True, 1.0, LONG + "a", LONG + "b", config(), config()]
 STATIC_VALUES = [*METADATA, (Alike(1), LONG), (Alike(2), LONG), float("nan"), None, len, max, frozenset({1})]
 
 
 def _mutated(value: Any, pick: random.Random) -> Any:
-    """Returns the value with one thing changed, somewhere."""
     leaves, tree = jax.tree_util.tree_flatten(value)
     if not leaves or pick.random() < 0.2:
-        return next(_values(pick))
-    leaves[pick.randrange(len(leaves))] = next(_values(pick))
+        return _value(pick)
+    leaves[pick.randrange(len(leaves))] = _value(pick)
     return jax.tree_util.tree_unflatten(tree, leaves)
 
 
@@ -391,7 +338,7 @@ def test_generated_pairs() -> None:
     """For all that is reported, before and after differ; and where JAX tells two calls apart something is reported."""
     pick, compared = random.Random(20261122), 0
     for _ in range(1500):
-        value, static = next(_values(pick)), pick.choice(STATIC_VALUES)
+        value, static = _value(pick), pick.choice(STATIC_VALUES)
         try:
             old = taken(value, static, static=(1,))
             other = _mutated(value, pick) if pick.random() < 0.7 else value
@@ -406,9 +353,8 @@ def test_generated_pairs() -> None:
 
 
 def test_every_pair_of_a_kind() -> None:
-    """All shardings with all, all static values with all."""
     shardings: list[Any] = [None]
-    for make, _ in SHARDINGS.values():
+    for make, *_ in SHARDINGS.values():
         with contextlib.suppress(TypeError, AttributeError, pytest.skip.Exception):
             shardings += make()
     for old, new in itertools.permutations(shardings, 2):
@@ -427,11 +373,11 @@ def test_advice_for_what_looks_alike() -> None:
         change = told(taken(old), taken(new))[0]
         return cures.cure(change.what, [change])
 
-    over, back = mesh(0, 1, 2, 3), mesh(3, 2, 1, 0)
-    assert "in different orders" in advice(struct(spec("data", over=over)), struct(spec("data", over=back)))
-    assert "NamedSharding(mesh, P())" in advice(struct(spec("data", over=over)), struct(spec(over=back)))
+    split, back = rows(0, 1, 2, 3), mesh(3, 2, 1, 0)
+    assert "in different orders" in advice(struct(split), struct(spec("data", over=back)))
+    assert "NamedSharding(mesh, P())" in advice(struct(split), struct(spec(over=back)))
+    both = spec(("data", "model"), over=mesh(3, 2, 1, 0, shape=(2, 2)))
     assert "NamedSharding(mesh, P(('data', 'model')))" in advice(
-        struct(spec("data", over=mesh(0, 1, 2, 3, shape=(2, 2)))),
-        struct(spec(("data", "model"), over=mesh(3, 2, 1, 0, shape=(2, 2)))),
-    )
+        struct(rows(0, 1, 2, 3, shape=(2, 2))), struct(both)
+    )  # fmt: skip
     assert "was defined again" in advice(node()(X), node()(X))

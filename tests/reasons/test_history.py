@@ -17,7 +17,6 @@ def f(parameters):
 
 
 def signature(size: int, prefix: str = "layer", leaves: int = 50) -> Signature:
-    """Returns the signature of a call with a dictionary of arrays."""
     parameters = {f"{prefix}_{n}": jax.ShapeDtypeStruct((size, n), "float32") for n in range(leaves)}
     taken = take(Call(f, f, (parameters,), {}))
     assert taken is not None
@@ -37,7 +36,6 @@ def test_equal_leaves_are_one_object() -> None:
 
 
 def test_another_tree_is_not_shared() -> None:
-    """A signature of another structure keeps its own tree."""
     past = History()
     past.remember("f", lambda: f, past.program("f").sharing(signature(3)))
     other = signature(3, "block")
@@ -45,7 +43,6 @@ def test_another_tree_is_not_shared() -> None:
 
 
 def test_a_program_keeps_its_latest_signatures() -> None:
-    """The oldest of one program make room, and are counted."""
     past = History()
     for size in range(MOST_SIGNATURES + 5):
         past.program("f")
@@ -81,7 +78,6 @@ def test_the_weight_of_a_tree_lasts_as_long_as_the_tree() -> None:
 
 
 def test_a_program_without_signatures_is_not_taken_for_new() -> None:
-    """A program that lost its signatures has the cause unknown, never `first_call`."""
     explainer = Explainer(History(most_words=100))
     explainer.explain("f", Call(f, f, None, {}), signature(1))
     assert explainer.history.given_up == 1
@@ -89,7 +85,6 @@ def test_a_program_without_signatures_is_not_taken_for_new() -> None:
 
 
 def test_a_dropped_program_weighs_nothing() -> None:
-    """Programs that fall out take their weight along."""
     past = History(most_programs=2)
     for number in range(10):
         past.program(number)

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 from helpers.requirements import package
+from helpers.route_states import first_tokens, outcomes, routes
 
 import jaxobs
 from jaxobs.base import guard
-from jaxobs.facts.requests import RouteState
 from jaxobs.instruments import route_names
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
+STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
 
 @pytest.fixture(autouse=True)
@@ -55,21 +56,13 @@ class Client:
 def answering(status: int = 200, *messages: Message) -> Any:
     """An application that answers so; `messages` in the place of one body."""
 
-    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
         await receive()
         await send({"type": "http.response.start", "status": status, "headers": []})
         for message in messages or ({"type": "http.response.body", "body": b"done"},):
             await send(message)
 
     return app
-
-
-def routes() -> dict[str, RouteState]:
-    return {each.route: each for each in jaxobs.snapshot().routes}
-
-
-def outcomes(path: str = "/predict") -> dict[str, int]:
-    return dict(routes()[path].requests["false"])
 
 
 def test_all_messages_pass_as_they_are() -> None:
@@ -82,7 +75,7 @@ def test_all_messages_pass_as_they_are() -> None:
         {"type": "http.response.body", "body": b"2"},
     ]
 
-    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
         seen.append(scope)
         seen.append(await receive())
         for message in answer:
@@ -99,13 +92,12 @@ def test_all_messages_pass_as_they_are() -> None:
 
 def test_the_status_tells_the_outcome() -> None:
     """Below 400 fine, below 500 the client's error, above the server's; no answer at all is an error."""
-    for status in (200, 302, 404, 422, 500, 503):
-        Client("/s").call(jaxobs.asgi(answering(status), route=lambda scope: "r"))
 
     async def silent(scope: object, receive: object, send: object) -> None:
         return None
 
-    Client().call(jaxobs.asgi(silent, route=lambda scope: "r"))
+    for app in (silent, *(answering(status) for status in (200, 302, 404, 422, 500, 503))):
+        Client().call(jaxobs.asgi(app, route=lambda scope: "r"))
     assert outcomes("r") == {"ok": 2, "client_error": 2, "error": 3}
 
 
@@ -137,27 +129,41 @@ def test_an_exception_passes_and_is_an_error() -> None:
     assert jaxobs.snapshot().requests_in_flight == 0
 
 
-def test_a_client_that_goes_before_the_end_is_no_error_of_ours() -> None:
-    """Told by a message, or by the server's send; after the end it does not matter."""
+def listening(headers: object, *messages: Message, last: bytes | None = None) -> Any:
+    """An application that answers so, waits until the client has gone, and may close its answer then."""
 
-    async def listening(scope: object, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for message in messages:
+            await send(message)
         while (await receive())["type"] != "http.disconnect":
             pass
+        if last is not None:
+            await send({"type": "http.response.body", "body": last})
 
-    Client().call(jaxobs.asgi(listening))
+    return app
+
+
+def test_a_client_that_goes_before_the_end_is_no_error_of_ours() -> None:
+    """Told by a message, or by the server's send; after the end it does not matter.
+
+    Starlette's `BaseHTTPMiddleware` closes the stream of a client that has gone. An answer whose length the client
+    knows was whole.
+    """
+    part = {"type": "http.response.body", "body": b"ab", "more_body": True}
+    for path, app in {
+        "/gone": listening([]),
+        "/stream": listening(STREAM, part, last=b""),
+        "/after": listening([], {"type": "http.response.body", "body": b"done"}),
+        "/sized": listening([(b"content-length", b"2")], part, last=b""),
+    }.items():
+        Client(path).call(jaxobs.asgi(app))
+        assert outcomes(path) == {"cancelled" if path in ("/gone", "/stream") else "ok": 1}
     client = Client()
     client.broken = True
     with pytest.raises(OSError, match="the client has gone"):
         client.call(jaxobs.asgi(answering()))
-    assert outcomes() == {"cancelled": 2}
-
-    async def afterwards(scope: object, receive: Receive, send: Send) -> None:
-        await answering()(scope, receive, send)
-        assert (await receive())["type"] == "http.disconnect"
-
-    Client("/after").call(jaxobs.asgi(afterwards))
-    assert outcomes("/after") == {"ok": 1}
+    assert outcomes() == {"cancelled": 1}
 
 
 @pytest.mark.parametrize(
@@ -198,14 +204,10 @@ def test_what_is_no_http_request_passes_by() -> None:
     async def app(*args: object) -> None:
         seen.append(args)
 
-    async def receive() -> None: ...
-
-    async def send(message: object) -> None: ...
-
     for kind in ("lifespan", "websocket"):
-        scope = {"type": kind}
-        asyncio.run(jaxobs.asgi(app)(scope, receive, send))
-        assert seen[-1][0] is scope and seen[-1][1:] == (receive, send)
+        given: list[Any] = [{"type": kind}, object(), object()]
+        asyncio.run(jaxobs.asgi(app)(*given))
+        assert all(found is each for found, each in zip(seen[-1], given, strict=True))
     assert jaxobs.snapshot().routes == ()
 
 
@@ -213,13 +215,13 @@ def test_however_many_middlewares_count_a_request_once() -> None:
     """The outermost counts, also where a framework copies the scope in between; another request inside is another."""
     inner = jaxobs.asgi(answering())
 
-    async def copying(scope: Any, receive: Receive, send: Send) -> None:
+    async def copying(scope: Message, receive: Receive, send: Send) -> None:
         await inner({**scope, "path": "/mounted"}, receive, send)
 
     Client().call(jaxobs.asgi(copying))
     assert set(routes()) == {"/predict"}
 
-    async def asking(scope: Any, receive: Receive, send: Send) -> None:
+    async def asking(scope: Message, receive: Receive, send: Send) -> None:
         other = Client("/other")
         await inner(other.scope, other.receive, other.send)
         await answering()(scope, receive, send)
@@ -263,15 +265,18 @@ def test_frameworks_tell_their_template() -> None:
     class Route:
         path_format = "/models/{name}"
 
-    tell = route_names.of_asgi
-    assert tell({"route": Route()}, "/models/bert", "", 200) == "/models/{name}"
-    assert tell({"route": Route(), "root_path": "/api"}, "/api/models/bert", "", 404) == "/api/models/{name}"
-    assert tell({"route": Route(), "root_path": "/api"}, "/models/bert", "", 200) == "/models/{name}"
-    mounted = {"route": Route(), "root_path": "/p/acme", "path_params": {"tenant": "acme", "name": "bert"}}
-    assert tell(mounted, "/p/acme/models/bert", "/p", 200) == "/{tenant}/models/{name}"
-    alone = {"path_params": {"name": "bert", "file": "a/b.txt"}}
-    assert tell(alone, "/models/bert/files/a/b.txt", "", 200) == "/models/{name}/files/{file}"
-    assert tell({"path_template": "/x/{y}"}, "/x/1", "", 200) == "/x/{y}"
+    route = {"route": Route()}
+    mounted = {"path_params": {"tenant": "acme", "name": "bert"}}
+    for scope, path, root, template in (
+        (route, "/models/bert", "", "/models/{name}"),
+        (route | {"root_path": "/api"}, "/api/models/bert", "", "/api/models/{name}"),
+        (route | {"root_path": "/api"}, "/models/bert", "", "/models/{name}"),
+        (route | {"root_path": "/p/acme"} | mounted, "/p/acme/models/bert", "/p", "/{tenant}/models/{name}"),
+        ({"path_params": {"name": "bert", "file": "a/b"}}, "/models/bert/files/a/b", "", "/models/{name}/files/{file}"),
+        ({"path_template": "/x/{y}"}, "/x/1", "", "/x/{y}"),
+    ):
+        assert route_names.of_asgi(scope, path, root, 200) == template
+    assert route_names.of_asgi(route, "/models/bert", "", 404) == "/models/{name}"
 
 
 def test_fastapi_and_starlette_as_they_are() -> None:
@@ -327,26 +332,25 @@ def test_fastapi_and_starlette_as_they_are() -> None:
     assert jaxobs.snapshot().requests_in_flight == 0
 
 
-STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]
+def streaming(
+    *parts: bytes, headers: object = None, status: int = 200, pause: float = 0.0, after: Callable[[bytes], Any] = bool
+) -> Any:
+    """An application that streams these parts, each after a pause and before a call, and closes with an empty one."""
 
-
-def streaming(*parts: bytes, headers: object = None, status: int = 200, pause: float = 0.0) -> Any:
-    """An application that streams these parts, each after a pause, and closes with an empty one."""
-
-    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": status, "headers": headers or []})
         for part in parts:
             await asyncio.sleep(pause)
             await send({"type": "http.response.body", "body": part, "more_body": True})
+            after(part)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     return app
 
 
-def first_tokens(path: str = "/predict") -> int:
-    """Requests whose time to the first token is known."""
-    found = routes()[path].first_token_seconds
-    return 0 if found is None else sum(found.counts)
+def token(part: bytes) -> None:
+    """Reports as a handler does after each part."""
+    jaxobs.request.current().tokens(output=1)
 
 
 def test_the_first_part_of_a_stream_is_its_first_token() -> None:
@@ -354,21 +358,13 @@ def test_the_first_part_of_a_stream_is_its_first_token() -> None:
     pause = 0.02
     arrived: list[float] = []
 
-    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        async def passing(message: Message) -> None:
-            await send(message)
-            if message.get("body"):
-                jaxobs.request.current().tokens(output=1)
-
-        await streaming(b"a", b"b", b"c", pause=pause)(scope, receive, passing)
-
     class Timed(Client):
         async def send(self, message: Message) -> None:
             await super().send(message)
             arrived.append(time.perf_counter())
 
     began = time.perf_counter()
-    Timed().call(jaxobs.asgi(app))
+    Timed().call(jaxobs.asgi(streaming(b"a", b"b", b"c", pause=pause, after=token)))
     found = routes()["/predict"]
     first, each = found.first_token_seconds, found.output_token_seconds
     assert first is not None and each is not None and sum(first.counts) == sum(each.counts) == 1
@@ -381,26 +377,16 @@ def test_what_is_no_stream_of_text_has_no_first_token() -> None:
     """Answers that are whole, files, pages, one part alone, failures; and what the server may read once only."""
     html, octets = [(b"content-type", b"text/html")], [(b"Content-Type", b"application/octet-stream")]
     sized = [(b"content-type", b"application/json"), (b"Content-Length", b"2")]
-    once_only: list[object] = []
-
-    async def reading(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        await streaming(b"a", b"b", headers=iter(STREAM))(scope, receive, send)
-
-    def read(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            once_only.append(list(message["headers"]))
-
-    for app in (
+    apps = [
         answering(), streaming(b"a", b"b", headers=html), streaming(b"a", b"b", headers=octets),
         streaming(b"{", b"}", headers=sized), streaming(b"a"), streaming(), streaming(b"", b""),
         streaming(b"a", b"b", status=500), streaming(b"a", b"b", status=404),
-        streaming(b": ping\n\n", b"data: [DONE]\n\n", headers=STREAM),
-    ):  # fmt: skip
-        Client().call(jaxobs.asgi(app, route=lambda scope: "/predict"))
-    client = Client().call(jaxobs.asgi(reading))
-    read(client.sent[0])
-    assert once_only == [STREAM]
-    assert first_tokens() == 0 and routes()["/predict"].total == 11
+        streaming(b": ping\n\n", b"data: [DONE]\n\n", headers=STREAM), streaming(b"a", b"b", headers=iter(STREAM)),
+    ]  # fmt: skip
+    for app in apps:
+        client = Client().call(jaxobs.asgi(app, route=lambda scope: "/predict"))
+    assert list(client.sent[0]["headers"]) == STREAM
+    assert first_tokens() == 0 and routes()["/predict"].total == len(apps)
 
 
 def test_streams_of_text_are_known_by_their_type() -> None:
@@ -420,19 +406,15 @@ def test_streams_of_text_are_known_by_their_type() -> None:
 def test_what_the_program_says_of_its_first_token_counts() -> None:
     """Earlier or later than the first part: it knows better, and it may be an answer that is whole."""
 
-    async def later(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        async def passing(message: Message) -> None:
-            await send(message)
-            if message.get("body") == b"b":
-                jaxobs.request.current().first_token()
+    def second(part: bytes) -> None:
+        if part == b"b":
+            jaxobs.request.current().first_token()
 
-        await streaming(b"role", b"b", pause=0.02)(scope, receive, passing)
-
-    async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def whole(scope: Message, receive: Receive, send: Send) -> None:
         jaxobs.request.current().first_token()
         await answering()(scope, receive, send)
 
-    Client("/later").call(jaxobs.asgi(later))
+    Client("/later").call(jaxobs.asgi(streaming(b"role", b"b", pause=0.02, after=second)))
     Client("/whole").call(jaxobs.asgi(whole))
     found = routes()["/later"].first_token_seconds
     assert found is not None and found.sum >= 0.04
@@ -442,17 +424,13 @@ def test_what_the_program_says_of_its_first_token_counts() -> None:
 def test_a_stream_that_breaks_off_ends_once() -> None:
     """The client goes, or the application fails, in the middle: counted as that, with the tokens so far."""
 
-    async def failing(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        async def passing(message: Message) -> None:
-            await send(message)
-            jaxobs.request.current().tokens(output=1)
-            if message.get("body") == b"b":
-                raise ZeroDivisionError
-
-        await streaming(b"a", b"b")(scope, receive, passing)
+    def fails(part: bytes) -> None:
+        token(part)
+        if part == b"b":
+            raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Client("/fails").call(jaxobs.asgi(failing))
+        Client("/fails").call(jaxobs.asgi(streaming(b"a", b"b", after=fails)))
 
     class Gone(Client):
         async def send(self, message: Message) -> None:
@@ -461,35 +439,14 @@ def test_a_stream_that_breaks_off_ends_once() -> None:
 
     with pytest.raises(OSError, match="the client has gone"):
         Gone("/gone").call(jaxobs.asgi(streaming(b"a", b"b", b"c")))
-    found = routes()
-    assert found["/fails"].requests == {"false": {"error": 1}} and found["/gone"].requests == {
-        "false": {"cancelled": 1}
-    }
-    assert found["/fails"].output_tokens == 3 and first_tokens("/fails") == 0
-    assert first_tokens("/gone") == 1 and found["/gone"].output_token_seconds is None
+    assert (outcomes("/fails"), outcomes("/gone")) == ({"error": 1}, {"cancelled": 1})
+    assert routes()["/fails"].output_tokens == 2 and routes()["/gone"].output_token_seconds is None
+    assert (first_tokens("/fails"), first_tokens("/gone")) == (0, 1)
     assert jaxobs.snapshot().requests_in_flight == 0
 
 
-def test_a_stream_that_a_framework_closes_for_a_client_that_has_gone_is_cancelled() -> None:
-    """As Starlette's `BaseHTTPMiddleware` does; an answer whose length the client knows was whole."""
-
-    def listening(headers: object) -> Any:
-        async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": b"ab", "more_body": True})
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            await send({"type": "http.response.body", "body": b""})
-
-        return app
-
-    Client("/stream").call(jaxobs.asgi(listening(STREAM)))
-    Client("/sized").call(jaxobs.asgi(listening([(b"content-length", b"2")])))
-    assert outcomes("/stream") == {"cancelled": 1} and outcomes("/sized") == {"ok": 1}
-
-
 def test_tokens_and_their_request_have_one_route() -> None:
-    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
         jaxobs.request.current().tokens(output=3)
         await answering(404)(scope, receive, send)
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import prometheus_client
 import pytest
+from helpers.threads import OFTEN, at_once, elsewhere
 
 import jaxobs
 from jaxobs.base import guard
@@ -32,15 +28,6 @@ PART = 0.03
 def seen(fresh: None) -> None:
     """jaxobs is installed."""
     jaxobs.install()
-
-
-@pytest.fixture
-def often() -> Iterator[None]:
-    """Threads take turns after every few instructions."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def route(name: str = "generate") -> RouteState:
@@ -178,18 +165,16 @@ def test_reasons_are_a_closed_set() -> None:
     assert route().finish_reasons == {"stop": 2, "length": 2, "tool_calls": 1, "other": 2}
 
 
-def test_other_threads_report_too_and_no_token_is_lost(often: None) -> None:
+def test_other_threads_report_too_and_no_token_is_lost() -> None:
     """An engine's threads hold the scope: sixteen of them, at once, from the first report on."""
-    start = threading.Barrier(16)
 
-    def work(scope: Any) -> None:
-        start.wait()
+    def work(_: int) -> None:
         for _ in range(500):
             scope.tokens(input=2, output=1)
             scope.first_token()
 
-    with jaxobs.request("generate") as scope, ThreadPoolExecutor(16) as pool:
-        list(pool.map(work, [scope] * 16))
+    with jaxobs.request("generate") as scope:
+        at_once(16, work, interval=OFTEN)
     assert (route().input_tokens, route().output_tokens) == (16_000, 8_000)
     assert once(route().output_token_seconds) == pytest.approx(
         (route().slowest[0].seconds - once(route().first_token_seconds)) / (8_000 - 1)
@@ -299,32 +284,6 @@ def test_the_state_may_be_forgotten_while_tokens_come() -> None:
     assert jaxobs.snapshot().routes == ()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_can_report_though_a_thread_was_reporting() -> None:
-    """The lock that the thread held is nobody's there."""
-    code = """
-import os, signal, threading, jaxobs
-from jaxobs.instruments import generating
-held = threading.Event()
-def hold():
-    with generating._lock:
-        held.set()
-        threading.Event().wait()
-threading.Thread(target=hold, daemon=True).start()
-held.wait()
-child = os.fork()
-if not child:
-    signal.alarm(60)
-    with jaxobs.request("generate") as served:
-        served.tokens(output=3)
-    os._exit(jaxobs.snapshot().routes[0].output_tokens)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-os._exit(0)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "3", done.stderr
-
-
 def test_batches_are_told_by_their_size() -> None:
     """Rows in use, of each request that reports them."""
     for used in (1, 3, 3, 30):
@@ -403,9 +362,7 @@ def test_what_an_engine_computes_is_no_step() -> None:
             time.sleep(0.005)
 
     def loops(reports: bool) -> int:
-        thread = threading.Thread(target=run, args=(reports,))
-        thread.start()
-        thread.join()
+        elsewhere(lambda: run(reports))
         store.current().tick()
         for source in lifecycle._session.sources:  # type: ignore[union-attr]
             source.sample()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.route_states import compiled, outcomes, routes
+from helpers.threads import at_once, elsewhere
 
 import jaxobs
 from jaxobs.base import guard
-from jaxobs.facts.compilations import OTHER, Compilation
+from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.requests import RouteState
 from jaxobs.state import store
 from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Routes, covered, latency
@@ -47,17 +44,8 @@ def answer(fun: Callable[[jax.Array], jax.Array], size: int) -> None:
     np.asarray(fun(np.ones(size, np.float32)))
 
 
-def route(name: str) -> RouteState:
-    return next(each for each in jaxobs.snapshot().routes if each.route == name)
-
-
-def compiled(function: str = "f", *, cache: str = "miss", seconds: float = 0.5) -> None:
-    """Something compiles on this thread, made by hand."""
-    store.current().record(
-        Compilation(
-            time=time.time(), function=function, cause="shape", reason="why", phases={"compile": seconds}, cache=cache
-        )
-    )
+def route(name: str = "predict") -> RouteState:
+    return routes()[name]
 
 
 def test_exactly_the_requests_in_which_something_compiled_are_cold(seen: None) -> None:
@@ -66,7 +54,7 @@ def test_exactly_the_requests_in_which_something_compiled_are_cold(seen: None) -
     for n in range(40):
         with jaxobs.request("predict"):
             answer(fun, 4 + n % 3)
-    found = route("predict")
+    found = route()
     assert found.requests == {"true": {"ok": 3}, "false": {"ok": 37}}
     assert {cold: sum(h.counts) for cold, h in found.seconds.items()} == {"true": 3, "false": 37}
     assert found.cold is not None and found.warm is not None
@@ -81,21 +69,17 @@ def test_exactly_the_requests_in_which_something_compiled_are_cold(seen: None) -
     assert found.slowest[0].seconds == found.warm.longest >= found.slowest[-1].seconds
 
 
-def test_a_load_from_the_persistent_cache_makes_a_request_cold(seen: None) -> None:
-    """A cache load takes time too, and is told as what it is."""
+def test_a_load_from_the_persistent_cache_and_a_single_operation_make_a_request_cold(seen: None) -> None:
     with jaxobs.request("predict"):
         compiled(cache="hit")
-    assert route("predict").latest_cold[0].compiled[0].cache == "hit"
-
-
-def test_a_single_operation_makes_a_request_cold(seen: None) -> None:
+    assert route().latest_cold[0].compiled[0].cache == "hit"
     jax.clear_caches()
     with jaxobs.request("predict") as scope:
         assert not scope.cold
         jnp.ones(5).sum()
         assert scope.cold
     assert scope.cold
-    assert any("reduce_sum" in each.function for each in route("predict").latest_cold[0].compiled)
+    assert any("reduce_sum" in each.function for each in route().latest_cold[0].compiled)
 
 
 def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_others_wait(seen: None) -> None:
@@ -107,20 +91,16 @@ def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_ot
             x = jnp.sin(x @ x) + n
         return x
 
-    start = threading.Barrier(8)
     x = np.ones((8, 8), np.float32)
 
-    def ask(wait: bool) -> None:
-        if wait:
-            start.wait()
+    def ask(_: int) -> None:
         with jaxobs.request("predict"):
             np.asarray(deep(x))
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(ask, [True] * 8))
-    for _ in range(10):
-        ask(False)
-    found = route("predict")
+    at_once(8, ask)
+    for each in range(10):
+        ask(each)
+    found = route()
     assert found.requests == {"true": {"ok": 1}, "false": {"ok": 17}}
     assert found.waited == 7 and found.warm is not None and found.warm.count == 10
     assert found.waited_seconds > 0
@@ -128,36 +108,29 @@ def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_ot
 
 
 def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait(seen: None) -> None:
-    routes = Routes()
-    row = routes.route("generate")
+    rows = Routes()
+    row = rows.route("generate")
 
-    def end(began: float, ended: float) -> None:
+    def waited(began: float, ended: float) -> tuple[int, float]:
         row.waiting.append((ended, ended - began, "ok", "false", None, None, None, None, False))
+        found = row.frozen()
+        return found.waited, found.waited_seconds
 
     for n in range(20):
-        end(100.0 + n, 105.0 + n)
-    routes.compiled(200.0, 204.0)
-    end(199.5, 204.5)
-    assert row.frozen().waited == 0
-    end(199.5, 212.0)  # most of it came after the compilation
-    assert row.frozen().waited == 0
-    end(190.0, 203.0)  # it did not wait for the end of it
-    assert row.frozen().waited == 0
-    routes.compiled(300.0, 309.0)
-    end(299.0, 312.0)
-    assert row.frozen().waited == 1 and row.frozen().waited_seconds == pytest.approx(13.0)
+        waited(100.0 + n, 105.0 + n)
+    rows.compiled(200.0, 204.0)
+    assert waited(199.5, 204.5) == (0, 0.0)
+    assert waited(199.5, 212.0) == (0, 0.0)  # most of it came after the compilation
+    assert waited(190.0, 203.0) == (0, 0.0)  # it did not wait for the end of it
+    rows.compiled(300.0, 309.0)
+    assert waited(299.0, 312.0) == (1, pytest.approx(13.0))
 
 
 def test_compilations_in_the_background_mark_no_request(seen: None) -> None:
     """A thread that warms up while requests are served compiles for itself."""
-    fun = model()
-    done = threading.Event()
     with jaxobs.request("predict"):
-        thread = threading.Thread(target=lambda: (answer(fun, 3), done.set()))
-        thread.start()
-        thread.join()
-        assert done.is_set()
-    assert route("predict").count(cold="true") == 0
+        elsewhere(lambda: answer(model(), 3))
+    assert route().count(cold="true") == 0
 
 
 def test_interleaved_requests_of_one_event_loop_are_told_apart(seen: None) -> None:
@@ -202,7 +175,7 @@ def test_what_compiles_after_the_end_is_no_part_of_the_request(seen: None) -> No
         assert not scope.cold
 
     asyncio.run(serve())
-    assert route("predict").requests == {"false": {"ok": 1}}
+    assert route().requests == {"false": {"ok": 1}}
 
 
 def test_a_request_inside_another_makes_both_cold_and_is_in_flight_once(seen: None) -> None:
@@ -230,7 +203,7 @@ def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged(seen
         scope.outcome = "client_error"
     with jaxobs.request("predict") as scope:
         scope.outcome = "nonsense"
-    assert route("predict").requests == {"false": {"error": 1, "cancelled": 1, "client_error": 1, "ok": 1}}
+    assert outcomes("predict") == {"error": 1, "cancelled": 1, "client_error": 1, "ok": 1}
 
 
 def test_queue_and_batch_are_summed_where_they_are_told(seen: None) -> None:
@@ -243,7 +216,7 @@ def test_queue_and_batch_are_summed_where_they_are_told(seen: None) -> None:
     for wrong in ({"batch": 5}, {"batch": (9, 8)}, {"queue_seconds": "long"}, {"queue_seconds": float("nan")}):
         with jaxobs.request("predict", **wrong):  # type: ignore[arg-type]
             pass
-    found = route("predict")
+    found = route()
     assert (found.queued, found.queue_seconds) == (3, 1.0)
     assert (found.batches, found.batch_used, found.batch_size) == (3, 12, 24)
     assert found.total == 7
@@ -258,7 +231,7 @@ def test_routes_are_bounded(seen: None) -> None:
             pass
     with jaxobs.request("/0"):
         pass
-    found = {each.route: each.total for each in jaxobs.snapshot().routes}
+    found = {name: each.total for name, each in routes().items()}
     with jaxobs.request(0):  # type: ignore[arg-type]
         pass
     assert len(found) == MOST_ROUTES + 1 and found[OTHER] == 5 and found["/0"] == 2
@@ -271,7 +244,7 @@ def test_cold_requests_are_told_within_bounds(seen: None) -> None:
         with jaxobs.request("predict"):
             for each in range(1 + n):
                 compiled(f"f{each}")
-    found = route("predict")
+    found = route()
     assert len(found.latest_cold) == MOST_TOLD
     assert [each.compilations for each in found.latest_cold] == list(range(MOST_TOLD + 3, 3, -1))
     assert len(found.latest_cold[0].compiled) == MOST_COMPILED and found.latest_cold[0].compiled[0].function == "f0"
@@ -281,7 +254,7 @@ def test_without_installation_cold_is_unknown() -> None:
     """Nobody saw the compilations, so that it is not said that there were none; a note tells why."""
     with jaxobs.request("predict"):
         answer(model(), 3)
-    assert route("predict").requests == {"unknown": {"ok": 1}}
+    assert route().requests == {"unknown": {"ok": 1}}
     assert any("not installed" in note for note in jaxobs.snapshot().observer.notes)
 
 
@@ -293,10 +266,9 @@ def test_counts_are_exact_under_threads(seen: None) -> None:
             with jaxobs.request(f"/{n % 2}"):
                 pass
 
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(ask, range(16)))
+    at_once(16, ask)
     snapshot = jaxobs.snapshot()
-    assert {each.route: each.total for each in snapshot.routes} == {"/0": 1600, "/1": 1600}
+    assert {name: each.total for name, each in routes().items()} == {"/0": 1600, "/1": 1600}
     assert snapshot.requests_in_flight == 0
     assert all(each.per_second for each in snapshot.routes)
 
@@ -305,11 +277,9 @@ def test_a_request_may_end_in_another_context_or_thread(seen: None) -> None:
     """As frameworks do that run the two halves of a dependency in two worker threads: it is counted once."""
     scope = jaxobs.request("predict")
     contextvars.copy_context().run(scope.__enter__)
-    thread = threading.Thread(target=scope.__exit__, args=(None, None, None))
-    thread.start()
-    thread.join()
+    elsewhere(lambda: scope.__exit__(None, None, None))
     scope.__exit__(None, None, None)
-    assert route("predict").requests == {"false": {"ok": 1}} and jaxobs.snapshot().requests_in_flight == 0
+    assert route().requests == {"false": {"ok": 1}} and jaxobs.snapshot().requests_in_flight == 0
     assert "request" not in guard.internal_errors()
 
 
@@ -325,7 +295,7 @@ def test_a_scope_can_be_used_again_even_inside_itself(seen: None) -> None:
         compiled()
         outer.finish()
         scope.finish()
-    assert route("predict").requests == {"true": {"ok": 5}}
+    assert route().requests == {"true": {"ok": 5}}
 
 
 def test_the_state_may_be_forgotten_while_a_request_is_under_way(seen: None) -> None:
@@ -371,26 +341,3 @@ def test_percentiles_are_times_that_there_were() -> None:
     assert (found.count, found.p50, found.p90, found.p99, found.longest) == (100, 51.0, 91.0, 100.0, 100.0)
     assert latency([]) is None
     assert covered([(0.0, 4.0), (3.0, 6.0), (8.0, 9.0)], since=1.0) == 6.0
-
-
-def test_switched_off_the_scopes_only_run_the_block() -> None:
-    """With JAXOBS_DISABLED nothing is counted, and the middleware is the application itself."""
-    program = """
-import asyncio, jaxobs
-with jaxobs.request("predict") as scope:
-    scope.batch = (1, 2)
-    scope.first_token()
-    scope.tokens(input=1, output=2)
-    jaxobs.request.current().finish_reason("stop")
-jaxobs.engine(running=1)
-async def main():
-    async with jaxobs.request("predict"):
-        pass
-asyncio.run(main())
-app = object()
-assert jaxobs.asgi(app) is app and jaxobs.wsgi(app) is app
-print(len(jaxobs.snapshot().routes) + len(jaxobs.snapshot().engines))
-"""
-    environment = {**os.environ, "JAXOBS_DISABLED": "1"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "0", done.stderr

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from helpers.run_programs import run
 
 import jaxobs
 from jaxobs.state.checkpoints import Checkpoints
@@ -379,7 +378,7 @@ def test_what_one_request_tells_is_no_part_of_the_next(fresh: None) -> None:
     assert route.queue_seconds == 111.0 and (route.batch_used, route.batch_size) == (1, 2)
 
 
-def test_an_object_made_before_a_fork_or_a_reset_counts_after_it(clock: Clock) -> None:
+def test_an_object_made_before_a_reset_counts_after_it(clock: Clock) -> None:
     scope, batches = jaxobs.step("train"), iter(jaxobs.steps(range(4), "turns"))
     with scope:
         next(batches)
@@ -391,22 +390,6 @@ def test_an_object_made_before_a_fork_or_a_reset_counts_after_it(clock: Clock) -
     batches.close()
     assert steps() == (2, 0) and steps("turns") == (2, 0)
     assert current().part(Wall).at_rest
-    program = """
-        import os, jaxobs
-        from jaxobs.state.loops import Loops
-        from jaxobs.state.store import current
-        scope = jaxobs.step("train")
-        with scope:
-            pass
-        child = os.fork()
-        with scope:
-            pass
-        if child:
-            os.waitpid(child, 0)
-        print(current().part(Loops).steps(), flush=True)
-    """
-    done = run(program)
-    assert (done.stdout, done.stderr) == ("{'train': 1}\n{'train': 2}\n", "")
 
 
 # ------------------------------------------------------------------------------------------------ as decorators

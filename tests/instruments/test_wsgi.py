@@ -14,12 +14,10 @@ from wsgiref.validate import validator
 
 import pytest
 from helpers.requirements import package
+from helpers.route_states import compiled, first_tokens, outcomes, routes
 
 import jaxobs
-from jaxobs.facts.compilations import Compilation
-from jaxobs.facts.requests import RouteState
 from jaxobs.instruments import route_names
-from jaxobs.state import store
 
 StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
@@ -42,18 +40,14 @@ def started(status: str, headers: list[tuple[str, str]], exc_info: object = None
     return io.BytesIO().write
 
 
-def routes() -> dict[str, RouteState]:
-    return {each.route: each for each in jaxobs.snapshot().routes}
+def answering(body: Iterable[bytes]) -> Callable[[Environ, StartResponse], Iterable[bytes]]:
+    """An application that answers so."""
 
+    def app(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
+        return body
 
-def outcomes(path: str = "/predict") -> dict[str, int]:
-    return dict(routes()[path].requests["false"])
-
-
-def compiled() -> None:
-    """Something compiles on this thread, made by hand."""
-    event = Compilation(time=time.time(), function="f", cause="shape", reason="why", phases={"compile": 0.1})
-    store.current().record(event)
+    return app
 
 
 class Body:
@@ -116,16 +110,11 @@ def test_a_stream_lasts_until_it_is_exhausted_and_is_closed_once() -> None:
 def test_an_answer_that_is_not_exhausted_was_given_up() -> None:
     """The client has gone: the answer is closed early, and once."""
     answer = Body(b"a", b"b")
-
-    def app(environ: Environ, start_response: StartResponse) -> Body:
-        start_response("200 OK", [])
-        return answer
-
-    body: Any = jaxobs.wsgi(app)(environ(), started)
+    body: Any = jaxobs.wsgi(answering(answer))(environ(), started)
     assert next(body) == b"a"
     body.close()
     assert answer.closed == 1 and outcomes() == {"cancelled": 1}
-    whole: Any = jaxobs.wsgi(app)(environ(), started)
+    whole: Any = jaxobs.wsgi(answering(answer))(environ(), started)
     assert b"".join(whole) == b"ab"
     whole.close()
     assert answer.closed == 2 and outcomes() == {"cancelled": 1, "ok": 1}
@@ -135,29 +124,22 @@ def test_an_exception_passes_and_is_an_error() -> None:
     """From the application, from its answer, and from closing it: the very exception comes out."""
     error = ZeroDivisionError("user's own")
 
-    def at_once(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    def raises(*_: object) -> Any:
         raise error
 
-    def later(environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
-        start_response("200 OK", [])
+    def later() -> Iterator[bytes]:
         yield b"a"
         raise error
 
-    class Closing(Body):
-        def close(self) -> None:
-            raise error
-
-    def closing(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        start_response("200 OK", [])
-        return Closing(b"a")
-
+    closing = Body(b"a")
+    closing.close = raises  # type: ignore[method-assign]
     with pytest.raises(ZeroDivisionError) as caught:
-        jaxobs.wsgi(at_once)(environ(), started)
+        jaxobs.wsgi(raises)(environ(), started)
     assert caught.value is error and error.__context__ is None
     with pytest.raises(ZeroDivisionError):
-        list(jaxobs.wsgi(later)(environ(), started))
+        list(jaxobs.wsgi(answering(later()))(environ(), started))
     assert outcomes() == {"error": 2}
-    body: Any = jaxobs.wsgi(closing)(environ(), started)
+    body: Any = jaxobs.wsgi(answering(closing))(environ(), started)
     list(body)
     with pytest.raises(ZeroDivisionError):
         body.close()
@@ -167,22 +149,14 @@ def test_an_exception_passes_and_is_an_error() -> None:
 def test_what_a_server_sends_in_its_own_way_stays_what_it_is() -> None:
     """A file in the server's wrapper; an answer that tells its length."""
     own = environ() | {"wsgi.file_wrapper": wsgiref.util.FileWrapper}
-
-    def sending(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        start_response("200 OK", [])
-        return environ["wsgi.file_wrapper"](io.BytesIO(b"file"))  # type: ignore[no-any-return]
-
-    assert type(jaxobs.wsgi(sending)(own, started)) is wsgiref.util.FileWrapper
+    file = wsgiref.util.FileWrapper(io.BytesIO(b"file"))
+    assert jaxobs.wsgi(answering(file))(own, started) is file
 
     class Sized(Body):
         def __len__(self) -> int:
             return len(self.parts)
 
-    def sized(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        start_response("200 OK", [])
-        return Sized(b"a")
-
-    body: Any = jaxobs.wsgi(sized)(own, started)
+    body: Any = jaxobs.wsgi(answering(Sized(b"a")))(own, started)
     assert len(body) == 1 and list(body) == [b"a"]
     assert outcomes() == {"ok": 2}
 
@@ -206,16 +180,11 @@ def test_however_many_middlewares_count_a_request_once() -> None:
 def test_under_a_server_that_checks_the_protocol() -> None:
     """The standard library's server and validator, on both sides of the middleware, accept what passes."""
 
-    def app(environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
-        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
-        yield b"a"
-        yield b"b"
-
     class Quiet(WSGIRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    wrapped = validator(jaxobs.wsgi(validator(app)))
+    wrapped = validator(jaxobs.wsgi(validator(answering(Body(b"a", b"b")))))
     with make_server("127.0.0.1", 0, wrapped, handler_class=Quiet) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -260,10 +229,6 @@ def test_the_first_part_of_a_stream_is_its_first_token() -> None:
 
         return jaxobs.wsgi(app)
 
-    def first_tokens() -> int:
-        found = routes()["/predict"].first_token_seconds
-        return 0 if found is None else sum(found.counts)
-
     events = [("Content-Type", "text/event-stream")]
     for app in (
         streaming(b"a"), streaming(b"a", b"b", headers=[("content-type", "text/html")]),
@@ -303,5 +268,4 @@ def test_flask_streams_count_under_their_rule_at_once() -> None:
     app.wsgi_app = jaxobs.wsgi(app.wsgi_app)
     assert app.test_client().get("/models/bert").text == "ab"
     assert live == [{"/models/<name>": 1}, {"/models/<name>": 2}]
-    found = routes()["/models/<name>"]
-    assert found.first_token_seconds is not None and sum(found.first_token_seconds.counts) == 1
+    assert first_tokens("/models/<name>") == 1

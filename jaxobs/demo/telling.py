@@ -15,7 +15,7 @@ from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views.terminal import Surface, functions, make_console
 from jaxobs.views.terminal.lines import Column, Line, heading, length, plain, row, section, wrapped
 from jaxobs.views.terminal.screen import STYLES, glyphs_for
-from jaxobs.views.terminal.text import duration, safe, short
+from jaxobs.views.terminal.text import duration, short
 
 PLAIN_WIDTH = 100
 QUIET_SECONDS = 10.0
@@ -54,8 +54,7 @@ class Teller:
 
     def paragraph(self, text: str, style: str = "", indent: int = 4) -> None:
         """A text wrapped to the width."""
-        shown = safe(text, self.surface.encoding)
-        for part in wrapped(shown, self.surface.width - indent - 1, 12, self.surface.glyphs):
+        for part in self.surface.wrapped(text, indent + 1, 12):
             self.line((" " * indent, ""), (part, style))
 
     def addresses(self) -> None:
@@ -129,13 +128,13 @@ class Teller:
 
     def summary(self, snapshot: Snapshot, seen: Sequence[Seen], seconds: float) -> None:
         """Two tables: what compiled and why, and what each mistake cost."""
-        surface, glyphs = self.surface, self.surface.glyphs
+        surface = self.surface
         compiled = sum(each.compiled for each in snapshot.functions)
         self.line()
-        self._show([section("What compiled", f"{compiled} compilations", surface.width, glyphs)])
+        self._show([section("What compiled", f"{compiled} compilations", surface)])
         self._show(functions.table(_with_short_names(snapshot), {}, (), snapshot.time, surface, 12))
         self.line()
-        self._show([section("What the mistakes cost", "", surface.width, glyphs)])
+        self._show([section("What the mistakes cost", "", surface)])
         self._show(_cost_table(seen, surface))
         compiling = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
         wasted = sum(each.seconds for each in seen)

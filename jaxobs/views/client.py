@@ -284,7 +284,7 @@ def get(address: str, timeout: float) -> bytes:
     """
     url = _base(address)
     try:
-        with _opener(url).open(address, timeout=timeout) as answer:
+        with access.Endpoint(url).open(address, timeout=timeout) as answer:
             return _whole(answer, time.monotonic() + _SLOW * timeout)
     except SettingError:
         raise
@@ -309,10 +309,6 @@ def _whole(answer: Any, until: float) -> bytes:
         if time.monotonic() > until:
             raise TimeoutError("the answer does not end")
     return b"".join(pieces)
-
-
-def _opener(url: str) -> access.Endpoint:
-    return access.Endpoint(url)
 
 
 def _no_endpoint(url: str, address: str, what: str) -> NotAnEndpointError:

@@ -22,7 +22,7 @@ from jaxobs.recorder.predecessors import Attempt
 from jaxobs.state.runs import Earlier
 from jaxobs.testing import baseline_file
 from jaxobs.testing.costs import Cost
-from jaxobs.views import client
+from jaxobs.views import access, client
 from jaxobs.views.client import EndpointUnreachableError, NotAnEndpointError
 
 HUGE = int("1" + "0" * 400)
@@ -193,7 +193,7 @@ class Answer:
 )  # fmt: skip
 def test_an_answer_that_is_damaged_is_told(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that is no jaxobs endpoint's."""
-    monkeypatch.setattr(client, "_opener", lambda url: Answer(text.encode()[:7], text.encode()[7:]))
+    monkeypatch.setattr(access, "Endpoint", lambda url: Answer(text.encode()[:7], text.encode()[7:]))
     with pytest.raises(NotAnEndpointError):
         client.fetch_events("http://localhost:1")
 
@@ -201,7 +201,7 @@ def test_an_answer_that_is_damaged_is_told(text: str, monkeypatch: pytest.Monkey
 def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece comes in time, and the answer never ends."""
     clock = itertools.count()
-    monkeypatch.setattr(client, "_opener", lambda url: Answer(b'{"events"', forever=True))
+    monkeypatch.setattr(access, "Endpoint", lambda url: Answer(b'{"events"', forever=True))
     monkeypatch.setattr(client.time, "monotonic", lambda: float(next(clock)))
     with pytest.raises(EndpointUnreachableError, match="no answer within"):
         client.fetch_events("http://localhost:1", timeout=2.0)

@@ -83,8 +83,7 @@ def _items_a_second(loop: LoopFigures) -> float | None:
 
 
 def _goodput(run: Run, _: str | None) -> float | None:
-    wall = None if run.standing is None else run.standing.wall
-    return None if wall is None else wall.goodput
+    return None if run.wall is None else run.wall.goodput
 
 
 def _temporaries(run: Run, _: str | None) -> float | None:

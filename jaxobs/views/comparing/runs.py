@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter
@@ -21,6 +22,7 @@ from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.standing import Standing
 from jaxobs.facts.steps import Step
+from jaxobs.facts.wall import TimeState
 from jaxobs.views import story
 from jaxobs.views.story import ProcessEvents
 
@@ -115,12 +117,9 @@ class LoopFigures:
         if not self._medians:
             return None if self.state is None else self.state.p50_seconds
         repeated = sorted(self._medians)
-        half, seen = sum(count for _, count in repeated) / 2, 0
-        for value, count in repeated:
-            seen += count
-            if seen >= half:
-                return value
-        return None
+        reached = itertools.accumulate(count for _, count in repeated)
+        half = sum(count for _, count in repeated) / 2
+        return next(value for (value, _), seen in zip(repeated, reached, strict=True) if seen >= half)
 
     @property
     def mean(self) -> float | None:
@@ -195,14 +194,19 @@ class Run:
                 self.loops.setdefault(each.name, LoopFigures()).stand(each)
 
     @property
+    def wall(self) -> TimeState | None:
+        """Account of the run's time as last logged."""
+        return None if self.standing is None else self.standing.wall
+
+    @property
     def seconds(self) -> Mapping[str, float]:
         """Seconds of the run by category; empty if the log does not have them."""
-        return self.standing.wall.seconds if self.standing is not None and self.standing.wall is not None else {}
+        return {} if self.wall is None else self.wall.seconds
 
     @property
     def wall_seconds(self) -> float | None:
         """Wall seconds of the run; None if the log does not have them."""
-        return self.standing.wall.wall_seconds if self.standing is not None and self.standing.wall is not None else None
+        return None if self.wall is None else self.wall.wall_seconds
 
     @property
     def loop(self) -> str | None:

@@ -10,13 +10,12 @@ from jaxobs.views.comparing.measures import MEASURES
 from jaxobs.views.comparing.runs import FunctionFigures, Run
 from jaxobs.views.comparing.tolerances import Loops, Measured
 from jaxobs.views.comparing.verdict import Verdict
-from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section, wrapped
-from jaxobs.views.terminal.text import duration, middle, safe, short
+from jaxobs.views.terminal.lines import ALL, Column, Line, Surface, plain, row, sentence, titled, wrapped
+from jaxobs.views.terminal.text import duration, short
 
 MOST_FUNCTIONS = 20
 ALWAYS = frozenset({"step-time", "memory"})
 """Figures whose absence is explained although no tolerance asks for them."""
-_ALL = 1_000
 
 
 def lay_out(
@@ -34,9 +33,9 @@ def lay_out(
     before, after = comparison.before, comparison.after
     lines: list[Line] = [[(" jaxobs compare", "program")]]
     for name, run in (("A", before), ("B", after)):
-        lines += _sentence(f"{name}  {_who(run)}", surface, " ", "summary")
+        lines += sentence(f"{name}  {_who(run)}", surface, "summary")
     for note in (*before.notes, *after.notes):
-        lines += _sentence(note, surface, " ", "warn")
+        lines += sentence(note, surface, "warn")
     lines += _verdict(verdict, surface)
     lines += _figures(rows, loops, surface)
     lines += _time(before, after, surface)
@@ -59,24 +58,22 @@ def _who(run: Run) -> str:
 
 def _verdict(verdict: Verdict, surface: Surface) -> Iterator[Line]:
     yield plain("")
-    yield from _sentence(verdict.headline, surface, " ", "bad" if verdict.worse else "good")
+    yield from sentence(verdict.headline, surface, "bad" if verdict.worse else "good")
     if verdict.cause is not None:
-        yield from _sentence(verdict.cause, surface, " ", "")
+        yield from sentence(verdict.cause, surface)
     if verdict.also is not None:
-        yield from _sentence(verdict.also, surface, " ", "warn")
+        yield from sentence(verdict.also, surface, "warn")
 
 
 def _figures(rows: Sequence[Measured], loops: Loops, surface: Surface) -> Iterator[Line]:
     failed = sum(each.passed is False for each in rows)
     asked = sum(each.passed is not None for each in rows)
     told = f"{failed} of {asked} tolerances exceeded" if failed else f"{asked} tolerances kept" if asked else ""
-    yield plain("")
-    yield section(f"Figures{_steps_of(loops)}", told, surface.width, surface.glyphs)
     columns = [
         Column("figure", 16), Column("A", 10, right=True), Column("B", 10, right=True), Column("change", 9, right=True),
         Column("", 6), Column("tolerance", 9, right=True), Column("", 4),
     ]  # fmt: skip
-    yield heading(columns)
+    yield from titled(f"Figures{_steps_of(loops)}", told, surface, columns)
     for measured in rows:
         verdict = {None: "", True: "kept", False: "OVER"}[measured.passed]
         style = {None: "", True: "good", False: "bad"}[measured.passed]
@@ -102,7 +99,7 @@ def _missing(rows: Sequence[Measured], surface: Surface) -> Iterator[Line]:
     for (which, missing), those in lacking.items():
         names = ", ".join(each.measure.name for each in those)
         style = "bad" if any(each.tolerance is not None for each in those) else "dim"
-        yield from _sentence(f"Not in {which}: {names}. {missing}", surface, " ", style)
+        yield from sentence(f"Not in {which}: {names}. {missing}", surface, style)
 
 
 def _steps_of(loops: Loops) -> str:
@@ -117,14 +114,12 @@ def _time(before: Run, after: Run, surface: Surface) -> Iterator[Line]:
     if not before.seconds and not after.seconds:
         return
     walls = [run.wall_seconds or 0.0 for run in (before, after)]
-    yield plain("")
     whole = f"{duration(walls[0]) or 'not logged'} and {duration(walls[1]) or 'not logged'}"
-    yield section("Where the time went", whole, surface.width, surface.glyphs)
     columns = [
         Column("category", 16), Column("A", 10, right=True), Column("share", 7, right=True),
         Column("B", 10, right=True), Column("share", 7, right=True),
     ]  # fmt: skip
-    yield heading(columns)
+    yield from titled("Where the time went", whole, surface, columns)
     for name in dict.fromkeys([*before.seconds, *after.seconds]):
         spent = [run.seconds.get(name, 0.0) for run in (before, after)]
         if any(spent):
@@ -137,35 +132,30 @@ def _time(before: Run, after: Run, surface: Surface) -> Iterator[Line]:
 
 def _differences(comparison: Comparison, unlike: Sequence[str], surface: Surface) -> Iterator[Line]:
     rows = comparison.differences
-    yield plain("")
-    yield section("What differs", f"{len(rows)} in versions, flags, devices", surface.width, surface.glyphs)
+    yield from titled("What differs", f"{len(rows)} in versions, flags, devices", surface)
     if None in (comparison.before.manifest, comparison.after.manifest):
-        yield from _sentence("One of the logs has lost its manifest: its versions are unknown.", surface, " ", "warn")
+        yield from sentence("One of the logs has lost its manifest: its versions are unknown.", surface, "warn")
     elif not rows:
         yield plain(" Nothing: versions, flags, options, devices and commit are the same.", "good")
     for difference in rows:
         told = f"{difference.group}: {difference.name}" if difference.group != difference.name else difference.name
-        yield from _sentence(
-            f"{told}: {difference.before or '(empty)'} -> {difference.after or '(empty)'}", surface, " ", ""
-        )
+        yield from sentence(f"{told}: {difference.before or '(empty)'} -> {difference.after or '(empty)'}", surface)
     for group in unlike:
-        yield from _sentence(f"`{group}` was expected to be the same, but differs.", surface, " ", "bad")
+        yield from sentence(f"`{group}` was expected to be the same, but differs.", surface, "bad")
 
 
 def _functions(rows: Sequence[FunctionDifference], surface: Surface) -> Iterator[Line]:
-    yield plain("")
     count = f"{len(rows):,} function{'s' * (len(rows) != 1)}"
-    yield section("Functions by cost", count, surface.width, surface.glyphs)
     columns = [
         Column("function", max(20, surface.width - 62)), Column("programs", 9, right=True),
         Column("seconds A", 9, right=True), Column("seconds B", 9, right=True), Column("what changed", 26),
     ]  # fmt: skip
-    yield heading(columns)
+    yield from titled("Functions by cost", count, surface, columns)
     shown = sorted(rows[:MOST_FUNCTIONS], key=lambda each: (-each.cost, each.name))
     for function in shown:
         a, b = function.before, function.after
-        changed, *more = wrapped(_changed(function), columns[-1].width, _ALL, surface.glyphs) or [""]
-        name = middle(safe(short(function.name), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
+        changed, *more = wrapped(_changed(function), columns[-1].width, ALL, surface.glyphs) or [""]
+        name = surface.cut(short(function.name), columns[0].width)
         yield row(columns, [
             plain(name, "name"), plain(_pair(a, b), "number"), plain(duration(a.seconds) if a else "", "number"),
             plain(duration(b.seconds) if b else "", "number"), plain(changed, "cause"),
@@ -194,8 +184,3 @@ def _changed(each: FunctionDifference) -> str:
     if before is not None and after is not None and before != after:
         parts.append(f"temp {human(before)} -> {human(after)}")
     return ", ".join(part for part in parts if part)
-
-
-def _sentence(text: str, surface: Surface, indent: str, style: str) -> Iterator[Line]:
-    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
-    return ([(indent, ""), (part, style)] for part in parts)

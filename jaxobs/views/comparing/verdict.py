@@ -227,11 +227,8 @@ def _more_compiling(row: Measured, comparison: Comparison, loops: Loops) -> Iter
     hits = [sum(each.cache["hit"] for each in run.functions.values()) for run in (before, after)]
     programs = [sum(each.programs for each in run.functions.values()) for run in (before, after)]
     if programs[0] and programs[1] and hits[1] / programs[1] < hits[0] / programs[0] - 0.1:
-        off = (
-            " It is off in B."
-            if sum(each.cache["disabled"] for each in after.functions.values()) == programs[1]
-            else ""
-        )
+        disabled = sum(each.cache["disabled"] for each in after.functions.values())
+        off = " It is off in B." if disabled == programs[1] else ""
         yield (
             f"The persistent cache had {hits[0]:,} of {programs[0]:,} programs in A and {hits[1]:,} of "
             f"{programs[1]:,} in B.{off}"

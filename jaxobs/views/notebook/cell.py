@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxobs.facts.cells import Cell, CellMemory, Compiled
 from jaxobs.facts.compilations import EAGER
 from jaxobs.views.notebook.blocks import Block, Heading, Row, Say, Table
 from jaxobs.views.notebook.findings import entries
-from jaxobs.views.notebook.process import groups, seconds
+from jaxobs.views.notebook.process import groups, seconds, without_empty
 from jaxobs.views.terminal.text import duration, number, short, size
 
 MOST_COMPILED = 10
@@ -74,10 +74,8 @@ def _devices(shown: Cell) -> Iterator[Block]:
     if waited is None or (waited < max(0.01, 0.01 * shown.seconds) and not shown.unfinished):
         return
     earlier = " Some of that may be work from earlier cells." if shown.computing_before else ""
-    if shown.unfinished:
-        yield Say(f"The device was still computing {duration(waited)} after the last line.{earlier}")
-    else:
-        yield Say(f"The device computed for another {duration(waited)} after the last line.{earlier}")
+    computed = "was still computing" if shown.unfinished else "computed for another"
+    yield Say(f"The device {computed} {duration(waited)} after the last line.{earlier}")
 
 
 def _compiled(shown: Cell) -> Iterator[Block]:
@@ -117,13 +115,11 @@ def _memory(found: CellMemory | None) -> Iterator[Block]:
     rows = []
     for device in found.devices:
         in_use = device.in_use_bytes
-        rows.append((
+        rows.append(Row((
             device.device, _change(*device.array_bytes), "" if in_use is None else _change(*in_use),
             size(device.peak_bytes) if device.peak_bytes else "",
-        ))  # fmt: skip
-    titles: Sequence[str] = ("device", "live arrays", "in use", "new peak")
-    used = [place for place in range(len(titles)) if any(row[place] for row in rows)]
-    yield Table([titles[place] for place in used], [Row([row[place] for place in used]) for row in rows])
+        )))  # fmt: skip
+    yield without_empty(Table(("device", "live arrays", "in use", "new peak"), rows))
     if found.grown:
         yield Heading("New arrays, largest groups first")
         yield groups(found.grown)

@@ -66,15 +66,11 @@ def _devices(shown: Snapshot) -> Iterator[Block]:
     for device in shown.devices:
         memory = device.memory
         if memory is not None and (memory.in_use_bytes or memory.live_array_bytes):
-            rows.append(
-                Row((
-                    device.device, size(memory.live_array_bytes), size(memory.in_use_bytes), size(memory.peak_bytes),
-                    size(memory.limit_bytes),
-                ))
-            )  # fmt: skip
+            sizes = (memory.live_array_bytes, memory.in_use_bytes, memory.peak_bytes, memory.limit_bytes)
+            rows.append(Row((device.device, *map(size, sizes))))
     if rows:
         yield Heading("Memory")
-        yield _without_empty(Table(("device", ">live arrays", ">in use", ">peak", ">limit"), rows))
+        yield without_empty(Table(("device", ">live arrays", ">in use", ">peak", ">limit"), rows))
 
 
 def memory(shown: Snapshot) -> list[Block]:
@@ -98,7 +94,7 @@ def _group(each: ArrayGroup) -> Row:
     )
 
 
-def _without_empty(table: Table) -> Table:
+def without_empty(table: Table) -> Table:
     """The table without columns that say nothing."""
     kept = [place for place in range(len(table.titles)) if any(row.cells[place] for row in table.rows)]
     rows = [Row([row.cells[place] for place in kept], row.notes) for row in table.rows]

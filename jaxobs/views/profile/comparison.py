@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jaxobs.profiles.comparison import Change, ProfileComparison
-from jaxobs.views.profile.parts import cut, sentence
-from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section
+from jaxobs.views.terminal.lines import Column, Line, Surface, plain, row, sentence, titled
 from jaxobs.views.terminal.text import duration
 
 MOST_ROWS = 8
@@ -22,11 +21,11 @@ def lay_out(
     """The whole comparison."""
     lines: list[Line] = [[(" jaxobs profile, compared", "program")]]
     for name, source in zip("AB", sources, strict=True):
-        lines += sentence(f"{name}  {source}", surface, " ", "summary")
+        lines += sentence(f"{name}  {source}", surface, "summary")
     for note in notes:
-        lines += sentence(note, surface, " ", "warn")
+        lines += sentence(note, surface, "warn")
     lines.append(plain(""))
-    lines += sentence(headline(comparison), surface, " ", "bad" if _slower(comparison) else "good")
+    lines += sentence(headline(comparison), surface, "bad" if _slower(comparison) else "good")
     lines += _table("Time", (comparison.window, comparison.device), comparison, surface, everything=True)
     for title, changes in (
         ("Idle", comparison.idle), ("Functions", comparison.functions), ("Scopes", comparison.scopes),
@@ -73,18 +72,16 @@ def _table(
     shown = [*slower[:MOST_ROWS], *faster[: max(2, MOST_ROWS - len(slower))]]
     if not shown:
         return
-    yield plain("")
-    yield section(title, _EACH[comparison.per], surface.width, surface.glyphs)
     columns = [
         Column("", max(24, surface.width - 42)), Column("A", 10, right=True), Column("B", 10, right=True),
         Column("change", 11, right=True),
     ]  # fmt: skip
-    yield heading(columns)
+    yield from titled(title, _EACH[comparison.per], surface, columns)
     for part in shown:
         sign = "+" if part.seconds > 0 else "-"
         style = "bad" if part.seconds > 0 else "good"
         yield row(columns, [
-            plain(cut(part.name, columns[0].width, surface), "name"),
+            plain(surface.cut(part.name, columns[0].width), "name"),
             plain("" if part.before is None else duration(part.before), "number"),
             plain("" if part.after is None else duration(part.after), "number"),
             plain(f"{sign}{duration(abs(part.seconds))}", style if _notable(part, comparison) else "dim"),

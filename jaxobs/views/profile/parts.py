@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jaxobs.facts.profiles import PRODUCTS, OperationTime
-from jaxobs.views.terminal.lines import Line, Surface, wrapped
-from jaxobs.views.terminal.text import middle, safe
 
-_ALL = 1_000
 _FAR = 0.2
 """Ratio to the peak of the data sheet below which an operation is far from the roofline, as in `far_from_roofline`."""
 _LEAST_SHARE = 0.01
@@ -28,14 +23,3 @@ def remarks(row: OperationTime) -> list[str]:
     if row.share >= _LARGE_SHARE and row.roofline_ratio is not None and row.roofline_ratio <= _FAR:
         found.append(f"at {row.roofline_ratio:.0%} of what the device could do")
     return found
-
-
-def cut(text: str, width: int, surface: Surface) -> str:
-    """A text in so many cells, without its middle where it is longer."""
-    return middle(safe(text, surface.encoding), width, surface.glyphs.ellipsis)
-
-
-def sentence(text: str, surface: Surface, indent: str, style: str) -> Iterator[Line]:
-    """A text in as many lines as it takes."""
-    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
-    return ([(indent, ""), (part, style)] for part in parts)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from jaxobs.facts.profiles import OperationTime, Profile
 from jaxobs.profiles import stacks
-from jaxobs.views.profile.parts import cut, remarks, sentence
-from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section
-from jaxobs.views.terminal.text import duration, middle, safe, short
+from jaxobs.views.profile.parts import remarks
+from jaxobs.views.terminal.lines import Column, Line, Surface, plain, row, sentence, titled
+from jaxobs.views.terminal.text import duration, short
 
 MOST_OPERATIONS = 20
 MOST_FUNCTIONS = 10
@@ -29,10 +29,10 @@ IDLE_TEXTS = {
 def lay_out(profile: Profile, source: str, notes: Sequence[str], surface: Surface) -> list[Line]:
     """The whole profile."""
     steps = "" if profile.steps is None else f", {profile.steps:,} step{'s' * (profile.steps != 1)}"
-    lines: list[Line] = [[(" jaxobs profile  ", "program"), (safe(source, surface.encoding), "summary")]]
+    lines: list[Line] = [[(" jaxobs profile  ", "program"), (surface.safe(source), "summary")]]
     lines.append(plain(f" {duration(profile.window_seconds)} traced{steps}", "dim"))
     for note in notes:
-        lines += sentence(note, surface, " ", "warn")
+        lines += sentence(note, surface, "warn")
     lines += _devices(profile, surface)
     lines += _idle(profile, surface)
     lines += _categories(profile, surface)
@@ -44,13 +44,11 @@ def lay_out(profile: Profile, source: str, notes: Sequence[str], surface: Surfac
 def _devices(profile: Profile, surface: Surface) -> Iterator[Line]:
     if not profile.devices:
         return
-    yield plain("")
-    yield section("Devices", f"{len(profile.devices)}", surface.width, surface.glyphs)
     columns = [Column("device", 24), Column("busy", 10, right=True), Column("of the window", 13, right=True)]
-    yield heading(columns)
+    yield from titled("Devices", f"{len(profile.devices)}", surface, columns)
     for device in profile.devices[:MOST_DEVICES]:
         yield row(columns, [
-            plain(safe(device.device, surface.encoding), "name"), plain(duration(device.busy_seconds), "number"),
+            plain(surface.safe(device.device), "name"), plain(duration(device.busy_seconds), "number"),
             plain(f"{device.busy_ratio:.1%}", "number"),
         ])  # fmt: skip
     if len(profile.devices) > MOST_DEVICES:
@@ -63,13 +61,9 @@ def _idle(profile: Profile, surface: Surface) -> Iterator[Line]:
     if not everything:
         return
     if profile.idle:
-        yield plain("")
         idle = sum(each.seconds for each in profile.idle)
-        yield section(
-            "Idle time by reason", f"{duration(idle)}, {idle / everything:.1%}", surface.width, surface.glyphs
-        )
         columns = [Column("reason", 18), Column("seconds", 10, right=True), Column("", max(20, surface.width - 34))]
-        yield heading(columns)
+        yield from titled("Idle time by reason", f"{duration(idle)}, {idle / everything:.1%}", surface, columns)
         for idle_time in profile.idle:
             yield row(columns, [
                 plain(idle_time.reason, "name"), plain(duration(idle_time.seconds), "number"),
@@ -77,11 +71,8 @@ def _idle(profile: Profile, surface: Surface) -> Iterator[Line]:
             ])  # fmt: skip
     if exchanges is not None and exchanges.seconds:
         yield plain("")
-        yield from sentence(
-            f"Devices exchanged data for {duration(exchanges.seconds)}, and in {duration(exchanges.exposed_seconds)} "
-            f"of that they did nothing else.",
-            surface, " ", "",
-        )  # fmt: skip
+        alone = f"in {duration(exchanges.exposed_seconds)} of that they did nothing else"
+        yield from sentence(f"Devices exchanged data for {duration(exchanges.seconds)}, and {alone}.", surface)
 
 
 def _categories(profile: Profile, surface: Surface) -> Iterator[Line]:
@@ -89,10 +80,8 @@ def _categories(profile: Profile, surface: Surface) -> Iterator[Line]:
     everything = sum(seconds.values())
     if not everything:
         return
-    yield plain("")
-    yield section("Time by category", duration(everything), surface.width, surface.glyphs)
     columns = [Column("category", 18), Column("time", 10, right=True), Column("share", 7, right=True)]
-    yield heading(columns)
+    yield from titled("Time by category", duration(everything), surface, columns)
     for category, time in seconds.items():
         yield row(columns, [
             plain(category, "name"), plain(duration(time), "number"), plain(f"{time / everything:.1%}", "number"),
@@ -102,16 +91,14 @@ def _categories(profile: Profile, surface: Surface) -> Iterator[Line]:
 def _functions(profile: Profile, surface: Surface) -> Iterator[Line]:
     if not profile.functions:
         return
-    yield plain("")
     count = f"{len(profile.functions):,} function{'s' * (len(profile.functions) != 1)}"
-    yield section("Functions", count, surface.width, surface.glyphs)
     columns = [
         Column("function", max(20, surface.width - 44)), Column("time", 10, right=True),
         Column("calls", 8, right=True), Column("each", 10, right=True),
     ]  # fmt: skip
-    yield heading(columns)
+    yield from titled("Functions", count, surface, columns)
     for function in profile.functions[:MOST_FUNCTIONS]:
-        name = middle(safe(short(function.function), surface.encoding), columns[0].width, surface.glyphs.ellipsis)
+        name = surface.cut(short(function.function), columns[0].width)
         yield row(columns, [
             plain(name, "name"), plain(duration(function.device_seconds), "number"),
             plain("" if function.calls is None else f"{function.calls:,}", "number"),
@@ -124,29 +111,27 @@ def _functions(profile: Profile, surface: Surface) -> Iterator[Line]:
 def _operations(rows: Sequence[OperationTime], surface: Surface) -> Iterator[Line]:
     if not rows:
         return
-    yield plain("")
     count = f"{len(rows):,} operation{'s' * (len(rows) != 1)}"
-    yield section("Operations", count, surface.width, surface.glyphs)
     bounds = any(each.bound != "unknown" for each in rows)
     columns = [
         Column("share", 6, right=True), Column("time", 9, right=True), Column("count", 7, right=True),
         Column("category", 11), *([Column("bound", 7)] if bounds else []),
         Column("operation, scope, source", max(24, surface.width - (52 if bounds else 43))),
     ]  # fmt: skip
-    yield heading(columns)
+    yield from titled("Operations", count, surface, columns)
     width = columns[-1].width
     for operation in rows[:MOST_OPERATIONS]:
         bound = [plain("" if operation.bound == "unknown" else operation.bound, "dim")] if bounds else []
         yield row(columns, [
             plain(f"{operation.share:.1%}", "number"), plain(duration(operation.device_seconds), "number"),
             plain(f"{operation.count:,}", "number"), plain(operation.category, "cause"), *bound,
-            plain(cut(operation.operation, width, surface), "name"),
+            plain(surface.cut(operation.operation, width), "name"),
         ])  # fmt: skip
         for text in (stacks.scope_within(operation), operation.source):
             if text is not None:
-                yield row(columns, [*[plain("")] * (len(columns) - 1), plain(cut(text, width, surface), "dim")])
+                yield row(columns, [*[plain("")] * (len(columns) - 1), plain(surface.cut(text, width), "dim")])
         for text in remarks(operation):
-            yield row(columns, [*[plain("")] * (len(columns) - 1), plain(cut(text, width, surface), "warn")])
+            yield row(columns, [*[plain("")] * (len(columns) - 1), plain(surface.cut(text, width), "warn")])
     if len(rows) > MOST_OPERATIONS:
         rest = sum(each.share for each in rows[MOST_OPERATIONS:])
         yield plain(f" {len(rows) - MOST_OPERATIONS:,} shorter ones with {rest:.1%}: see --json", "dim")

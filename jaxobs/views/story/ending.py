@@ -10,12 +10,11 @@ from jaxobs.facts.process import Exit
 from jaxobs.recorder.last_minutes import nonfinite
 from jaxobs.recorder.oom_texts import human
 from jaxobs.views.story.log import ProcessEvents
-from jaxobs.views.terminal.lines import Line, Surface, plain, section, wrapped
-from jaxobs.views.terminal.text import clock, safe, short
+from jaxobs.views.terminal.lines import Line, Surface, plain, sentence, titled
+from jaxobs.views.terminal.text import clock, short
 
 MOST_TOLD = 5
 """Events of each kind that are shown, the latest."""
-_ALL = 1_000
 
 
 def outline(process: ProcessEvents) -> tuple[object, ...]:
@@ -35,8 +34,7 @@ def ending(process: ProcessEvents, surface: Surface) -> Iterator[Line]:
     well = end is None or (end.reason == "normal" and not end.code)
     if well and not process.out_of_memory and not process.errors and not process.nonfinite:
         return
-    yield plain("")
-    yield section("How it ended" if not well else "Trouble", _in_words(end), surface.width, surface.glyphs)
+    yield from titled("How it ended" if not well else "Trouble", _in_words(end), surface)
     for memory in process.out_of_memory[-MOST_TOLD:]:
         yield from _out_of_memory(memory, surface)
     for value in process.nonfinite[-MOST_TOLD:]:
@@ -45,17 +43,17 @@ def ending(process: ProcessEvents, surface: Surface) -> Iterator[Line]:
         said = error.message.splitlines()[0] if error.message and error.message.strip() else ""
         yield from _event(error.time, f"{error.error}{f': {said}' if said else ''}", error.call_site, surface)
         if error.meaning and error.advice:
-            yield from _sentence(f"{error.meaning} [{error.error_kind}]", surface, "sentence")
-            yield from _sentence(f"Do: {error.advice}", surface, "good")
+            yield from sentence(f"{error.meaning} [{error.error_kind}]", surface, "sentence", 11)
+            yield from sentence(f"Do: {error.advice}", surface, "good", 11)
     told = process.out_of_memory, process.nonfinite, process.errors
     left = sum(len(each[:-MOST_TOLD]) for each in told)
     if left:
         yield plain(f" {left:,} earlier ones", "dim")
     report = end.report if end is not None else None
     if report or any(each.report for each in process.errors):
-        yield from _sentence(f"The last minutes: {report or process.errors[-1].report}", surface, "")
+        yield from sentence(f"The last minutes: {report or process.errors[-1].report}", surface, "", 11)
     seen = "out_of_memory" if process.out_of_memory else "nonfinite" if process.nonfinite else "uncaught_error"
-    yield from _sentence(f'By symptom: "{SECTIONS[seen]}" in {symptom_url()}', surface, "dim")
+    yield from sentence(f'By symptom: "{SECTIONS[seen]}" in {symptom_url()}', surface, "dim", 11)
 
 
 def _in_words(end: Exit | None) -> str:
@@ -72,22 +70,12 @@ def _out_of_memory(event: OutOfMemory, surface: Surface) -> Iterator[Line]:
     told = f"out of memory in {short(event.function)}{device}{wanted}"
     yield from _event(event.time, told, event.call_site, surface)
     for cause in event.causes[:1]:
-        yield from _sentence(f"{cause.summary} [{cause.cause}]", surface, "sentence")
-        yield from _sentence(f"Do: {cause.advice}", surface, "good")
+        yield from sentence(f"{cause.summary} [{cause.cause}]", surface, "sentence", 11)
+        yield from sentence(f"Do: {cause.advice}", surface, "good", 11)
     if event.report:
-        yield from _sentence(f"The report: {event.report}", surface, "")
+        yield from sentence(f"The report: {event.report}", surface, "", 11)
 
 
 def _event(moment: float, told: str, call_site: str | None, surface: Surface) -> Iterator[Line]:
-    encoding = surface.encoding
-    yield [
-        (f" {clock(moment)}  ", "dim"),
-        (safe(told, encoding), "bad"),
-        (f"  {safe(call_site or 'call site unknown', encoding)}", "dim"),
-    ]
-
-
-def _sentence(text: str, surface: Surface, style: str) -> Iterator[Line]:
-    indent = " " * 11
-    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
-    return ([(indent, ""), (part, style)] for part in parts)
+    site = surface.safe(call_site or "call site unknown")
+    yield [(f" {clock(moment)}  ", "dim"), (surface.safe(told), "bad"), (f"  {site}", "dim")]

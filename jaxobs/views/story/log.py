@@ -25,7 +25,16 @@ from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.views import client
 
-_READ = (Compilation, CacheLookup, Finding, Manifest, OutOfMemory, NonFinite, Error, Exit)
+_LISTS: dict[type[Event], str] = {
+    Compilation: "compilations",
+    CacheLookup: "lookups",
+    Finding: "findings",
+    OutOfMemory: "out_of_memory",
+    NonFinite: "nonfinite",
+    Error: "errors",
+}
+"""Field of `ProcessEvents` by the kind of event that it lists."""
+_READ = (*_LISTS, Manifest, Exit)
 
 
 class EventLogError(JaxobsError, ValueError):
@@ -132,11 +141,8 @@ def events(
 def _event_of(body: dict[str, Any], signatures: bool) -> Event | None:
     """The event; None where this version does not know its kind."""
     # What one needs to compile it elsewhere is long, and of little use elsewhere.
-    return (
-        client.decode_event(body)
-        if signatures
-        else client.decode_event({name: value for name, value in body.items() if name != "signature"})
-    )
+    left_out = () if signatures else ("signature",)
+    return client.decode_event({name: value for name, value in body.items() if name not in left_out})
 
 
 def _process(body: dict[str, Any], latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents:
@@ -163,22 +169,12 @@ def _joined(key: tuple[int, int], sequence: int, latest: dict[tuple[int, int], P
 
 
 def _add(process: ProcessEvents, event: Event | None) -> None:
-    if isinstance(event, Compilation):
-        process.compilations.append(event)
-    elif isinstance(event, CacheLookup):
-        process.lookups.append(event)
-    elif isinstance(event, Finding):
-        process.findings.append(event)
-    elif isinstance(event, Manifest):
+    if isinstance(event, Manifest):
         process.manifest = event
-    elif isinstance(event, OutOfMemory):
-        process.out_of_memory.append(event)
-    elif isinstance(event, NonFinite):
-        process.nonfinite.append(event)
-    elif isinstance(event, Error):
-        process.errors.append(event)
     elif isinstance(event, Exit):
         process.exit = event
+    elif event is not None:
+        getattr(process, _LISTS[type(event)]).append(event)
 
 
 def _whole(value: Any) -> int:

@@ -9,15 +9,24 @@ from jaxobs.facts.compilations import EAGER, PHASES, Compilation
 from jaxobs.findings.verdict import costs
 from jaxobs.views.story.ending import ending
 from jaxobs.views.story.functions import FunctionStory, Story
-from jaxobs.views.terminal.lines import Column, Line, Surface, heading, joined, plain, row, section, wrapped
-from jaxobs.views.terminal.text import clock, duration, middle, safe, short
+from jaxobs.views.terminal.lines import (
+    ALL,
+    Column,
+    Line,
+    Surface,
+    heading,
+    plain,
+    row,
+    section,
+    sentence,
+    titled,
+    wrapped,
+)
+from jaxobs.views.terminal.text import clock, duration, short
 from jaxobs.views.terminal.verdict import STYLES, headline
 
 MOST_RECOMPILATIONS = 20
 """Recompilations of one function that are shown, the latest, unless all are asked for."""
-
-_ALL = 1_000
-"""Lines that one sentence may take: no limit in practice."""
 
 
 def lay_out(
@@ -30,9 +39,9 @@ def lay_out(
       notes: sentences about the source.
       all_of: whether every recompilation is listed, however many there are.
     """
-    lines: list[Line] = [[(f" jaxobs explain {safe(source, surface.encoding)}", "program")]]
+    lines: list[Line] = [[(f" jaxobs explain {surface.safe(source)}", "program")]]
     for note in notes:
-        lines += _sentence(note, surface, " ", "warn")
+        lines += sentence(note, surface, "warn")
     alike: dict[object, list[Story]] = {}
     for story in stories:
         alike.setdefault(story.outline, []).append(story)
@@ -44,7 +53,7 @@ def lay_out(
 
 def _process(story: Story, others: int, surface: Surface, all_of: bool) -> Iterator[Line]:
     yield plain("")
-    yield from _sentence(_who(story, others, surface), surface, " ", "summary")
+    yield from sentence(_who(story, others, surface), surface, "summary")
     yield plain("")
     yield from headline(story.verdict, surface)
     yield from _findings(story, surface)
@@ -78,8 +87,7 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
     if not story.findings:
         return
     entries = {each.id: each for each in story.verdict.findings}
-    yield plain("")
-    yield section("Findings", _plural(len(story.findings), "finding"), surface.width, surface.glyphs)
+    yield from titled("Findings", _plural(len(story.findings), "finding"), surface)
     for finding in story.findings:
         entry = entries.get(finding.id)
         style = "dim" if entry is None else STYLES[entry.severity]
@@ -88,21 +96,19 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
             costs(entry.cost) if entry is not None else "over", finding.where or "",
             "caused by the one above" if entry is not None and entry.caused_by else "",
         ]  # fmt: skip
-        about = joined([piece for piece in pieces if piece], surface.glyphs.separator, surface.width - 3)
-        yield [(f" {surface.glyphs.marker} ", style), (safe(about, surface.encoding), style)]
-        yield from _sentence(finding.summary, surface, "   ", "sentence")
-        yield from _sentence(f"Do: {finding.advice}", surface, "   ", "good")
+        yield [(f" {surface.glyphs.marker} ", style), (surface.joined(pieces, 3), style)]
+        yield from sentence(finding.summary, surface, "sentence", indent=3)
+        yield from sentence(f"Do: {finding.advice}", surface, "good", indent=3)
         for shown in finding.evidence:
-            yield from _sentence(f"- {shown}", surface, "   ", "dim")
+            yield from sentence(f"- {shown}", surface, "dim", indent=3)
 
 
 # --------------------------------------------------------------------------------------------------- functions
 
 
 def _functions(story: Story, surface: Surface) -> Iterator[Line]:
-    yield plain("")
     summary = f"{_plural(story.programs, 'program')}, {duration(story.seconds)}"
-    yield section("Functions by cost", summary, surface.width, surface.glyphs)
+    yield from titled("Functions by cost", summary, surface)
     if not story.functions:
         yield plain(" Nothing was compiled.", "dim")
         return
@@ -116,12 +122,12 @@ def _functions(story: Story, surface: Surface) -> Iterator[Line]:
     yield heading(columns)
     for function in story.functions:
         values = [
-            plain(middle(safe(short(function.name), surface.encoding), width, surface.glyphs.ellipsis), "name"),
+            plain(surface.cut(short(function.name), width), "name"),
             plain(f"{function.programs:,}", "number"),
             plain(duration(function.seconds), "number"),
             *(plain(duration(function.phases[phase]) if phase in function.phases else "", phase) for phase in phases),
         ]
-        first, *more = wrapped(_counts(function.causes), columns[-1].width, _ALL, surface.glyphs)
+        first, *more = wrapped(_counts(function.causes), columns[-1].width, ALL, surface.glyphs)
         yield row(columns, [*values, plain(first, "cause")])
         for part in more:
             yield row(columns, [*(plain("") for _ in values), plain(part, "cause")])
@@ -132,12 +138,12 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
     again = function.recompilations
     cost = duration(sum(sum(each.phases.values()) for each in again))
     title = "<eager>: operations outside any jitted function" if function.name == EAGER else short(function.name)
-    title = middle(safe(title, surface.encoding), max(surface.width - 40, 20), surface.glyphs.ellipsis)
-    yield section(title, f"recompiled {_plural(len(again), 'time')}, {cost}", surface.width, surface.glyphs)
+    title = surface.cut(title, max(surface.width - 40, 20))
+    yield section(title, f"recompiled {_plural(len(again), 'time')}, {cost}", surface)
     shown = again if all_of else again[-MOST_RECOMPILATIONS:]
     if len(shown) < len(again):
         earlier = _plural(len(again) - len(shown), "earlier one")
-        yield from _sentence(f"{earlier}: add --function '{short(function.name)}'", surface, " ", "dim")
+        yield from sentence(f"{earlier}: add --function '{short(function.name)}'", surface, "dim")
     for _, alike in itertools.groupby(shown, lambda each: (each.function, each.reason, each.where, each.cache)):
         yield from _recompilation(list(alike), surface)
 
@@ -150,10 +156,10 @@ def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[L
     words = [event.function if event.eager else "", event.cause, times, cost, "hit" if event.cache == "hit" else ""]
     yield [
         (f" {clock(alike[0].time)}  ", "dim"),
-        (safe(" ".join(word for word in words if word), surface.encoding), "cause"),
-        (f"  {safe(event.where or 'call site unknown', surface.encoding)}", "dim"),
+        (surface.safe(" ".join(word for word in words if word)), "cause"),
+        (f"  {surface.safe(event.where or 'call site unknown')}", "dim"),
     ]
-    yield from _sentence(event.reason.removeprefix(f"`{event.function}`: "), surface, " " * 11, "sentence")
+    yield from sentence(event.reason.removeprefix(f"`{event.function}`: "), surface, "sentence", indent=11)
 
 
 # ----------------------------------------------------------------------------------------- persistent cache
@@ -162,9 +168,8 @@ def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[L
 def _cache(story: Story, surface: Surface) -> Iterator[Line]:
     hits, misses, off = (sum(each.cache[result] for each in story.functions) for result in ("hit", "miss", "disabled"))
     saved = sum(each.saved_seconds for each in story.functions)
-    yield plain("")
     summary = f"{_plural(hits, 'hit')}, {_plural(misses, 'miss', 'misses')}, {off:,} not asked"
-    yield section("Persistent cache", summary, surface.width, surface.glyphs)
+    yield from titled("Persistent cache", summary, surface)
     if saved:
         yield plain(f" Hits saved {duration(saved)} of compiling.", "good")
     for function in story.functions:
@@ -172,16 +177,16 @@ def _cache(story: Story, surface: Surface) -> Iterator[Line]:
         for lookup in function.lookups:
             parts = f" (differs: {', '.join(lookup.differs)})" if lookup.differs else ""
             told = f"{short(function.name)}: missed what had been compiled before{parts}. {lookup.reason or ''}"
-            yield from _sentence(told, surface, " ", "bad")
+            yield from sentence(told, surface, "bad")
     if off and not hits and not misses:
-        yield from _sentence("It is off: every start recompiles everything.", surface, " ", "dim")
+        yield from sentence("It is off: every start recompiles everything.", surface, "dim")
 
 
 def _unsaved(function: FunctionStory, surface: Surface) -> Iterator[Line]:
     for reason, count in function.unsaved.most_common():
         detail = function.unsaved_detail[reason] or reason.replace("_", " ")
         told = f"{short(function.name)}: {_plural(count, 'program')} not stored, {reason}. {detail}"
-        yield from _sentence(told, surface, " ", "sentence")
+        yield from sentence(told, surface, "sentence")
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
@@ -191,11 +196,6 @@ def _counts(counts: Mapping[str, int]) -> str:
     """`shape 6, first_call 1`: a first call is expected, so it comes last."""
     order = sorted(counts, key=lambda cause: (cause == "first_call", -counts[cause], cause))
     return ", ".join(f"{cause} {counts[cause]}" for cause in order)
-
-
-def _sentence(text: str, surface: Surface, indent: str, style: str) -> Iterator[Line]:
-    parts = wrapped(safe(text, surface.encoding), surface.width - len(indent), _ALL, surface.glyphs)
-    return ([(indent, ""), (part, style)] for part in parts)
 
 
 def _plural(count: int, one: str, many: str | None = None) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.verdicts import Verdict
-from jaxobs.views.terminal.lines import GAP, Column, Line, Surface, plain, row, wrapped
-from jaxobs.views.terminal.text import clock, duration, end, middle, number, safe, short
+from jaxobs.views.terminal.lines import GAP, Column, Line, Surface, plain, row
+from jaxobs.views.terminal.text import clock, duration, number, short
 from jaxobs.views.terminal.verdict import STYLES
 
 LEVELS = ((3, 3), (2, 2), (1, 1), (0, 1), (0, 0))
@@ -85,18 +85,18 @@ def counted(each: Finding) -> str:
 def _block(
     each: Finding, columns: Sequence[Column], surface: Surface, styles: Mapping[str, str], level: tuple[int, int]
 ) -> list[Line]:
-    glyphs = surface.glyphs
+
     style_of_kind = "dim" if each.ended is not None else styles.get(each.id, "warn")
     values: list[Line] = [
-        plain(end(safe(kind(each), surface.encoding), columns[0].width, glyphs.ellipsis), style_of_kind),
-        plain(middle(safe(about(each), surface.encoding), columns[1].width, glyphs.ellipsis), "name"),
+        plain(surface.cut_end(kind(each), columns[0].width), style_of_kind),
+        plain(surface.cut(about(each), columns[1].width), "name"),
         plain(counted(each)),
         plain(duration(each.seconds) if each.seconds else "", "number"),
         plain(when(each), "dim"),
     ]
-    lines: list[Line] = [[(f" {glyphs.marker}", style_of_kind), *row(columns, values[: len(columns)])]]
-    width = surface.width - 4
+    lines: list[Line] = [[(f" {surface.glyphs.marker}", style_of_kind), *row(columns, values[: len(columns)])]]
+
     for text, style, most in ((each.summary, "sentence", level[0]), (f"Do: {each.advice}", "good", level[1])):
-        parts = wrapped(safe(text, surface.encoding), width, most, glyphs) if most and text != "Do: " else []
+        parts = surface.wrapped(text, 4, most) if most and text != "Do: " else []
         lines += [[("   ", ""), (part, style)] for part in parts]
     return lines

@@ -10,8 +10,8 @@ from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views.terminal import sections
-from jaxobs.views.terminal.lines import Line, Surface, crop, joined, length, plain, wrapped
-from jaxobs.views.terminal.text import clock, duration, end, safe, shown
+from jaxobs.views.terminal.lines import Line, Surface, crop, length, plain
+from jaxobs.views.terminal.text import clock, duration, shown
 from jaxobs.views.terminal.verdict import headline
 
 LEAST_WIDTH = 30
@@ -95,8 +95,7 @@ def _header(view: Overview, surface: Surface) -> list[Line]:
     else:
         state = plain(_clock(snapshot.time, date=True), "dim")
     room = surface.width - length(state) - 4
-    program = safe(process.program or "python", surface.encoding)
-    name = end(program, room, glyphs.ellipsis) if room > 8 else ""
+    name = surface.cut_end(process.program or "python", room) if room > 8 else ""
     uptime = snapshot.time - process.started
     versions = {name: f"{name} {version}" for name, version in process.versions.items()}
     order = [versions.pop(name, "") for name in ("jax", "jaxlib", "python", "jaxobs")]
@@ -109,25 +108,19 @@ def _header(view: Overview, surface: Surface) -> list[Line]:
         *order,
         *versions.values(),
     ]
-    told = joined([safe(fact, surface.encoding) for fact in facts], glyphs.separator, surface.width - 2)
     lines: list[Line] = [
         [(f" {name}", "program"), (" " * (surface.width - len(name) - length(state) - 2), ""), *state],
-        plain(f" {told}", "dim"),
+        plain(f" {surface.joined(facts, 2)}", "dim"),
     ]
     if connection.gone_since is not None:
-        text = f"The process is gone ({connection.error}). These are its last values; "
-        text += "the view resumes when it is back."
-        lines += [plain(f" {part}", "bad") for part in _sentence(text, surface, 2)]
+        text = f"The process is gone ({connection.error}). These are its last values; the view resumes when it is back."
+        lines += [plain(f" {part}", "bad") for part in surface.wrapped(text, 2, 2)]
     elif connection.news:
-        lines += [plain(f" {part}", "warn") for part in _sentence(connection.news, surface, 1)]
+        lines += [plain(f" {part}", "warn") for part in surface.wrapped(connection.news, 2, 1)]
     if snapshot.verdict is not None:
         roomy = surface.height is None or surface.height >= ROOMY
         lines += headline(snapshot.verdict, surface, 3 if roomy else 1)
     return lines
-
-
-def _sentence(text: str, surface: Surface, most: int) -> list[str]:
-    return wrapped(safe(text, surface.encoding), surface.width - 2, most, surface.glyphs)
 
 
 def _footer(view: Overview, surface: Surface, keys: Sequence[str]) -> list[Line]:
@@ -135,7 +128,7 @@ def _footer(view: Overview, surface: Surface, keys: Sequence[str]) -> list[Line]
     if connection.interval is None:
         return []
     pieces = [*keys, connection.url, f"every {connection.interval:g} s"]
-    return [plain(" " + joined(pieces, surface.glyphs.separator, surface.width - 2), "dim")]
+    return [plain(f" {surface.joined(pieces, 2)}", "dim")]
 
 
 def _clock(moment: float, *, date: bool = False) -> str:

@@ -15,10 +15,8 @@ from jaxobs.views.terminal.text import (
     causes,
     duration,
     flops,
-    middle,
     number,
     program_bytes,
-    safe,
     shares,
     short,
     size,
@@ -49,6 +47,8 @@ class _Spec:
     width: int
     rank: int
     cell: Callable[[FunctionState, _Context], Line]
+    said: Callable[[FunctionState, _Context], object] = lambda *_: True
+    """Returns a true value if the column has something to show for a function."""
     right: bool = True
 
 
@@ -83,10 +83,10 @@ def grid(
     ordered_by: str = "",
 ) -> tuple[Line, Callable[[FunctionState], Line]]:
     """The heading, with the column that they are ordered by marked, and what makes the row of a function."""
-    known = programs(states, compilations)
-    specs, widths = _fitting(states, bool(rates), known, surface, ordered_by)
-    context = _Context(rates, known, now, max(map(_seconds, states), default=0.0), surface, widths)
-    columns = [Column(spec.title, widths[spec.title], spec.right) for spec in specs]
+    most_seconds = max(map(_seconds, states), default=0.0)
+    context = _Context(rates, programs(states, compilations), now, most_seconds, surface, {})
+    specs = _fit(states, context, ordered_by)
+    columns = [Column(spec.title, context.widths[spec.title], spec.right) for spec in specs]
     return heading(columns, ordered_by=ordered_by), lambda each: row(
         columns, [spec.cell(each, context) for spec in specs]
     )
@@ -114,15 +114,10 @@ def _seconds(each: FunctionState) -> float:
     return sum(each.phase_seconds.values())
 
 
-def _fitting(
-    order: Sequence[FunctionState],
-    rated: bool,
-    programs: Mapping[str, Compilation | ProgramState],
-    surface: Surface,
-    ordered_by: str,
-) -> tuple[list[_Spec], dict[str, int]]:
-    """The columns that the width has room for, and how wide each of them is."""
-    specs = [spec for spec in _SPECS if _says_something(spec, order, rated, programs)]
+def _fit(order: Sequence[FunctionState], context: _Context, ordered_by: str) -> list[_Spec]:
+    """Returns the columns that the width has room for, and sets their widths in the context."""
+    specs = [spec for spec in _SPECS if any(spec.said(each, context) for each in order)]
+    surface, widths = context.surface, context.widths
     room = surface.width - 2
     # Room for readable names and causes comes before the last columns.
     longest = max((len(short(each.name)) for each in order), default=0)
@@ -131,7 +126,7 @@ def _fitting(
     extra += max(min(causes_told, surface.width // 6) - WHY_LEAST, 0)
     while extra + sum(spec.width + GAP for spec in specs) - GAP > room and len(specs) > 2:
         specs.remove(max(specs, key=lambda spec: (spec.title != ordered_by, spec.rank)))
-    widths = {spec.title: spec.width for spec in specs}
+    widths |= {spec.title: spec.width for spec in specs}
     spare = room - sum(widths.values()) - GAP * (len(specs) - 1)
     wanted = {
         "function": min(longest, NAME_MOST),
@@ -143,28 +138,7 @@ def _fitting(
             more = max(min(wanted[title] - widths[title], int(spare * share)), 0)
             widths[title] += more
             spare -= more
-    return specs, widths
-
-
-def _says_something(
-    spec: _Spec, order: Sequence[FunctionState], rated: bool, programs: Mapping[str, Compilation | ProgramState]
-) -> bool:
-    """Whether any function has something to show in the column."""
-    if spec.title == "per s":
-        return rated
-    if spec.title == "calls":
-        return any(each.calls is not None for each in order)
-    if spec.title == "errors":
-        return any(each.errors for each in order)
-    if spec.title == "slow":
-        return any(each.fastpath_misses for each in order)
-    if spec.title in ("flop", "memory"):
-        return any(each.name in programs for each in order)
-    if spec.title in PHASES or spec.title == "load":
-        return any(each.phase_seconds.get(_PHASE_OF.get(spec.title, spec.title)) for each in order)
-    if spec.title == "hit/miss":
-        return any(each.cache.get("hit") or each.cache.get("miss") for each in order)
-    return True
+    return specs
 
 
 # --------------------------------------------------------------------------------------------- cells
@@ -173,7 +147,7 @@ def _says_something(
 def _name(each: FunctionState, context: _Context) -> Line:
     surface, width = context.surface, context.widths["function"]
     style = "dim" if each.name.startswith("<") else "name"
-    return plain(middle(safe(short(each.name), surface.encoding), width, surface.glyphs.ellipsis), style)
+    return plain(surface.cut(short(each.name), width), style)
 
 
 def _calls(each: FunctionState, context: _Context) -> Line:
@@ -239,9 +213,12 @@ def _total(each: FunctionState, context: _Context) -> Line:
     return plain(duration(_seconds(each)), "number")
 
 
-def _phase(title: str) -> Callable[[FunctionState, _Context], Line]:
-    phase = _PHASE_OF.get(title, title)
-    return lambda each, context: plain(duration(each.phase_seconds.get(phase)), phase)
+def _phase(name: str) -> tuple[Callable[[FunctionState, _Context], Line], Callable[[FunctionState, _Context], object]]:
+    """Returns the cell of a phase's seconds, and whether there are any."""
+    return (
+        lambda each, _: plain(duration(each.phase_seconds.get(name)), name),
+        lambda each, _: each.phase_seconds.get(name),
+    )
 
 
 def _bar(each: FunctionState, context: _Context) -> Line:
@@ -258,24 +235,22 @@ def _ago(each: FunctionState, context: _Context) -> Line:
     return plain(ago(context.now - each.last_compiled), "dim")
 
 
-_PHASE_OF = {"load": "cache_load"}
-
 _SPECS = (
     _Spec("function", NAME_LEAST, 0, _name, right=False),
-    _Spec("calls", 7, 2, _calls),
-    _Spec("per s", 6, 4, _rate),
-    _Spec("errors", 6, 5, _errors),
-    _Spec("slow", 6, 5, _slow),
+    _Spec("calls", 7, 2, _calls, lambda each, _: each.calls is not None),
+    _Spec("per s", 6, 4, _rate, lambda each, context: context.rates),
+    _Spec("errors", 6, 5, _errors, lambda each, _: each.errors),
+    _Spec("slow", 6, 5, _slow, lambda each, _: each.fastpath_misses),
     _Spec("comp.", 5, 1, _compiled),
     _Spec("why", WHY_LEAST, 1, _why, right=False),
-    _Spec("hit/miss", 8, 6, _hits),
-    _Spec("trace", 8, 9, _phase("trace")),
-    _Spec("lower", 8, 10, _phase("lower")),
-    _Spec("compile", 8, 8, _phase("compile")),
-    _Spec("load", 8, 11, _phase("load")),
+    _Spec("hit/miss", 8, 6, _hits, _hits),
+    _Spec("trace", 8, 9, *_phase("trace")),
+    _Spec("lower", 8, 10, *_phase("lower")),
+    _Spec("compile", 8, 8, *_phase("compile")),
+    _Spec("load", 8, 11, *_phase("cache_load")),
     _Spec("seconds", 8, 2, _total),
     _Spec("by phase", 8, 3, _bar, right=False),
-    _Spec("flop", 6, 13, _flops),
-    _Spec("memory", 8, 12, _memory),
+    _Spec("flop", 6, 13, _flops, lambda each, context: each.name in context.programs),
+    _Spec("memory", 8, 12, _memory, lambda each, context: each.name in context.programs),
     _Spec("last", 9, 14, _ago),
 )

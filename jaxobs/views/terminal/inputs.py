@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.numbers import WatchedState
-from jaxobs.views.terminal.lines import Line, Surface, cells, joined, plain
-from jaxobs.views.terminal.text import duration, end, number, safe
+from jaxobs.views.terminal.lines import Line, Surface, cells, plain
+from jaxobs.views.terminal.text import duration, number
 
 _MOST_NAME = 40
 _VERDICTS = {
@@ -39,7 +39,7 @@ def _input(state: InputState, surface: Surface) -> Line:
     ]
     line: Line = [(f" {name}", "program"), *plain(f"  {verdict}", style)]
     taken = sum(cells(text) for text, _ in line)
-    told = joined(figures, surface.glyphs.separator, surface.width - taken - 4)
+    told = surface.joined(figures, taken + 4)
     return [*line, *plain(f" {surface.glyphs.separator} {told}" if told else "")]
 
 
@@ -51,7 +51,7 @@ def watched(states: Sequence[WatchedState], surface: Surface, most: int | None) 
     unseen = [_name(each.name, surface) for each in states if not each.nonfinite and not each.checked]
     for said, names in (("finite", fine), ("not checked yet", unseen)):
         if names:
-            told = joined(names, surface.glyphs.separator, surface.width - len(said) - 4)
+            told = surface.joined(names, len(said) + 4)
             lines.append([(f" {said}", "good" if said == "finite" else "dim"), *plain(f"  {told}")])
     return _bounded(lines, most)
 
@@ -63,12 +63,12 @@ def _bad(state: WatchedState, surface: Surface) -> Line:
         f"{number(state.nonfinite)} of {number(state.checked)} values",
     ]
     name = _name(state.name, surface)
-    told = joined(figures, surface.glyphs.separator, surface.width - cells(name) - 4)
+    told = surface.joined(figures, cells(name) + 4)
     return [(f" {name}", "program"), *plain(f"  {told}", "bad" if state.finite is not True else "warn")]
 
 
 def _name(name: str, surface: Surface) -> str:
-    return end(safe(name, surface.encoding), min(_MOST_NAME, max(surface.width // 3, 8)), surface.glyphs.ellipsis)
+    return surface.cut_end(name, min(_MOST_NAME, max(surface.width // 3, 8)))
 
 
 def _bounded(lines: list[Line], most: int | None) -> list[Line]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxobs.views.terminal.text import UNICODE, Glyphs
+from jaxobs.views.terminal.text import UNICODE, Glyphs, end, middle, safe
 
 Piece = tuple[str, str]
 Line = list[Piece]
 
 GAP = 2
 """Cells between two columns."""
+ALL = 1_000
+"""Lines that one sentence may take: no limit in practice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,26 @@ class Surface:
     encoding: str = "utf-8"
     colour: bool = True
     """Whether colours distinguish things; letters do otherwise."""
+
+    def safe(self, text: str) -> str:
+        """Returns a text on one line, without what must not reach the terminal or what it cannot show."""
+        return safe(text, self.encoding)
+
+    def cut(self, text: str, width: int) -> str:
+        """Returns a safe text in at most `width` cells, without its middle where it is longer."""
+        return middle(self.safe(text), width, self.glyphs.ellipsis)
+
+    def cut_end(self, text: str, width: int) -> str:
+        """Returns a safe text in at most `width` cells, without its end where it is longer."""
+        return end(self.safe(text), width, self.glyphs.ellipsis)
+
+    def joined(self, pieces: Iterable[str], less: int) -> str:
+        """Returns as many of the pieces, made safe, as fit the width without `less` cells."""
+        return joined([self.safe(each) for each in pieces], self.glyphs.separator, self.width - less)
+
+    def wrapped(self, text: str, less: int, most: int = ALL) -> list[str]:
+        """Returns a safe text on at most `most` lines of the width without `less` cells."""
+        return wrapped(self.safe(text), self.width - less, most, self.glyphs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +123,24 @@ def grid_width(columns: Sequence[Column]) -> int:
     return sum(column.width for column in columns) + GAP * (len(columns) - 1)
 
 
-def section(title: str, summary: str, width: int, glyphs: Glyphs) -> Line:
+def section(title: str, summary: str, surface: Surface) -> Line:
     """The line that opens a section: its title, a rule, and a summary on the right."""
-    room = width - cells(title) - 3
+    room = surface.width - cells(title) - 3
     summary = f" {summary}" if summary and cells(summary) + 4 <= room else ""
-    return [(f" {title} ", "title"), (glyphs.rule * (room - cells(summary)), "rule"), (summary, "summary")]
+    return [(f" {title} ", "title"), (surface.glyphs.rule * (room - cells(summary)), "rule"), (summary, "summary")]
+
+
+def titled(title: str, summary: str, surface: Surface, columns: Sequence[Column] = ()) -> Iterator[Line]:
+    """The opening of a section below others: an empty line, its title, and the titles of a table's columns."""
+    yield plain("")
+    yield section(title, summary, surface)
+    if columns:
+        yield heading(columns)
+
+
+def sentence(text: str, surface: Surface, style: str = "", indent: int = 1) -> list[Line]:
+    """A text in as many lines as it takes."""
+    return [[(" " * indent, ""), (part, style)] for part in surface.wrapped(text, indent)]
 
 
 def joined(pieces: Sequence[str], separator: str, width: int) -> str:
@@ -134,7 +169,7 @@ def wrapped(text: str, width: int, most: int, glyphs: Glyphs) -> list[str]:
 
 def paragraph(text: str, style: str, surface: Surface, first: Line | None = None, indent: int = 1) -> list[Line]:
     """The whole text, however many lines it takes, below and next to `first`, which is `indent` cells wide."""
-    parts = wrapped(text, surface.width - indent - 1, 1_000, surface.glyphs)
+    parts = surface.wrapped(text, indent + 1)
     start = first if first is not None else plain(" " * indent)
     return [[*(start if not number else plain(" " * indent)), (part, style)] for number, part in enumerate(parts)]
 

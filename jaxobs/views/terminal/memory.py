@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.memory import Account, ArrayGroup, DeviceMemory, DeviceState
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.views.terminal.lines import Column, Line, Surface, heading, joined, length, plain, row
-from jaxobs.views.terminal.text import bar, middle, number, safe, size, spark
+from jaxobs.views.terminal.lines import Column, Line, Surface, heading, length, plain, row
+from jaxobs.views.terminal.text import bar, number, size, spark
 
 
 def devices(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
@@ -36,7 +36,7 @@ def _fraction(memory: DeviceMemory | None) -> float:
 
 def _memory_row(device: DeviceState, label: int, surface: Surface) -> Line:
     known, glyphs = device.memory, surface.glyphs
-    line: Line = [(f" {safe(device.device, surface.encoding):<{label}}  ", "name")]
+    line: Line = [(f" {surface.safe(device.device):<{label}}  ", "name")]
     if known is None:
         return line + plain("not sampled yet", "dim")
     room = max(min((surface.width - label) // 4, 48), 8)
@@ -103,9 +103,7 @@ def account(snapshot: Snapshot, surface: Surface) -> list[Line]:
 
 def _account_row(name: str, parts: Account, columns: Sequence[Column], room: int, surface: Surface) -> Line:
     values = (parts.in_use_bytes, parts.array_bytes, parts.code_bytes, parts.gap_bytes)
-    line = row(
-        columns, [plain(safe(name, surface.encoding), "name"), *(plain(size(each), "number") for each in values)]
-    )
+    line = row(columns, [plain(surface.safe(name), "name"), *(plain(size(each), "number") for each in values)])
     if room < 12 or parts.in_use_bytes <= 0:
         return line
     filled, empty = bar(parts.array_bytes / parts.in_use_bytes, min(room, 40), surface.glyphs)
@@ -117,7 +115,7 @@ def groups(found: Sequence[ArrayGroup], surface: Surface, most: int | None) -> l
     if not found:
         return []
     shown = found if most is None else found[: max(most - 1, 0)]
-    names = [safe(f"{each.dtype}[{','.join(map(str, each.shape))}]", surface.encoding) for each in shown]
+    names = [f"{each.dtype}[{','.join(map(str, each.shape))}]" for each in shown]
     columns = [Column("bytes", 9, right=True), Column("arrays", 8, right=True)]
     room = max(surface.width - 24, 16)
     longest = max((len(name) for name in names), default=0)
@@ -132,8 +130,8 @@ def groups(found: Sequence[ArrayGroup], surface: Surface, most: int | None) -> l
         values = [
             plain(size(each.bytes), "number"),
             plain(number(each.count), "number"),
-            plain(middle(name, columns[2].width, surface.glyphs.ellipsis), "name"),
-            plain(middle(safe(where, surface.encoding), columns[3].width, surface.glyphs.ellipsis), "dim"),
+            plain(surface.cut(name, columns[2].width), "name"),
+            plain(surface.cut(where, columns[3].width), "dim"),
         ]
         lines.append(row(columns, values))
     return lines
@@ -151,6 +149,5 @@ def accelerators(states: Sequence[AcceleratorState], surface: Surface, most: int
         total = "" if state.memory_total_bytes is None else f" of {size(state.memory_total_bytes)}"
         busy = "" if state.utilization is None else f"{state.utilization:.0%} busy"
         pieces = [state.device, f"{used}{total}", busy, *who, state.trouble or ""]
-        told = joined([safe(piece, surface.encoding) for piece in pieces], surface.glyphs.separator, surface.width - 2)
-        lines.append(plain(f" {told}"))
+        lines.append(plain(f" {surface.joined(pieces, 2)}"))
     return lines

@@ -15,9 +15,9 @@ from jaxobs.views.terminal import functions, memory, sections
 from jaxobs.views.terminal.findings import findings
 from jaxobs.views.terminal.frame import ROOMY, Overview, framed
 from jaxobs.views.terminal.inputs import inputs, watched
-from jaxobs.views.terminal.lines import Column, Line, Surface, cells, grid_width, heading, joined, plain, row, section
+from jaxobs.views.terminal.lines import Column, Line, Surface, cells, grid_width, heading, plain, row, section
 from jaxobs.views.terminal.sections import cache, out_of_memory
-from jaxobs.views.terminal.text import Glyphs, duration, end, middle, number, safe, size
+from jaxobs.views.terminal.text import Glyphs, duration, number, size
 from jaxobs.views.terminal.wall import goodput, wall
 
 ROOMY_LEFT = 16
@@ -124,7 +124,7 @@ def _titled(ordered: Sequence[tuple[str, str, list[Line]]], surface: Surface, ro
     for title, summary, rows in ordered:
         if rows:
             lines += [[]] if roomy else []
-            lines += [section(title, summary, surface.width, surface.glyphs), *rows]
+            lines += [section(title, summary, surface), *rows]
     return lines
 
 
@@ -187,7 +187,7 @@ def loops(states: Sequence[LoopState], surface: Surface, most: int | None) -> li
 
 
 def _line(state: LoopState, surface: Surface) -> Line:
-    name = end(safe(state.name, surface.encoding), min(_MOST_NAME, max(surface.width // 3, 8)), surface.glyphs.ellipsis)
+    name = surface.cut_end(state.name, min(_MOST_NAME, max(surface.width // 3, 8)))
     times = (
         f"p50 {duration(state.p50_seconds)}, p99 {duration(state.p99_seconds)}"
         if state.p50_seconds is not None
@@ -203,8 +203,7 @@ def _line(state: LoopState, surface: Surface) -> Line:
         f"{number(state.failed)} failed" if state.failed else "",
         "found" if state.found else "",
     ]
-    told = joined(figures, surface.glyphs.separator, surface.width - len(name) - 4)
-    return [(f" {name}", "program"), *plain(f"  {told}")]
+    return [(f" {name}", "program"), *plain(f"  {surface.joined(figures, len(name) + 4)}")]
 
 
 def _mfu(state: LoopState) -> str:
@@ -244,7 +243,7 @@ def _columns(routes: Sequence[RouteState], surface: Surface) -> list[Column]:
     ]  # fmt: skip
     while len(columns) > 1 and grid_width([Column("route", LEAST_ROUTE), *columns]) > surface.width - 1:
         columns.pop()
-    longest = max(cells(safe(each.route, surface.encoding)) for each in routes)
+    longest = max(cells(surface.safe(each.route)) for each in routes)
     room = surface.width - 1 - grid_width([Column("", 0), *columns])
     return [Column("route", max(LEAST_ROUTE, min(longest, room))), *columns]
 
@@ -266,7 +265,7 @@ def _value(title: str, route: RouteState, width: int, surface: Surface) -> Line:
         return dash if latency is None else plain(duration(getattr(latency, which)), "number")
 
     if title == "route":
-        return plain(middle(safe(route.route, surface.encoding), width, surface.glyphs.ellipsis), "name")
+        return plain(surface.cut(route.route, width), "name")
     if title == "per s":
         rate = route.per_second
         return dash if rate is None else plain(f"{rate:.1f}" if rate < 9.95 else number(round(rate)), "number")

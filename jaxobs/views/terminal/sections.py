@@ -9,8 +9,8 @@ from jaxobs.facts.cache import CacheLookup, CacheState
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.views.terminal.lines import Column, Line, Surface, joined, length, plain, row, wrapped
-from jaxobs.views.terminal.text import Glyphs, clock, duration, flops, middle, number, program_bytes, safe, short, size
+from jaxobs.views.terminal.lines import Column, Line, Surface, length, plain, row
+from jaxobs.views.terminal.text import Glyphs, clock, duration, flops, number, program_bytes, short, size
 
 WIDE = 150
 """Columns from which a compilation and its sentence share one line."""
@@ -39,19 +39,15 @@ def in_progress(snapshot: Snapshot, now: float, surface: Surface, most: int | No
     for phase in shown:
         elapsed = max(now - phase.started, 0.0)
         values = [
-            plain(_fit(short(phase.function), columns[0].width, surface), "busy"),
+            plain(surface.cut(short(phase.function), columns[0].width), "busy"),
             plain(phase.phase.replace("_", " "), phase.phase),
             plain(duration(elapsed), "bad" if elapsed >= 60 else "busy"),
-            plain(_fit(phase.thread, 16, surface), "dim"),
+            plain(surface.cut(phase.thread, 16), "dim"),
         ]
         rows.append([(f" {surface.glyphs.marker}", "busy"), *row(columns, values)])
     if len(shown) < len(open_ones):
         rows.append(plain(f" {len(open_ones) - len(shown)} more", "dim"))
     return rows
-
-
-def _fit(text: str, width: int, surface: Surface) -> str:
-    return middle(safe(text, surface.encoding), width, surface.glyphs.ellipsis)
 
 
 # ------------------------------------------------------------------------------- recent compilations
@@ -120,7 +116,7 @@ def _block(
     quiet = newest.eager or newest.cause == "first_call"
     values = [
         plain(clock(newest.time), "dim"),
-        plain(_fit(_group_name(group), columns[1].width, surface), "dim" if newest.eager else "name"),
+        plain(surface.cut(_group_name(group), columns[1].width), "dim" if newest.eager else "name"),
         plain("" if together else newest.cause, "dim" if quiet else "cause"),
         plain(duration(seconds), "number"),
         plain("" if together else newest.cache, "good" if newest.cache == "hit" else "dim"),
@@ -128,27 +124,21 @@ def _block(
     first = row(columns, values)
     # The function stands in the line already.
     reason = newest.reason.removeprefix(f"`{newest.function}`: ")
-    sentence = "" if together else safe(reason, surface.encoding)
-    if wide:
-        room = surface.width - length(first) - 3
-        parts = wrapped(sentence, room, 2, surface.glyphs)
-        indent = " " * (length(first) + 2)
-    else:
-        parts = [] if quiet else wrapped(sentence, surface.width - 13, 2, surface.glyphs)
-        indent = " " * 11
+    sentence = "" if together or (quiet and not wide) else reason
+    indent = " " * (length(first) + 2 if wide else 11)
+    parts = surface.wrapped(sentence, length(first) + 3 if wide else 13, 2)
     style = "dim" if quiet else "sentence"
     if wide and parts:
         first = [*first, ("  ", ""), (parts.pop(0), style)]
     lines: list[Line] = [first, *([(indent, ""), (part, style)] for part in parts)]
     if missed is None or newest.eager:
         return lines
-    room = surface.width - len(indent) - 2
-    told = joined([safe(fact, surface.encoding) for fact in _facts(newest)], surface.glyphs.separator, room)
+    told = surface.joined(_facts(newest), len(indent) + 2)
     lines += [[(indent, ""), (told, "dim")]] if told else []
     lookup = missed.get((newest.function, newest.time))
     if lookup is not None:
         text = lookup.reason or "An earlier process had compiled it; the key differs in " + ", ".join(lookup.differs)
-        parts = wrapped(safe(text, surface.encoding), room, 2, surface.glyphs)
+        parts = surface.wrapped(text, len(indent) + 2, 2)
         lines += [[(indent, ""), (part, "warn")] for part in parts]
     return lines
 
@@ -186,11 +176,8 @@ def notes(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
     told += [(note, "") for note in observer.notes]
     rows: list[Line] = []
     for text, style in told:
-        parts = wrapped(safe(text, surface.encoding), surface.width - 2, 1 if most else 4, surface.glyphs)
-        rows += [plain(f" {part}", style) for part in parts]
-    if most is not None and len(rows) > most:
-        rows = rows[:most]
-    return rows
+        rows += [plain(f" {part}", style) for part in surface.wrapped(text, 2, 1 if most else 4)]
+    return rows[:most]
 
 
 MOST_REASONS = 3
@@ -206,9 +193,9 @@ def cache(state: CacheState, compilations: Sequence[Compilation], surface: Surfa
         "" if state.bytes is None else size(state.bytes),
         "" if not grown else f"{'-' if grown < 0 else '+'}{size(abs(grown))} since first seen",
         f"saved {state.saved_seconds:,.2f} s" if state.saved_seconds else "",
-        safe(state.directory, surface.encoding),
+        state.directory,
     ]
-    told = joined(figures, surface.glyphs.separator, surface.width - 2)
+    told = surface.joined(figures, 2)
     return [*([plain(f" {told}")] if told else []), *_unsaved(state.unsaved, compilations, surface)]
 
 
@@ -217,12 +204,9 @@ def _unsaved(unsaved: Mapping[str, int], compilations: Sequence[Compilation], su
     lines: list[Line] = []
     order = sorted((reason for reason in unsaved if unsaved[reason]), key=lambda reason: -unsaved[reason])
     for reason in order[:MOST_REASONS]:
-        detail = details.get(reason)
-        text = (
-            f"{number(unsaved[reason])} not stored, {reason.replace('_', ' ')}{f'; latest: {detail}' if detail else ''}"
-        )
-        parts = wrapped(safe(text, surface.encoding), surface.width - 2, 2, surface.glyphs)
-        lines += [plain(f" {part}", "dim") for part in parts]
+        latest = f"; latest: {details[reason]}" if details.get(reason) else ""
+        text = f"{number(unsaved[reason])} not stored, {reason.replace('_', ' ')}{latest}"
+        lines += [plain(f" {part}", "dim") for part in surface.wrapped(text, 2, 2)]
     return lines
 
 
@@ -230,17 +214,9 @@ def out_of_memory(event: OutOfMemory | None, surface: Surface, most: int | None)
     """In at most `most` lines: the head, the likeliest cause, what to do, the file; nothing where there was none."""
     if event is None:
         return []
-    glyphs, encoding = surface.glyphs, surface.encoding
     wanted = "" if event.wanted_bytes is None else f"{size(event.wanted_bytes)} wanted"
-    pieces = [
-        clock(event.time),
-        short(event.function),
-        wanted,
-        event.device or "",
-        event.call_site or "",
-    ]
-    told = joined([safe(each, encoding) for each in pieces], glyphs.separator, surface.width - 4)
-    lines: list[Line] = [[(f" {glyphs.marker} ", "bad"), (told, "bad")]]
+    pieces = [clock(event.time), short(event.function), wanted, event.device or "", event.call_site or ""]
+    lines = [plain(f" {surface.glyphs.marker} {surface.joined(pieces, 4)}", "bad")]
     room = None if most is None else max(most - 1, 0)
     path = [] if event.report is None else _sentence(f"Report: {event.report}", surface, "dim", 2)
     for cause in event.causes[:1]:
@@ -259,5 +235,5 @@ def _share(room: int | None, parts: int) -> int:
 
 
 def _sentence(text: str, surface: Surface, style: str, most: int) -> list[Line]:
-    parts = wrapped(safe(text, surface.encoding), surface.width - 4, most, surface.glyphs) if most else []
+    parts = surface.wrapped(text, 4, most) if most else []
     return [[("   ", ""), (part, style)] for part in parts]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.verdicts import Verdict
-from jaxobs.views.terminal.lines import Line, Surface, wrapped
-from jaxobs.views.terminal.text import safe
+from jaxobs.views.terminal.lines import Line, Surface
 
 STYLES = {"critical": "bad", "warning": "warn", "info": "dim"}
 """By severity."""
@@ -17,7 +16,7 @@ def headline(verdict: Verdict, surface: Surface, most: int = 1_000) -> Iterator[
     """`MEND` and the worst finding, in at most `most` lines."""
     style, word = _WORDS[verdict.verdict]
     indent = len(word) + 3
-    parts = wrapped(safe(verdict.headline, surface.encoding), surface.width - indent, most, surface.glyphs)
+    parts = surface.wrapped(verdict.headline, indent, most)
     for number, part in enumerate(parts):
         mark = f" {word}  " if not number else " " * indent
         yield [(mark, style), (part, style if verdict.verdict != "fine" else "good")]

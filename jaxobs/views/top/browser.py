@@ -11,7 +11,7 @@ from jaxobs.base.symptoms import symptom_url
 from jaxobs.views.terminal import Overview, Surface, overview
 from jaxobs.views.terminal.frame import framed
 from jaxobs.views.terminal.lines import Line, cells, paragraph, plain, section
-from jaxobs.views.terminal.text import number, safe
+from jaxobs.views.terminal.text import number
 from jaxobs.views.top.listing import Listing
 from jaxobs.views.top.listings import COMPILATIONS, FINDINGS, FUNCTIONS, Process, processes
 from jaxobs.views.top.places import Place, Scroll
@@ -182,7 +182,7 @@ class Browser:
         return framed(view, surface, lambda inner, height: self._body(view, inner, height or 0), self._keys())
 
     def _body(self, view: Overview, surface: Surface, height: int) -> list[Line]:
-        told = [line for line in paragraph(safe(self._message, surface.encoding), "bad", surface) if self._message]
+        told = [line for line in paragraph(self._message, "bad", surface) if self._message]
         height -= len(told)
         if self._layer == "help":
             lines = self._text("Help", help_lines(surface), self._scroll, surface, height)
@@ -211,7 +211,7 @@ class Browser:
         page = max(height - 1, 0)
         window = scroll.window(len(lines), page)
         more = f"{scroll.first + 1}-{min(window.stop, len(lines))} of {len(lines)}" if len(lines) > page else ""
-        return [section(title, more, surface.width, surface.glyphs), *lines[window]]
+        return [section(title, more, surface), *lines[window]]
 
     def _opened(self, view: Overview, details: _Details, surface: Surface, height: int) -> list[Line]:
         listing, key = details.listing, details.listing.key(details.item)
@@ -239,7 +239,7 @@ class Browser:
         top = self._title(view, name, told, surface)
         if not items:
             empty = f"Nothing matches `{place.filter}`." if place.filter else listing.empty
-            return [top, *paragraph(safe(empty, surface.encoding), "dim", surface)]
+            return [top, *paragraph(empty, "dim", surface)]
         rows = [line(each) for each in items[window]]
         at = place.index - window.start
         if 0 <= at < len(rows):
@@ -256,8 +256,8 @@ class Browser:
         for title in titles:
             for summary in (", ".join(told), told[0]):
                 if cells(title) + cells(summary) + 8 <= surface.width:
-                    return section(title, summary, surface.width, surface.glyphs)
-        return section(titles[-1], "", surface.width, surface.glyphs)
+                    return section(title, summary, surface)
+        return section(titles[-1], "", surface)
 
     def _keys(self) -> list[str]:
         """The keys that matter here, the first ones first."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from jaxobs.views.terminal import Overview, Surface
-from jaxobs.views.terminal.lines import GAP, Column, Line
+from jaxobs.views.terminal.lines import GAP, Column, Line, heading, row
 
 T = TypeVar("T")
 
@@ -81,3 +81,17 @@ def fitted(fields: Sequence[Field], surface: Surface, ordered_by: str = "") -> l
         widths[column.title] += more
         spare -= more
     return [Column(each.title, widths[each.title], each.right) for each in kept]
+
+
+def fields_grid(
+    fields: Sequence[Field], surface: Surface, ordered_by: str, cells: Callable[[T, Mapping[str, int]], dict[str, Line]]
+) -> Grid[T]:
+    """The grid of the fields that fit; `cells` returns an item's by title, given the widths of those that fit."""
+    columns = fitted(fields, surface, ordered_by)
+    widths = {each.title: each.width for each in columns}
+
+    def line(item: T) -> Line:
+        made = cells(item, widths)
+        return row(columns, [made[title] for title in widths])
+
+    return heading(columns, ordered_by=ordered_by), line

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from jaxobs.views.terminal import Surface
 from jaxobs.views.terminal.lines import Line, paragraph, plain
-from jaxobs.views.terminal.text import safe
 
 _LABEL = 14
 _NARROW = 60
@@ -15,21 +14,20 @@ _NARROW = 60
 
 def text(said: str, surface: Surface, style: str = "sentence") -> list[Line]:
     """A paragraph, whole."""
-    return paragraph(safe(said, surface.encoding), style, surface)
+    return paragraph(said, style, surface)
 
 
 def facts(pairs: Iterable[tuple[str, str]], surface: Surface, label_cells: int = _LABEL) -> list[Line]:
     """A label and its text for each pair that has one; the text is whole, however many lines it takes."""
     lines: list[Line] = []
     for label, said in pairs:
-        shown = safe(said, surface.encoding)
-        if not shown:
+        if not said.strip():
             continue
         if surface.width < _NARROW:
-            lines += [plain(f" {label}", "label"), *paragraph(shown, "", surface, indent=3)]
+            lines += [plain(f" {label}", "label"), *paragraph(said, "", surface, indent=3)]
         else:
             first = plain(f" {label:<{label_cells}} ", "label")
-            lines += paragraph(shown, "", surface, first, indent=label_cells + 2)
+            lines += paragraph(said, "", surface, first, indent=label_cells + 2)
     return lines
 
 
@@ -37,7 +35,7 @@ def bullets(sentences: Iterable[str], surface: Surface) -> list[Line]:
     """Each sentence, whole, behind a sign."""
     lines: list[Line] = []
     for each in sentences:
-        lines += paragraph(safe(each, surface.encoding), "", surface, plain(f" {surface.glyphs.separator} "), indent=3)
+        lines += paragraph(each, "", surface, plain(f" {surface.glyphs.separator} "), indent=3)
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,6 @@ from jaxobs.profiles.analysis import Analysis
 from jaxobs.profiles.reading import Reading
 from jaxobs.profiles.stacks import Node
 from jaxobs.profiles.tracks import Track
-from jaxobs.views.profile.page import document as flame
-from jaxobs.views.profile.page import document as timeline
 from jaxobs.views.profile.parts import remarks
 from jaxobs.views.profile.text import IDLE_TEXTS
 from jaxobs.views.terminal.text import duration
@@ -85,7 +84,7 @@ def _timelines(reading: Reading) -> Iterator[str]:
             drawn += 1
             if drawn > MOST_DEVICES:
                 continue
-            bars = "".join(_bar(each, seconds) for each in timeline.stretches(found, track))
+            bars = "".join(_bar(each, seconds) for each in stretches(found, track))
             yield (
                 f'<div class="device"><span class="mono">{_text(name)}</span><div class="track">{bars}</div>'
                 f'<span class="num">{ratios.get(name, 0.0):.1%}</span></div>\n'
@@ -95,7 +94,7 @@ def _timelines(reading: Reading) -> Iterator[str]:
     yield "</section>\n"
 
 
-def _bar(each: timeline.Stretch, seconds: float) -> str:
+def _bar(each: Stretch, seconds: float) -> str:
     what = f"idle, {each.name.replace('_', ' ')}" if each.idle else f"{each.name}, mostly {each.operation}"
     title = f"{what}: from {duration(each.start * seconds)} to {duration(each.end * seconds)}"
     place = f"left:{100 * each.start:.3f}%;width:{100 * (each.end - each.start):.3f}%"
@@ -104,13 +103,13 @@ def _bar(each: timeline.Stretch, seconds: float) -> str:
 
 
 def _flame(profile: Profile) -> Iterator[str]:
-    frames = flame.frames(profile.operations)
-    if not frames:
+    drawn = frames(profile.operations)
+    if not drawn:
         return
-    height = _ROW * (1 + max(each.deep for each in frames))
+    height = _ROW * (1 + max(each.deep for each in drawn))
     yield "<section><h2>Time by scope<small>function, scope, operation; press one to look closer</small></h2>"
     yield f'<div class="flame" style="height:{height}px">'
-    for frame in frames:
+    for frame in drawn:
         title = f"{frame.name}: {duration(frame.seconds)}, {frame.width:.1%}" + (
             f", {frame.category}" if frame.category else ""
         )
@@ -228,23 +227,16 @@ class Frame:
 def frames(rows: Sequence[OperationTime]) -> list[Frame]:
     """The frames from the root up, the widest first among those that lie on the same one."""
     root = stacks.tree(rows)
-    if not root.seconds:
-        return []
-    found = []
-    for frame in _frames(root, 0.0, 0, root.seconds):
-        found.append(frame)
-        if len(found) >= MOST_FRAMES:
-            break
-    return found
+    return list(itertools.islice(_upward(root, 0.0, 0, root.seconds), MOST_FRAMES)) if root.seconds else []
 
 
-def _frames(node: Node, start: float, deep: int, whole: float) -> Iterator[Frame]:
+def _upward(node: Node, start: float, deep: int, whole: float) -> Iterator[Frame]:
     yield Frame(node.name, start, node.seconds / whole, deep, node.seconds, node.category)
     if deep >= MOST_DEEP:
         return
     for inner in sorted(node.inside.values(), key=lambda each: (-each.seconds, each.name)):
         if inner.seconds / whole >= LEAST:
-            yield from _frames(inner, start, deep + 1, whole)
+            yield from _upward(inner, start, deep + 1, whole)
         start += inner.seconds / whole
 
 

@@ -10,7 +10,7 @@ from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.views.terminal import Overview, Surface
 from jaxobs.views.terminal.lines import Column, Line, heading, paragraph, plain, row
-from jaxobs.views.terminal.text import ago, clock, duration, flops, number, safe, size, tail
+from jaxobs.views.terminal.text import ago, clock, duration, flops, number, size, tail
 from jaxobs.views.top.details.compilations import change, phases, program_facts
 from jaxobs.views.top.prose import bullets, facts, part, text
 
@@ -178,12 +178,12 @@ def _compilation(event: Compilation, surface: Surface) -> list[Line]:
     quiet = event.cause == "first_call" or event.eager
     cache = "" if event.cache == "disabled" else f"  {event.cache}"
     head = f" {clock(event.time)}  {event.cause}  {duration(sum(event.phases.values()))}{cache}  "
-    site = tail(safe(event.where or "", surface.encoding), surface.width - len(head) - 1, surface.glyphs.ellipsis)
+    site = tail(surface.safe(event.where or ""), surface.width - len(head) - 1, surface.glyphs.ellipsis)
     lines: list[Line] = [[(head, "dim" if quiet else "cause"), (site, "dim")]]
     for said, style in (
         (event.reason.removeprefix(f"`{event.function}`: "), "dim" if quiet else "sentence"),
         *((change(each), "dim") for each in event.changes if len(event.changes) > 1),
         (phases(event.phases), "dim"),
     ):
-        lines += paragraph(safe(said, surface.encoding), style, surface, indent=3)
+        lines += paragraph(said, style, surface, indent=3)
     return lines

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxobs.facts.compilations import Compilation
 from jaxobs.views.terminal import Overview, Surface
-from jaxobs.views.terminal.lines import Line, heading, plain, row
-from jaxobs.views.terminal.text import clock, duration, end, middle, safe, short
+from jaxobs.views.terminal.lines import Line, plain
+from jaxobs.views.terminal.text import clock, duration, short
 from jaxobs.views.top import details
-from jaxobs.views.top.listing import Field, Grid, Listing, Order, fitted
+from jaxobs.views.top.listing import Field, Grid, Listing, Order, fields_grid
 
 _MOST_NAME = 60
 
@@ -29,36 +29,27 @@ def _words(each: Compilation) -> str:
 def _grid(view: Overview, items: Sequence[Compilation], surface: Surface, column: str) -> Grid[Compilation]:
     longest = max((len(short(each.function)) for each in items), default=0)
     told = max((len(_reason(each)) for each in items), default=0)
-    columns = fitted(
-        [
-            Field("time", 8, 2),
-            Field("function", 14, 0, most=min(longest, _MOST_NAME)),
-            Field("cause", 15, 1),
-            Field("seconds", 8, 3, right=True),
-            Field("cache", 8, 4),
-            Field("reason", 24, 5, most=told),
-        ],
-        surface,
-        column,
-    )
-    titles = [each.title for each in columns]
-    widths = {each.title: each.width for each in columns}
+    fields = [
+        Field("time", 8, 2),
+        Field("function", 14, 0, most=min(longest, _MOST_NAME)),
+        Field("cause", 15, 1),
+        Field("seconds", 8, 3, right=True),
+        Field("cache", 8, 4),
+        Field("reason", 24, 5, most=told),
+    ]
 
-    def line(each: Compilation) -> Line:
-        quiet = each.eager or each.cause == "first_call"
-        name = middle(safe(short(each.function), surface.encoding), widths["function"], surface.glyphs.ellipsis)
-        reason = safe(_reason(each), surface.encoding) if "reason" in widths else ""
-        cells = {
+    def cells(each: Compilation, widths: Mapping[str, int]) -> dict[str, Line]:
+        quiet = "dim" if each.eager or each.cause == "first_call" else ""
+        return {
             "time": plain(clock(each.time), "dim"),
-            "function": plain(name, "dim" if each.eager else "name"),
-            "cause": plain(each.cause, "dim" if quiet else "cause"),
+            "function": plain(surface.cut(short(each.function), widths["function"]), "dim" if each.eager else "name"),
+            "cause": plain(each.cause, quiet or "cause"),
             "seconds": plain(duration(_seconds(each)), "number"),
             "cache": plain(each.cache, "good" if each.cache == "hit" else "dim"),
-            "reason": plain(end(reason, widths.get("reason", 0), surface.glyphs.ellipsis), "dim" if quiet else ""),
+            "reason": plain(surface.cut_end(_reason(each), widths.get("reason", 0)), quiet),
         }
-        return row(columns, [cells[title] for title in titles])
 
-    return heading(columns, ordered_by=column), line
+    return fields_grid(fields, surface, column, cells)
 
 
 COMPILATIONS: Listing[Compilation] = Listing(

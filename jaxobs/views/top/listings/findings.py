@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxobs.facts.findings import Finding
 from jaxobs.views.terminal import Overview, Surface
 from jaxobs.views.terminal.findings import about, counted, kind, placed, when
-from jaxobs.views.terminal.lines import Line, heading, plain, row
-from jaxobs.views.terminal.text import duration, end, middle, number, safe, size
+from jaxobs.views.terminal.lines import Line, plain
+from jaxobs.views.terminal.text import duration, number, size
 from jaxobs.views.terminal.verdict import STYLES
 from jaxobs.views.top import details
-from jaxobs.views.top.listing import Field, Grid, Listing, Order, fitted
+from jaxobs.views.top.listing import Field, Grid, Listing, Order, fields_grid
 
 _MOST_NAME = 40
 
@@ -34,25 +34,20 @@ def _grid(view: Overview, items: Sequence[Finding], surface: Surface, column: st
     ]
     if not any(each.bytes for each in items):
         fields = [each for each in fields if each.title != "memory"]
-    columns = fitted(fields, surface, column)
-    titles = [each.title for each in columns]
-    widths = {each.title: each.width for each in columns}
-    cut = surface.glyphs.ellipsis
 
-    def line(each: Finding) -> Line:
+    def cells(each: Finding, widths: Mapping[str, int]) -> dict[str, Line]:
         style = "dim" if each.ended is not None else STYLES[severities.get(each.id, each.severity)]
-        cells = {
-            "finding": plain(end(safe(kind(each), surface.encoding), widths["finding"], cut), style),
-            "function": plain(middle(safe(about(each), surface.encoding), widths.get("function", 0), cut), "name"),
+        return {
+            "finding": plain(surface.cut_end(kind(each), widths["finding"]), style),
+            "function": plain(surface.cut(about(each), widths.get("function", 0)), "name"),
             "count": plain(counted(each) or (number(each.count) if each.count else "")),
             "seconds": plain(duration(each.seconds) if each.seconds else "", "number"),
             "memory": plain(size(each.bytes) if each.bytes else "", "number"),
             "since": plain(when(each), "dim"),
-            "what": plain(end(safe(each.summary, surface.encoding), widths.get("what", 0), cut)),
+            "what": plain(surface.cut_end(each.summary, widths.get("what", 0))),
         }
-        return row(columns, [cells[title] for title in titles])
 
-    return heading(columns, ordered_by=column), line
+    return fields_grid(fields, surface, column, cells)
 
 
 FINDINGS: Listing[Finding] = Listing(

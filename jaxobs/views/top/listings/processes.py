@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxobs.views.terminal import Overview, Surface
-from jaxobs.views.terminal.lines import Line, heading, plain, row
-from jaxobs.views.terminal.text import end, safe
-from jaxobs.views.top.listing import Field, Grid, Listing, Order, fitted
+from jaxobs.views.terminal.lines import Line, plain
+from jaxobs.views.top.listing import Field, Grid, Listing, Order, fields_grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +39,21 @@ def processes(running: Callable[[], Sequence[Process]]) -> Listing[Process]:
 
 
 def _grid(view: Overview, items: Sequence[Process], surface: Surface, column: str) -> Grid[Process]:
-    programs, urls = [len(each.program) for each in items], [len(each.url) for each in items]
-    columns = fitted(
-        [
-            Field("program", 14, 0, most=max(programs, default=0)),
-            Field("pid", 8, 1, right=True),
-            Field("address", min(max(urls, default=8), 24), 2, most=max(urls, default=0)),
-            Field("", 8, 3),
-        ],
-        surface,
-        column,
-    )
-    shown = view.connection.url
+    longest = max((len(each.url) for each in items), default=0)
+    fields = [
+        Field("program", 14, 0, most=max((len(each.program) for each in items), default=0)),
+        Field("pid", 8, 1, right=True),
+        Field("address", min(longest or 8, 24), 2, most=longest),
+        Field("", 8, 3),
+    ]
 
-    def line(each: Process) -> Line:
-        here = each.url.rstrip("/") == shown.rstrip("/")
-        cells = {
-            "program": plain(end(safe(each.program, surface.encoding), columns[0].width, surface.glyphs.ellipsis)),
+    def cells(each: Process, widths: Mapping[str, int]) -> dict[str, Line]:
+        here = each.url.rstrip("/") == view.connection.url.rstrip("/")
+        return {
+            "program": plain(surface.cut_end(each.program, widths["program"])),
             "pid": plain(str(each.pid)),
             "address": plain(each.url, "dim"),
             "": plain("shown" if here else "", "good"),
         }
-        return row(columns, [cells[each.title] for each in columns])
 
-    return heading(columns, ordered_by=column), line
+    return fields_grid(fields, surface, column, cells)

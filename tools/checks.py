@@ -1,9 +1,11 @@
 """Runs the parts of the checks one after another, all of them whatever fails, and sums up at the end.
 
+What only reads the sources runs at one time, and what only computes, beside tests that wait.
+
 Tests that fail are run once more when the part is through, alone. A fault fails both times. What passed only then is
 named in the summary: it is a defect of the test, or a rare one of jaxobs, and somebody has to look at it.
 
-python -m tools.checks lint types floors tests      what `make test` does
+python -m tools.checks lint tests                   what `make test` does
 python -m tools.checks rest                         what `make test-all` does: the parts that `make test` leaves out
 """
 
@@ -18,24 +20,32 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 Command = tuple[str, ...]
 
-BEYOND = ("versions", "alerts", "linters", "docs", "browser", "ray", "slow")
+BEYOND = ("versions", "alerts", "lives", "linters", "docs", "browser", "ray", "slow")
 """Markers of what `make test` leaves to `make test-all`, each a part of its own; pyproject.toml has their meaning."""
 OWN = ("zoo",)
 """Parts beside them that are commands of their own and no tests."""
 OTHERS = "others"
 """The part of all that `make test` leaves out and that can share one run of pytest: each run costs a collection."""
-WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8) + 1
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+WORKERS = min(CORES, 8) + 1
 """Many tests wait for processes of their own, so one more than there are cores."""
 PARALLEL = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
-ALONE = ("alerts",)
-"""Parts that keep the machine busy with few tests."""
+ALONE = ("alerts", "lives")
+"""Parts of few tests: one whose programs have the machine for themselves, and what only computes beside it."""
+BESIDE = {"lives": "alerts"}
+"""Parts that only compute and care for no clock: they run beside the other, on what it leaves of the machine."""
+LOWEST = ("nice", "-n", "19")
+TOGETHER = ("lint",)
+"""Parts whose commands read the sources alone, so that they run at one time."""
 MOST_AGAIN = 8
 """Tests that are run once more: where more of them fail, the reason is not what else the machine does."""
 
@@ -69,18 +79,18 @@ def npm(name: str) -> Command:
 
 
 PARTS: dict[str, tuple[Command, ...]] = {
-    "lint": (
+    "lint": (  # what takes longest comes first
+        module("tools.registries", "--all"),
+        module("jaxobs", "generate", "all", "--check"),
+        module("tools.docstrings"),
+        module("tools.architecture", "--check"),
         (str(BIN / "ruff"), "check", "."),
         (str(BIN / "ruff"), "format", "--check", "."),
-        module("jaxobs", "generate", "all", "--check"),
-        module("tools.architecture", "--check"),
+        (str(BIN / "lint-imports"),),
         module("tools.alert_suites", "--check"),
         module("tools.commits"),
-        module("tools.docstrings"),
         module("tools.settings_types", "--check"),
     ),
-    "types": ((str(BIN / "mypy"),), module("tools.registries")),
-    "floors": ((str(BIN / "lint-imports"),),),
     "tests": (pytest("tests"),),
     "versions": (
         module("tools.environments", "matrix"),
@@ -88,6 +98,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
         pytest("versions"),
     ),
     "alerts": (pytest("alerts"),),
+    "lives": (pytest("lives"),),
     "linters": ((str(ROOT / "tools" / "linters"),), npm("grafana"), pytest("linters")),
     "docs": (pytest("docs"),),
     "browser": (npm("axe-core"), module("tools.pictures", "--check"), pytest("browser")),
@@ -121,23 +132,32 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def run(part: str, folder: Path) -> Outcome:
-    """Runs every command of a part."""
+def run(part: str, folder: Path, *, priority: Command = ()) -> Outcome:
+    """Runs every command of a part; with a priority, shows what each prints when it is through."""
     outcome, began = Outcome(part), time.monotonic()
-    for command in PARTS[part]:
-        print(f"\ncheck: {part}: {_shown(command)}", flush=True)
-        report = folder / f"{part}.xml"
-        tests = "pytest" in command
-        more = (f"--junitxml={report}", "-o", "junit_family=xunit1") if tests else ()
-        code = subprocess.run([*command, *more], cwd=ROOT, check=False).returncode
-        if tests and report.exists():
-            _read(report, outcome)
-            if outcome.failed:
-                _again(command, report, outcome)
-                code = bool(outcome.failed)
-        if code and not outcome.failed:
-            outcome.failed.append(f"{_shown(command)} (exit code {code})")
-            outcome.counts["errors"] += 1
+    report = folder / f"{part}.xml"
+
+    def execute(command: Command) -> int:
+        more = _reporting(report) if "pytest" in command else ()
+        heading = f"\ncheck: {part}: {_shown(command)}\n"
+        if part not in TOGETHER and not priority:
+            print(heading, end="", flush=True)
+            return subprocess.run([*command, *more], cwd=ROOT, check=False).returncode
+        done = subprocess.run([*priority, *command, *more], cwd=ROOT, check=False, stdout=PIPE, stderr=STDOUT)
+        print(heading + done.stdout.decode(errors="replace"), end="", flush=True)
+        return done.returncode
+
+    with ThreadPoolExecutor(CORES) as pool:
+        codes = pool.map(execute, PARTS[part]) if part in TOGETHER else map(execute, PARTS[part])
+        for command, code in zip(PARTS[part], codes, strict=True):
+            if "pytest" in command and report.exists():
+                _read(report, outcome)
+                if outcome.failed:
+                    _again(command, report, outcome)
+                    continue
+            if code:
+                outcome.failed.append(f"{_shown(command)} (exit code {code})")
+                outcome.counts["errors"] += 1
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -150,7 +170,7 @@ def _again(command: Command, report: Path, outcome: Outcome) -> None:
     again = (*(word for word in command if word not in PARALLEL), "-p", "no:xdist", *failed)
     print(f"\ncheck: {outcome.part}: once more, alone: {_shown(again)}", flush=True)
     report.unlink()
-    subprocess.run([*again, f"--junitxml={report}", "-o", "junit_family=xunit1"], cwd=ROOT, check=False)
+    subprocess.run([*again, *_reporting(report)], cwd=ROOT, check=False)
     alone = Outcome(outcome.part)
     if report.exists():
         _read(report, alone)
@@ -161,6 +181,10 @@ def _again(command: Command, report: Path, outcome: Outcome) -> None:
     for word in ("failed", "errors"):
         outcome.counts[word] = alone.counts[word]
     outcome.counts["passed"] += len(outcome.unsteady)
+
+
+def _reporting(report: Path) -> Command:
+    return (f"--junitxml={report}", "-o", "junit_family=xunit1")
 
 
 def _shown(command: Command) -> str:
@@ -180,7 +204,7 @@ def _read(report: Path, outcome: Outcome) -> None:
             outcome.counts["skipped" if "skipped" in kinds else "passed"] += 1
 
 
-def summary(outcomes: list[Outcome], left_out: list[str]) -> str:
+def summary(outcomes: list[Outcome], left_out: list[str], seconds: float) -> str:
     """A line for each part with what failed in it, and one for all in the form of pytest's."""
     lines = ["", "check: summary"]
     total: Counter[str] = Counter()
@@ -193,7 +217,6 @@ def summary(outcomes: list[Outcome], left_out: list[str]) -> str:
         lines += [f"      {failure}" for failure in outcome.failed]
         lines += [f"      failed, and passed alone: {test}" for test in outcome.unsteady]
     lines += [f"  {part:10} not run" for part in left_out]
-    seconds = sum(each.seconds for each in outcomes)
     closing = f" {_counted(total) or 'no tests ran'} in {seconds:.2f}s ({int(seconds // 60)} min) "
     return "\n".join([*lines, closing.center(100, "=")])
 
@@ -212,14 +235,18 @@ def main(arguments: list[str] | None = None) -> int:
     named = parser.parse_args(arguments).parts
     parts = list(dict.fromkeys(part for name in named for part in (REST if name == "rest" else (name,))))
     outcomes: list[Outcome] = []
+    began = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            for part in parts:
-                outcomes.append(run(part, Path(folder)))
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+            for part in (each for each in parts if BESIDE.get(each) not in parts):
+                beside = [each for each in parts if BESIDE.get(each) == part]
+                running = [pool.submit(run, each, Path(folder), priority=LOWEST) for each in beside]
+                outcomes += [run(part, Path(folder)), *(each.result() for each in running)]
     except KeyboardInterrupt:
-        print(summary(outcomes, parts[len(outcomes) :]))
+        done = {each.part for each in outcomes}
+        print(summary(outcomes, [part for part in parts if part not in done], time.monotonic() - began))
         return 130
-    print(summary(outcomes, []), flush=True)
+    print(summary(outcomes, [], time.monotonic() - began), flush=True)
     return 1 if any(each.failed for each in outcomes) else 0
 
 

@@ -1,6 +1,7 @@
 """Has mypy check the modules of each folder that is a registry against the protocols that the folder declares.
 
-python -m tools.registries     prints what does not fit; exit code 1 if something does not
+python -m tools.registries         prints what does not fit; exit code 1 if something does not
+python -m tools.registries --all   checks all other types in the same run of mypy
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import importlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jaxobs.base import discovery
@@ -40,14 +42,22 @@ def assignments(package: str) -> Iterator[str]:
                 yield f"_{own}: {alias}{f'[needs_of_{own}]' if needs is not None else ''} = {own}"
 
 
-def check(*names: str) -> int:
-    """Runs mypy over the modules of these packages; returns its exit code."""
+def check(*names: str, more: Iterable[str] = ()) -> int:
+    """Runs mypy over the modules of these packages, and over more files and folders; returns its exit code."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "registries.py")
         file.write_text("\n".join(line for name in names for line in assignments(name)) + "\n", encoding="utf-8")
         options = ("--config-file", str(ROOT / "pyproject.toml"))
-        return subprocess.run([sys.executable, "-m", "mypy", *options, str(file)], cwd=ROOT, check=False).returncode
+        return subprocess.run(
+            [sys.executable, "-m", "mypy", *options, *more, str(file)], cwd=ROOT, check=False
+        ).returncode
+
+
+def checked() -> list[str]:
+    """Files and folders that mypy checks if it is given none."""
+    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["files"]
+    return found
 
 
 if __name__ == "__main__":
-    sys.exit(check(*packages()))
+    sys.exit(check(*packages(), more=checked() if sys.argv[1:] == ["--all"] else ()))

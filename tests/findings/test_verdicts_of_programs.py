@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from jaxobs.cli import main
+
 pytestmark = pytest.mark.slow
 
 HEAD = """
@@ -214,7 +216,7 @@ for n in range(50):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_verdict_on_a_program(name: str, tmp_path: Path) -> None:
+def test_the_verdict_on_a_program(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A verdict is its word, its findings in their order, and its first sentence."""
     program, log = PROGRAMS[name], tmp_path / "events.jsonl"
     (tmp_path / "train.py").write_text(program.source)
@@ -224,11 +226,11 @@ def test_the_verdict_on_a_program(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), "train.py"]
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == program.code, ran.stderr
-    explain = [sys.executable, "-m", "jaxobs", "explain", "--json", str(log)]
-    said = subprocess.run(explain, env=environment, capture_output=True, text=True, check=False)
-    body = json.loads(said.stdout)
+    capsys.readouterr()
+    code = main(["explain", "--json", str(log)])
+    body = json.loads(capsys.readouterr().out)
     kinds = tuple(each["finding"] for each in body["findings"])
     assert body["verdict"] == program.verdict, (kinds, body["headline"])
     assert kinds == program.kinds, body["headline"]
     assert re.search(program.headline, body["headline"]), body["headline"]
-    assert said.returncode == (1 if kinds else 0)
+    assert code == (1 if kinds else 0)

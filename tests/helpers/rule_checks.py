@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -427,7 +428,10 @@ def _about(output: str, name: str) -> str:
 
 def promtool(*arguments: str, folder: Path) -> str:
     """Returns promtool's output, with its exit code if it is neither 0 nor 1."""
-    done = subprocess.run([program("promtool"), *arguments], cwd=folder, capture_output=True, text=True, timeout=1100)
+    environment = {**os.environ, "GOGC": "400"}  # a tenth less time, for 100 MB
+    done = subprocess.run(
+        [program("promtool"), *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=1100
+    )
     return done.stdout + done.stderr + ("" if done.returncode in (0, 1) else f"\nFAILED: exit {done.returncode}\n")
 
 

@@ -26,21 +26,21 @@ def failures(output: str) -> list[str]:
     return [f"{job} until {at}: expected {wanted.strip()}, got {got.strip()}" for job, at, wanted, got in found]
 
 
-@pytest.mark.slow
+@pytest.mark.lives
 def test_nobody_is_told_of_ordinary_life(tmp_path: Path) -> None:
     """No page and no ticket, whatever of it goes on for hours."""
     output = rule_checks.tested(alerting.groups(SITE), suites.quiet(lives(), SITE), tmp_path)
     assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
 
 
-@pytest.mark.slow
+@pytest.mark.lives
 def test_each_death_is_told_in_time(tmp_path: Path) -> None:
     """The death's own alert fires with its severity, within its minutes, and nothing fires before it."""
     output = rule_checks.tested(alerting.groups(SITE), suites.noticed(deaths(), SITE), tmp_path)
     assert failures(output) == [] and "SUCCESS" in output, output[-2000:]
 
 
-@pytest.mark.slow
+@pytest.mark.lives
 def test_a_suite_can_fail(tmp_path: Path) -> None:
     """A death that is called a life is told of; a life that is called a death is missed."""
     death = next(each for each in deaths() if each.name == "only-errors")

@@ -31,11 +31,7 @@ MOST_SITES = 3
 
 
 def run(job: Job) -> Outcome:
-    """Writes the profile and its summary.
-
-    Raises:
-      Refused: the profile is larger than what is left of the limit.
-    """
+    """Writes the profile and its summary; raises `Refused` if it is larger than what is left of the limit."""
     import jax
 
     profile = jax.profiler.device_memory_profile()

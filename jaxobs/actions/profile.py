@@ -75,11 +75,7 @@ def check(store: Store, values: Mapping[str, Any]) -> None:
 
 
 def run(job: Job) -> Outcome:
-    """Traces until the steps were made, the time is over, or it is to stop.
-
-    Raises:
-      Refused: the program has a trace running.
-    """
+    """Traces until the steps were made, the time is over, or it is to stop; raises `Refused` if a trace runs."""
     trace = _start(job)
     began = time.monotonic()
     host = None

@@ -58,12 +58,7 @@ def modules(form: type[Entry], failed: Callable[[str, Exception], None] | None =
 
 
 def module(form: type[Entry], name: str) -> Entry:
-    """Returns one entry; the others are not imported, so that none can be in its way.
-
-    Raises:
-      IncompleteError: the module lacks what `form` names.
-      ImportError: it cannot be imported, or no module has that name.
-    """
+    """Returns one entry and imports no other; raises `IncompleteError` or `ImportError` if it cannot."""
     return cast("Entry", _load(form.__module__, name))
 
 

@@ -29,11 +29,7 @@ _work = _Work()
 
 
 def offer() -> None:
-    """Rests a little if this thread works politely and has worked for long enough.
-
-    Raises:
-      AbandonedError: the work is not wanted any more.
-    """
+    """Rests if this thread works politely and has worked for long; raises `AbandonedError` if nobody waits."""
     since = _work.since
     if since is not None and perf_counter() - since > WORK_SECONDS:
         if _work.stopping is not None and _work.stopping.is_set():

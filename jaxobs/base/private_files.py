@@ -15,11 +15,7 @@ FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 
 def make_folders(path: str | os.PathLike[str]) -> None:
-    """Makes a folder and those above it that are missing.
-
-    Raises:
-      OSError: a folder cannot be made, or something else has its name.
-    """
+    """Makes a folder and those above it that are missing; raises `OSError` if something has its name."""
     path = os.fspath(path)
     if not path or os.path.isdir(path):
         return

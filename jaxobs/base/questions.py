@@ -14,11 +14,7 @@ class Question(Generic[T]):
     """A call that was begun, and its answer or error once it is there."""
 
     def __init__(self, ask: Callable[[], T], thread_name: str) -> None:
-        """Begins the call.
-
-        Raises:
-          RuntimeError: the interpreter ends and refuses new threads.
-        """
+        """Begins the call; raises `RuntimeError` if the interpreter ends and refuses new threads."""
         self.asked = time.monotonic()
         self.answer: T | None = None
         self.error: Exception | None = None

@@ -83,11 +83,7 @@ class Contents:
 
 
 def local(given: str) -> Path:
-    """Returns the directory that a setting of `jax_compilation_cache_dir` names.
-
-    Raises:
-      JaxobsError: it is a bucket, or it is not there.
-    """
+    """Returns the directory that a setting names; raises `JaxobsError` if it is a bucket, or not there."""
     scheme, separator, rest = given.partition("://")
     if separator and scheme != "file":
         raise JaxobsError(

@@ -37,11 +37,7 @@ class PrometheusError(JaxobsError):
 
 
 def program() -> str:
-    """Returns the path of the installed Prometheus.
-
-    Raises:
-      PrometheusError: there is none; the message says how to get it.
-    """
+    """Returns the path of the installed Prometheus; raises `PrometheusError` with how to get it."""
     found = shutil.which("prometheus")
     if found is None:
         raise PrometheusError(

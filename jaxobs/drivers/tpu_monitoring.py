@@ -92,11 +92,7 @@ class Library:
             raise Unavailable(f"libtpu {self.version or ''} has no `sdk.tpumonitoring`")
 
     def read(self) -> dict[str, list[str]]:
-        """Returns the answers by metric, without those that are empty.
-
-        Raises:
-          Unavailable: every question failed; with the last error.
-        """
+        """Returns the answers by metric, without empty ones; raises `Unavailable` if every question failed."""
         found: dict[str, list[str]] = {}
         error: Exception | None = None
         failed = 0

@@ -89,11 +89,7 @@ def _name(name: str) -> str:
 
 
 def exporter(store: Store, settings: Settings) -> MLflow | None:
-    """Returns the exporter to MLflow; None if the settings do not want it.
-
-    Raises:
-      MissingExtraError: mlflow is not installed.
-    """
+    """Returns the exporter to MLflow, None if it is not wanted; raises `MissingExtraError` without mlflow."""
     if not settings.mlflow:
         return None
     tracked.installed("mlflow", "mlflow", "mlflow", "mlflow")

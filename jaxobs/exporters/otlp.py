@@ -86,11 +86,7 @@ class Otlp:
 
 
 def exporter(store: Store, settings: Settings) -> Otlp | None:
-    """Returns the exporter to OTLP; None if the settings do not want it.
-
-    Raises:
-      MissingExtraError: OpenTelemetry isn't installed.
-    """
+    """Returns the exporter to OTLP, None if it is not wanted; raises `MissingExtraError` without its packages."""
     given = providers.given
     asked = settings.otlp if settings.otlp is not None or not given.any else True
     return Otlp(store) if wanted.wanted(asked) else None

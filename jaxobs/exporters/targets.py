@@ -53,8 +53,7 @@ def routes(store: Store) -> Mapping[str, Route]:
 
 
 def _reachable(address: Address, own: Address) -> bool:
-    """Returns whether those who reached this process can scrape an address: one on loopback, from its own machine
-    alone."""
+    """Returns whether those who reached this process can scrape an address; on loopback, only its own machine."""
     return bool(address.address) and (address.host == own.host or not address.for_itself_alone)
 
 

@@ -43,11 +43,7 @@ class TensorBoard(tracked.Tracker):
 
 
 def exporter(store: Store, settings: Settings) -> TensorBoard | None:
-    """Returns the exporter to TensorBoard; None if the settings do not want it.
-
-    Raises:
-      MissingExtraError: tensorboardX is not installed.
-    """
+    """Returns the exporter to TensorBoard, None if not wanted; raises `MissingExtraError` without tensorboardX."""
     if not settings.tensorboard:
         return None
     tracked.installed("tensorboardX", "tensorboard", "tensorboardX", "tensorboard")

@@ -62,11 +62,7 @@ def _mode(wandb: Any) -> str | None:
 
 
 def exporter(store: Store, settings: Settings) -> WeightsAndBiases | None:
-    """Returns the exporter to Weights & Biases; None if the settings do not want it.
-
-    Raises:
-      MissingExtraError: wandb is not installed.
-    """
+    """Returns the exporter to Weights & Biases, None if not wanted; raises `MissingExtraError` without wandb."""
     if not settings.wandb:
         return None
     tracked.installed("wandb", "wandb", "wandb", "wandb")

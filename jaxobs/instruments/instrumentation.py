@@ -44,13 +44,7 @@ _targets: dict[str, _Target] = {}
 
 
 def instrument_when_imported(spec: str) -> None:
-    """Instruments the function of `MODULE:FUNCTION` once its module has been imported, or now if it has been.
-
-    FUNCTION may be dotted: `train:Trainer.step`.
-
-    Raises:
-      SettingError: `spec` is not of that form.
-    """
+    """Instruments `MODULE:FUNCTION`, as in `train:Trainer.step`, once imported; raises `SettingError`."""
     target = _target(spec)
     if target.module != _MAIN or _is_bound(target):
         when_imported(target.module, partial(_instrument, target))

@@ -77,10 +77,7 @@ def process_index_and_count() -> tuple[int, int]:
 
 
 def computing() -> bool | None:
-    """Returns whether a device still computes an array of this process; None until a backend is initialized.
-
-    Arrays are asked, the newest first, and nothing is waited for.
-    """
+    """Returns whether a device still computes an array, the newest first, without waiting; None if unknown."""
     awake = clients()
     for client in awake:
         for array in client.live_arrays():

@@ -40,10 +40,7 @@ _replaced: list[tuple[type, str, Any, Any]] = []
 
 
 def watch(began: Began, ended: Ended) -> None:
-    """Calls `began` with the operation where one begins, and `ended` with that and what it returned where it ends.
-
-    On the thread that waits. One watcher at a time: the latest.
-    """
+    """Has the latest watcher called on the waiting thread: `began(operation)`, `ended(operation, result)`."""
     global _awaited, _watcher
     with _lock:
         _watcher = guard("checkpoint_waits.began")(began), guard("checkpoint_waits.ended")(ended)

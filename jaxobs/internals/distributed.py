@@ -34,11 +34,7 @@ def coordinator() -> str | None:
 
 
 def publish(key: str, text: str) -> None:
-    """Leaves a text, instead of an earlier one.
-
-    Raises:
-      RuntimeError: the service does not answer, or the process has left the job.
-    """
+    """Leaves a text, instead of an earlier one; raises `RuntimeError` if the service does not answer."""
     client = _client()
     if client is None:
         raise RuntimeError("the process has left its job")
@@ -46,11 +42,7 @@ def publish(key: str, text: str) -> None:
 
 
 def read(folder: str) -> dict[str, str]:
-    """All texts whose keys begin with `folder` and a slash, by key.
-
-    Raises:
-      RuntimeError: as `publish`.
-    """
+    """Returns all texts by key whose keys begin with `folder` and a slash; raises as `publish`."""
     client = _client()
     if client is None:
         raise RuntimeError("the process has left its job")

@@ -94,10 +94,7 @@ this_thread = _Thread()
 
 
 def executables_made() -> int:
-    """A count that differs from an earlier one on this thread if an executable was compiled or loaded since.
-
-    On Python 3.11 also if another thread did.
-    """
+    """Returns a count that differs from an earlier one if this thread (on 3.11, any) got an executable."""
     if MONITORS:
         return this_thread.made
     import jax._src.interpreters.pxla as pxla

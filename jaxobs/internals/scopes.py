@@ -65,11 +65,7 @@ def default_device() -> Any:
 
 @contextlib.contextmanager
 def scope(wanted: Mapping[str, Any], mesh: tuple[str, Any] | None = None, device: Any = None) -> Iterator[None]:
-    """Puts options, a mesh and a default device in force on this thread.
-
-    Raises:
-      AttributeError: this JAX lacks one of the options, or the way to enter the mesh.
-    """
+    """Puts options, a mesh and a default device in force here; raises `AttributeError` if this JAX lacks one."""
     import jax
     from jax._src import config
 

@@ -95,11 +95,7 @@ def obstacle() -> str | None:
 
 
 def begin(*, programs: bool) -> ShortTrace | None:
-    """Begins a trace; None where one is running.
-
-    Args:
-      programs: whether the programs that ran are in it, which makes it larger.
-    """
+    """Begins a trace, with the programs that ran in it if `programs` is set; None if one is running."""
     global _hooked
     with _mutex:
         lock = _profiler()._profile_state.lock

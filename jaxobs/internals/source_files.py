@@ -160,10 +160,7 @@ def _has_file() -> bool:
 
 
 def user_function(fun: Any) -> Any:
-    """The user's function inside one that JAX made around it.
-
-    `pmap` jits a closure over it since 0.10, and in 0.8 and 0.9 a bound method of an object that has it as `f`.
-    """
+    """Returns the user's function inside a closure or method that JAX made around it, as `pmap` does."""
     closure, code = getattr(fun, "__closure__", None), getattr(fun, "__code__", None)
     if code is None or not is_jax(code.co_filename):
         return fun

@@ -232,10 +232,7 @@ def _peaks(
 def _roofline_ratio(
     operation: Operation, peak: float | None, bandwidth: float | None, seconds: float
 ) -> float | None:  # fmt: skip
-    """Returns the share of the time that the operation would take at the peaks.
-
-    The peak in FLOP/s is that of products; any other operation is limited by the memory, as far as data sheets say.
-    """
+    """Returns the share of the time that the operation would take at the peaks of products or the memory."""
     if not operation.bytes or bandwidth is None or operation.category not in _LIMITED:
         return None
     least = operation.bytes / bandwidth

@@ -13,11 +13,7 @@ NANO = 1e-9
 
 
 def by_function(trace: Trace, programs: Programs | None = None) -> dict[str, float]:
-    """Returns the seconds by function, as JAX names it, added up over devices; only of functions that exchange data.
-
-    Args:
-      programs: those that ran, if they are known already.
-    """
+    """Returns the seconds by function over all devices, of those that exchange data; `programs` are known ones."""
     programs = programs or Programs(trace.programs)
 
     def category(run: Run) -> str:

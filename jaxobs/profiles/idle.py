@@ -58,12 +58,7 @@ Gap = tuple[float, float, str]
 def gaps(
     trace: Trace, busy: Mapping[str, Sequence[Interval]], known: Mapping[str, Sequence[Interval]] | None = None
 ) -> dict[str, list[Gap]]:
-    """Returns the intervals in which each device was idle, and why.
-
-    Args:
-      busy: when each device had something to do.
-      known: by reason, what is known about the host from elsewhere, on the trace's clock.
-    """
+    """Returns each device's idle intervals with reasons, from when it was `busy` and what is `known` of the host."""
     did, sees_host = host_times(trace)
     for reason, spans in (known or {}).items():
         did[reason] = intervals.union([*did.get(reason, []), *spans])

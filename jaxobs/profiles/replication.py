@@ -55,11 +55,7 @@ class _Marks:
         self.known: dict[str, _Whole] = {}
 
     def run(self, computation: Computation, given: Sequence[_Whole] | None) -> _Whole:
-        """Returns whether the result of a computation is whole.
-
-        Args:
-          given: of its parameters; None of the program's own, which say it themselves.
-        """
+        """Returns whether a computation's result is whole, given its parameters; None for the program's own."""
         values: dict[int, _Whole] = {}
         self._deep += 1
         for number in _ordered(computation):

@@ -73,11 +73,7 @@ class KeyRecord:
 
 
 def read(directory: str | os.PathLike[str]) -> list[KeyRecord]:
-    """Returns the records in a directory's sidecar, oldest first; none if there is no such file.
-
-    Raises:
-      OSError: the file is there and cannot be read.
-    """
+    """Returns a sidecar's records, oldest first; none if there is no file. Raises `OSError` if it can't be read."""
     try:
         with open(os.path.join(directory, FILE), "rb") as file:
             data = file.read()
@@ -172,11 +168,7 @@ class Sidecar:
     # ------------------------------------------------------------------------------------------ reading
 
     def refresh(self) -> None:
-        """Reads what was appended since the last time, by this process or another.
-
-        Raises:
-          OSError: the file is there and cannot be read.
-        """
+        """Reads what this or another process appended since the last time; raises `OSError` if it cannot be read."""
         try:
             file = open(self.path, "rb")  # noqa: SIM115 - closed below
         except FileNotFoundError:
@@ -227,11 +219,7 @@ class Sidecar:
     # ------------------------------------------------------------------------------------------ writing
 
     def add(self, record: KeyRecord) -> None:
-        """Appends a record, and what its digests stand for if no line says so yet. In one write.
-
-        Raises:
-          OSError: it cannot be written, or only in part.
-        """
+        """Appends a record, with its digests' meanings, in one write; raises `OSError` if not all is written."""
         lines = []
         for part, value in record.values.items():
             digest = record.parts.get(part)

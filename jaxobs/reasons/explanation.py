@@ -107,8 +107,7 @@ class Explainer:
         return Explanation("first_call", f"First call of `{name}`{_UNDER.get(transform or '', '')}{seen}.")
 
     def _backward(self, name: str, transform: str | None) -> Explanation | None:
-        """Explains a backward pass: compiled with its forward pass, for the same reason. Its own arguments say
-        little."""
+        """Explains a backward pass: compiled with its forward pass, for the same reason."""
         forward = self._forward.pop(name, None) if transform == "transpose" else None
         if forward is None or forward.cause in ("first_call", "unknown"):
             return None

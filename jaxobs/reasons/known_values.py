@@ -108,11 +108,7 @@ class Program:
     # ------------------------------------------------------------------------------------------------- names
 
     def named(self, path: Any) -> Any:
-        """Returns the value `module:qualname`, if the program holds it and it is of a kind that a log may name.
-
-        Raises:
-          OpaqueValueError: it is not.
-        """
+        """Returns the value `module:qualname`, if the program holds it; raises `OpaqueValueError` otherwise."""
         value, held = self._found(path)
         if isinstance(value, enum.Enum):
             return value
@@ -126,11 +122,7 @@ class Program:
         raise _foreign(path)
 
     def node(self, path: Any) -> type:
-        """Returns the type of a pytree's node, for JAX's registry to accept or refuse.
-
-        Raises:
-          OpaqueValueError: no imported module has a type of that name.
-        """
+        """Returns the type of a pytree's node; raises `OpaqueValueError` if no imported module has it."""
         kind, _ = self._found(path)
         if not isinstance(kind, type):
             raise OpaqueValueError(f"`{path!s:.120}` is not a type")
@@ -211,11 +203,7 @@ def _computes(value: Any) -> bool:
 
 
 def dtype(name: Any) -> Any:
-    """Returns the data type of that name: NumPy's, or one of `ml_dtypes`.
-
-    Raises:
-      OpaqueValueError: there is none.
-    """
+    """Returns the data type of that name, of NumPy or `ml_dtypes`; raises `OpaqueValueError` otherwise."""
     import ml_dtypes  # comes with JAX; NumPy knows its types by name once it is there
     import numpy as np
 

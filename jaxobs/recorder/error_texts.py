@@ -249,12 +249,7 @@ _PATTERNS = tuple((each, re.compile("|".join(each.signs), re.DOTALL)) for each i
 
 
 def recognise(types: tuple[str, ...], text: str) -> ErrorKind | None:
-    """Returns the kind of an error; None if it is not known.
-
-    Args:
-      types: names of the exception's type and its bases.
-      text: what it says.
-    """
+    """Returns the kind of an error by the names of its type and bases and its text; None if it is unknown."""
     text = text[:MOST_TEXT]
     for each, pattern in _PATTERNS:
         if (not each.types or any(name in types for name in each.types)) and pattern.search(text):

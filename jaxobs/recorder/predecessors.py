@@ -154,22 +154,12 @@ def this_attempt(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> Attempt:
 
 
 def read_life(path: str) -> Life | None:
-    """Returns the last process that a file names; None if there is no file.
-
-    Raises:
-      ValueError: the file holds something else.
-      OSError: the file cannot be read.
-    """
+    """Returns the last process that a file names, None without a file; raises `ValueError` or `OSError`."""
     return _read(path, lambda body: _checked_life(Life(**body["process"])))
 
 
 def read_attempt(path: str) -> Attempt | None:
-    """Returns the latest attempt that a file names; None if there is no file.
-
-    Raises:
-      ValueError: the file holds something else.
-      OSError: the file cannot be read.
-    """
+    """Returns the latest attempt that a file names, None without a file; raises `ValueError` or `OSError`."""
 
     def parsed(body: Any) -> Attempt:
         fields = body["attempt"]
@@ -222,20 +212,12 @@ def _check(*, texts: tuple[object, ...], counts: tuple[object, ...], figures: tu
 
 
 def write_life(path: str, life: Life) -> None:
-    """Replaces the file of a program's ends, atomically.
-
-    Raises:
-      OSError: the file cannot be written.
-    """
+    """Replaces the file of a program's ends, atomically; raises `OSError` if it cannot be written."""
     _write(path, {"version": VERSION, "process": asdict(life)})
 
 
 def write_attempt(path: str, run_id: str, attempt: Attempt) -> None:
-    """Replaces the file of a run, atomically.
-
-    Raises:
-      OSError: the file cannot be written.
-    """
+    """Replaces the file of a run, atomically; raises `OSError` if it cannot be written."""
     _write(path, {"version": VERSION, "run_id": run_id, "attempt": asdict(attempt)})
 
 

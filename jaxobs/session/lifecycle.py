@@ -97,11 +97,7 @@ def forget_providers() -> None:
 
 
 def install_in_child(settings: Mapping[str, Any], program: str | None) -> None:
-    """Installs in a child that is a new interpreter: silent until it uses JAX, and without a metrics file.
-
-    Raises:
-      SettingError: as `install`.
-    """
+    """Installs as `install` in a new interpreter, silent until it uses JAX, and without a metrics file."""
     global _session
     with _lock:
         if _session is None:

@@ -254,10 +254,7 @@ class Compilations:
         self._programs.loaded(event, miss.executable)
 
     def _costs_are_read(self, executable: Any, seconds: float) -> bool:
-        """Returns whether XLA is asked at once what the program costs; else on the slow tick.
-
-        At once for accelerators, where it may not fit, and next to a compile that was expensive anyway.
-        """
+        """Returns whether XLA is asked at once for costs: on accelerators, and after expensive compiles."""
         if self._store.costs_wanted > 0 or seconds >= DEAR_SECONDS:
             return True
         return any(device.platform != "cpu" for device in internals.executables.devices(executable)[:1])

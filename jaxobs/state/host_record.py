@@ -65,11 +65,7 @@ class HostRecord:
         return {"spans": spans}
 
     def write(self, folder: str) -> None:
-        """Writes it next to a trace.
-
-        Raises:
-          OSError: it cannot be written.
-        """
+        """Writes it next to a trace; raises `OSError` if it cannot be written."""
         private_files.write_whole(os.path.join(folder, FILE), [json.dumps(self.as_json()).encode()])
 
     def _epoch(self, moment: float) -> int:

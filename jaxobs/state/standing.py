@@ -23,12 +23,7 @@ def standing(
     part: Callable[[Any], Any], functions: Iterable[FunctionState], devices: Iterable[DeviceState],
     peak_flops: float | None,
 ) -> Standing:  # fmt: skip
-    """The state at this moment.
-
-    Args:
-      part: gives each kind of state of this process, as `Store.part`.
-      peak_flops: FLOP/s of one device, where the setting tells it.
-    """
+    """Returns the state at this moment from `Store.part`; `peak_flops` is a device's, where it is set."""
     loops = loop_states(part, functions, devices, peak_flops)
     return Standing(
         wall=time_state(part(Wall), part(Checkpoints), part(Runs)),

@@ -319,11 +319,7 @@ class Store:
             return dict(self._facts.versions)
 
     def snapshot(self, *, fresh: bool = True) -> Snapshot:
-        """Everything at this moment.
-
-        Args:
-          fresh: whether a sample may be taken first. Not for the user's thread: a device may hang.
-        """
+        """Returns everything at this moment. `fresh` allows a sample first, which may hang on a device."""
         if fresh and self.freshen is not None:
             with guard.guarded("freshen"):
                 self.freshen()

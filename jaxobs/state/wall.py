@@ -121,10 +121,7 @@ class Wall(Account):
             self._longer = (expected, self._resting() - expected[1])
 
     def adopt(self) -> bool:
-        """Charges this thread from now on, on which a loop was found; not where the program has declared steps.
-
-        Returns whether it is charged.
-        """
+        """Charges this thread, on which a loop was found, unless steps are declared; returns whether it did."""
         if get_ident() == self.thread:
             return True
         with self._lock:

@@ -260,11 +260,7 @@ class Watched:
 
 
 def _bad(number: int, leaf: Any) -> _Bad | None:
-    """Returns what is not finite in an array that has arrived.
-
-    Raises:
-      RuntimeError: it was deleted, or what computes it failed.
-    """
+    """Returns what is not finite in an array; raises `RuntimeError` if it was deleted or its program failed."""
     nans = infs = size = 0
     for part in _parts(leaf):
         array = np.asarray(part)
@@ -322,10 +318,6 @@ class NoOutputs:
 
 
 def watched_states(part: Callable[[Any], Any]) -> tuple[WatchedState, ...]:
-    """Returns the values that the program watches; if it watches none, those that its loops return.
-
-    Args:
-      part: `Store.part`.
-    """
+    """Returns the values that the program watches; if it watches none, those that its loops return."""
     known: tuple[WatchedState, ...] = part(Watched).frozen() or part(NoOutputs).frozen()
     return known

@@ -92,11 +92,7 @@ def read(path: Path) -> dict[str, Entry]:
 
 
 def entry_of(content: Mapping[str, Any]) -> Entry:
-    """Returns an entry from its plain form.
-
-    Raises:
-      AttributeError, KeyError, TypeError, ValueError: it is not one.
-    """
+    """Returns an entry from its plain form; raises `AttributeError`, `KeyError`, `TypeError`, `ValueError`."""
     functions = {name: Cost(**cost) for name, cost in content["functions"].items()}
     for cost in functions.values():
         figures = [cost.compilations, *cost.causes.values(), *cost.memory.values()]
@@ -142,11 +138,7 @@ def _whole(value: float | None) -> float | None:
 
 
 def write(path: Path, entries: Mapping[str, Entry]) -> None:
-    """Replaces the file, as a whole or not at all.
-
-    Raises:
-      BaselineError: it cannot be written.
-    """
+    """Replaces the file, as a whole or not at all; raises `BaselineError` if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, rendered(entries))

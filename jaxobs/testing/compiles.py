@@ -65,11 +65,7 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
         self._open: list[tuple[ExitStack, Watch | None]] = []
 
     def check(self, compilations: Sequence[Compilation]) -> None:
-        """Raises if there are too many among these.
-
-        Raises:
-          TooManyCompilesError: more of those that count than are allowed.
-        """
+        """Raises `TooManyCompilesError` if more of those that count are among these than are allowed."""
         __tracebackhide__ = True  # the reasons are enough for pytest to show
         found = [each for each in compilations if self.counts(each)]
         if len(found) > self.n:

@@ -35,11 +35,7 @@ class Watch:
         self._failed_before = _failures()
 
     def assert_saw_all(self) -> None:
-        """Raises where jaxobs could not look; call it while the watch goes on.
-
-        Raises:
-          BlindError: jaxobs failed inside the watch, or somebody uninstalled it.
-        """
+        """Raises `BlindError` if jaxobs could not look; call it while the watch goes on."""
         failed = _failures() - self._failed_before
         if failed:
             places = ", ".join(f"`{place}`" for place in sorted(failed))

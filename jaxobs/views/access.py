@@ -33,11 +33,7 @@ def is_local(url: str) -> bool:
 
 
 def opener(url: str, *handlers: urllib.request.BaseHandler | type) -> urllib.request.OpenerDirector:
-    """Opens addresses of endpoints: loopback without a proxy, HTTPS with the certificates that variables name.
-
-    Raises:
-      SettingError: a file that a variable names cannot be used.
-    """
+    """Opens endpoints: loopback without a proxy, HTTPS with the named certificates; raises `SettingError`."""
     wanted: list[urllib.request.BaseHandler | type] = [*handlers]
     if is_local(url):
         wanted.append(urllib.request.ProxyHandler({}))

@@ -86,24 +86,13 @@ def is_url(text: str) -> bool:
 
 
 def check_url(option: str, text: str) -> None:
-    """Refuses what is no URL of a server.
-
-    Args:
-      option: the one that it was given for.
-
-    Raises:
-      SettingError: it is not one.
-    """
+    """Raises `SettingError` if the text given for an option is no URL of a server."""
     if not is_url(text):
         raise SettingError(f"{option} {text!r} is not an address. Give a URL such as http://localhost:9090.")
 
 
 def endpoint_url(text: str) -> str:
-    """The base URL that a person meant by `9464`, `localhost:9464`, or `http://host:9464/metrics`.
-
-    Raises:
-      SettingError: the text is not an address.
-    """
+    """Returns the URL meant by `9464`, `host:9464` or `http://host:9464/metrics`; raises `SettingError`."""
     given = text.strip()
     if re.fullmatch(r":?\d+(/.*)?", given):
         given = f"127.0.0.1:{given.lstrip(':')}"
@@ -173,10 +162,7 @@ _NOTHING: dict[Any, Any] = {str: "", int: 0, float: None, bool: False, tuple: []
 
 @functools.cache
 def _unknown(kind: Any) -> dict[str, Any]:
-    """Values for the fields that an event of this kind may lack, in a log that others wrote.
-
-    The fields of a compilation are part of the format; those of other events are not.
-    """
+    """Returns values for fields that an event may lack in a log of others; a compilation may lack none."""
     found: dict[str, Any] = {}
     for name, hint, needed in _fields(kind) if kind is not Compilation else ():
         of_what = typing.get_origin(hint) or hint
@@ -276,12 +262,7 @@ def _base(address: str) -> str:
 
 
 def get(address: str, timeout: float) -> bytes:
-    """The body that a path of an endpoint answers with.
-
-    Raises:
-      EndpointUnreachableError: nothing answers within `timeout` seconds.
-      NotAnEndpointError: what answers does so with an error, or not in HTTP.
-    """
+    """Returns what an endpoint's path answers; raises `EndpointUnreachableError` or `NotAnEndpointError`."""
     url = _base(address)
     try:
         with access.Endpoint(url).open(address, timeout=timeout) as answer:

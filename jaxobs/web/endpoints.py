@@ -33,11 +33,7 @@ class Endpoint:
 
 
 def announce(url: str, port: int, program: str | None) -> Callable[[], None]:
-    """Writes the file of an endpoint of this process; returns what removes it.
-
-    Raises:
-      OSError: the folder is not to be had, or not private.
-    """
+    """Writes the file of an endpoint, and returns what removes it; raises `OSError` without a private folder."""
     pid = os.getpid()
     named = (program or "")[:200]
     told = {"url": url, "pid": pid, "start_tick": start_tick(), "namespace": _namespace(), "program": named}
@@ -111,11 +107,7 @@ def _namespace() -> str:
 
 
 def _folder(make: bool) -> str:
-    """Returns the private folder of this user.
-
-    Raises:
-      OSError: it is not there and not to be made, or it is somebody else's, or open to others.
-    """
+    """Returns the private folder of this user; raises `OSError` if it is not to be had, or open to others."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
         path = os.path.join(runtime, "jaxobs")

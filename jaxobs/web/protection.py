@@ -25,11 +25,7 @@ class Protection:
     """Protection of an endpoint that is bound to an address. Safe for threads."""
 
     def __init__(self, settings: Settings, addr: str, loopback: bool) -> None:
-        """`loopback` says whether only this machine reaches the address.
-
-        Raises:
-          SettingError: a file of the certificate cannot be read or used.
-        """
+        """`loopback` says whether only this machine reaches the address; raises `SettingError`."""
         self.settings = settings
         self.seconds = settings.request_timeout
         self.hosts: frozenset[str] | None = None

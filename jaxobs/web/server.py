@@ -54,11 +54,7 @@ _SECURITY = [
 
 
 def application(store: Store, protection: Protection | None = None) -> Application:
-    """Returns the endpoint as a WSGI application, for those who serve it from a server of their own.
-
-    Args:
-      protection: what is asked of requests; None for nothing.
-    """
+    """Returns the endpoint as a WSGI application for servers of others, without protection if that is None."""
     hosts = None if protection is None else protection.hosts
     routes: dict[str, Route] = {_HEALTH: lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
     routes.update(_own_routes(store))
@@ -202,11 +198,7 @@ class Handle:
         return self._server.protection.settings
 
     def protect(self, settings: Settings) -> None:
-        """Asks of the next requests what the settings want.
-
-        Raises:
-          SettingError: a file of the certificate cannot be used; then nothing has changed.
-        """
+        """Asks of the next requests what the settings want; raises `SettingError`, and then nothing changes."""
         _protect(self._store, self._server, self.addr, settings)
 
     def close(self) -> None:

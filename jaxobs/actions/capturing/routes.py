@@ -39,11 +39,7 @@ def unmet(store: Store) -> str | None:
 
 
 def act(store: Store, post: Post) -> Response:
-    """Runs the action that the path names, for a request with the token.
-
-    Raises:
-      BadRequest: the body or a parameter makes no sense.
-    """
+    """Runs the action that the path names; raises `BadRequest` if the body or a parameter makes no sense."""
     refusal = _foreign(post) or _unknown(store, post)
     if refusal is not None:
         return refusal

@@ -53,11 +53,7 @@ class Finder:
         return Program([main, *self._modules], main, fun)
 
     def find(self, signature: Mapping[str, Any]) -> list[Any]:
-        """Returns the jitted functions under a recorded name.
-
-        Raises:
-          NotFoundError: there is none; the message says why.
-        """
+        """Returns the jitted functions under a recorded name; raises `NotFoundError` with the reason."""
         name, qualname = signature.get("module"), signature.get("qualname")
         if not isinstance(name, str) or not isinstance(qualname, str):
             raise NotFoundError("JAX did not say which function it was")

@@ -20,11 +20,7 @@ class DamagedError(ValueError):
 
 
 def check(recorded: Mapping[str, Any]) -> None:
-    """Looks whether a signature is whole, and of a size that can have been written.
-
-    Raises:
-      DamagedError: it is not; the message says why.
-    """
+    """Raises `DamagedError` if a signature is not whole, or of a size that cannot have been written."""
     if recorded.get("version") != VERSION:
         raise DamagedError(
             f"it has version {recorded.get('version')!r:.20}, but this jaxobs reads version {VERSION}. Record it again."
@@ -135,11 +131,7 @@ def _leaf(node: Mapping[str, Any]) -> str:
 
 
 def lacks(recorded: Mapping[str, Any]) -> str | None:
-    """Returns what the log could not hold of the arguments, as a sentence; None if it has all.
-
-    Raises:
-      DamagedError: as `check`.
-    """
+    """Returns a sentence on what the log could not hold of the arguments, if anything; raises as `check`."""
     nodes = _Nodes(recorded)
     args, kwargs = _roots(recorded, nodes)
     for name, root in (*((f"{place}", each) for place, each in enumerate(args)), *kwargs.items()):

@@ -137,8 +137,7 @@ def _wanted_of(log: Path, names: Sequence[str], makers: Mapping[str, str]) -> tu
 
 
 def _name_it(recorded: Sequence[Recorded]) -> str:
-    """Returns the error for no `--script` and no `--module`: a log does not decide what is imported, but may know
-    it."""
+    """Returns the error for no `--script` and no `--module`, with those that the log knows."""
     started = {each.signature.get("started"): None for each in recorded}
     modules = {each.signature.get("module"): None for each in recorded}
     hints = [

@@ -39,11 +39,7 @@ class Log:
 
 
 def read(path: str | os.PathLike[str]) -> Log:
-    """Returns the recorded signatures of an event log, in the order of their first appearance.
-
-    Raises:
-      SettingError: the file cannot be read.
-    """
+    """Returns the log's recorded signatures by first appearance; raises `SettingError` if it can't be read."""
     log, known = Log(), dict[str, Recorded]()
     try:
         with rotated.opened(path) as file:
@@ -85,8 +81,7 @@ def _take(event: Mapping[str, Any], log: Log, known: dict[str, Recorded]) -> Non
 
 
 def is_of(recorded: Recorded, fun: Any) -> bool:
-    """Returns whether a signature was recorded for `fun`: by module and name; the main module may be imported by
-    now."""
+    """Returns whether a signature was recorded for `fun`; the main module may be imported by now."""
     fun = unwrapped(fun)
     module, name = getattr(fun, "__module__", None), getattr(fun, "__qualname__", None)
     signature = recorded.signature

@@ -21,12 +21,7 @@ class Unavailable(Exception):  # noqa: N818 - a state of the machine, not a mist
 
 
 def open_devices() -> list[Device]:
-    """Returns every device and MIG instance that the driver shows, by its number.
-
-    Raises:
-      MissingExtraError: `nvidia-ml-py` is not installed.
-      Unavailable: there is no driver, or it refuses.
-    """
+    """Returns the driver's devices and MIG instances by number; raises `MissingExtraError`, `Unavailable`."""
     try:
         import pynvml as api
     except ImportError:

@@ -152,11 +152,7 @@ class Tracker(abc.ABC):
 
 
 def installed(module: str, what: str, package: str, extra: str) -> None:
-    """Makes sure of a tracker's package, without importing it.
-
-    Raises:
-      MissingExtraError: it is not installed.
-    """
+    """Raises `MissingExtraError` if a tracker's package is not installed, without importing it."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtraError(what, package, extra)
 

@@ -86,11 +86,7 @@ class Providers:
 
 
 def find(store: Store) -> Providers:
-    """The providers to use, by signal.
-
-    Raises:
-      MissingExtraError: OpenTelemetry's SDK, or the exporter of a protocol, isn't installed.
-    """
+    """Returns the providers by signal; raises `MissingExtraError` if a package of OpenTelemetry is missing."""
     try:
         from opentelemetry import _logs, metrics, trace
         from opentelemetry.sdk import _logs as sdk_logs

@@ -89,8 +89,7 @@ class EagerInitialization:
 
 
 def _is_another_program(event: Compilation) -> bool:
-    """Returns whether this is a program of its own, and not one more because something varies from call to
-    call."""
+    """Returns whether this is a program of its own, not one more because something varies between calls."""
     if event.library_site is None:
         return event.cause == "first_call"
     return event.cause in ("first_call", "shape", "dtype", "weak_type", "structure", "static_argument")

@@ -30,8 +30,7 @@ def find(view: View) -> Iterator[Case]:
 
 
 def _rests(view: View) -> bool:
-    """Returns whether the process may be at rest: the program did not say that these calls are steps, and has no more
-    to make."""
+    """Returns whether the process may be at rest: nobody declared its calls as steps, and it has no more to make."""
     others = [each for each in view.others.values() if each.loop == view.own.loop]
     going = [each for each in others if goes_on(each, view)]
     if view.own.inside:

@@ -38,8 +38,7 @@ class ExecutableLeaks:
             yield "executables", sample.executables
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
-        """Decides by the number, without single operations that are met for the first time: a program has only so
-        many."""
+        """Decides by the number, without single operations met for the first time: there are only so many."""
         since = (each for each in sample.compilations() if each.time >= run.since.time)
         first = sum(each.eager and each.cause == "first_call" for each in since)
         return run.grown - first >= LEAST_MORE

@@ -42,8 +42,7 @@ class HostLeaks:
             yield "resident", sample.resident // _STEP * _STEP
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
-        """Decides by the size, unless arrays of the CPU backend or compiled programs leak, which take host memory
-        too."""
+        """Decides by the size, unless CPU arrays or compiled programs leak, which take host memory too."""
         if growth.LEAST_RISES <= run.rises < LEAST_RISES or any(_takes_host_memory(each, sample) for each in cases):
             return False
         if sum(each.time >= run.since.time for each in sample.compilations()) * COMPILED_OFTEN >= run.rises:

@@ -121,10 +121,7 @@ class Module:
 
 
 def programs(space: Space) -> dict[int, Module]:
-    """The programs that ran in a trace, by the number that its events give (`program_id`).
-
-    A program that cannot be read is left out.
-    """
+    """Returns the readable programs that ran in a trace, by the number that its events give (`program_id`)."""
     found: dict[int, Module] = {}
     for plane in space.planes:
         if plane.name == METADATA_PLANE:
@@ -144,11 +141,7 @@ def _read(plane: Plane) -> Iterator[tuple[int, Module]]:
 
 
 def module(data: bytes) -> Module:
-    """The module in a serialized `HloProto`.
-
-    Raises:
-      WireError: it is not one.
-    """
+    """Returns the module in a serialized `HloProto`; raises `WireError` if it is not one."""
     inner = next((value for number, value in wire.fields(data) if number == 1), b"")
     if isinstance(inner, int):
         raise wire.WireError("the program is not a message")

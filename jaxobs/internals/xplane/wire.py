@@ -13,11 +13,7 @@ class WireError(ValueError):
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned integer, and where the next thing begins.
-
-    Raises:
-      WireError: the bytes end in it, or it has more than ten bytes.
-    """
+    """Returns an unsigned integer, and where the next thing begins; raises `WireError` if it has no end."""
     value = shift = 0
     try:
         while True:
@@ -34,11 +30,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, at: int = 0, end: int | None = None) -> Iterator[tuple[int, int | bytes]]:
-    """Each field of a message: its number, and an integer or the bytes of what has a length or a fixed size.
-
-    Raises:
-      WireError: the bytes are not a message.
-    """
+    """Yields each field's number and integer or bytes; raises `WireError` if the bytes are no message."""
     for number, value in spans(data, at, end):
         yield number, value if isinstance(value, int) else data[value[0] : value[1]]
 
@@ -84,11 +76,7 @@ def integers(value: int | bytes) -> list[int]:
 
 
 def double(value: int | bytes) -> float:
-    """A floating-point number of eight bytes.
-
-    Raises:
-      WireError: the field holds something else.
-    """
+    """Returns a floating-point number of eight bytes; raises `WireError` if the field holds something else."""
     if isinstance(value, int) or len(value) != 8:
         raise WireError("a number has the wrong size")
     found: float = struct.unpack("<d", value)[0]

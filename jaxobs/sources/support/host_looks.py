@@ -42,12 +42,7 @@ class HostLooks:
         """Looks: the time, what the thread was doing, and at which line of the user's."""
 
     def look(self, frame: FrameType | None, category: str) -> None:
-        """Takes in where the thread is.
-
-        Args:
-          frame: its innermost frame; no reference is kept.
-          category: what its time is charged to now.
-        """
+        """Takes in the thread's innermost `frame`, without keeping it, and what its time is charged to now."""
         if frame is None:
             return
         doing = _OF_CATEGORY.get(category) or _doing(frame)
@@ -79,8 +74,7 @@ class HostLooks:
         )
 
     def spans(self, at_zero: float) -> dict[str, list[Interval]]:
-        """Yields when the thread did what keeps devices idle, in nanoseconds of a clock that was at zero at
-        `at_zero`."""
+        """Yields when the thread did what idles devices, in nanoseconds of a clock at zero at `at_zero`."""
         found: dict[str, list[Interval]] = {}
         times = [when for when, _, _ in self._looks]
         for number, (when, doing, _) in enumerate(self._looks):

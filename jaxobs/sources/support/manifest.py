@@ -116,8 +116,7 @@ def _program_directory() -> str:
 
 
 def _git_directory(path: str) -> str | None:
-    """Returns where git keeps its files: `.git` itself or, in a work tree or submodule, what the file of that name
-    says."""
+    """Returns where git keeps its files: `.git`, or what that file names in a work tree or submodule."""
     if os.path.isdir(path):
         return path if os.path.exists(os.path.join(path, "HEAD")) else None
     told = _read(path)

@@ -230,12 +230,7 @@ def _most(sizes: dict[str, int], device: str, size: int | None) -> None:
 
 
 def read_run(path: str, process: int = 0) -> Run:
-    """The run of the process with this index, the latest of them where there are several.
-
-    Raises:
-      EventLogError: the file is not an event log.
-      NoRunError: no process of it has this index.
-    """
+    """Returns the latest run of the process with this index; raises `EventLogError` or `NoRunError`."""
     runs: dict[ProcessEvents, Run] = {}
     damage = Damage()
     for whose, event in story.events(path, damage, _READ, signatures=True):

@@ -22,14 +22,7 @@ def lay_out(
     comparison: Comparison, rows: Sequence[Measured], unlike: Sequence[str], loops: Loops, verdict: Verdict,
     surface: Surface,
 ) -> list[Line]:  # fmt: skip
-    """The whole comparison.
-
-    Args:
-      rows: the measures, with their tolerances.
-      unlike: groups that had to be the same, and are not.
-      loops: whose steps are compared.
-      verdict: what got worse.
-    """
+    """The whole comparison; `unlike` are groups that had to be the same, and `loops` those whose steps count."""
     before, after = comparison.before, comparison.after
     lines: list[Line] = [[(" jaxobs compare", "program")]]
     for name, run in (("A", before), ("B", after)):

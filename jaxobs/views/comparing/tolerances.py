@@ -101,11 +101,7 @@ def measured(before: Run, after: Run, tolerances: dict[str, Tolerance], loops: L
 
 
 def parse(measure: Measure, text: str) -> Tolerance:
-    """`5%`, or an amount in the measure's unit: `2s`, `500MiB`, `3`.
-
-    Raises:
-      ToleranceError: it is neither.
-    """
+    """Returns the tolerance `5%`, or `2s`, `500MiB`, `3` in the measure's unit; raises `ToleranceError`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%|[A-Za-z]*)\s*", text)
     units = _UNITS[measure.unit]
     if match is not None and match[2] == "%":

@@ -10,11 +10,7 @@ from jaxobs.views.notebook.blocks import Places, as_they_are
 
 
 def in_cells(numbers: Mapping[str, int]) -> Places:
-    """Rewrites what is in a notebook's cells.
-
-    Args:
-      numbers: the number of the cell by the name that its code has as a file.
-    """
+    """Rewrites what is in a notebook's cells, given their numbers by the file names of their code."""
     # Some sentences show the last one or two parts of a path only.
     known = {short: number for name, number in numbers.items() for short in _ends(name)}
     if not known:

@@ -26,12 +26,7 @@ def is_event_log(path: str) -> bool:
 
 
 def read_captures(path: str) -> Reading:
-    """The newest trace that an event log names and that is still there.
-
-    Raises:
-      EventLogError: the log cannot be read.
-      TraceError: it names no trace, or all of them are gone.
-    """
+    """Returns the newest trace that a log names and that still exists; raises `EventLogError`, `TraceError`."""
     damage = Damage()
     named: list[Action] = []
     refused: Action | None = None

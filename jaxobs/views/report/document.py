@@ -24,11 +24,7 @@ _TABLE = str.maketrans(_ESCAPED)
 
 
 def write(report: Report, out: BinaryIO) -> int:
-    """Writes the report as one HTML document, and returns its bytes.
-
-    Raises:
-      OSError: as `out` does.
-    """
+    """Writes the report as one HTML document, and returns its bytes; raises `OSError` as `out` does."""
     before, after = page.recorded_shell()
     written = 0
     for piece in (before, *_data(report), after):

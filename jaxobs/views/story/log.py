@@ -72,11 +72,7 @@ class Log:
 
 
 def read_log(path: str) -> Log:
-    """Reads what compiled and why.
-
-    Raises:
-      EventLogError: the file cannot be read, or holds no event.
-    """
+    """Reads what compiled and why; raises `EventLogError` if the file cannot be read, or holds no event."""
     processes: dict[ProcessEvents, None] = {}
     damage = Damage()
     for process, event in events(path, damage, _READ):

@@ -32,13 +32,7 @@ MOST_RECOMPILATIONS = 20
 def lay_out(
     stories: Sequence[Story], source: str, notes: Sequence[str], surface: Surface, *, all_of: bool = False
 ) -> list[Line]:
-    """All stories; processes that did the same are reported once.
-
-    Args:
-      source: the address or file that was asked for.
-      notes: sentences about the source.
-      all_of: whether every recompilation is listed, however many there are.
-    """
+    """All stories, alike ones once; `notes` are about the source, and `all_of` lists all recompilations."""
     lines: list[Line] = [[(f" jaxobs explain {surface.safe(source)}", "program")]]
     for note in notes:
         lines += sentence(note, surface, "warn")

@@ -58,12 +58,7 @@ class Overview:
 def framed(
     view: Overview, surface: Surface, body: Callable[[Surface, int | None], list[Line]], keys: Sequence[str]
 ) -> list[Line]:
-    """The body between header and footer, not wider and not higher than the surface; dim when the process is gone.
-
-    Args:
-      body: makes the lines for the rows that are left.
-      keys: what the footer says of keys.
-    """
+    """The `body` between header and footer, as large as the surface; dim when the process is gone."""
     width, height = surface.width, surface.height
     surface = dataclasses.replace(surface, width=max(width, LEAST_WIDTH))
     head, foot = _header(view, surface), _footer(view, surface, keys)

@@ -76,11 +76,7 @@ def console_surface(console: Console, width: int | None = None, height: int | No
 
 
 def make_console(purpose: str) -> Console:
-    """A console of `rich` on standard output.
-
-    Raises:
-      MissingExtraError: `rich` is not installed; `purpose` names what needs it.
-    """
+    """Returns a console on standard output; raises `MissingExtraError` for `purpose` without `rich`."""
     try:
         from rich.console import Console
     except ImportError:

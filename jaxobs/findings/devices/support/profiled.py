@@ -46,8 +46,7 @@ class Profiled:
         return statistics.median((sample.exposed_seconds or 0.0) / _time(sample) for sample in self.samples)
 
     def place(self, reason: str) -> tuple[str, float] | None:
-        """Returns where the program's thread was most often while devices were idle for a reason, and the share of
-        that time."""
+        """Returns where the program's thread was most often in idle time of a reason, and the share of that."""
         shares: dict[str, float] = defaultdict(float)
         for sample in self.samples:
             for place in sample.places:
@@ -79,12 +78,7 @@ class Profiled:
         self, share: float, *, lost: float, summary: str, advice: str, evidence: Sequence[str], where: str | None,
         subject: str = "", **data: float | str,
     ) -> Case:  # fmt: skip
-        """Returns a case about a share of the devices' time; its `evidence` begins with where the share is from.
-
-        Args:
-          lost: seconds that it costs.
-          data: further figures of the finding.
-        """
+        """Returns a case about a share of the devices' time, which costs `lost` seconds; `data` are further figures."""
         samples, recorded = len(self.samples), sum(each.window_seconds for each in self.samples)
         known = f"That is the median of the latest {samples} samples, {recorded:.3g} s in all."
         return Case(

@@ -92,8 +92,7 @@ def _calls_jax(frame: FrameType, sites: Container[str]) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _called(code: CodeType, at: int) -> str | None:
-    """Returns what the instruction there calls, by the latest name that was loaded before it; None if it calls
-    nothing."""
+    """Returns what the instruction there calls, by the latest name loaded before it; None for no call."""
     latest = ""
     for instruction in dis.get_instructions(code):
         if instruction.offset > at:

@@ -29,11 +29,7 @@ _HERE = Path(__file__).parent
 
 
 def page(reading: Reading, source: str) -> Iterator[bytes]:
-    """The page, piece by piece.
-
-    Args:
-      source: what was read, as the user named it.
-    """
+    """Yields the page piece by piece; `source` is what was read, as the user named it."""
     for piece in _page(reading, source):
         yield piece.encode(errors="backslashreplace")
 

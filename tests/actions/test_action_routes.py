@@ -33,7 +33,6 @@ Answer = tuple[http.client.HTTPResponse, Any]
 
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Iterator[Handle]:
-    """An endpoint that takes actions."""
     known = store.current()
     before = known.settings
     runner._runners.pop(known, None)
@@ -71,7 +70,6 @@ def configure(**changes: Any) -> None:
 
 
 def test_memory(endpoint: Handle) -> None:
-    """The capture is there when the answer comes, with its path."""
     kept = jnp.ones(3)
     response, answer = ask(endpoint, "memory")
     assert (response.status, answer["result"]) == (200, "done"), answer
@@ -116,7 +114,6 @@ def test_absent_unless_allowed_and_a_token_is_set(endpoint: Handle, settings: di
 
 
 def test_absent_by_default() -> None:
-    """Nobody has to switch anything off."""
     assert Settings().actions is False
     assert Settings().action_token is None
 
@@ -139,7 +136,6 @@ def test_half_of_the_settings_is_told(
 
 
 def test_without_the_token_and_with_another(endpoint: Handle, tmp_path: Path) -> None:
-    """401 with what to send, 403; neither the token nor a list of actions is told."""
     jnp.ones(3)
     for authorization in (None, "", "Basic abc", TOKEN.encode().decode("latin-1")):
         response, answer = ask(endpoint, "memory", Authorization=authorization)
@@ -162,7 +158,6 @@ def test_without_the_token_and_with_another(endpoint: Handle, tmp_path: Path) ->
     ],
 )  # fmt: skip
 def test_no_page_of_another_site_gets_at_it(endpoint: Handle, headers: dict[str, str], status: int) -> None:
-    """Not even with the token."""
     jnp.ones(3)
     own = endpoint.url.rstrip("/")
     response, _ = ask(endpoint, "memory", **{name: own if each == "own" else each for name, each in headers.items()})
@@ -183,14 +178,12 @@ def test_no_page_of_another_site_gets_at_it(endpoint: Handle, headers: dict[str,
     ],
 )  # fmt: skip
 def test_parameters_that_do_not_fit(endpoint: Handle, name: str, body: bytes | str, sentence: str) -> None:
-    """400, with the parameter and its value."""
     response, answer = ask(endpoint, name, body)
     assert response.status == 400
     assert sentence in answer["error"]
 
 
 def test_parameters_as_curl_sends_them(endpoint: Handle) -> None:
-    """A form, JSON under a form's type, a query."""
     jnp.ones(3)
     form = "application/x-www-form-urlencoded"
     for name, body in (
@@ -204,7 +197,6 @@ def test_parameters_as_curl_sends_them(endpoint: Handle) -> None:
 
 
 def test_bounds_of_a_request(endpoint: Handle) -> None:
-    """A body of bounded length, which is told; no other method; no other action."""
     assert ask(endpoint, "memory", b" " * 4096)[0].status in (200, 409)
     for size in (4097, 60_000):
         assert ask(endpoint, "memory", b" " * size)[0].status == 413
@@ -220,7 +212,6 @@ def test_bounds_of_a_request(endpoint: Handle) -> None:
 
 
 def test_too_often(endpoint: Handle) -> None:
-    """429, with the seconds to wait."""
     jnp.ones(3)
     configure(capture_interval=50.0)
     assert ask(endpoint, "memory")[0].status == 200
@@ -230,7 +221,6 @@ def test_too_often(endpoint: Handle) -> None:
 
 
 def test_the_token_is_told_nowhere(endpoint: Handle, caplog: pytest.LogCaptureFixture) -> None:
-    """Not in any answer, event, snapshot or line of the log."""
     jnp.ones(3)
     told: list[str] = []
     for headers in ({}, {"Authorization": None}, {"Authorization": "Bearer x"}):

@@ -129,7 +129,6 @@ def test_captures_are_private_and_named_with_time_process_and_pid(tmp_path: Path
 
 @pytest.mark.usefixtures("configure")
 def test_what_was_captured_is_an_event(tmp_path: Path) -> None:
-    """With who asked, the path, the bytes and the seconds."""
     jnp.ones(3)
     capture = jaxobs.capture("memory")
     [event] = events()
@@ -158,7 +157,6 @@ def test_a_trace_of_so_many_steps(step: Callable[[], None], tmp_path: Path) -> N
 
 
 def test_the_steps_of_one_function(step: Callable[[], None]) -> None:
-    """Calls of others do not count; the one that is called most does where none is named."""
     other = jaxobs.jit(lambda x: x + 1, name="other")
     other(1.0)
     capture = jaxobs.capture("profile", steps=2, function="train.step")
@@ -191,7 +189,6 @@ def test_a_trace_where_no_step_can_be_counted(configure: Configure, monkeypatch:
 
 
 def test_a_trace_is_stopped_early(step: Callable[[], None]) -> None:
-    """With the steps that were made."""
     capture = jaxobs.capture("profile", steps=1000)
     step()
     assert capture.stop().wait(120).result == "done"
@@ -225,7 +222,6 @@ def test_a_trace_of_the_program_s_own_goes_on(configure: Configure, step: Callab
 
 
 def test_a_program_that_ends_our_trace_and_begins_its_own(step: Callable[[], None], tmp_path: Path) -> None:
-    """The program's trace is left alone."""
     capture = jaxobs.capture("profile", steps=2)
     jax.profiler.stop_trace()
     jax.profiler.start_trace(str(tmp_path / "own"))
@@ -240,7 +236,6 @@ def test_a_program_that_ends_our_trace_and_begins_its_own(step: Callable[[], Non
 def test_a_trace_that_cannot_be_written(
     step: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The capture has failed, and JAX can trace again."""
     capture = jaxobs.capture("profile", steps=1)
     [unfinished] = tmp_path.iterdir()
     unfinished.rename(tmp_path / "moved")
@@ -256,7 +251,6 @@ def test_a_trace_that_cannot_be_written(
 
 
 def test_one_at_a_time(step: Callable[[], None]) -> None:
-    """The second is refused with the name of the first, at once."""
     first = jaxobs.capture("profile", steps=1)
     second = jaxobs.capture("memory")
     assert second.result == "refused"
@@ -312,7 +306,6 @@ def test_not_too_many_captures(configure: Configure, tmp_path: Path, monkeypatch
 
 
 def test_who_asks_again_and_again_does_not_fill_the_log(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refusals are recorded once in a while, and counted."""
     monkeypatch.setattr(runner, "_REFUSALS_EVERY", 60.0)
     configure(capture_interval=100.0)
     jnp.ones(3)
@@ -324,7 +317,6 @@ def test_who_asks_again_and_again_does_not_fill_the_log(configure: Configure, mo
 
 @pytest.mark.usefixtures("configure")
 def test_misuse_is_told_at_once() -> None:
-    """By an error that names what was wrong, its value and what is known."""
     with pytest.raises(ParameterError, match=r"no action 'heap'. Known actions: memory, profile"):
         jaxobs.capture("heap")
     with pytest.raises(ParameterError, match=r"`memory` has no parameter `steps`. Known parameters: none"):
@@ -345,7 +337,6 @@ def test_misuse_is_told_at_once() -> None:
 
 @pytest.mark.usefixtures("configure")
 def test_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library is a no-op, and the program need not know."""
     monkeypatch.setenv("JAXOBS_DISABLED", "1")
     capture = jaxobs.capture("memory")
     assert (capture.result, capture.path) == ("refused", None)
@@ -360,7 +351,6 @@ def test_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_parameters_from_texts_and_from_values(kind: type, value: Any, parsed: Any) -> None:
-    """Texts of a query and values of JSON and Python are read; a value that does not fit is named."""
     parameter = Parameter("size", kind, None, "It is a size.", least=0, most=100)
     if parsed is not None:
         assert parameter.parsed(value) == parsed
@@ -370,7 +360,6 @@ def test_parameters_from_texts_and_from_values(kind: type, value: Any, parsed: A
 
 
 def test_every_action_is_whole() -> None:
-    """An action has its file's name, says what it does and bounds its parameters."""
     for name, module in actions.known().items():
         assert module.__name__.endswith(f".{name}")
         assert module.ABOUT.endswith(".")
@@ -403,7 +392,6 @@ def test_the_directory_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_directory_that_cannot_be_made(configure: Configure, tmp_path: Path) -> None:
-    """The refusal names it and the setting."""
     (tmp_path / "file").write_text("")
     configure(capture_directory=str(tmp_path / "file" / "captures"))
     jnp.ones(3)
@@ -414,7 +402,6 @@ def test_a_directory_that_cannot_be_made(configure: Configure, tmp_path: Path) -
 
 
 def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in the settings' text, and not in the error of a value that does not fit."""
     assert "sesame" not in repr(config.resolve({}, {"JAXOBS_ACTION_TOKEN": "sesame"}))
     assert config.resolve({}, {"JAXOBS_ACTION_TOKEN": "sesame"}).action_token == "sesame"
     with pytest.raises(jaxobs.SettingError) as raised:

@@ -42,7 +42,6 @@ x = train_step(jnp.ones(3))
 
 
 def outcome(program: str, folder: Path, **variables: str) -> Any:
-    """Returns what a program prints as JSON on its last line."""
     given = {"JAXOBS_CAPTURE_DIRECTORY": str(folder / "captures"), "JAXOBS_CAPTURE_INTERVAL": "0"} | variables
     done = run(BEGIN + textwrap.dedent(program), **given)
     assert done.returncode == 0, done.stderr
@@ -165,7 +164,6 @@ def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_devices_stay_asleep(tmp_path: Path) -> None:
-    """A capture wakes none: neither before JAX is imported nor after; and no directory is made."""
     found = outcome(
         """
         before = jaxobs.capture("memory").detail
@@ -270,7 +268,6 @@ def test_sigterm_under_way(tmp_path: Path) -> None:
 
 
 def test_a_capture_that_hangs_does_not_hold_the_exit(tmp_path: Path) -> None:
-    """A device that does not answer is given up on."""
     process = start(
         """
         from jaxobs.actions.capturing import runner

@@ -18,14 +18,12 @@ PAUSE = 0.02
 
 
 def batches() -> Iterator[np.ndarray]:
-    """Yields a loader that takes its time."""
     while True:
         time.sleep(PAUSE)
         yield np.ones((100, 100), np.float32)
 
 
 def saved() -> None:
-    """A checkpoint."""
     with jaxobs.phase("checkpoint"):
         time.sleep(PAUSE)
 

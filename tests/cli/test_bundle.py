@@ -12,7 +12,6 @@ from jaxobs import cli
 
 
 def test_write_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Name, hash, what is in it and the verdict; then the diagnosis."""
     monkeypatch.chdir(tmp_path)
     Path("train.log").write_text("OSError: [Errno 28] No space left on device: '/ckpt'\n", encoding="utf-8")
     assert cli.main(["bundle", "--log", "train.log", "--log", "gone.log"]) == 0
@@ -39,6 +38,5 @@ def test_write_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     ],
 )
 def test_usage(line: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """2, and a line that says why."""
     assert cli.main(line) == 2
     assert said in capsys.readouterr().err

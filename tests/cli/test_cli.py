@@ -29,7 +29,6 @@ COMMANDS = {discovery.short_name(module): module for module in discovery.modules
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_module_is_a_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every module in the folder says what it does in a line, and has a help of its own."""
     command = COMMANDS[name]
     assert command.HELP.strip() and "\n" not in command.HELP
     with pytest.raises(SystemExit) as exit:
@@ -41,7 +40,6 @@ def test_each_module_is_a_command(name: str, capsys: pytest.CaptureFixture[str])
 
 
 def test_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    """With its line each; the same without arguments, but for the exit code."""
     assert cli.main(["--help"]) == 0
     printed = capsys.readouterr().out
     for name, command in COMMANDS.items():
@@ -70,13 +68,11 @@ def test_help_begins_with_what_people_need_first(capsys: pytest.CaptureFixture[s
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """Name and version."""
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"jaxobs {__version__}\n"
 
 
 def test_an_unknown_command_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message lists all commands, and the exit code is that of a usage error."""
     assert cli.main(["rnu", "script.py"]) == 2
     known = ", ".join(sorted(name.replace("_", "-") for name in COMMANDS))
     assert capsys.readouterr().err == (
@@ -109,7 +105,6 @@ def test_an_unknown_command_names_the_known_ones(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_misspelt_word_gets_the_nearest_one(line: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commands, options and choices: a usage error that names what was probably meant."""
     try:
         code: object = cli.main(line.split())
     except SystemExit as exit:
@@ -119,7 +114,6 @@ def test_a_misspelt_word_gets_the_nearest_one(line: str, meant: str, capsys: pyt
 
 
 def test_options_before_the_command_are_told_their_place(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--port` is no command."""
     assert cli.main(["--port", "0", "run", "train.py"]) == 2
     assert "Options of a command come after it: jaxobs COMMAND [options]" in capsys.readouterr().err
 
@@ -178,7 +172,6 @@ def test_helps_are_formatted() -> None:
 
 
 def test_an_unknown_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """As argparse has it, with no abbreviation taken for the whole."""
     for option in ("--no-such-option", "--sample-inter"):
         with pytest.raises(SystemExit) as exit:
             cli.main(["run", option, "1", "script.py"])
@@ -187,7 +180,6 @@ def test_an_unknown_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_run_wants_something_to_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """Options alone are a usage error."""
     for arguments in (["run"], ["run", "--port", "0"], ["run", "--"], ["run", "-m"], ["run", "--port"]):
         with pytest.raises(SystemExit) as exit:
             cli.main(arguments)
@@ -213,7 +205,6 @@ def test_run_wants_something_to_run(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_of_run_end_where_the_script_begins(
     arguments: str, settings: dict[str, object], module: str | None, script: str | None, rest: list[str]
 ) -> None:
-    """Words after SCRIPT or `-m MODULE` are untouched, whatever they look like."""
     run = COMMANDS["run"]
     parser = argparse.ArgumentParser(allow_abbrev=False)
     run.configure(parser)
@@ -245,14 +236,12 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 def test_an_error_of_ours_is_a_line_on_stderr(
     error: Exception, message: str, command: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No traceback, and exit code 2."""
     command.run = lambda args: (_ for _ in ()).throw(error)  # type: ignore[attr-defined]
     assert cli.main(["made-up"]) == 2
     assert capsys.readouterr() == ("", message)
 
 
 def test_exit_codes_are_the_commands(command: ModuleType) -> None:
-    """The exit code is that of `run`, or of the function that it returns."""
     command.run = lambda args: 1  # type: ignore[attr-defined]
     assert cli.main(["made-up"]) == 1
     command.run = lambda args: lambda: 3  # type: ignore[attr-defined]
@@ -260,8 +249,6 @@ def test_exit_codes_are_the_commands(command: ModuleType) -> None:
 
 
 def test_an_interrupt_ends_quietly(command: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """With 130, as a shell has it."""
-
     def interrupted(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
@@ -271,7 +258,6 @@ def test_an_interrupt_ends_quietly(command: ModuleType, capsys: pytest.CaptureFi
 
 
 def test_a_reader_that_left_ends_it_quietly() -> None:
-    """`jaxobs --help | head -0` prints no traceback."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     done = subprocess.run(
@@ -298,7 +284,6 @@ def test_every_setting_can_be_a_flag() -> None:
 
 
 def test_only_the_named_settings_are_flags() -> None:
-    """A command takes the settings that mean something to it."""
     parser = argparse.ArgumentParser()
     cli.add_settings(parser, ["port"])
     assert cli.given_settings(parser.parse_args(["--port", "1"])) == {"port": "1"}
@@ -307,7 +292,6 @@ def test_only_the_named_settings_are_flags() -> None:
 
 
 def test_run_imports_no_other_command_and_not_jax(tmp_path: Path) -> None:
-    """The script finds in the process little that it did not bring."""
     (tmp_path / "script.py").write_text(
         "import sys\n"
         "print(sorted(name for name in sys.modules if name.startswith('jaxobs.cli')))\n"

@@ -11,13 +11,11 @@ from jaxobs import cli
 
 
 def log(folder: Path, text: str) -> str:
-    """A job's log."""
     (folder / "train.log").write_text(text, encoding="utf-8")
     return str(folder / "train.log")
 
 
 def test_a_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Named with its evidence, what to do, and where to read on."""
     path = log(tmp_path, "2026-01-31 09:00:00 INFO step 1\nOSError: [Errno 28] No space left on device: '/ckpt'\n")
     assert cli.main(["diagnose", "--log", path]) == 1
     said = capsys.readouterr().out
@@ -26,7 +24,6 @@ def test_a_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The object of the contract."""
     path = log(tmp_path, "OSError: [Errno 28] No space left on device: '/ckpt'\n")
     assert cli.main(["diagnose", "--json", "--log", path]) == 1
     body = json.loads(capsys.readouterr().out)
@@ -37,13 +34,11 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """0, as for every check that finds nothing."""
     assert cli.main(["diagnose", "--log", log(tmp_path, "step 1\nstep 2\n")]) == 0
     assert "No fault" in capsys.readouterr().out
 
 
 def test_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message says what to collect."""
     assert cli.main(["diagnose", "--log", log(tmp_path, "process exited with code 137\n")]) == 1
     said = capsys.readouterr().out
     assert "Inconclusive" in said
@@ -64,6 +59,5 @@ def test_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """2 where there is nothing to look at, or what is given is no address."""
     assert cli.main(["diagnose", *arguments]) == 2
     assert "jaxobs:" in capsys.readouterr().err

@@ -33,7 +33,6 @@ if n > 2:
 
 
 def doctor(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA"))}
     command = [sys.executable, "-m", "jaxobs", "doctor", *map(str, arguments)]
     return subprocess.run(command, env={**clean, **variables}, capture_output=True, text=True, check=False)
@@ -94,7 +93,6 @@ def test_a_table_for_people_and_the_difference_from_a_good_machine(tmp_path: Pat
 def test_what_cannot_be_read_is_a_usage_error(
     arguments: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message names the file, and how to make it."""
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "bad.json").write_text("{" * 100_000)
     try:
@@ -124,7 +122,6 @@ def test_dumps_of_two_processes_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_deep_runs_one_program_with_an_empty_cache() -> None:
-    """The text says what the first call takes."""
     [deep] = [each for each in findings(doctor("--json", "--deep", JAX_PLATFORMS="cpu")) if each["id"] == "deep"]
     assert deep["severity"] == "ok"
     assert "first call" in deep["evidence"] and "(cpu)" in deep["evidence"]
@@ -132,13 +129,11 @@ def test_deep_runs_one_program_with_an_empty_cache() -> None:
 
 @pytest.mark.slow
 def test_what_deep_measured_is_printed() -> None:
-    """Without --all, though it is no fault."""
     assert "A first call takes" in doctor("--deep", JAX_PLATFORMS="cpu").stdout
 
 
 @pytest.mark.slow
 def test_deep_says_that_no_program_runs_here() -> None:
-    """With the last line of its error."""
     found = findings(doctor("--json", "--deep", JAX_PLATFORMS="tpu"))
     [deep] = [each for each in found if each["id"] == "deep"]
     assert (deep["severity"], deep["title"]) == ("critical", "A JAX program does not run here")

@@ -16,7 +16,6 @@ from tools.ports import free_port
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each fault with its alert and runbook; as JSON too."""
     assert cli.main(["gameday", "--list"]) == 0
     said = capsys.readouterr().out
     for name, each in faults().items():
@@ -36,7 +35,6 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_usage(line: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """2, and a line that says why."""
     assert cli.main(["gameday", *line]) == 2
     assert said in capsys.readouterr().err
 

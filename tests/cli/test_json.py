@@ -25,7 +25,6 @@ WITHOUT = {"agent", "cache", "completion", "demo", "generate", "mcp", "run"}
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """The object, and nothing beside it."""
     assert cli.main(arguments) == 0
     said = capsys.readouterr()
     body: dict[str, Any] = json.loads(said.out)
@@ -33,7 +32,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 
 
 def test_every_command_that_tells_something_has_it() -> None:
-    """A new command too."""
     for form, left_out in ((cli.Command, WITHOUT), (Subcommand, set[str]())):
         for module in discovery.modules(form):
             name = discovery.short_name(module)
@@ -53,7 +51,6 @@ def test_top_prints_the_snapshot_with_its_verdict(capsys: pytest.CaptureFixture[
 
 
 def test_report_says_where_it_is_and_what_it_found(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each process with its verdict; not together with a report on the standard output."""
     log = tmp_path / "events.jsonl"
     log.write_text("".join(json.dumps(as_event(compilation(pid=each))) + "\n" for each in (41, 42)))
     body = printed(capsys, "report", str(log), "--json")

@@ -22,7 +22,6 @@ from tools.ports import free_port
 
 @pytest.fixture
 def log(tmp_path: pathlib.Path) -> str:
-    """Two processes, two functions, one loop."""
     step = Step(
         time=3.0, pid=41007, sequence=3, loop="train", count=9, last=9, seconds=1.0, least_seconds=0.1,
         most_seconds=0.2, median_seconds=0.1,
@@ -50,7 +49,6 @@ def log(tmp_path: pathlib.Path) -> str:
     ],
 )
 def test_names_in_a_log(line: str, meant: str | None, log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A function, a process, a loop: exit code 2, the nearest one if one is near, and what there is."""
     assert cli.main(line.replace("LOG", log).split()) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -60,7 +58,6 @@ def test_names_in_a_log(line: str, meant: str | None, log: str, capsys: pytest.C
 
 
 def test_names_of_settings_variables_and_actions() -> None:
-    """Wherever a name of ours is asked for."""
     with pytest.raises(JaxobsError, match=r"Did you mean `sample_interval`\?"):
         config.resolve({"sample_intervall": 1.0}, {})
     (said,) = config.unknown_variables({"JAXOBS_EVNT_LOG": "x"})

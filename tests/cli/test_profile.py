@@ -16,7 +16,6 @@ US = 1000.0
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Two steps with a gap."""
     return xplanes.write(
         tmp_path / "trace",
         xplanes.host(
@@ -27,7 +26,6 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_json_has_the_documented_shape(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names that others build on."""
     assert cli.main(["profile", str(trace), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
     assert list(body) == ["window_seconds", "steps", "devices", "functions", "operations", "idle", "collectives"]
@@ -48,7 +46,6 @@ def test_json_has_the_documented_shape(trace: Path, capsys: pytest.CaptureFixtur
 
 
 def test_text_says_what_it_found(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """For people."""
     assert cli.main(["profile", str(trace)]) == 0
     out = capsys.readouterr().out
     for expected in ("2 steps", "cpu:0", "53.3%", "dot.1", "matmul", "The trace has no programs"):
@@ -56,7 +53,6 @@ def test_text_says_what_it_found(trace: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_newest_of_several_traces_is_read(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The text says so, too."""
     older = trace / "older"
     older.mkdir()
     (older / "here.xplane.pb").write_bytes(b"")
@@ -81,7 +77,6 @@ def test_the_newest_of_several_traces_is_read(trace: Path, capsys: pytest.Captur
 def test_what_is_no_trace_is_refused(
     name: str, content: bytes | str | None, said: str, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With its name, what is wrong, and what to do: exit code 2."""
     path = tmp_path / name
     if name.endswith("/"):
         path.mkdir()
@@ -99,7 +94,6 @@ def test_what_is_no_trace_is_refused(
 
 
 def test_hosts_of_one_job_are_shown_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each process writes a file of its own."""
     for host, until in (("one", 10 * US), ("two", 20 * US)):
         xplanes.write(tmp_path, xplanes.host(worker=[operation("dot.1", 0, until)]), host=host)
     assert cli.main(["profile", str(tmp_path), "--json"]) == 0
@@ -111,7 +105,6 @@ def test_hosts_of_one_job_are_shown_side_by_side(tmp_path: Path, capsys: pytest.
 
 
 def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The comparison says what got slower from the first trace to the second."""
     slower = xplanes.write(
         tmp_path / "slower",
         xplanes.host(
@@ -163,7 +156,6 @@ def test_an_event_log_leads_to_its_newest_trace(
 
 
 def test_an_address_without_a_process_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the address and what to do."""
     from tools.ports import free_port
 
     assert cli.main(["profile", f"127.0.0.1:{free_port()}"]) == 2
@@ -192,7 +184,6 @@ while time.time() < until:
 def test_a_running_process_takes_a_trace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over HTTP with its token, and what it wrote is read; then by its event log."""
     import os
     import subprocess
     import sys

@@ -60,7 +60,6 @@ def cache(made: Path, tmp_path: Path) -> Path:
 
 
 def entry_of(cache: Path, function: str) -> Path:
-    """Returns the file of a function's entry."""
     return next(iter(cache.glob(f"jit_{function}-*-cache")))
 
 
@@ -70,20 +69,17 @@ def handmade(function: str, seconds: int = 0, digits: str = HEX) -> tuple[str, b
 
 
 def inspected(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
-    """Exit code and JSON of an inspection."""
     code = cli.main(["cache", "inspect", "--json", *map(str, arguments)])
     return code, json.loads(capsys.readouterr().out)
 
 
 def kinds(body: dict[str, Any], severity: str = "problem") -> list[str]:
-    """Returns the kinds of the complaints."""
     return [each["kind"] for each in body["findings"] if each["severity"] == severity]
 
 
 def test_a_sound_cache_is_listed_with_the_versions_of_its_writers(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Entries by function and size, and the version from the records beside the event log; nothing to complain of."""
     import jaxlib
 
     directory = made / "jax-1.2"
@@ -117,7 +113,6 @@ def contents_of(folder: Path) -> dict[Path, tuple[bytes, int, int]]:
 def test_broken_entries_are_named_with_the_command_that_deletes_them(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Truncated, empty and foreign files are found, nothing else is, and nothing is deleted."""
     torn = entry_of(cache, "wide_step")
     torn.write_bytes(torn.read_bytes()[:-1])
     empty, other = cache / f"jit_empty-{HEX}-cache", cache / f"jit_other-{HEX}-cache"
@@ -204,7 +199,6 @@ def test_what_breaks_a_cache_of_bounded_size_is_told(
 
 
 def test_whoever_may_write_entries_may_run_code(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Directories and entries that the group or everybody may write are problems."""
     cache.chmod(0o777)
     entry_of(cache, "wide_step").chmod(0o664)
     code, body = inspected(capsys, cache)
@@ -241,7 +235,6 @@ print(json.dumps(told))
 
 
 def test_what_this_user_may_not_read_or_write_is_told() -> None:
-    """An unreadable entry, a directory that cannot be written, and one that cannot be listed."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         cache = Path(folder) / "jax-1.2"
@@ -279,7 +272,6 @@ def test_several_writers_and_another_place_are_advice(
 
 
 def test_what_is_no_cache_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A bucket and a name that is not there are usage errors; a file and a foreign directory are problems."""
     assert cli.main(["cache", "inspect", "gs://bucket/cache"]) == 2
     assert "gsutil" in capsys.readouterr().err
     assert cli.main(["cache", "inspect", str(tmp_path / "nowhere")]) == 2
@@ -299,7 +291,6 @@ def test_what_is_no_cache_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_text_is_bounded_and_lists_the_largest_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Twenty functions and the rest in one line; all of them with `--all`; seconds are summed."""
     for number in range(30):
         name, contents = handmade(f"f{number:02}", seconds=7)
         (tmp_path / name).write_bytes(contents + bytes(number))
@@ -315,7 +306,6 @@ def test_the_text_is_bounded_and_lists_the_largest_first(tmp_path: Path, capsys:
 
 
 def test_a_large_entry_takes_little_memory(tmp_path: Path) -> None:
-    """Decompression goes piece by piece, to the end."""
     path = tmp_path / "entry"
     path.write_bytes(zlib.compress((9).to_bytes(4, "big") + bytes(100_000_000)))
     tracemalloc.start()
@@ -329,7 +319,6 @@ def test_a_large_entry_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_names_of_functions() -> None:
-    """JAX's prefix and the key's digits go; what is no key stays."""
     assert entries.function_name(f"jit_train_step-{HEX}") == "train_step"
     assert entries.function_name(f"jit__reduce_sum-{HEX}") == "_reduce_sum"
     assert entries.function_name(f"pmap_f-{HEX}") == "f"

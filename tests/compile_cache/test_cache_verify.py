@@ -74,7 +74,6 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def verified(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, object]]:
-    """Exit code and JSON of a verification."""
     code = cli.main(["cache", "verify", "--json", *map(str, arguments)])
     return code, json.loads(capfd.readouterr().out)
 
@@ -140,7 +139,6 @@ def test_an_honest_cache_passes_and_one_in_the_programs_own_place_does_not(
 def test_a_flag_that_differs_from_process_to_process_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The part of the key and both values are told; the reason can be excused."""
     script = tmp_path / "honest.py"
     script.write_text(HONEST)
     code, body = verified(capfd, "--ignore", "too_fast", "--", sys.executable, script, "flags")
@@ -155,7 +153,6 @@ def test_a_flag_that_differs_from_process_to_process_is_named(
 def test_what_cannot_be_compared_is_said(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A command that fails, hangs, compiles nothing, is not there, or cannot be seen."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code, body = verified(capfd, "--", "sh", "-c", "exit 3")
     assert code == 1 and "exit code 3" in body["problems"][0] and "warm" not in body
@@ -186,7 +183,6 @@ def runs(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_the_command_as_well(tmp_path: Path, number: signal.Signals) -> None:
-    """Nothing is left behind, neither a process nor a directory."""
     command = ["sh", "-c", f"echo $$ > '{tmp_path}/pid'; sleep 3600"]
     pid = tmp_path / "pid"
     with subprocess.Popen(
@@ -219,23 +215,19 @@ def test_a_process_without_jax_gets_nothing_of_ours(tmp_path: Path) -> None:
 
 
 def judged(cold: list[Program], warm: list[Program]) -> dict[str, verdicts.Verdict]:
-    """Verdicts by function."""
     found = verdicts.judge(Observation(programs=tuple(cold)), Observation(programs=tuple(warm)))
     return {each.function: each for each in found}
 
 
 def stored(function: str, key: str, seconds: float = 2.0, **more: object) -> Program:
-    """Returns a program that was compiled and stored."""
     return Program(function=function, cache="miss", seconds=seconds, key=key, minimum_seconds=1.0, **more)  # type: ignore[arg-type]
 
 
 def hit(function: str, key: str, **more: object) -> Program:
-    """Returns a program that was loaded."""
     return Program(function=function, cache="hit", seconds=0.01, key=key, **more)  # type: ignore[arg-type]
 
 
 def test_verdicts_that_need_several_processes_or_bad_luck() -> None:
-    """Not the writer, not compiled before, not asked for again, and stored by a hair."""
     refused = {"uncached_because": "not_writer", "uncached_detail": "This is process 1 of 2."}
     found = judged(
         [
@@ -279,7 +271,6 @@ def test_single_operations_below_the_threshold_are_no_failure_but_others_are() -
     ],
 )
 def test_success_is_not_overstated(reason: str, eager: bool, ignored: list[str], told: str) -> None:
-    """A warm start that compiled all the same is not said to hit."""
     seen = Observation(programs=(stored("f", "a", eager=eager, uncached_because=reason),), last_program=2.0)
     run = trial.Run(started=1.0, seconds=2.0, code=0)
     comparison = Comparison(command=["true"], ignored=ignored)

@@ -50,18 +50,15 @@ def phases() -> Iterator[list[tuple[str, str]]]:
 
 
 def linear(model: Any, x: Any) -> Any:
-    """Calls a module."""
     return model(x)
 
 
 def on_a_mesh() -> NamedSharding:
-    """Rows over eight devices."""
     return NamedSharding(jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,)), P("data"))
 
 
 @functools.cache
 def cases() -> dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]]]:
-    """Returns a function, what it is warmed for, and a call of it."""
     one, rows = np.ones(3, np.float32), jax.device_put(np.ones((8, 2), np.float32), on_a_mesh())
     module, network = eqx.nn.MLP(2, 2, 4, 1, key=jax.random.key(0)), nnx.Linear(2, 3, rngs=nnx.Rngs(0))
     return {
@@ -267,7 +264,6 @@ def test_the_cache_is_told(tmp_path: pathlib.Path) -> None:
     ],
 )  # fmt: skip
 def test_what_it_cannot_take_is_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
-    """With the culprit and what to do."""
     with pytest.raises(error, match=message):
         call()
 

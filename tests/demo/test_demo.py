@@ -50,7 +50,6 @@ def words(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs `jaxobs demo --once`, with event log and metrics."""
     folder = tmp_path_factory.mktemp("demo")
     log, metrics = folder / "events.jsonl", folder / "metrics.prom"
     command = [*COMMAND, "--once", "--port=0", f"--event-log={log}", f"--metrics-file={metrics}"]
@@ -104,12 +103,10 @@ def test_model_learns(finished: Any) -> None:
 
 
 def compilation(function: str, cause: str) -> Compilation:
-    """Returns a compilation by hand that took one second."""
     return Compilation(time=0.0, function=function, cause=cause, reason="", phases={"compile": 1.0})
 
 
 def test_mistake_that_does_not_show_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each mistake must show in its function and with its cause; those that do not are named."""
     seen = [
         Seen(RAGGED, [compilation("jaxobs.demo.training.train_step", "shape")]),
         Seen(EVALUATION, [compilation("jaxobs.demo.training.train_step", "unknown")]),
@@ -171,7 +168,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_missing_package_names_the_extra(
     module: str, package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without one of its packages the demo says which extra brings it, before it starts anything."""
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == module else found(name, *rest))
     wanted = f"jaxobs: `jaxobs demo` needs `{package}`, from the extra `demo`. Install it with: {install('demo')}\n"
@@ -181,7 +177,6 @@ def test_missing_package_names_the_extra(
 def test_missing_prometheus_is_told_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`--prometheus` without a Prometheus names the package to install, and nothing is trained."""
     monkeypatch.setenv("PATH", str(tmp_path))
     said = refused(capsys, "--prometheus", "--port=0")
     assert "which is not on the PATH. Debian and Ubuntu: `apt install prometheus`" in said
@@ -211,7 +206,6 @@ def test_usual_port_taken_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "soon", "1e6"])
 def test_minutes_are_checked(minutes: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A length that makes no sense is refused with the range."""
     assert "is not a number of minutes above 0, up to 1440" in refused(capsys, f"--minutes={minutes}")
 
 
@@ -220,14 +214,12 @@ def test_minutes_are_checked(minutes: str, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.fixture
 def prometheus_installed() -> None:
-    """Debian's package `prometheus`."""
     if shutil.which("prometheus") is None:
         assert not os.environ.get("CI"), "CI must have the package `prometheus`"
         pytest.skip("needs the package `prometheus`")
 
 
 def query(url: str, expression: str) -> list[Any]:
-    """Returns the result of an instant query."""
     address = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
     with urllib.request.urlopen(address, timeout=120) as answer:
         result: list[Any] = json.load(answer)["data"]["result"]
@@ -263,7 +255,6 @@ def test_paced_run_with_prometheus(prometheus_installed: None, tmp_path: Path) -
 
 
 def await_match(file: Path, pattern: str, running: subprocess.Popen[bytes]) -> str:
-    """Returns the first group of the pattern as soon as the file holds it."""
     end = time.monotonic() + 120
     while (found := re.search(pattern, file.read_text())) is None:
         assert running.poll() is None and time.monotonic() < end, file.read_text()
@@ -272,7 +263,6 @@ def await_match(file: Path, pattern: str, running: subprocess.Popen[bytes]) -> s
 
 
 def test_prometheus_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error holds the last words of a Prometheus that ended, and its folder is gone."""
     fake = tmp_path / "bin" / "prometheus"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho 'cannot do that'\nexit 3\n")

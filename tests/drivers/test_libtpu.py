@@ -133,7 +133,6 @@ def test_links_are_bounded_and_in_the_order_of_their_numbers() -> None:
 
 
 def test_other_drivers_keep_their_devices() -> None:
-    """GPUs and TPUs in one store: neither pushes the other out."""
     watch = Watch(TpuMonitoring, _tpus(1))
     gpu = AcceleratorState(time=1.0, device="gpu:0", uuid="GPU-a", index=0)
     watch.store.set_accelerators((gpu,))
@@ -158,7 +157,6 @@ def test_a_question_that_fails_takes_only_its_own_figure() -> None:
 
 
 def test_where_every_question_fails_the_devices_are_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the reason; they are asked again, and come back."""
     monkeypatch.setattr(libtpu_source, "HANG_SECONDS", 0.0)
     watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**dict.fromkeys(ALL, RuntimeError("the driver is gone"))) as libtpu:
@@ -209,7 +207,6 @@ def test_a_slow_reading_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_reading_is_paid_for_with_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last figures stay meanwhile."""
     monkeypatch.setattr(libtpu_source, "PAUSE", 1e9)
     watch = Watch(TpuMonitoring, _tpus(2))
     with FakeLibtpu(**ALL) as libtpu:

@@ -102,7 +102,6 @@ def test_what_is_not_supported_is_absent(fake: FakeNvml) -> None:
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, 6, 10, 13, 15, 16, 17, 999])
 def test_any_question_may_fail_in_any_way(fake: FakeNvml, code: int) -> None:
-    """Each answer in turn is an error: nothing is raised, and the other device keeps all its figures."""
     fake.device(0, uuid="GPU-a", **ALL)
     fake.device(1, uuid="GPU-b", **ALL)
     watch = Watch(Accelerators, _gpus(2))
@@ -166,7 +165,6 @@ def test_a_link_that_stops_counting_takes_the_sum_away(fake: FakeNvml) -> None:
 
 
 def test_xids_are_counted_by_code(fake: FakeNvml) -> None:
-    """Xids that came since the last tick are counted, and mentioned in a note, once."""
     fake.device(0, uuid="GPU-a", xid="none")
     fake.device(1, uuid="GPU-b", xid="none")
     watch = Watch(Accelerators, _gpus(2))
@@ -240,7 +238,6 @@ def test_a_hanging_device_keeps_nobody(fake: FakeNvml, monkeypatch: pytest.Monke
 
 
 def test_a_device_that_cannot_be_named_is_left_out(fake: FakeNvml) -> None:
-    """Lost before we came: CUDA does not number it either."""
     fake.device(0, uuid="GPU-a", handle=f"error {LOST}")
     fake.device(1, uuid="GPU-b", **ALL)
     assert {d: s.uuid for d, s in Watch(Accelerators, _gpus(1)).sample().items()} == {"gpu:0": "GPU-b"}
@@ -369,7 +366,6 @@ def test_mig_through_the_driver(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_other_processes_devices_are_theirs_to_tell_of(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of several processes reports its own devices, under JAX's names."""
     for index in range(4):
         fake.device(index, uuid=f"GPU-{index}", power=index * 1000)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")

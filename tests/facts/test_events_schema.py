@@ -73,7 +73,6 @@ PROGRAMS = {
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """The lines of the logs of all programs."""
     found = []
     for number, program in enumerate(PROGRAMS.values()):
         folder = tmp_path_factory.mktemp(f"program{number}")
@@ -91,12 +90,10 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def validator(name: str) -> jsonschema.Draft202012Validator:
-    """Returns the validator of one definition."""
     return jsonschema.Draft202012Validator({"$defs": SCHEMA["$defs"], "$ref": f"#/$defs/{name}"})
 
 
 def closed(schema: Any) -> Any:
-    """Returns the schema so that it refuses properties which it does not name."""
     if isinstance(schema, list):
         return [closed(each) for each in schema]
     if not isinstance(schema, dict):
@@ -106,7 +103,6 @@ def closed(schema: Any) -> Any:
 
 
 def test_it_is_a_schema_of_every_event() -> None:
-    """Valid in itself, with each event under its name."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert set(event_types()) < set(SCHEMA["$defs"])
     assert len(SCHEMA["$defs"]["event"]["oneOf"]) == len(event_types())

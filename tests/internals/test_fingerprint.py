@@ -37,7 +37,6 @@ PROGRAM = """
 
 
 def lowered(fun: Any, *args: Any, **options: Any) -> Any:
-    """The module that JAX compiles for a call."""
     return jax.jit(fun, **options).lower(*args).compiler_ir()
 
 
@@ -80,7 +79,6 @@ def test_it_is_equal_wherever_the_code_stands() -> None:
     ],
 )
 def test_it_differs_from_that_of_another_program(other: Any) -> None:
-    """Programs differ by constants, operations and results."""
     assert fingerprint(lowered(other, jnp.ones(3))) != fingerprint(lowered(lambda x: jnp.sin(x) * 2, jnp.ones(3)))
 
 
@@ -96,8 +94,6 @@ def test_it_tells_large_constants_apart() -> None:
 
 
 def test_it_differs_by_shape_type_and_donation() -> None:
-    """Everything that the compiler sees of the arguments is part of the program."""
-
     def f(x: Any) -> Any:
         return x * 2
 
@@ -111,7 +107,6 @@ def test_it_differs_by_shape_type_and_donation() -> None:
 
 
 def test_the_program_itself_is_left_alone() -> None:
-    """Only a copy loses its locations."""
     module = lowered(lambda x: jnp.sin(x), jnp.ones(3))
     before = module.operation.get_asm(enable_debug_info=True)
     fingerprint(module)

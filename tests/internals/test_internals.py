@@ -83,7 +83,6 @@ def test_an_unknown_future_jax(moved_jax: Path) -> None:
 
 
 def test_this_jax_shows_everything() -> None:
-    """On a release that we know, no capability is missing."""
     found = internals.probe()
     assert found and all(found.values()), found
 
@@ -98,7 +97,6 @@ def test_one_function_has_one_name(name: str, plain: str) -> None:
 
 
 def test_other_peoples_listeners_stay() -> None:
-    """Unregistering removes our own callbacks, twice without complaint, and nobody else's."""
     from jax import monitoring
     from jax._src import monitoring as private
 
@@ -121,7 +119,6 @@ def test_other_peoples_listeners_stay() -> None:
 
 
 def test_asking_wakes_no_backend() -> None:
-    """Questions about backends start none in a process that has not used one."""
     program = (
         "import jax\nfrom jaxobs import internals\n"
         "internals.clients(), internals.default_platform(), internals.process_index_and_count(), internals.probe()\n"

@@ -22,7 +22,6 @@ WAIT = 120.0
 
 @pytest.fixture(autouse=True)
 def _ended() -> Iterator[None]:
-    """No trace is left running."""
     jnp.ones(3).block_until_ready()
     yield
     if ShortTrace.latest is not None:
@@ -30,14 +29,12 @@ def _ended() -> Iterator[None]:
 
 
 def begun(*, programs: bool = True) -> ShortTrace:
-    """A trace of ours."""
     trace = short_traces.begin(programs=programs)
     assert trace is not None
     return trace
 
 
 def names(data: bytes | None) -> set[str]:
-    """The events of a trace."""
     assert data is not None
     return {
         event.kind.name for plane in space.read(data).planes for line in plane.lines for event in line.events
@@ -61,7 +58,6 @@ def test_it_records_what_runs_and_leaves_no_file(tmp_path: pathlib.Path, monkeyp
 
 
 def test_without_programs_it_is_smaller() -> None:
-    """Rows of Python code are most of a short trace."""
     product = jax.jit(lambda x: jnp.tanh(x @ x))
     sizes = {}
     for programs in (True, False):

@@ -105,7 +105,6 @@ def test_an_installed_program_is_the_users(installed: Path, tmp_path: Path) -> N
 
 
 def test_a_program_in_an_archive(installed: Path, tmp_path: Path) -> None:
-    """The user's line is in it."""
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "__main__.py").write_text("import library\n\nlibrary.train()\n")
     zipapp.create_archive(tmp_path / "app", tmp_path / "app.pyz")
@@ -136,6 +135,5 @@ def test_whose_file(filename: str, library: str | None) -> None:
     "filename", ["<string>", "<frozen importlib._bootstrap>", "<@beartype(f) at 0x7f>", os.__file__]
 )
 def test_nobodys_line(filename: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the user's, nor a library's that could be named, in a program that is a file."""
     monkeypatch.setattr(sys.modules["__main__"], "__file__", "train.py", raising=False)
     assert source_files.is_plumbing(filename) and source_files.in_library(filename) is None

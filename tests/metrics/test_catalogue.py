@@ -113,7 +113,6 @@ CONTRACT = {
 
 
 def test_names_types_and_labels_are_those_of_the_contract() -> None:
-    """Dashboards and alerts of others rely on them: a change here needs a reason."""
     declared = {metric.name: (metric.kind, metric.labels) for metric in METRICS}
     assert sorted(set(declared) - set(CONTRACT)) == [], "promise these in CONTRACT in this file"
     assert declared == CONTRACT, "dashboards and alerts of others rely on what was promised"
@@ -175,7 +174,6 @@ def test_what_is_not_known_has_no_sample() -> None:
 
 
 def test_buckets_span_what_the_contract_says() -> None:
-    """Compile phases from a millisecond to an hour, in order and without repetition."""
     bounds = buckets.PHASE_BOUNDS
     assert (bounds[0], bounds[-1]) == (0.001, 3600.0)
     for each in (bounds, buckets.DISPATCH_BOUNDS, buckets.STEP_BOUNDS):
@@ -183,7 +181,6 @@ def test_buckets_span_what_the_contract_says() -> None:
 
 
 def test_every_event_is_of_a_kind_of_the_contract() -> None:
-    """The event log and the API know these and no others."""
     assert set(event_types()) == {
         "manifest", "compilation", "cache_lookup", "out_of_memory", "error", "step", "memory", "transfer", "nonfinite",
         "finding", "action", "profile", "exit",

@@ -131,7 +131,6 @@ def test_every_path_of_the_endpoint_is_written_about(module: Any) -> None:
 
 @pytest.mark.parametrize("module", entries(ExporterModule), ids=lambda each: each.__name__)
 def test_an_exporter_is_off_unless_it_is_wanted(module: Any) -> None:
-    """Without a setting nothing is written anywhere."""
     assert module.exporter(Store(), Settings()) is None
 
 
@@ -141,7 +140,6 @@ FINDINGS: dict[str, Any] = {each.NAME: each for each in (*all_kinds.every(), pro
 
 
 def test_every_kind_of_finding_is_in_the_reference_once() -> None:
-    """By its name."""
     assert sorted(each.NAME for each in reference.finding_kinds()) == sorted(FINDINGS)
 
 
@@ -160,7 +158,6 @@ def test_a_finding_is_written_about(name: str) -> None:
 
 @pytest.mark.parametrize("module", entries(cli.Command), ids=lambda each: each.__name__)
 def test_a_command_is_written_about(module: Any) -> None:
-    """`jaxobs NAME` is in README or docs."""
     name = discovery.short_name(module).replace("_", "-")
     assert re.search(rf"jaxobs {name}\b", WRITTEN), f"README and docs/ do not name `jaxobs {name}`"
 
@@ -187,7 +184,6 @@ def read_settings() -> set[str]:
 
 
 def test_every_setting_is_read() -> None:
-    """By something other than the module that declares it."""
     assert sorted(set(config.names()) - read_settings()) == [], "nobody reads these settings"
 
 
@@ -227,7 +223,6 @@ def test_versions_of_jax_are_the_same_everywhere() -> None:
 
 
 def test_pages_in_docs_can_be_found() -> None:
-    """From README, or from a page that it leads to."""
     reached, ahead = set(), {ROOT / "README.md"}
     while ahead:
         page = ahead.pop()

@@ -29,7 +29,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock that the harness reads."""
     made = Clock()
     monkeypatch.setattr(harness, "time", made)
     return made
@@ -42,7 +41,6 @@ def test_every_cost_of_the_contract_has_a_bound() -> None:
 
 
 def test_a_figure_over_its_limit_is_told() -> None:
-    """At the limit holds, above it does not; without one there is nothing to hold."""
     figure = Figure(name="a", value=2.0, unit="ms", limit=2.0)
     assert figure.holds
     assert not Figure(name="a", value=2.01, unit="ms", limit=2.0).holds
@@ -94,7 +92,6 @@ def test_the_interval_covers_the_median() -> None:
 
 
 def test_quantiles_are_values() -> None:
-    """From the least to the largest, whatever the number of values."""
     assert [quantile([3.0, 1.0, 2.0], share) for share in (0.0, 0.5, 1.0)] == [1.0, 2.0, 3.0]
     assert quantile([7.0], 0.2) == 7.0
 
@@ -145,7 +142,6 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Bench:
-    """The command with a baseline of its own."""
     return Bench(monkeypatch, capsys, tmp_path / "baseline.json")
 
 
@@ -200,7 +196,6 @@ def test_seconds_are_not_compared_with_those_of_another_processor(bench: Bench) 
 
 
 def test_figures_that_came_and_went_are_named(bench: Bench) -> None:
-    """As is a baseline that is missing or is none."""
     assert "there is no baseline" in bench("--check", figures=[[_figure(1)]])[1]
     bench("--update-baseline", figures=[[_figure(1), _figure(1, "MB")]])
     code, told = bench("--check", figures=[[_figure(1), _figure(5, "ms")]])
@@ -223,7 +218,6 @@ def test_a_baseline_is_of_one_machine() -> None:
 
 
 def test_the_committed_baseline_has_every_benchmark() -> None:
-    """With figures of each, and where and when they were measured."""
     committed = baseline.read()
     assert committed is not None
     assert committed.figures.keys() == set(command.names()) and all(committed.figures.values())
@@ -239,7 +233,6 @@ def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str], monke
 
 
 def test_a_benchmark_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With what it wrote before it ended."""
     (tmp_path / "jax.py").write_text("raise ImportError('this is no JAX')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(RuntimeError, match=r"(?s)`threads` failed with code 1:.*this is no JAX"):

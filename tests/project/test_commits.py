@@ -27,7 +27,6 @@ WHY = "\n\nThe reader of a log cannot tell one batch from another.\n"
     ],
 )
 def test_a_message_is_accepted(message: str) -> None:
-    """A room, an imperative and a reason are enough."""
     assert list(commits.mistakes(message)) == []
 
 
@@ -50,7 +49,6 @@ def test_a_message_is_accepted(message: str) -> None:
     ],
 )
 def test_a_message_is_refused(message: str, why: str) -> None:
-    """Each message has one mistake, and the sentence names it."""
     found = list(commits.mistakes(message))
     assert len([each for each in found if why in each]) == 1, found
 
@@ -67,13 +65,11 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Runs git in a folder; returns what it prints."""
     who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     return subprocess.run(["git", "-C", folder, *who, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def commit(folder: Path, message: str) -> str:
-    """Makes an empty commit; returns its hash."""
     git(folder, "commit", "--quiet", "--allow-empty", "--no-verify", "--message", message)
     return git(folder, "rev-parse", "HEAD").strip()
 

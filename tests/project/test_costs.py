@@ -167,7 +167,6 @@ def grown(count: Callable[[int], int], *sizes: int) -> list[float]:
 
 
 def busy_store(functions: int) -> Store:
-    """Functions that were called and compiled since the last tick."""
     store = Store(Settings(max_functions=functions))
     for number in range(functions):
         stats = store.call_stats(f"train.part_{number}")
@@ -179,7 +178,6 @@ def busy_store(functions: int) -> Store:
 
 
 def test_a_tick_does_the_same_for_each_function() -> None:
-    """However many there are."""
     each = grown(lambda size: calls(busy_store(size).tick).total(), 25, 50, 100, 200)
     assert max(each) <= 140 and max(each) <= 1.02 * min(each), each
 

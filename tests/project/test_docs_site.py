@@ -20,7 +20,6 @@ pytestmark = pytest.mark.docs
 
 
 def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """MkDocs on a checkout, with warnings as errors."""
     package("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     return subprocess.run(
@@ -31,7 +30,6 @@ def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
     done = build(ROOT, folder)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -39,7 +37,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_there(site: Path) -> None:
-    """README as the first, all of docs, and the runbooks."""
     pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "runbooks").glob("*.md"), ROOT / "CHANGELOG.md"]
     places = {docs_site.place(page.relative_to(ROOT).as_posix()) for page in pages}
     wanted = {each.replace("README.md", "index.md").replace(".md", ".html") for each in places}
@@ -80,7 +77,6 @@ def test_nothing_is_fetched(site: Path) -> None:
     ],
 )
 def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) -> None:
-    """The check can fail."""
     root = tmp_path / "checkout"
     for name in ("docs", "runbooks", "tools"):
         shutil.copytree(ROOT / name, root / name)

@@ -46,7 +46,6 @@ def test_a_fault_is_found(source: str, fault: tuple[int, str]) -> None:
     ],
 )
 def test_what_is_fine_is_left_alone(source: str) -> None:
-    """First words of other meaning, strings that are no docstrings, loops of one line."""
     assert list(docstrings.faults(source)) == []
 
 

@@ -42,7 +42,6 @@ def test_each_block_is_of_a_language_that_is_tried() -> None:
 
 
 def test_what_is_not_run_says_why() -> None:
-    """At most three blocks are not run."""
     assert [str(each) for each in examples.blocks() if each.not_run is not None and len(each.not_run) < 20] == []
     assert sum(each.not_run is not None for each in examples.blocks()) <= 3
 
@@ -54,7 +53,6 @@ def test_what_is_not_run_says_why() -> None:
     "page", [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in PYTHON_PAGES]
 )
 def test_python_runs(page: str, tmp_path: Path) -> None:
-    """The Python of a page, block after block, in a process of its own with eight devices."""
     file = tmp_path / "test_page.py"
     file.write_text(examples.program(page), encoding="utf-8")
     command = [sys.executable, str(file)]
@@ -109,7 +107,6 @@ def test_commands_hold(block: Block) -> None:
     ],
 )
 def test_a_wrong_command_is_seen(text: str) -> None:
-    """The check can fail."""
     assert list(shell_examples.mistakes(text, console=True))
 
 
@@ -141,13 +138,11 @@ def test_runbooks_commands_run(block: Block, process: shell_examples.Process) ->
 
 @pytest.mark.parametrize("block", examples.blocks("promql"), ids=str)
 def test_promql_parses(block: Block) -> None:
-    """By the parser of Prometheus' language."""
     assert promql.selectors(block.text)
 
 
 @pytest.mark.parametrize("block", examples.blocks("yaml", "toml", "json"), ids=str)
 def test_data_parses(block: Block, tmp_path: Path) -> None:
-    """By the parser of its format, and by ours where the file is one that jaxobs reads."""
     if block.language == "json":
         try:
             assert json.loads(block.text)
@@ -174,7 +169,6 @@ def test_data_parses(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    """To files of the repository, and to headings that they have."""
     wrong = []
     for link in links(page):
         where, _, anchor = link.removeprefix(page_url("")).partition("#")
@@ -190,7 +184,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def links(page: Path) -> list[str]:
-    """Returns the targets of a page's links, outside of blocks and code."""
     text = re.sub(r"(?ms)^ *```.*?^ *```", "", page.read_text(encoding="utf-8"))
     return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text))
 

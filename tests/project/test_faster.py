@@ -55,7 +55,6 @@ def test_expressions(expr: str, expected: str) -> None:
 
 
 def test_an_age_that_is_not_understood() -> None:
-    """A limit that stays as it is would make a test wait for an hour, or pass for nothing."""
     with pytest.raises(ValueError, match="Which of these are seconds by the clock"):
         faster.expression("3600 < time() - a", 60)
 
@@ -79,7 +78,6 @@ def test_all_rules(tmp_path: pathlib.Path) -> None:
 
 
 def test_alertmanager() -> None:
-    """Waits are shorter at each level, routes and inhibitions are kept, and receivers post to the webhook."""
     given = prometheus.alertmanager(Site())
     found = faster.alertmanager(given, 60, "http://127.0.0.1:1")
     assert (found["route"]["group_wait"], found["route"]["routes"][1]["repeat_interval"]) == ("500ms", "60s")

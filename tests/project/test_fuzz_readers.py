@@ -17,19 +17,16 @@ CASES = 10
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Originals]:
-    """Yields what a real program leaves."""
     yield originals.make(tmp_path_factory.mktemp("fuzz"))
 
 
 def test_no_reader_fails(made: Originals) -> None:
-    """Each reads what it is given, or refuses it in a sentence."""
     result = fuzz_readers.fuzz(made, CASES, seed=1)
     assert result.failures == []
     assert result.cases == CASES * len(readers.Readers(made).all()) == 280
 
 
 def test_the_originals_are_of_a_real_run(made: Originals) -> None:
-    """There is something of every kind to change."""
     kinds = {json.loads(line)["event"] for line in made.files["events.jsonl"].splitlines()}
     assert kinds >= {
         "manifest",
@@ -64,7 +61,6 @@ def test_a_reader_that_fails_is_found(made: Originals, monkeypatch: pytest.Monke
 
 
 def test_every_kind_of_change_is_made(made: Originals) -> None:
-    """Both the structure of a line and the order of lines change."""
     log = made.files["events.jsonl"]
     told = [Changer(f"kinds {number}").lines(log)[0] for number in range(300)]
     words = {what.split()[2] if what.startswith("line ") else what for what in told}

@@ -35,7 +35,6 @@ def _no_gpu() -> str | None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", gpu_check.CHECKS)
 def test_figures_on_a_gpu(name: str) -> None:
-    """In use and limit against the driver, memory that runs out, a busy device: all as expected."""
     reason = _no_gpu()
     if reason is not None:  # also in CI: a GPU is nothing that can be installed
         pytest.skip(f"needs an NVIDIA GPU: {reason}")
@@ -60,7 +59,6 @@ def _wrong(lines: list[Line]) -> list[str]:
 
 
 def test_memory_is_judged() -> None:
-    """A device as it should be, and each way in which it may not be."""
     whole = functools.partial(accelerator, memory_total_bytes=80 * GIB)
     pool, little = whole(memory_used_bytes=61 * GIB), whole(memory_used_bytes=2 * GIB)
     assert _wrong(judge_memory(_device(), pool, GIB, 0, True)) == []
@@ -82,7 +80,6 @@ def test_memory_is_judged() -> None:
 
 
 def test_a_report_is_judged() -> None:
-    """As it should be, none at all, and one of which nothing is right."""
     event = OutOfMemory(
         time=1.0, function="f", stage="run", error="E", message="m", device="gpu:0", wanted_bytes=2 * GIB, seconds=0.1,
         causes=(OomCause(cause="absurd_request", summary="", advice=""),), report="file",
@@ -96,8 +93,6 @@ def test_a_report_is_judged() -> None:
 
 
 def test_a_busy_device_is_judged() -> None:
-    """Power and its own energy counter agree, and both rise."""
-
     def states(power: float | None, share: float | None, joules: float = 300.0) -> list[Any]:
         return [
             accelerator(time=float(i), power_watts=power, utilization=share, energy_joules=1000.0 + joules * i)
@@ -144,7 +139,6 @@ def test_without_a_gpu_it_says_so() -> None:
 def test_the_command(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Prints and writes what was found; 1 where something is not as it should be, or a check did not end."""
     monkeypatch.setattr(gpu_check, "gpu_at_hand", lambda: None)
     good, bad = Line("limit", "60 GiB", "any", True), Line("limit", "0 GiB", "any", False)
     monkeypatch.setattr(gpu_check, "run", lambda name: [good])

@@ -38,7 +38,6 @@ def test_a_digest_with_a_wrong_figure_is_none(name: str, value: Any) -> None:
 
 
 def test_a_digest_is_bounded() -> None:
-    """Long and deep texts are none either; what is right is read."""
     right = Digest(process=1, tick=2, host="h", usual=0.5, inside=True)
     assert decode(right.encode()) == right
     for wrong in ({"line": "x" * 10_000}, {"line": 3}, {"inside": 1}, {"chain": None}, {"host": []}, {"usual": 0}):
@@ -78,7 +77,6 @@ def test_a_run_file_with_a_wrong_figure_is_none_of_a_run(tmp_path: Path, field: 
 
 @pytest.mark.parametrize("cost", [{"compilations": "2"}, {"flops": [1]}, {"memory": {"temp": None}}, {"causes": 3}])
 def test_a_baseline_with_a_wrong_figure_is_refused(tmp_path: Path, cost: dict[str, Any]) -> None:
-    """With the file, the test and the next step."""
     path = tmp_path / "baseline.json"
     path.write_text(baseline_file.rendered({"t": baseline_file.Entry(functions={"f": Cost(compilations=1)})}))
     body = json.loads(path.read_text())
@@ -165,8 +163,6 @@ def test_deep_promql_does_not_end_the_process(expr: str) -> None:
 
 
 class Answer:
-    """A server's answer, in pieces."""
-
     def __init__(self, *pieces: bytes, forever: bool = False) -> None:
         self._pieces = itertools.chain(pieces, itertools.repeat(b" ") if forever else ())
 
@@ -177,11 +173,9 @@ class Answer:
         pass
 
     def open(self, address: str, timeout: float) -> Answer:
-        """As an opener does."""
         return self
 
     def read1(self, most: int) -> bytes:
-        """The next piece."""
         return next(self._pieces, b"")
 
 
@@ -192,7 +186,6 @@ class Answer:
      '{"events": [{"event": "step"}], "next": 1}', '{"events": [{"event": "step", "time": 5}], "next": 1}', "NaN"],
 )  # fmt: skip
 def test_an_answer_that_is_damaged_is_told(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that is no jaxobs endpoint's."""
     monkeypatch.setattr(access, "Endpoint", lambda url: Answer(text.encode()[:7], text.encode()[7:]))
     with pytest.raises(NotAnEndpointError):
         client.fetch_events("http://localhost:1")

@@ -29,7 +29,6 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 def rooms() -> set[str]:
-    """The packages in `jaxobs/`."""
     return {each.parent.name for each in PACKAGE.glob("*/__init__.py")}
 
 
@@ -45,7 +44,6 @@ def test_whoever_opens_the_package_sees_few_names() -> None:
 
 
 def test_every_room_has_its_floor() -> None:
-    """In the contract of pyproject.toml, once."""
     floors = [room for row in architecture.floors() for room in row]
     assert sorted(floors) == sorted(rooms()), "see `layers` in [tool.importlinter] of pyproject.toml"
 
@@ -77,7 +75,6 @@ def test_tests_lie_in_the_rooms_that_they_test() -> None:
 
 
 def test_no_file_is_long() -> None:
-    """A file that has grown over the limit is two subjects."""
     lengths = {
         str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8").count("\n") for path in PACKAGE.rglob("*.py")
     }
@@ -94,7 +91,6 @@ def test_every_room_says_what_it_holds(room: str) -> None:
 
 
 def test_page_and_picture_are_fresh() -> None:
-    """Both are made of the imports and docstrings by `python -m tools.architecture`."""
     assert architecture.main(["--check"]) == 0
 
 
@@ -120,5 +116,4 @@ def importable(module: str) -> bool:
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:[\w.*-]+/)+[\w.*-]*)`", PAGE))))
 def test_every_path_that_the_page_names_is_there(path: str) -> None:
-    """From the repository's root, or from `jaxobs/`."""
     assert list(ROOT.glob(path.rstrip("/"))) or list(PACKAGE.glob(path.rstrip("/"))), f"{path} is not there"

@@ -42,7 +42,6 @@ def test_import_starts_and_imports_nothing() -> None:
 
 
 def test_import_after_jax_adds_nothing_foreign() -> None:
-    """Beside JAX, too, importing jaxobs brings no other package, starts no thread and wakes no backend."""
     found = outcome("""
         import json, sys, sysconfig, threading
         SYSCONFIG = sysconfig._get_sysconfigdata_name()
@@ -111,7 +110,6 @@ def test_observing_wakes_no_backend(jax_first: bool) -> None:
 
 
 def test_disabled_does_nothing() -> None:
-    """With `JAXOBS_DISABLED=1` nothing listens, no thread runs, and `jaxobs.jit` is `jax.jit`."""
     found = outcome("""
         import json, os, threading
         os.environ["JAXOBS_DISABLED"] = "1"

@@ -29,7 +29,6 @@ def run(command: list[str | Path], **options: object) -> subprocess.CompletedPro
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as `pip install` would build it."""
     folder = tmp_path_factory.mktemp("dist")
     done = run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, *isolation(), str(ROOT)])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -38,7 +37,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def isolation() -> list[str]:
-    """Builds without a download where hatchling is installed."""
     import importlib.util
 
     return ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
@@ -77,7 +75,6 @@ def installed(requirement: str, folder: Path) -> Path:
 
 
 def jax_version() -> str:
-    """The version in this environment, which the installer has at hand."""
     import importlib.metadata
 
     return importlib.metadata.version("jax")
@@ -163,7 +160,6 @@ def test_messages_name_no_file_that_pip_leaves_out() -> None:
 
 
 def messages(file: Path) -> list[str]:
-    """All texts of a module but docstrings; of an f-string its fixed parts."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     documentation = {
         id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
@@ -200,7 +196,6 @@ print(json.dumps([failed, imported, jaxobs.__file__]))
 
 
 def test_observes_bare(bare: Path, tmp_path: Path) -> None:
-    """`jaxobs run` sees a compilation and writes it, with no extra installed."""
     (tmp_path / "script.py").write_text("import jax\nprint(jax.jit(lambda x: x + 1)(1))\n")
     command = [bare.with_name("jaxobs"), "run", "--port", "0", "--metrics-file", "metrics.prom", "script.py"]
     done = run(command, cwd=tmp_path)
@@ -277,7 +272,6 @@ print(json.dumps(told))
 
 @pytest.fixture(scope="module")
 def generated(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `jaxobs generate all` of the wheel has written into."""
     folder = tmp_path_factory.mktemp("generated")
     done = run([whole.with_name("jaxobs"), "generate", "all", "--out", folder / "out"], cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -286,7 +280,6 @@ def generated(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_everything_is_generated_without_a_clone(generated: Path) -> None:
-    """The wheel generates the same files as the repository, byte for byte."""
     out = generated
     written = {str(file.relative_to(out)): file.read_bytes() for file in out.rglob("*") if file.is_file()}
     assert {name.partition("/")[0] for name in written} == {"alerts", "dashboards", "deploy", "docs", "runbooks"}
@@ -324,7 +317,6 @@ def test_a_run_is_reported_without_a_clone(bare: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_demo_starts_and_stops_without_a_clone(whole: Path, tmp_path: Path) -> None:
-    """The demo serves its page, and SIGTERM ends it in order."""
     command = [whole, "-u", "-m", "jaxobs", "demo", "--port", "0"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JAX", "XLA"))}
     with subprocess.Popen(command, cwd=tmp_path, env=kept, stdout=subprocess.PIPE, text=True) as demo:

@@ -41,7 +41,6 @@ def painted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["a.css", "b.css", "program.py"])
 def test_a_changed_input_is_noticed(painted: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whether a file is changed or added, the picture is named with the command that draws it."""
     (painted / name).write_text("another")
     assert pictures.main(["--check"]) == 1
     assert "make pictures" in (told := capsys.readouterr().err) and "page.png" in told

@@ -39,7 +39,6 @@ def name_to_jax(function: str) -> str:
 
 
 def traceback(text: str) -> str:
-    """The traceback at the end of what a program said, if it has one."""
     return text[text.rfind("Traceback (most recent call last)") :] if "Traceback" in text else ""
 
 

@@ -30,7 +30,6 @@ PAGES = [
 
 
 def complaints(*paths: Path) -> list[str]:
-    """Returns Vale's complaints about these files, with their places."""
     command = [built("vale"), f"--config={CONFIGURATION}", "--output=line", *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode in (0, 1), done.stderr
@@ -40,7 +39,6 @@ def complaints(*paths: Path) -> list[str]:
 
 @pytest.mark.linters
 def test_pages_say_it_plainly() -> None:
-    """All that people read in the repository."""
     assert complaints(*PAGES) == []
 
 
@@ -81,7 +79,6 @@ def test_the_program_says_it_plainly(tmp_path: Path) -> None:
     ],
 )
 def test_stiff_words_are_seen(stiff: str, tmp_path: Path) -> None:
-    """The rules look, and leave alone what is code."""
     page = tmp_path / "page.md"
     page.write_text(f"{stiff}\n", encoding="utf-8")
     assert complaints(page)

@@ -52,7 +52,6 @@ WATCHED = dataclasses.replace(PLAIN, errors="took 2 s\n", events=EVENTS, metrics
 
 
 def keys(entry: Entry = ENTRY, **changed: Any) -> set[str]:
-    """Returns the keys that differ if the run with jaxobs has something else."""
     watched = dataclasses.replace(WATCHED, **changed)
     return set(comparing.compare(entry, Pair((PLAIN,), (watched,))).differences)
 
@@ -81,7 +80,6 @@ def test_what_is_expected_is_no_difference() -> None:
     ],
 )
 def test_each_kind_of_difference_is_found(changed: dict[str, Any], expected: set[str]) -> None:
-    """A single changed thing makes exactly the expected differences."""
     assert keys(**changed) == expected
 
 
@@ -96,7 +94,6 @@ def test_steps_of_which_not_all_were_seen_are_not_compared() -> None:
 
 
 def test_a_sentence_that_its_facts_refute_is_a_difference() -> None:
-    """The checker of sentences reads every event."""
     event = _compilation("__main__.train_step", "shape") | {"reason": "`x` is a Python float now."}
     assert keys(events=(*EVENTS[:2], event, *EVENTS[3:])) == {"sentences"}
 

@@ -49,7 +49,6 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def configure(pytester: pytest.Pytester, *lines: str) -> None:
-    """Writes the configuration."""
     strict = ['addopts = "--strict-markers --strict-config -p no:cacheprovider"', 'filterwarnings = ["error"]']
     text = "\n".join(["[tool.pytest.ini_options]", *strict, *lines, ""])
     (pytester.path / "pyproject.toml").write_text(text)
@@ -63,20 +62,17 @@ def write(tests: pytest.Pytester, text: str, name: str = "test_model") -> None:
 
 
 def run(tests: pytest.Pytester, *args: str, **outcomes: int) -> str:
-    """Returns the output of a run in this process that has these outcomes."""
     result = tests.runpytest_inprocess(*args)
     result.assert_outcomes(**outcomes)
     return result.stdout.str()
 
 
 def content(tests: pytest.Pytester) -> dict[str, Any]:
-    """Returns the contents of the file."""
     found: dict[str, Any] = json.loads((tests.path / "jaxobs-baseline.json").read_text())
     return found
 
 
 def edit(tests: pytest.Pytester, change: Any) -> None:
-    """Changes the entry of `test_two`."""
     body = content(tests)
     change(body["tests"]["test_model.py::test_two"])
     (tests.path / "jaxobs-baseline.json").write_text(json.dumps(body))
@@ -252,7 +248,6 @@ def test_a_broken_file_is_not_written_over(tests: pytest.Pytester) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_said(tests: pytest.Pytester) -> None:
-    """At the end of the run, with an exit code that is not 0."""
     write(tests, MODEL + TWO)
     result = tests.runpytest_inprocess("--jaxobs-update", "--jaxobs-baseline=/proc/nowhere/baseline.json")
     result.assert_outcomes(passed=2)
@@ -304,7 +299,6 @@ def test_the_group_is_no_part_of_the_id(request: pytest.FixtureRequest, monkeypa
 
 
 def compilation(cause: str = "first_call", **fields: Any) -> Compilation:
-    """Returns a compile of `model.step`, as a source would record it."""
     made: dict[str, Any] = {
         "function": "model.step",
         "reason": f"Because of {cause}.",
@@ -317,7 +311,6 @@ def compilation(cause: str = "first_call", **fields: Any) -> Compilation:
 
 
 def differing(before: list[Compilation], now: list[Compilation], **tolerances: Any) -> list[tuple[str, str, bool]]:
-    """Quantity, change and whether it fails."""
     found = costs.differences(costs.measured(before), costs.measured(now), Tolerances(**tolerances), now)
     return [(each.quantity, each.change, each.fails) for each in found]
 
@@ -388,7 +381,6 @@ def test_seconds_do_not_churn() -> None:
 
 
 def test_tolerances_are_read_strictly() -> None:
-    """Parts or per cent; a count for compilations; no nonsense."""
     found = costs.tolerances([("flops", "2%"), ("memory", 0.5), ("compilations", "1"), ("flops", " 3 % ")], "The mark")
     assert found == Tolerances(flops=0.03, memory=0.5, compilations=1)
     assert costs.tolerances([("compile_seconds", None)], "It", Tolerances(compile_seconds=1)).compile_seconds is None
@@ -398,7 +390,6 @@ def test_tolerances_are_read_strictly() -> None:
 
 
 def test_the_file_reads_back(tmp_path: Path) -> None:
-    """A written file reads back; names are sorted; figures stand on lines of their own."""
     entries = {
         'b.py::test[ü-"x"]': Entry(environment=Environment(jax="1"), functions={}),
         "a.py::test": Entry(functions={"m.z": Cost(compilations=1), "m.a": Cost(compilations=2, flops=0.5)}),
@@ -418,7 +409,6 @@ def test_the_file_reads_back(tmp_path: Path) -> None:
 
 
 def test_the_table_is_bounded() -> None:
-    """Forty lines, and how many more."""
     rows = [["t", "f", "flops", "1", "22", "+1"] for _ in range(50)]
     lines = baseline_report.table(rows)
     assert len(lines) == 42

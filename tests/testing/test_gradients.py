@@ -43,7 +43,6 @@ def _(primals, tangents):
 
 
 def failure(fun: Any, *args: Any, **options: Any) -> str:
-    """Returns the message of a mismatch."""
     with pytest.raises(GradientMismatchError) as raised:
         assert_gradients_match(fun, args, **options)
     return str(raised.value)
@@ -57,8 +56,6 @@ def test_right_derivatives_pass() -> None:
 
 
 def test_a_wrong_custom_vjp_is_named() -> None:
-    """The argument as the user wrote it, the mode, the difference, and which arguments agree."""
-
     def model(params, x):
         return half_pulled(params["w"]) @ x + params["b"]
 
@@ -157,7 +154,6 @@ def test_rounding_is_named_as_a_possible_cause_below_64_bits() -> None:
 
 
 def test_other_numbers() -> None:
-    """Complex ones, and ones of 16 bits, with a step that they can show."""
     assert_gradients_match(lambda z: z * z.conj(), (np.complex64(0.5 + 1j),))
     assert_gradients_match(jnp.sin, (jnp.ones(4, jnp.bfloat16),))
     assert_gradients_match(lambda key, x: jax.random.normal(key, (3,)) * x, (jax.random.key(0), np.ones(3, np.float32)))

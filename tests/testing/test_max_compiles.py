@@ -18,7 +18,6 @@ from jaxobs.testing import BlindError, TooManyCompilesError, max_compiles
 
 @pytest.fixture(autouse=True)
 def clean() -> None:
-    """Nothing installed, nothing recorded."""
     lifecycle.uninstall()
     store.current().reset()
 
@@ -34,7 +33,6 @@ def jitted():
 
 
 def test_within_the_bound_nothing_happens() -> None:
-    """The compilations can be looked at, and nothing stays installed."""
     with max_compiles(2) as found:
         step = jitted()
         step(np.ones(2, np.float32))
@@ -44,7 +42,6 @@ def test_within_the_bound_nothing_happens() -> None:
 
 
 def test_the_failure_gives_reasons_and_places() -> None:
-    """Each compilation with its call site and its sentence."""
     step = jitted()
     step(np.ones(2, np.float32))
     with pytest.raises(TooManyCompilesError) as raised, max_compiles(0):
@@ -145,7 +142,6 @@ def test_as_a_decorator_each_call_has_its_own_bound() -> None:
 
 
 def test_fresh_depends_on_nothing_before() -> None:
-    """Programs that were compiled before the block are compiled again inside it."""
     step = jitted()
     step(np.ones(2, np.float32))
     with max_compiles(0):
@@ -165,7 +161,6 @@ def test_fresh_depends_on_nothing_before() -> None:
     ],
 )
 def test_wrong_arguments_fail_at_once(given: dict, error: type[Exception], told: str) -> None:
-    """Before anything runs."""
     with pytest.raises(error, match=told):
         max_compiles(**given)
 
@@ -217,7 +212,6 @@ def test_blocks_may_overlap() -> None:
 
 
 def test_disabled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `JAXOBS_DISABLED` everything passes, with a warning."""
     monkeypatch.setenv("JAXOBS_DISABLED", "1")
     with pytest.warns(UserWarning, match="`JAXOBS_DISABLED` is set"), max_compiles(0) as found:
         jitted()(np.ones(2, np.float32))

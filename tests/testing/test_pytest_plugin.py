@@ -37,7 +37,6 @@ def run(fun, *sizes):
 
 @pytest.fixture
 def tests(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder with strict settings and a model to test."""
     pytester.makepyprojecttoml(
         """
         [tool.pytest.ini_options]
@@ -104,7 +103,6 @@ def test_own_failure():
 
 
 def test_wrong_markers_fail_their_test(tests: pytest.Pytester) -> None:
-    """Without a number, with a text, with an unknown word: each says how it is written."""
     tests.makepyfile(
         MODEL
         + """
@@ -144,7 +142,6 @@ def test_position(): ...
 
 
 def test_fixtures(tests: pytest.Pytester) -> None:
-    """A factory of bounds, and the list of what the call compiled; also when asked for late or beside an uninstall."""
     tests.makepyfile(
         MODEL
         + """
@@ -243,7 +240,6 @@ def test_pytest_does_not_warn_where_jaxobs_was_first() -> None:
 
 
 def test_markers_and_options_are_listed(tests: pytest.Pytester) -> None:
-    """By `pytest --markers` and `pytest --help`."""
     tests.runpytest_inprocess("--markers").stdout.fnmatch_lines(
         [
             "@pytest.mark.max_compiles(n, function=None, *, eager=False, fresh=False): *",
@@ -256,7 +252,6 @@ def test_markers_and_options_are_listed(tests: pytest.Pytester) -> None:
 
 
 def test_clearing_wakes_no_backend() -> None:
-    """A fresh test that compiles nothing leaves JAX's backends asleep."""
     code = """
 import jax
 from jaxobs.testing import max_compiles

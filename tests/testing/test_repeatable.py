@@ -27,7 +27,6 @@ def test_a_repeatable_function_passes_even_if_it_donates() -> None:
 
 
 def test_what_differs_is_named() -> None:
-    """The first leaf that differs, where, by how much, and of how many."""
     rng = np.random.default_rng(0)
     values = iter((2.0, 2.5))
     told = r"`\['b'\]`: 1 of 4 elements differ, the first at \[2\]: 2.0, then 2.5; the largest difference is 0.5"

@@ -98,13 +98,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _control(args: argparse.Namespace) -> int:
     """Carries out what a person decides about safe actions."""
-    from jaxobs.ops.agent.acting.brake import Brake
     from jaxobs.ops.agent.acting.record import Record
 
     record = Record(Path(args.reports))
     if not record.directory.is_dir():
         raise SettingError(f"--reports {args.reports!r} is not a folder.")
-    brake = Brake(record)
     by = args.by or _user()
     try:
         if args.view in (APPROVE, DENY):
@@ -113,12 +111,12 @@ def _control(args: argparse.Namespace) -> int:
             plan = record.decide(args.incident, args.view == APPROVE, by)
             print(f"{'Approved' if args.view == APPROVE else 'Denied'}: {safe(plan)}")
         elif args.view == RESET:
-            print(f"The breaker is closed; there were {brake.reset(by)} failures in a row.")
+            print(f"The breaker is closed; there were {record.reset(by)} failures in a row.")
         elif args.view == STOP:
-            brake.stop(by)
+            record.stop(by)
             print("The kill switch is on: nothing is done, and what is under way ends.")
         elif args.view == RESUME:
-            is_off = brake.resume(by)
+            is_off = record.resume(by)
             print("The kill switch is off." if is_off else "The kill switch is still on: JAXOBS_AGENT_STOP is set.")
         else:
             for plan, line in record.waiting().items():

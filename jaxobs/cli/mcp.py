@@ -83,7 +83,7 @@ def _desk(args: argparse.Namespace) -> Desk | None:
     urls = [client.endpoint_url(each) for each in args.target]
     prometheus = args.prometheus[0] if args.prometheus else ""
     chosen = policy.read(Path(args.actions))
-    return Desk(Path(args.reports), chosen, lambda job: urls, prometheus=prometheus)
+    return Desk(directory=Path(args.reports), policy=chosen, targets=lambda job: urls, prometheus=prometheus)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -51,7 +51,7 @@ def desk(reports: Path, policy: Policy, prometheus: str, given: Iterable[str]) -
                 found.pop(url, None)
         return list(found)
 
-    return Desk(reports, policy, targets, prometheus=prometheus)
+    return Desk(directory=reports, policy=policy, targets=targets, prometheus=prometheus)
 
 
 def act(report: Report, on: Desk, change: Change) -> None:

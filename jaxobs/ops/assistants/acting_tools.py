@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxobs.base.errors import MissingExtraError
-from jaxobs.ops.agent.acting.actions import CLASSES, Action, Request
+from jaxobs.ops.agent.acting.actions import Action, Request
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.assistants.answers import Answer, Name, ok
 from jaxobs.ops.assistants.sources import RUNNING, Sources
@@ -45,7 +45,11 @@ def add(server: "MCPServer", sources: Sources, desk: Desk, job: str) -> None:
 
 
 def _about(declared: Action) -> str:
-    return f"{declared.about} It {CLASSES[declared.kind]}; a person is asked first. To verify: {declared.verify}"
+    cost = {
+        "A1": "observes at a bounded cost, and writes a file",
+        "A2": "adds to what is stored; a person approves each one",
+    }
+    return f"{declared.about} It {cost[declared.kind]}; a person is asked first. To verify: {declared.verify}"
 
 
 def _tool(sources: Sources, desk: Desk, job: str, declared: Action) -> Callable[..., Answer]:

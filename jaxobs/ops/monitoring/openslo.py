@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from jaxobs.base.errors import MissingExtraError, SettingError
+from jaxobs.ops import given_files
 from jaxobs.ops.monitoring import promql, yaml_text
 from jaxobs.ops.monitoring.objective_types import Objective
 
@@ -138,12 +139,9 @@ def read(path: Path) -> tuple[Objective, ...]:
         import yaml  # noqa: F401 - asked for here to name the option
     except ImportError as error:
         raise MissingExtraError("jaxobs generate --slos", str(error.name), "grafana") from error
+    written = given_files.text(path)
     try:
-        documents = [each for each in yaml_text.load(path.read_text(encoding="utf-8")) if each is not None]
-    except OSError as error:
-        raise SettingError(f"Cannot read {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise SettingError(f"{path} is not UTF-8 text: {error}.") from error
+        documents = [each for each in yaml_text.load(written) if each is not None]
     except ValueError as error:
         raise SettingError(f"{path} is not valid YAML: {error}.") from error
     adapter = pydantic.TypeAdapter(_Document)
@@ -153,7 +151,8 @@ def read(path: Path) -> tuple[Objective, ...]:
         try:
             objective = _objective(adapter.validate_python(document))
         except pydantic.ValidationError as error:
-            raise SettingError("\n".join(f"{where}: {_told(each)}" for each in error.errors())) from error
+            unknown = ", or is a part of OpenSLO that jaxobs does not support"
+            raise given_files.mistakes(error, where, unknown) from error
         except ValueError as error:
             raise SettingError(f"{where}: {error}") from error
         if objective.alert in found:
@@ -310,12 +309,3 @@ def _named(document: Any) -> str:
     metadata = document.get("metadata") if isinstance(document, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     return f" ({name!s:.80})" if name is not None else ""
-
-
-def _told(error: Any) -> str:
-    place = ".".join(map(str, error["loc"]))
-    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return f"`{place}` is unknown, or is a part of OpenSLO that jaxobs does not support."
-    if error["type"] in ("missing", "missing_argument"):
-        return f"`{place}` is missing."
-    return f"`{place or 'it'}` is {error['input']!r:.80}: {error['msg'][0].lower()}{error['msg'][1:]}."

@@ -17,15 +17,14 @@ thresholds = {compilations = 20}
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_type_hints
+from typing import Any, ClassVar, Literal
 
 from jaxobs.base.errors import MissingExtraError, SettingError
 from jaxobs.base.links import page_url
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.ops import given_files
 from jaxobs.ops.monitoring import latency_objectives, openslo, promql, yaml_text
 from jaxobs.ops.monitoring.objective_types import Objective
 from jaxobs.ops.monitoring.promql import quoted
@@ -170,13 +169,7 @@ def read(path: Path) -> Site:
       SettingError: it cannot be read, is neither, or holds what nobody knows; with its place and value.
       MissingExtraError: pydantic, or for YAML PyYAML, is not installed.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SettingError(f"Cannot read {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise SettingError(f"{path} is not UTF-8 text: {error}.") from error
-    found = _yaml(text, path) if path.suffix in (".yaml", ".yml") else _toml(text, path)
+    found = _yaml(path) if path.suffix in (".yaml", ".yml") else given_files.toml(path)
     return checked(found, str(path))
 
 
@@ -202,22 +195,11 @@ def checked(found: Mapping[str, Any], where: str) -> Site:
     try:
         return pydantic.TypeAdapter(Site).validate_python(found)
     except pydantic.ValidationError as error:
-        raise SettingError("\n".join(f"{where}: {_told(each)}" for each in error.errors())) from error
+        tables = {"": Site, "alerts": AlertChoice, "objectives": ObjectiveChoice, "prices": Prices}
+        known = {name: [each.name.removesuffix("_") for each in fields(table)] for name, table in tables.items()}
+        raise given_files.mistakes(error, where, known) from error
     except SettingError as error:
         raise SettingError(f"{where}: {error}") from error
-
-
-def _told(error: Any) -> str:
-    place = ".".join("for" if each == "for_" else str(each) for each in error["loc"])
-    if error["type"] == "value_error":
-        return str(error["ctx"]["error"])
-    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        owners: dict[str, Any] = {"alerts": AlertChoice, "objectives": ObjectiveChoice, "prices": Prices}
-        owner = owners.get(place.partition(".")[0], Site) if "." in place else Site
-        known = sorted(name.removesuffix("_") for name in get_type_hints(owner) if not name.startswith("__"))
-        meant = did_you_mean(place.rpartition(".")[2], known)
-        return f"`{place}` is unknown. {meant}Known here: {', '.join(known)}."
-    return f"`{place}` is {error['input']!r:.80}: {error['msg'][0].lower()}{error['msg'][1:]}."
 
 
 def _with_for(choice: Any) -> Any:
@@ -226,20 +208,14 @@ def _with_for(choice: Any) -> Any:
     return {"for_" if name == "for" else name: each for name, each in choice.items()}
 
 
-def _toml(text: str, path: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingError(f"{path} is not valid TOML: {error}.") from error
-
-
-def _yaml(text: str, path: Path) -> Mapping[str, Any]:
+def _yaml(path: Path) -> Mapping[str, Any]:
     try:
         import yaml  # noqa: F401 - asked for here to name the option
     except ImportError as error:
         raise MissingExtraError("jaxobs generate --site", "pyyaml", "grafana") from error
+    written = given_files.text(path)
     try:
-        documents = yaml_text.load(text)
+        documents = yaml_text.load(written)
         if len(documents) > 1:
             raise ValueError("it has several documents")
         found = documents[0] if documents else None

@@ -35,9 +35,7 @@ class Scene:
         for name, action in ACTIONS.items():
             plan = Plan(f"Would do {name}.", functools.partial(self._run, name))
             monkeypatch.setitem(ACTIONS, name, dataclasses.replace(action, plan=lambda *_, plan=plan: plan))
-        monkeypatch.setattr(processes, "look", lambda url: None)
-        monkeypatch.setattr(processes, "unsuitable", lambda snapshot, now: None)
-        monkeypatch.setattr(processes, "typical_step", lambda snapshot: None)
+        monkeypatch.setattr(processes, "await_moment", lambda url, clock: None)
 
     def _run(self, name: str, stopped: Callable[[], bool]) -> Outcome:
         self.done.append(name)
@@ -49,7 +47,7 @@ class Scene:
         Args:
           answer: what the person says; None for a client that cannot ask.
         """
-        desk = Desk(self.folder, policy, lambda job: [URL])
+        desk = Desk(directory=self.folder, policy=policy, targets=lambda job: [URL])
         made = serving.server(Sources(inputs=Inputs(targets=(URL,)), desk=desk, job="train"))
 
         async def asked(context: Any, params: ElicitRequestParams) -> ElicitResult:
@@ -80,9 +78,10 @@ async def _names(sources: Sources) -> set[str]:
 def test_without_a_policy_there_are_none(tmp_path: Path) -> None:
     plain = anyio.run(_names, Sources(inputs=Inputs(targets=(URL,))))
     assert plain and not plain & set(ACTIONS)
-    nothing = Desk(tmp_path, Policy(), lambda job: [URL])
+    nothing = Desk(directory=tmp_path, policy=Policy(), targets=lambda job: [URL])
     assert anyio.run(_names, Sources(inputs=Inputs(targets=(URL,)), desk=nothing)) == plain
-    some = Desk(tmp_path, Policy(allow=("A1",), actions=("dump_memory",)), lambda job: [URL])
+    allowed = Policy(allow=("A1",), actions=("dump_memory",))
+    some = Desk(directory=tmp_path, policy=allowed, targets=lambda job: [URL])
     assert anyio.run(_names, Sources(inputs=Inputs(targets=(URL,)), desk=some)) == plain | {"dump_memory"}
 
 

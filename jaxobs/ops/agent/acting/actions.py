@@ -7,40 +7,36 @@ no class, so it cannot be declared.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from jaxobs.base import json_lines, private_files
+from jaxobs.base import private_files
 from jaxobs.ops.agent.acting.policy import Class, Name, Policy
-from jaxobs.ops.agent.acting.processes import RefusedError
 from jaxobs.ops.diagnosis import Inputs, bundles
 from jaxobs.ops.diagnosis.gathering.answers import shown
 from jaxobs.views import captures
 from jaxobs.views.captures import Outcome, failed
 
-CLASSES: Mapping[Class, str] = {
-    "A1": "observes at a bounded cost, and writes a file",
-    "A2": "adds to what is stored; a person approves each one",
-}
-BUNDLES = "bundles"
-MOST_BUNDLES = 50
+BUNDLES, MOST_BUNDLES = "bundles", 50
 BUNDLE_BYTES, MOST_BYTES = 2**28, 2 * 2**30
 MOST_PROCESSES = 8
 
 _INCIDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_MOST_SAID = 400
 
 Stopped = Callable[[], bool]
 """Says whether what is under way has to end."""
+
+
+class RefusedError(Exception):
+    """An action cannot be done; the message says why and what to do, as a sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +54,18 @@ class Request:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Around:
     """Facts that the agent knows by itself."""
 
-    policy: Policy
     directory: Path
-    """Directory of its reports."""
-    processes: tuple[str, ...]
-    """URLs of the processes of the request's job."""
-    prometheus: str
-    """The Prometheus that it asks; empty for none."""
+    """Directory of its reports and of the record."""
+    policy: Policy
+    targets: Callable[[str], list[str]]
+    """Gives the URLs of the processes of a job."""
+    prometheus: str = ""
+    """URL of the Prometheus that it asks; empty for none."""
+    clock: Callable[[], float] = time.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +76,6 @@ class Plan:
     """A whole sentence, with everything that `run` depends on; a dry run reports it."""
     run: Callable[[Stopped], Outcome]
 
-    def id(self, request: Request) -> str:
-        """Returns the same for the same plan on the same target for the same incident; an approval is for this."""
-        told = [request.action, request.target, request.incident, self.text]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
@@ -91,7 +83,6 @@ class Action:
 
     name: Name
     about: str
-    """Sentence that says what it does."""
     kind: Class
     seconds: float
     """How long it may take at most; it is stopped then."""
@@ -105,33 +96,24 @@ class Action:
     """Raises RefusedError if it cannot be done."""
 
 
-def _capture_profile(request: Request, around: Around) -> Plan:
-    steps = around.policy.steps
-    text = f"POST {request.target}/api/v1/actions/profile with steps={steps}, for at most 30 s."
-    return Plan(text, lambda stopped: _capture("profile", {"steps": steps, "seconds": 30.0}, request, around, stopped))
-
-
-def _dump_memory(request: Request, around: Around) -> Plan:
-    text = f"POST {request.target}/api/v1/actions/memory."
-    return Plan(text, lambda stopped: _capture("memory", {}, request, around, stopped))
-
-
-def _capture(
-    kind: str, parameters: Mapping[str, float], request: Request, around: Around, stopped: Stopped
-) -> Outcome:  # fmt: skip
-    most, variable = ACTIONS[request.action].seconds, around.policy.token_variable
-    return captures.capture(request.target, kind, parameters, variable, most, stopped)
+def _capture(kind: str, request: Request, around: Around) -> Plan:
+    """Plans a capture of a kind that the process knows: `profile` or `memory`."""
+    steps, variable, most = around.policy.steps, around.policy.token_variable, ACTIONS[request.action].seconds
+    given = {"steps": steps, "seconds": 30.0} if kind == "profile" else {}
+    text = f"POST {request.target}/api/v1/actions/{kind}{f' with steps={steps}, for at most 30 s' if given else ''}."
+    return Plan(text, lambda stopped: captures.capture(request.target, kind, given, variable, most, stopped))
 
 
 def _collect_bundle(request: Request, around: Around) -> Plan:
     if not _INCIDENT.fullmatch(request.incident):
         raise RefusedError("A bundle is for an incident, and the request names none.")
-    asked = sorted(around.processes, key=lambda url: url != request.target)[:MOST_PROCESSES]
-    prometheus = [around.prometheus] if around.prometheus else []
-    if not asked and not prometheus:
+    asked = sorted(around.targets(request.job), key=lambda url: url != request.target)[:MOST_PROCESSES]
+    inputs = Inputs(targets=tuple(asked), prometheus=(around.prometheus,) if around.prometheus else ())
+    addresses = ", ".join(map(shown, [*inputs.targets, *inputs.prometheus]))
+    if not addresses:
         raise RefusedError("There is nothing to collect: no process and no Prometheus is known.")
     folder = around.directory / BUNDLES
-    sizes = [each.stat().st_size for each in folder.glob("*.tar.gz")] if folder.is_dir() else []
+    sizes = [each.stat().st_size for each in folder.glob("*.tar.gz")]
     if len(sizes) >= MOST_BUNDLES or sum(sizes) + BUNDLE_BYTES > MOST_BYTES:
         raise RefusedError(f"{folder} has {len(sizes)} bundles of {sum(sizes):,} bytes. Move some of them away.")
     names = [request.incident, *(f"{request.incident}-{number}" for number in range(2, MOST_BUNDLES + 2))]
@@ -139,17 +121,17 @@ def _collect_bundle(request: Request, around: Around) -> Plan:
 
     def run(stopped: Stopped) -> Outcome:
         private_files.make_folders(folder)
-        made = bundles.write(Inputs(targets=tuple(asked), prometheus=tuple(prometheus)), str(path))
+        made = bundles.write(inputs, str(path))
         return Outcome("done", f"Verdict: {made.diagnosis.verdict}.", made.path)
 
-    return Plan(f"Ask {', '.join(map(shown, [*asked, *prometheus]))}, and write {path}.", run)
+    return Plan(f"Ask {addresses}, and write {path}.", run)
 
 
 def _warm_cache(request: Request, around: Around) -> Plan:
     chosen = around.policy.warm_cache
     if chosen is None:
         raise RefusedError("The policy has no `[warm_cache]` that says which event log and program to compile.")
-    command = ["cache", "warm", chosen.event_log, "--cache-dir", chosen.cache_dir, "--json"]
+    command = ["cache", "warm", chosen.event_log, "--cache-dir", chosen.cache_dir]
     command += ["--script", chosen.script] if chosen.script else []
     command += ["--module", chosen.module] if chosen.module else []
 
@@ -168,50 +150,35 @@ def _warm_cache(request: Request, around: Around) -> Plan:
                 process.communicate()
                 return failed("It was stopped." if stopped() else "It took too long.")
         if process.returncode != 0:
-            told = " ".join(each for each in (_warmed(said), problem.strip()[-_MOST_SAID:]) if each)
-            return failed(f"Exit code {process.returncode}: {told}")
-        return Outcome("done", _warmed(said), chosen.cache_dir)
+            return failed(f"Exit code {process.returncode}: {' '.join(f'{said} {problem}'.split())[-400:]}")
+        return Outcome("done", said.strip().rpartition("\n\n")[2], chosen.cache_dir)
 
     return Plan(f"Run `jaxobs {' '.join(command)}`.", run)
-
-
-def _warmed(text: str) -> str:
-    try:
-        every = [bool(each["warmed"]) for each in json_lines.loads(text)["signatures"]]
-    except (ValueError, KeyError, TypeError):
-        return ""
-    return f"{sum(every)} of {len(every)} recorded signatures are in the cache."
 
 
 ACTIONS: dict[str, Action] = {
     each.name: each
     for each in (
         Action(
-            name="capture_profile",
-            about="A process traces a few of its steps, for XProf or Perfetto.",
-            kind="A1", seconds=60.0, cooldown=1800.0, touches_process=True, plan=_capture_profile,
+            name="capture_profile", kind="A1", seconds=60.0, cooldown=1800.0, touches_process=True,
+            about="A process traces a few of its steps, for XProf or Perfetto.", plan=partial(_capture, "profile"),
             verify="The directory has a trace (`*.xplane.pb`), and steps take as long as before.",
         ),
         Action(
-            name="collect_bundle",
-            about="The agent puts what the processes and Prometheus say of an incident into one file, before they are "
-                  "gone.",
-            kind="A1", seconds=120.0, cooldown=600.0, touches_process=False, plan=_collect_bundle,
-            verify="`jaxobs diagnose --bundle FILE` gives the same diagnosis anywhere.",
+            name="collect_bundle", kind="A1", seconds=120.0, cooldown=600.0, touches_process=False,
+            about="The agent puts what processes and Prometheus say of an incident into one file.",
+            verify="`jaxobs diagnose --bundle FILE` gives the same diagnosis anywhere.", plan=_collect_bundle,
         ),
         Action(
-            name="dump_memory",
-            about="A process writes JAX's device memory profile, with the stack that allocated each buffer, and a "
-                  "summary.",
-            kind="A1", seconds=75.0, cooldown=900.0, touches_process=True, plan=_dump_memory,
-            verify="The directory has `memory.pb.gz` and `memory.txt`.",
+            name="dump_memory", kind="A1", seconds=75.0, cooldown=900.0, touches_process=True,
+            about="A process writes JAX's device memory profile, with the stack of each buffer, and a summary.",
+            verify="The directory has `memory.pb.gz` and `memory.txt`.", plan=partial(_capture, "memory"),
         ),
         Action(
-            name="warm_cache",
-            about="Compiles into the persistent cache what a run recorded in its event log, so that the next start is "
-                  "fast.",
-            kind="A2", seconds=1800.0, cooldown=86_400.0, touches_process=False, plan=_warm_cache,
+            name="warm_cache", kind="A2", seconds=1800.0, cooldown=86_400.0, touches_process=False,
+            about="Compiles into the persistent cache what a run recorded, so that the next start is fast.",
             verify="`jaxobs cache inspect DIRECTORY` lists the entries, and the next start of the job reports hits.",
+            plan=_warm_cache,
         ),
     )
 }  # fmt: skip

@@ -1,31 +1,30 @@
 """Decides on requests for actions, and does what passes every gate. One desk for an agent's directory.
 
 A request passes the gates that docs/safe-actions.md lists, in that order; the first that is shut ends it. Each decision
-is a line of the record.
+is a line of the record, from which all limits are worked out, so that they hold after a restart.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
+import hashlib
+import json
+import math
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any, Literal
 
 from jaxobs.base import private_files
 from jaxobs.base.files.claim import Claim
 from jaxobs.ops.agent.acting import processes
-from jaxobs.ops.agent.acting.actions import ACTIONS, Action, Around, Plan, Request
-from jaxobs.ops.agent.acting.brake import Brake
-from jaxobs.ops.agent.acting.policy import Policy
-from jaxobs.ops.agent.acting.processes import RefusedError
+from jaxobs.ops.agent.acting.actions import ACTIONS, Action, Around, Plan, RefusedError, Request
 from jaxobs.ops.agent.acting.record import Record
 from jaxobs.views.captures import Outcome, failed
 
-PATIENCE = 3.0
-"""Seconds for which a process that is busy with something else is looked at again."""
+HOUR = 3600.0
 
 _one_at_a_time = threading.Lock()
 
@@ -44,29 +43,18 @@ class Decision:
     """Path of what was written, on the machine where the work was done."""
 
 
-class Desk:
+class Desk(Around):
     """Decides on requests. Safe for threads; several processes may have one for the same directory."""
 
-    def __init__(
-        self, directory: Path, policy: Policy, targets: Callable[[str], list[str]],
-        *, prometheus: str = "", clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
-        """
-        Args:
-          targets: gives the URLs of the processes of a job that the agent knows.
-          prometheus: the Prometheus that the agent asks.
-        """
-        self._policy = policy
-        self._targets = targets
-        self._prometheus = prometheus
-        self._record = Record(directory, clock)
-        self._brake = Brake(self._record)
+    @cached_property
+    def _record(self) -> Record:
+        return Record(self.directory, self.clock)
 
     @property
     def actions(self) -> dict[str, Action]:
         """Actions that may be asked for at all; the others are not registered anywhere."""
-        allow, names = self._policy.allow, self._policy.actions
-        return {name: each for name, each in ACTIONS.items() if each.kind in allow and (names is None or name in names)}
+        allow, names = self.policy.allow, ACTIONS if self.policy.actions is None else self.policy.actions
+        return {name: each for name, each in ACTIONS.items() if each.kind in allow and name in names}
 
     def request(self, request: Request) -> Decision:
         """Decides, and does what is allowed; returns when it has ended. Raises nothing for what a request holds."""
@@ -74,10 +62,9 @@ class Desk:
             return self.refuse(request, "Another action is under way, and only one runs at a time.")
         claim = Claim(str(self._record.path))
         try:
-            private_files.make_folders(self._record.directory)
-            other = claim.take()
-            if other is not None:
-                return self.refuse(request, f"An action of {other} is under way, and only one runs at a time.")
+            private_files.make_folders(self.directory)
+            if other := claim.take():
+                raise RefusedError(f"An action of {other} is under way, and only one runs at a time.")
             return self._decided(request)
         except RefusedError as error:
             return self.refuse(request, str(error))
@@ -92,93 +79,106 @@ class Desk:
         try:
             self._note("refused", request, reason=why)
         except OSError as error:
-            return Decision("refused", f"{why} (This could not be recorded: {error}.)")
+            why += f" (This could not be recorded: {error}.)"
         return Decision("refused", why)
 
     def approved(self) -> list[Request]:
-        """Returns what a person has approved since it was asked for, and was not done yet: to be asked for again."""
+        """Returns what a person has approved and nobody has tried since: to be asked for again."""
         try:
-            questions = self._record.questions(self._policy.approval_minutes).values()
+            questions = self._record.questions(self.policy.approval_minutes).values()
         except OSError:
             return []
         names = [each.name for each in dataclasses.fields(Request)]
-        return [
-            Request(**{name: str(each.line[name]) for name in names if name in each.line})
-            for each in questions
-            if each.approver and each.is_untried
-        ]
+        approved = [each for each in questions if "approver" in each]
+        return [Request(**{name: str(line[name]) for name in names if name in line}) for line in approved]
 
     def _decided(self, request: Request) -> Decision:
-        urls = tuple(self._targets(request.job))
-        action = self._allowed(request, urls)
-        around = Around(self._policy, self._record.directory, urls, self._prometheus)
-        plan = action.plan(request, around)
-        plan_id = plan.id(request)
-        if self._policy.dry_run:
-            self._note("planned", request, plan)
-            return Decision("planned", f"Dry run: {plan.text}", plan_id)
-        question = self._record.questions(self._policy.approval_minutes).get(plan_id)
-        approver = question.approver if question else ""
-        if action.kind == "A2" and not approver:
+        action = self._allowed(request)
+        plan = action.plan(request, self)
+        approvable = json.dumps([request.action, request.target, request.incident, plan.text])
+        told: dict[str, Any] = {"id": hashlib.sha256(approvable.encode()).hexdigest()[:16], "plan": plan.text}
+        if self.policy.dry_run:
+            self._note("planned", request, **told)
+            return Decision("planned", f"Dry run: {plan.text}", told["id"])
+        question = self._record.questions(self.policy.approval_minutes).get(told["id"])
+        if action.kind == "A2" and (question is None or "approver" not in question):
             if question is None:
-                self._note("approval_wanted", request, plan)
-            return Decision("approval_wanted", f"{plan.text} Approve it: jaxobs agent approve {plan_id}", plan_id)
-        before = self._typical_step(request.target) if action.touches_process else None
+                self._note("approval_wanted", request, **told)
+            how = f"{plan.text} Approve it: jaxobs agent approve {told['id']}"
+            return Decision("approval_wanted", how, told["id"])
+        told["approval"] = question and question.get("approver")
+        before = processes.await_moment(request.target, self.clock) if action.touches_process else None
         began = time.monotonic()
-        self._note("begun", request, plan, approval=approver or None)
+        self._note("begun", request, **told)
         found = self._done(request, plan, before)
-        told = dataclasses.asdict(found)
-        seconds = round(time.monotonic() - began, 3)
-        self._note(found.result, request, plan, seconds=seconds, outcome=told, approval=approver or None)
-        return Decision(found.result, found.detail, plan_id, found.path)
+        told |= {"seconds": round(time.monotonic() - began, 3), "outcome": dataclasses.asdict(found)}
+        self._note(found.result, request, **told)
+        return Decision(found.result, found.detail, told["id"], found.path)
 
-    def _allowed(self, request: Request, urls: tuple[str, ...]) -> Action:
+    def _allowed(self, request: Request) -> Action:
         """Raises RefusedError at the first of the gates 1 to 4 that is shut."""
-        if self._brake.is_on():
+        policy, now = self.policy, self.clock()
+        if self._record.is_stopped():
             raise RefusedError("The kill switch is on. `jaxobs agent resume` turns it off.")
-        action = ACTIONS.get(request.action)
-        if action is None:
+        if request.action not in ACTIONS:
             raise RefusedError(f"There is no action `{request.action[:100]}`.")
-        if request.action not in self.actions:
+        action = self.actions.get(request.action)
+        if action is None:
             raise RefusedError(f"The policy does not allow `{request.action}` (`allow`, `actions`).")
-        why = self._policy.refusal(request.job, request.target, self._record.clock())
-        if why is None and action.touches_process and request.target not in urls:
-            why = "The agent knows no such process of this job."
-        why = why or self._brake.refusal(request, action, self._policy, len(urls))
-        if why is not None:
-            raise RefusedError(why)
+        if not any(each.fullmatch(request.job) for each in policy.jobs):
+            raise RefusedError("The policy does not name this job (`jobs`).")
+        if any(fnmatch.fnmatchcase(name, each) for each in policy.opt_out for name in (request.job, request.target)):
+            raise RefusedError("The job or the process is opted out (`opt_out`).")
+        for window in policy.maintenance:
+            during = window.begin.timestamp() <= now < window.end.timestamp()
+            if during and fnmatch.fnmatchcase(request.job, window.jobs):
+                raise RefusedError(f"There is maintenance until {window.end:%Y-%m-%d %H:%M %Z}.")
+        known = self.targets(request.job)
+        if action.touches_process and request.target not in known:
+            raise RefusedError("The agent knows no such process of this job.")
+        self._check_limits(request, action, len(known))
         return action
 
-    def _typical_step(self, target: str) -> float | None:
-        """Returns the seconds of a typical step, once the moment is good; raises RefusedError if it remains bad."""
-        until = time.monotonic() + PATIENCE
-        while True:
-            snapshot = processes.look(target)
-            why = processes.unsuitable(snapshot, self._record.clock())
-            if why is None:
-                return processes.typical_step(snapshot)
-            if time.monotonic() > until:
-                raise RefusedError(why)
-            time.sleep(processes.PAUSE)  # What recompiles in each step has its moments between, and is worth a profile.
+    def _check_limits(self, request: Request, action: Action, known: int) -> None:
+        policy, now, lines = self.policy, self.clock(), self._record.lines()
+        latest = [each for each in lines if each["decision"] in ("begun", "done", "failed")][-1:]
+        if latest and latest[0]["decision"] == "begun":
+            name, since = str(latest[0].get("action")), now - latest[0]["at"]
+            if since < 2 * (ACTIONS[name].seconds if name in ACTIONS else 60.0):  # Else it ended with the agent.
+                raise RefusedError(f"`{name}` began {since:.0f} s ago and has not ended.")
+        if self._record.failures() >= policy.failures:
+            told = f"The breaker is open after {policy.failures} failures in a row."
+            raise RefusedError(f"{told} Find out why, then run `jaxobs agent reset`.")
+        begun = [each for each in lines if each["decision"] == "begun"]
+        asked = (action.name, request.target)
+        since = now - max(
+            (each["at"] for each in begun if (each.get("action"), each.get("target", "")) == asked), default=0.0
+        )
+        cooldown = policy.cooldown_seconds.get(action.name, action.cooldown)
+        if since < cooldown:
+            raise RefusedError(f"The last one there was {since:.0f} s ago, and the cool-down is {cooldown:.0f} s.")
+        of_job = [each for each in begun if each.get("job", "") == request.job and now - each["at"] < HOUR]
+        if len(of_job) >= policy.per_job_an_hour:
+            limit = f"`per_job_an_hour` is {policy.per_job_an_hour}"
+            raise RefusedError(f"{len(of_job)} actions concerned this job within an hour, and {limit}.")
+        others = {each["target"] for each in of_job if each.get("target")} - {request.target}
+        most = max(1, math.floor(policy.share_of_processes * known))
+        if request.target and len(others) >= most:
+            share = f"(`share_of_processes` is {policy.share_of_processes:g}), and others were"
+            raise RefusedError(f"Within an hour {most} of the job's {known} processes may be touched {share}.")
 
     def _done(self, request: Request, plan: Plan, before: float | None) -> Outcome:
         """Does what is planned; a failure if it raises, or if steps take longer than `before` afterwards."""
         try:
-            found = plan.run(self._brake.is_on)
+            found = plan.run(self._record.is_stopped)
         except Exception as error:
             return failed(f"{type(error).__name__}: {error}"[:400])
         if before is None or found.result != "done":
             return found
-        try:
-            problem = processes.slower(request.target, before, self._policy.slower)
-        except RefusedError as error:
-            problem = f"Afterwards: {error}"
+        problem = processes.slower(request.target, before, self.policy.slower)
         return Outcome("failed", f"{found.detail} {problem}", found.path) if problem else found
 
-    def _note(self, decision: str, request: Request, plan: Plan | None = None, **more: Any) -> None:
+    def _note(self, decision: str, request: Request, **more: Any) -> None:
         asked = {name: value for name, value in dataclasses.asdict(request).items() if value}
-        if request.action in ACTIONS:
-            more["class"] = ACTIONS[request.action].kind
-        if plan is not None:
-            more |= {"id": plan.id(request), "plan": plan.text}
-        self._record.add(decision=decision, **asked, **more)
+        kind = {"class": ACTIONS[request.action].kind} if request.action in ACTIONS else {}
+        self._record.add(decision=decision, **asked, **kind, **more)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
-import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from jaxobs.base.errors import MissingExtraError, SettingError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.ops import given_files
 
 try:
     from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -18,8 +16,6 @@ except ImportError as error:
 
 Class = Literal["A1", "A2"]
 Name = Literal["capture_profile", "collect_bundle", "dump_memory", "warm_cache"]
-
-_MOST_BYTES = 2**20
 
 
 class _Strict(BaseModel):
@@ -70,42 +66,13 @@ class Policy(_Strict):
     maintenance: tuple[Maintenance, ...] = ()
     warm_cache: WarmCache | None = None
 
-    def refusal(self, job: str, target: str, now: float) -> str | None:
-        """Returns why a job or a target is left alone at a time (seconds since the epoch); None if it is not."""
-        if not any(each.fullmatch(job) for each in self.jobs):
-            return "The policy does not name this job (`jobs`)."
-        if any(fnmatch.fnmatchcase(name, each) for each in self.opt_out for name in (job, target)):
-            return "The job or the process is opted out (`opt_out`)."
-        for window in self.maintenance:
-            if window.begin.timestamp() <= now < window.end.timestamp() and fnmatch.fnmatchcase(job, window.jobs):
-                return f"There is maintenance until {window.end:%Y-%m-%d %H:%M %Z}."
-        return None
-
 
 def read(path: Path) -> Policy:
-    """Returns the policy of a file.
-
-    Raises:
-      SettingError: it cannot be read, or holds what nobody knows; with its place and value.
-    """
+    """Returns the policy of a file. Raises SettingError for what nobody knows, with its place and value."""
+    found = given_files.toml(path)
     try:
-        with path.open("rb") as file:
-            found = tomllib.loads(file.read(_MOST_BYTES).decode())
         return Policy.model_validate(found)
-    except OSError as error:
-        raise SettingError(f"Cannot read {path}: {error.strerror}.") from error
     except ValidationError as error:
-        raise SettingError("\n".join(f"{path}: {_told(each)}" for each in error.errors())) from error
-    except (ValueError, RecursionError) as error:
-        raise SettingError(f"{path} is not valid TOML: {error}.") from error
-
-
-def _told(error: Any) -> str:
-    place = ".".join(str(each) for each in error["loc"] if each != "[key]")
-    if error["type"] == "value_error":
-        return str(error["ctx"]["error"])
-    if error["type"] == "extra_forbidden":
-        owners: dict[str, type[BaseModel]] = {"warm_cache": WarmCache, "maintenance": Maintenance}
-        names = sorted(owners.get(place.partition(".")[0], Policy).model_fields)
-        return f"`{place}` is unknown. {did_you_mean(place.rpartition('.')[2], names)}Known here: {', '.join(names)}."
-    return f"`{place}` is {error['input']!r:.80}: {error['msg'][0].lower()}{error['msg'][1:]}."
+        tables: dict[str, type[BaseModel]] = {"": Policy, "warm_cache": WarmCache, "maintenance": Maintenance}
+        known = {name: each.model_fields for name, each in tables.items()}
+        raise given_files.mistakes(error, path, known) from error

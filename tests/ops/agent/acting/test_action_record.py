@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from jaxobs import cli
-from jaxobs.ops.agent.acting.brake import Brake
 from jaxobs.ops.agent.acting.record import Record
 
 
@@ -28,18 +27,17 @@ def test_a_line_that_broke_off_costs_no_other_one(tmp_path: Path) -> None:
 
 def test_the_kill_switch_is_on_the_record(tmp_path: Path) -> None:
     record = Record(tmp_path, lambda: 5.0)
-    brake = Brake(record)
-    brake.stop("mia")
-    assert brake.is_on() and brake.resume("ada") and brake.resume("ada")
+    record.stop("mia")
+    assert record.is_stopped() and record.resume("ada") and record.resume("ada")
     assert [(each["decision"], each["actor"], each["at"]) for each in record.lines()] == [
         ("stopped", "human:mia", 5.0), ("resumed", "human:ada", 5.0),
     ]  # fmt: skip
     record.path.unlink()
     record.path.mkdir()
-    brake.stop("mia")
+    record.stop("mia")
     with pytest.raises(OSError):
-        brake.resume("mia")
-    assert brake.is_on()
+        record.resume("mia")
+    assert record.is_stopped()
 
 
 def test_a_user_without_a_name_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ ALLOWED = Policy(allow=("A1",), dry_run=False, cooldown_seconds={"collect_bundle
 
 
 def asked(folder: Path, incident: str = "i1", urls: tuple[str, ...] = ("http://127.0.0.1:9",)) -> desk.Decision:
-    made = desk.Desk(folder, ALLOWED, lambda job: list(urls))
+    made = desk.Desk(directory=folder, policy=ALLOWED, targets=lambda job: list(urls))
     return made.request(Request(action="collect_bundle", actor="rule:test", job="train", incident=incident))
 
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -16,9 +17,8 @@ from helpers.run_programs import environment
 from helpers.waiting import until
 
 from jaxobs.ops.agent.acting import desk, processes
-from jaxobs.ops.agent.acting.actions import Request
+from jaxobs.ops.agent.acting.actions import RefusedError, Request
 from jaxobs.ops.agent.acting.policy import Policy, WarmCache
-from jaxobs.ops.agent.acting.processes import RefusedError
 from jaxobs.ops.agent.acting.record import Record
 from jaxobs.views import captures
 from tools.ports import free_port
@@ -50,7 +50,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 
     def steps() -> bool:
         try:
-            return (processes.typical_step(processes.look(url)) or 0.0) > 0.0
+            return (processes.await_moment(url, time.time) or 0.0) > 0.0
         except RefusedError:
             assert running.poll() is None
             return False
@@ -69,7 +69,7 @@ def wanted(action: str, url: str) -> Request:
 
 def asked(folder: Path, url: str, action: str, **more: object) -> desk.Decision:
     policy = Policy(allow=("A1", "A2"), dry_run=False, slower=100, **more)  # type: ignore[arg-type]
-    return desk.Desk(folder, policy, lambda job: [url]).request(wanted(action, url))
+    return desk.Desk(directory=folder, policy=policy, targets=lambda job: [url]).request(wanted(action, url))
 
 
 def test_captures_are_there(process: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_warm_cache_runs_what_the_policy_names(process: tuple[str, Path], tmp_pa
         allow=("A2",), dry_run=False,
         warm_cache=WarmCache(event_log=str(folder / "absent.jsonl"), cache_dir=str(tmp_path / "cache")),
     )  # fmt: skip
-    made = desk.Desk(tmp_path / "d", policy, lambda job: [])
+    made = desk.Desk(directory=tmp_path / "d", policy=policy, targets=lambda job: [])
     request = Request(action="warm_cache", actor="human:mia", job="train")
     first = made.request(request)
     Record(tmp_path / "d").decide(first.plan, True, "mia")

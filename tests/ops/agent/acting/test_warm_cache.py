@@ -34,10 +34,10 @@ def test_it_says_what_is_in_the_cache(tmp_path: Path, monkeypatch: pytest.Monkey
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
     policy = Policy(warm_cache=WarmCache(event_log=str(log), cache_dir=str(cache), script=str(script)))
-    plan = ACTIONS["warm_cache"].plan(REQUEST, Around(policy, tmp_path, (), ""))
+    plan = ACTIONS["warm_cache"].plan(REQUEST, Around(directory=tmp_path, policy=policy, targets=lambda job: []))
     outcome = plan.run(lambda: False)
-    assert (outcome.result, outcome.detail) == ("done", "1 of 1 recorded signatures are in the cache.")
-    assert outcome.path == str(cache) and any(cache.iterdir())
+    assert outcome == Outcome("done", f"1 of 1 signatures are in {cache}: 1 compiled, 0 were there.", str(cache))
+    assert any(cache.iterdir())
     assert plan.run(lambda: True) == Outcome("failed", "It was stopped.")
     log.unlink()
     failed = plan.run(lambda: False)

@@ -11,8 +11,9 @@ import sys
 from typing import Any
 
 import pytest
+from helpers.answering import serving
 from helpers.made_by_hand import compilation
-from helpers.top_snapshots import CannedEndpoint, compilations, finding, serving, snapshot
+from helpers.top_snapshots import CannedEndpoint, compilations, finding, snapshot
 
 from jaxobs import cli
 from jaxobs.base import discovery

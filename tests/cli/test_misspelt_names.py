@@ -7,8 +7,9 @@ import pathlib
 import re
 
 import pytest
+from helpers.answering import serving
 from helpers.made_by_hand import compilation
-from helpers.top_snapshots import CannedEndpoint, serving, snapshot
+from helpers.top_snapshots import CannedEndpoint, snapshot
 
 import jaxobs
 from jaxobs import cli

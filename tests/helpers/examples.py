@@ -68,7 +68,9 @@ def program(page: str) -> str:
         if each.not_run is None
     }
     around = surroundings(page)
-    calls = around.read_text(encoding="utf-8") if around.exists() else "\n".join(f"example({n})" for n in texts)
+    calls = "\n".join(f"example({number})" for number in texts)
+    if around.exists():
+        calls = f"import jax, jax.numpy as jnp, numpy as np, jaxobs\n{around.read_text(encoding='utf-8')}"
     return f"""
 EXAMPLES = {texts!r}
 
@@ -81,5 +83,8 @@ assert not EXAMPLES, f"not run: {{sorted(EXAMPLES)}}"
 
 
 def surroundings(page: str) -> Path:
-    """The file that calls `example(1)`, `example(2)`, ... for the Python blocks of a page, between what they need."""
+    """The file that calls `example(1)`, `example(2)`, ... for the Python blocks of a page, between what they need.
+
+    It need not import JAX, NumPy and jaxobs.
+    """
     return Path(__file__).parent / "around" / f"{Path(page).stem.lower().replace('-', '_')}.py"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from helpers.answering import Request, serving
 
 KINDS = {
     "/v1/metrics": ExportMetricsServiceRequest,
@@ -27,34 +29,23 @@ class Receiver:
         self.status = 200
         self.block = threading.Event()
         self.go_on = threading.Event()
-        receiver = self
+        self._open = contextlib.ExitStack()
+        self.url = self._open.enter_context(serving(self._answer))
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                if receiver.block.is_set():
-                    receiver.go_on.wait(120)
-                if receiver.status == 200:
-                    receiver.requests.append((self.path, KINDS[self.path].FromString(body)))
-                self.send_response(receiver.status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+    def _answer(self, request: Request) -> int | bytes:
+        zipped = request.headers.get("Content-Encoding") == "gzip"
+        if self.block.is_set():
+            self.go_on.wait(120)
+        if self.status != 200:
+            return self.status
+        body = gzip.decompress(request.body) if zipped else request.body
+        self.requests.append((str(request), KINDS[request].FromString(body)))
+        return b""
 
     def close(self) -> None:
         """Stops listening."""
         self.go_on.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._open.close()
 
     def spans(self) -> list[Any]:
         """All spans so far."""

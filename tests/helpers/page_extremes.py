@@ -103,10 +103,8 @@ def many(functions: int = 500) -> Snapshot:
             f"package_{number % 17}.module_{number % 5}.Layer{number}.__call__",
             calls=number * 37,
             seconds=0.01 * (number * 7919 % 1000) + 0.01,
-            causes={
-                "first_call": {"miss": 1},
-                CAUSES[1 + number % (len(CAUSES) - 1)]: {"miss": number % 23, "hit": number % 3},
-            },
+            first_call=1,
+            **{CAUSES[1 + number % (len(CAUSES) - 1)]: {"miss": number % 23, "hit": number % 3}},
         )
         for number in range(functions)
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from helpers import answering
 from jaxobs.facts.events import Event, as_event, plain
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.verdict import judged
@@ -36,80 +34,39 @@ class PageServer:
         self.snapshot, self.events, self.dropped, self.port = snapshot, list(events), 0, 0
         self.broken, self.delay, self.over = False, 0.0, False
         self.asked = self.busy = self.busiest = 0
-        self._server: ThreadingHTTPServer | None = None
-        self._thread: threading.Thread | None = None
+        self._open = ExitStack()
         self.start()
-
-    @property
-    def url(self) -> str:
-        """Address of the page."""
-        return f"http://127.0.0.1:{self.port}/"
 
     def start(self) -> None:
         """Listens, on the port of last time if there was one."""
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer._answer(self)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
-        self._thread.start()
+        policy = {"Content_Security_Policy": CONTENT_SECURITY_POLICY, "Cache_Control": "no-store"}
+        self.url = self._open.enter_context(answering.serving(self._answer, self.port, **policy)) + "/"
+        self.port = urlsplit(self.url).port or 0
 
     def stop(self) -> None:
         """Closes the port, as a process that ends does."""
-        if self._server and self._thread:
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
-        self._server = self._thread = None
+        self._open.close()
 
-    def _answer(self, request: BaseHTTPRequestHandler) -> None:
-        parts = urlsplit(request.path)
+    def _answer(self, request: answering.Request) -> object:
+        parts = urlsplit(request)
         if parts.path == "/":
-            _send(request, render(), "text/html; charset=utf-8")
-        elif self.broken:
-            request.send_error(500)
-        else:
-            self._answer_data(request, parts)
-
-    def _answer_data(self, request: BaseHTTPRequestHandler, parts: SplitResult) -> None:
+            return render()
+        if self.broken:
+            return 500
         self.asked += 1
         self.busy += 1
         self.busiest = max(self.busiest, self.busy)
         time.sleep(self.delay)
         self.busy -= 1
         if parts.path == "/api/v1/snapshot":
-            body: object = plain(judged(self.snapshot))
-        elif parts.path == "/api/v1/events":
+            return plain(judged(self.snapshot))
+        if parts.path == "/api/v1/events":
             query = parse_qs(parts.query)
             since, kind = int(query["since"][0]), query["kind"][0]
             fresh = [as_event(each) for each in self.events if each.sequence > since and each.kind == kind]
             newest = max((each.sequence for each in self.events), default=0)
-            body = {"events": fresh, "next": newest, "dropped": self.dropped}
-        else:
-            request.send_error(404)
-            return
-        _send(request, json.dumps(body).encode(), "application/json")
-
-
-def _send(request: BaseHTTPRequestHandler, body: bytes, kind: str) -> None:
-    try:
-        request.send_response(200)
-        request.send_header("Content-Type", kind)
-        request.send_header("Content-Length", str(len(body)))
-        request.send_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-        request.send_header("Cache-Control", "no-store")
-        request.end_headers()
-        request.wfile.write(body)
-    except ConnectionError:
-        pass  # the browser left in the middle of an answer
+            return {"events": fresh, "next": newest, "dropped": self.dropped}
+        return None
 
 
 @contextmanager

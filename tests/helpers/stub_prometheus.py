@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import json
 import re
-import socketserver
 import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from helpers import answering
 
 
 @dataclass
@@ -71,46 +71,21 @@ class Stub:
         ]
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 64
-
-
 @contextlib.contextmanager
 def serving() -> Iterator[Stub]:
     stub = Stub()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            stub.asked.append(self.path)
-            if stub.hang is not None:
-                stub.hang.wait(60)
-            self._send(stub.answer(self.path) if stub.body is None else stub.body)
-
-        def do_POST(self) -> None:
-            stub.asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self._send(b"ok")
-
-        def _send(self, body: bytes) -> None:
-            with contextlib.suppress(OSError):
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
-
-    server = _Server(("127.0.0.1", 0), Handler)
-    stub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield stub
-    finally:
+    def answer(request: answering.Request) -> bytes:
+        stub.asked.append(request.body.decode() or str(request))
+        if request.body:
+            return b"ok"
         if stub.hang is not None:
-            stub.hang.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+            stub.hang.wait(60)
+        return stub.answer(request) if stub.body is None else stub.body
+
+    with answering.serving(answer) as stub.url:
+        try:
+            yield stub
+        finally:
+            if stub.hang is not None:
+                stub.hang.set()

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.answering import serving
 from helpers.tmux import Tmux, terminal
-from helpers.top_snapshots import GIB, STARTED, URL, CannedEndpoint, compilations, finding, process, serving, snapshot
+from helpers.top_snapshots import GIB, STARTED, URL, CannedEndpoint, compilations, finding, process, snapshot
 
 from jaxobs.base.errors import MissingExtraError, SettingError, install
 from jaxobs.cli import top

@@ -12,18 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.answering import serving
 from helpers.tmux import terminal
-from helpers.top_snapshots import (
-    GIB,
-    STARTED,
-    CannedEndpoint,
-    compilations,
-    finding,
-    overview,
-    process,
-    serving,
-    snapshot,
-)
+from helpers.top_snapshots import GIB, STARTED, CannedEndpoint, compilations, finding, overview, process, snapshot
 
 from jaxobs.facts.compilations import Change
 from jaxobs.facts.functions import FunctionState, ProgramState

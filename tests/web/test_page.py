@@ -346,7 +346,7 @@ def test_hostile_names_are_only_text(opened: Opener) -> None:
             function(
                 HOSTILE,
                 last_reason=HOSTILE,
-                causes={"shape": {"miss": 1}, HOSTILE: {"miss": 2}},
+                compilations={"shape": {"miss": 1}, HOSTILE: {"miss": 2}},
                 errors={HOSTILE: 1},
                 fastpath_misses={HOSTILE: 1},
             ),

@@ -1,12 +1,5 @@
-"""Around the examples of docs/captures.md."""
-
 import os
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import jaxobs
 
 jaxobs.install(capture_directory="captures")
 params, batches = jnp.ones(8), [jnp.ones(8)] * 8

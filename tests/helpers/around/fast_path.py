@@ -1,12 +1,5 @@
-"""Around the examples of docs/fast-path.md."""
-
 import time
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import jaxobs
 
 jaxobs.install()
 example(1)

@@ -1,11 +1,8 @@
-"""Around the examples of docs/goodput.md."""
-
 import re
 import os
 import subprocess
 import sys
 
-import jaxobs
 
 jaxobs.install()
 state = "weights"

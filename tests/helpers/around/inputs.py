@@ -1,12 +1,5 @@
-"""Around the examples of docs/inputs.md."""
-
 import time
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import jaxobs
 
 loader, state = [np.ones(4)] * 3, jnp.ones(4)
 

@@ -1,11 +1,3 @@
-"""Around the examples of docs/leaks.md."""
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import jaxobs
-
 example(1)
 
 

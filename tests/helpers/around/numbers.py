@@ -1,11 +1,3 @@
-"""Around the examples of docs/numbers.md."""
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import jaxobs
-
 w = jnp.ones(4)
 
 

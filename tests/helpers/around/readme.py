@@ -1,8 +1,3 @@
-"""Around the examples of README.md."""
-
-import jax
-import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
 example(1)

@@ -1,14 +1,8 @@
-"""Around the examples of docs/serving.md."""
-
 import queue
 
 import fastapi
 import flask
-import jax
-import jax.numpy as jnp
-import numpy as np
 
-import jaxobs
 
 api, site = fastapi.FastAPI(), flask.Flask("site")
 waited, rows_used, rows_in_all, params, padded = 0.1, 3, 4, 1, np.ones(4)

@@ -1,11 +1,3 @@
-"""Around the examples of docs/steps.md."""
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import jaxobs
-
 loader, params = [{"tokens": np.ones((2, 8))}] * 3, jnp.ones(())
 train_step = jax.jit(lambda params, batch: params + batch["tokens"].sum())
 example(1)

@@ -1,11 +1,5 @@
-"""Around the examples of docs/testing.md."""
-
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
-import jaxobs
 from jaxobs.testing import assert_gradients_match
 
 PARAMS = {"w": np.ones((8, 2), np.float32)}

@@ -1,4 +1,2 @@
-"""Around the examples of docs/transfers.md."""
-
 example(1)
 assert sum(each.count for each in jaxobs.snapshot().transfers) >= 200

@@ -1,11 +1,3 @@
-"""Around the examples of docs/warmup.md."""
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import jaxobs
-
 jaxobs.install(event_log="events.jsonl")
 params, state, batch = {"w": jnp.ones((784, 10))}, jnp.ones(3), jnp.ones(3)
 

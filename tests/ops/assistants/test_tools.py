@@ -14,8 +14,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import pytest
+from helpers.answering import serving
 from helpers.made_by_hand import compilation
-from helpers.top_snapshots import CannedEndpoint, compilations, finding, serving, snapshot
+from helpers.top_snapshots import CannedEndpoint, compilations, finding, snapshot
 from mcp import Client
 
 from jaxobs.facts.compilations import Change

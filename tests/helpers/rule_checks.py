@@ -16,12 +16,12 @@ from typing import Any
 
 import promql_parser
 
-from helpers import label_flow
 from helpers.requirements import program
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.ops.monitoring import alerting, boards, burn_rates, promql, recordings
 from jaxobs.ops.monitoring.rule_types import Alert, Group, Recording
 from jaxobs.ops.monitoring.site import Site
+from tools.monitoring_checks import label_flow
 
 SITE = Site()
 BOARDS = ("executive", "oncall", "debug", "devices", "serving", "fleet")

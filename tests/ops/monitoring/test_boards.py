@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import dashboard_budget, dashboard_checks, label_flow, rule_checks
-from helpers.dashboard_checks import CHECKS, Seen
-from helpers.label_flow import LabelError, Labels, labels_of
+from helpers import rule_checks
 from helpers.paths import ROOT
 
 from jaxobs.ops.monitoring import alerting, boards, drawing, panel_types, promql, recordings, rules
@@ -22,6 +20,9 @@ from jaxobs.ops.monitoring.generate import dashboards
 from jaxobs.ops.monitoring.panel_types import Board, Panel, Row, Target
 from jaxobs.ops.monitoring.rule_types import Threshold
 from jaxobs.ops.monitoring.site import AlertChoice, Prices, Site
+from tools.monitoring_checks import dashboard_budget, dashboard_checks, label_flow
+from tools.monitoring_checks.dashboard_checks import CHECKS, Seen
+from tools.monitoring_checks.label_flow import LabelError, Labels, labels_of
 
 SITE = Site()
 KEYS = {

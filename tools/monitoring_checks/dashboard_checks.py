@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from helpers import label_flow
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.ops.monitoring import promql
 from jaxobs.ops.monitoring.drawing import sdk
+from tools.monitoring_checks import label_flow
 
 NO_UNITS = frozenset({
     "acres", "candela", "currencyBGN", "currencyILS", "currencyMYR", "currencyPYG", "currencyTRY", "currencyUYU",

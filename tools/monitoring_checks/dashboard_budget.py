@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from helpers import label_flow
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.ops.monitoring import promql
+from tools.monitoring_checks import label_flow
 
 DEVICES = 1024
 PROCESSES = 128

@@ -1,0 +1,1 @@
+"""Checks of what `jaxobs generate` writes for Prometheus and Grafana: labels, rules and dashboards."""

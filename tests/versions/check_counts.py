@@ -41,6 +41,11 @@ def ones(*shape: int, dtype: Any = np.float32) -> Any:
     return jax.device_put(np.ones(shape, dtype))
 
 
+def jitted(fun: Callable[..., Any]) -> Any:
+    """A function of the user's, under `jax.jit`."""
+    return jax.jit(user(fun))
+
+
 @user
 def before_and_called(x):
     return x * 2 + 1
@@ -89,8 +94,7 @@ def host_transfers() -> None:
     jaxobs.install(transfers=True)
     lifecycle._session.sample()
 
-    @jax.jit
-    @user
+    @jitted
     def sent(x):
         return x.sum()
 
@@ -115,46 +119,16 @@ def host_transfers() -> None:
 
 
 @scenario
-def shapes_and_dtypes() -> None:
-    @user
-    def shaped(x):
-        return x * 2
-
-    jitted = jax.jit(shaped)
-    for size in (2, 3, 4, 3, 2):
-        jitted(ones(size))
-    jitted(ones(2, dtype=np.int32))
-    check("causes", {"dtype": 1, "first_call": 1, "shape": 2}, causes("shaped"))
-
-
-@scenario
-def new_functions() -> None:
-    def make():
-        @user
-        def made_again(x):
-            return x - 1
-
-        return made_again
-
-    for _ in range(3):
-        jax.jit(make())(ones(2))
-    check("causes", {"first_call": 1, "new_function": 2}, causes("made_again"))
-
-
-@scenario
 def nested_jit() -> None:
-    @user
-    @jax.jit
+    @jitted
     def innermost(x):
         return jnp.tanh(x)
 
-    @user
-    @jax.jit
+    @jitted
     def inner(x):
         return innermost(x) + innermost(x * 2)
 
-    @user
-    @jax.jit
+    @jitted
     def outer(x):
         return inner(x) @ inner(x)
 
@@ -169,13 +143,11 @@ def nested_jit() -> None:
 def compiled_while_tracing() -> None:
     """Concrete values inside a trace are computed, and what that compiles is counted as its own."""
 
-    @user
-    @jax.jit
+    @jitted
     def constant_maker(x):
         return x * 5
 
-    @user
-    @jax.jit
+    @jitted
     def with_constants(x):
         with jax.ensure_compile_time_eval():
             table = constant_maker(ones(7))
@@ -199,8 +171,7 @@ def eager_operations() -> None:
 def transformations() -> None:
     """Under `grad`, `vmap` and `linearize` a jitted function brings derived programs."""
 
-    @user
-    @jax.jit
+    @jitted
     def loss(w, x):
         return jnp.mean((x @ w) ** 2)
 
@@ -218,8 +189,7 @@ def transformations() -> None:
 def control_flow() -> None:
     """Bodies of `scan` and `cond` are part of what runs them."""
 
-    @user
-    @jax.jit
+    @jitted
     def scanned(x):
         def body(carry, item):
             return jax.lax.cond(item.sum() > 0, lambda c: c + 1, lambda c: c - 1, carry), item
@@ -280,22 +250,6 @@ def shard_map() -> None:
 
 
 @scenario
-def shardings() -> None:
-    """Another sharding of the same shape is another executable."""
-
-    @user
-    def placed(x):
-        return x * 2
-
-    mesh = Mesh(np.array(jax.devices()[:2]), ("d",))
-    jitted = jax.jit(placed)
-    jitted(ones(4))
-    jitted(jax.device_put(np.ones(4, np.float32), NamedSharding(mesh, PartitionSpec("d"))))
-    jitted(jax.device_put(np.ones(4, np.float32), jax.devices()[1]))
-    check("compiled", 3, seen()["placed"])
-
-
-@scenario
 def methods_and_partials() -> None:
     """Bound methods, partials and static arguments."""
 
@@ -321,19 +275,6 @@ def methods_and_partials() -> None:
 
 
 @scenario
-def donated() -> None:
-    """Donated arguments are whole when they are looked at, and gone afterwards."""
-
-    @user
-    def donating(x):
-        return x + 1
-
-    x = ones(16)
-    jax.jit(donating, donate_argnums=0)(x)
-    check("compiled once", 1, seen()["donating"])
-
-
-@scenario
 def threads() -> None:
     """Eight threads compile at once."""
 
@@ -353,8 +294,7 @@ def threads() -> None:
         worker.join()
     check("compiled", 32, seen()["in_thread"])
 
-    @user
-    @jax.jit
+    @jitted
     def raced(x):
         return jnp.sin(x) @ x
 
@@ -384,20 +324,17 @@ def jitted_before_install() -> None:
 def failures() -> None:
     """A trace or a compile that fails is no compilation."""
 
-    @user
-    @jax.jit
+    @jitted
     def failing(x):
         if x.sum() > 0:
             return x
         return -x
 
-    @user
-    @jax.jit
+    @jitted
     def raising(x):
         raise ValueError("in the user's function")
 
-    @user
-    @jax.jit
+    @jitted
     def not_compilable(x):
         return jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStruct((2,), np.float32))(x)
 
@@ -414,15 +351,13 @@ def stuck() -> None:
     """A trace and a compile that are stuck in other threads are visible while they are."""
     go, tracing = threading.Event(), threading.Event()
 
-    @user
-    @jax.jit
+    @jitted
     def stuck_trace(x):
         tracing.set()
         go.wait(60)
         return x + 1
 
-    @user
-    @jax.jit
+    @jitted
     def stuck_compile(x):
         return x + 2
 
@@ -499,9 +434,6 @@ def captures() -> None:
 @scenario
 def leaks() -> None:
     """A list that keeps the outputs is told with its pace and its line; one of a few is not."""
-    from jaxobs.session import lifecycle
-
-    assert lifecycle._session is not None
     samples = lifecycle._session.sample
 
     @jaxobs.jit
@@ -638,30 +570,12 @@ def loops_found() -> None:
     check("the hook is off", False, post_hook._get() is not None)
 
 
-@scenario
-def caches_cleared() -> None:
-    """After `jax.clear_caches()` functions compile again."""
-
-    @user
-    def cleared(x):
-        return x / 3
-
-    jitted = jax.jit(cleared)
-    jitted(ones(2))
-    jax.clear_caches()
-    jitted(ones(2))
-    check("compiled", 2, seen()["cleared"])
-
-
 def listeners_cleared() -> None:
     """Somebody removes all listeners; jaxobs puts its own back, once, and says so."""
     from jax._src import monitoring
 
     for name in ("_event_listeners", "_event_duration_secs_listeners"):
         getattr(monitoring, name).clear()
-    from jaxobs.session import lifecycle
-
-    assert lifecycle._session is not None
     lifecycle._session.sample()
     with compared("listeners_cleared"):
 
@@ -706,9 +620,6 @@ def scraped() -> None:
     """The endpoint's text holds the same total, and live arrays of every device."""
     keep = ones(1000)
     gc.collect()
-    from jaxobs.session import lifecycle
-
-    assert lifecycle._session is not None
     lifecycle._session.sample()
     handle = jaxobs.serve(port=0)
     text = urllib.request.urlopen(handle.url + "metrics", timeout=30).read().decode()
@@ -733,18 +644,15 @@ def cache_worker(directory: str) -> None:
     jaxobs.install(event_log=os.path.join(directory, "log", "events.jsonl"))
     hashed = hashes_that_jax_logs()
 
-    @user
-    @jax.jit
+    @jitted
     def stored(x):
         return jnp.sin(x) @ x
 
-    @user
-    @jax.jit
+    @jitted
     def too_fast(x):
         return jnp.cos(x) @ x
 
-    @user
-    @jax.jit
+    @jitted
     def not_cached(x):
         return jnp.tan(x) @ x
 

@@ -93,6 +93,7 @@ def _examples(reports: dict[str, dict[str, Any]]) -> str:
         verdict = reasons[name]
         function = verdict["reasons"][0].partition("`: ")[0].partition("` ")[0].strip("`")
         short = verdict["reasons"][0].replace(function, function.rpartition(".")[2], 1)
+        short = short.replace("benchmarks.corpus.programs.", "")
         rows.append(f"- **{verdict['cause']}**: {short}")
     return "\n".join(rows) + "\n\n"
 

@@ -13,23 +13,10 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
 
-_NAMES = ("libtpu", "libtpu.sdk")
+import pytest
 
 Answer = list[str] | Exception | Callable[[], list[str]]
-
-
-class _Metric:
-    def __init__(self, data: list[str]) -> None:
-        self._data = data
-
-    def data(self) -> list[str]:
-        """The values, as texts."""
-        return self._data
-
-    def description(self) -> str:
-        return "A fake."
 
 
 class FakeLibtpu:
@@ -44,33 +31,26 @@ class FakeLibtpu:
         self.metrics = metrics
         self.asked: list[str] = []
         """Names of the metrics that were asked for, in order."""
-        self._before: dict[str, types.ModuleType | None] = {}
-        self._package = types.ModuleType("libtpu")
-        self._package.__version__ = version  # type: ignore[attr-defined]
-        sdk: Any = types.ModuleType("libtpu.sdk")
-        self._package.sdk = sdk  # type: ignore[attr-defined]
+        package, sdk = types.ModuleType("libtpu"), types.ModuleType("libtpu.sdk")
+        vars(package).update(__version__=version, sdk=sdk)
         if module is not None:
-            monitoring: Any = types.ModuleType(f"libtpu.sdk.{module}")
-            monitoring.list_supported_metrics = lambda: sorted(self.metrics)
-            monitoring.get_metric = self._get_metric
+            monitoring = types.ModuleType(f"libtpu.sdk.{module}")
+            vars(monitoring).update(list_supported_metrics=lambda: sorted(metrics), get_metric=self._get_metric)
             setattr(sdk, module, monitoring)
+        self._found, self._patch = {"libtpu": package, "libtpu.sdk": sdk}, pytest.MonkeyPatch()
 
-    def _get_metric(self, name: str) -> _Metric:
+    def _get_metric(self, name: str) -> types.SimpleNamespace:
         self.asked.append(name)
         answer = self.metrics.get(name, [])
         if isinstance(answer, Exception):
             raise answer
-        return _Metric(answer() if callable(answer) else answer)
+        data = answer() if callable(answer) else answer
+        return types.SimpleNamespace(data=lambda: data, description=lambda: "A fake.")
 
     def __enter__(self) -> FakeLibtpu:
-        self._before = {name: sys.modules.get(name) for name in _NAMES}
-        sys.modules["libtpu"] = self._package
-        sys.modules["libtpu.sdk"] = self._package.sdk
+        for name, module in self._found.items():
+            self._patch.setitem(sys.modules, name, module)
         return self
 
     def __exit__(self, *error: object) -> None:
-        for name, module in self._before.items():
-            if module is None:
-                sys.modules.pop(name, None)
-            else:
-                sys.modules[name] = module
+        self._patch.undo()

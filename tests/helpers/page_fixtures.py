@@ -86,15 +86,8 @@ def chromium() -> Iterator[Browser]:
     if not pathlib.Path(CHROMIUM).exists():
         missing = f"{CHROMIUM} is missing. Install Debian's package: apt-get install chromium"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
-    flags = [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--no-first-run",
-        "--disable-default-apps",
-    ]
+    flags = [f"--disable-{each}" for each in ("gpu", "background-networking", "component-update", "sync")]
+    flags += ["--no-sandbox", "--no-first-run", "--disable-default-apps"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         try:

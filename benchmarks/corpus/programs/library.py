@@ -231,7 +231,6 @@ def eqx_another_static_field() -> Iterator[None]:
 
 @eqx_case("structure", "mask")
 def eqx_none_became_an_array() -> Iterator[None]:
-    """R9."""
     f = eqx.filter_jit(lambda x, mask: x if mask is None else x * mask)
     x, mask = array(4), array(4)
     f(x, None)

@@ -30,7 +30,7 @@ def placed(spec: P, *shape: int, over: Mesh | None = None) -> Any:
 
 @both("sharding", "x", says=("P('data')", "P()"), devices=8)
 def another_spec(jit: Any) -> Iterator[None]:
-    """R4: an automatic mesh."""
+    """An automatic mesh."""
     f = jit(lambda x: x * 2)
     f(placed(P("data"), 8))
     x = placed(P(), 8)
@@ -102,7 +102,6 @@ def an_explicit_mesh(jit: Any) -> Iterator[None]:
 
 @both("placement", "x", says=("uncommitted", "committed"))
 def committed_to_the_same_device(jit: Any) -> Iterator[None]:
-    """R3."""
     f = jit(lambda x: x * 6)
     f(array(4))
     x = jax.device_put(array(4), jax.devices()[0])
@@ -112,7 +111,6 @@ def committed_to_the_same_device(jit: Any) -> Iterator[None]:
 
 @both("placement", "x", devices=2)
 def another_device(jit: Any) -> Iterator[None]:
-    """R5."""
     f = jit(lambda x: x * 7)
     f(jax.device_put(array(4), jax.devices()[0]))
     x = jax.device_put(array(4), jax.devices()[1])
@@ -177,8 +175,6 @@ def another_layout(jit: Any) -> Iterator[None]:
 
 @both("jit_options", says="in_shardings", devices=8)
 def other_shardings_of_the_arguments(jit: Any) -> Iterator[None]:
-    """R6."""
-
     def spread(x: Any) -> Any:
         return x * 12
 
@@ -191,7 +187,7 @@ def other_shardings_of_the_arguments(jit: Any) -> Iterator[None]:
 
 @both("sharding", "params['w']", devices=8)
 def what_the_step_returned(jit: Any) -> Iterator[None]:
-    """R4: the first result comes back with a sharding that the compiler chose."""
+    """The first result comes back with a sharding that the compiler chose."""
     over = mesh(4, 2)
 
     def step(params: Any, batch: Any) -> Any:

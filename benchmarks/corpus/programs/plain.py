@@ -55,7 +55,6 @@ def first_call(jit: Any) -> Iterator[None]:
 
 @both("shape", "x", says=("float32[4]", "float32[5]"))
 def another_length(jit: Any) -> Iterator[None]:
-    """R1."""
     f = jit(lambda x: x * 2)
     f(array(4))
     x = array(5)
@@ -203,7 +202,7 @@ def a_python_integer_for_a_float(jit: Any) -> Iterator[None]:
 
 @both("weak_type", "x", says="weak_type=True")
 def a_python_scalar_became_an_array(jit: Any) -> Iterator[None]:
-    """R2: state that begins as `0.0` and comes back as an array."""
+    """State that begins as `0.0` and comes back as an array."""
     f = jit(lambda x: x + np.float32(1))
     f(0.0)
     x = array()
@@ -213,7 +212,7 @@ def a_python_scalar_became_an_array(jit: Any) -> Iterator[None]:
 
 @both("weak_type", "state.step")
 def the_step_of_a_state(jit: Any) -> Iterator[None]:
-    """R2, inside a state."""
+    """Inside a state."""
     f = jit(lambda state: State(state.step + np.int32(1), state.opt_state))
     f(State(0, array(2)))
     state = State(array(dtype=np.int32), array(2))
@@ -226,8 +225,6 @@ def the_step_of_a_state(jit: Any) -> Iterator[None]:
 
 @both("structure", "mask", says="mask")
 def none_became_an_array(jit: Any) -> Iterator[None]:
-    """R9."""
-
     def masked(x: Any, mask: Any) -> Any:
         return x if mask is None else x * mask
 
@@ -240,7 +237,6 @@ def none_became_an_array(jit: Any) -> Iterator[None]:
 
 @both("structure", "batch['label']")
 def a_key_more(jit: Any) -> Iterator[None]:
-    """R9."""
     f = jit(lambda batch: sum(each.sum() for each in batch.values()))
     f({"image": array(4)})
     batch = {"image": array(4), "label": array(4)}
@@ -250,7 +246,7 @@ def a_key_more(jit: Any) -> Iterator[None]:
 
 @both("structure", says=("list", "tuple"))
 def a_tuple_for_a_list(jit: Any) -> Iterator[None]:
-    """R9: the paths are the same, only the container is another."""
+    """The paths are the same, only the container is another."""
     f = jit(lambda pair: pair[0] + pair[1])
     f([array(2), array(2)])
     pair = (array(2), array(2))
@@ -309,7 +305,6 @@ def metadata_of_a_node(jit: Any) -> Iterator[None]:
 
 @both("static_argument", "n", says=("2", "3"))
 def another_static_value(jit: Any) -> Iterator[None]:
-    """R11."""
     f = jit(lambda x, n: x * n, static_argnames="n")
     f(array(2), n=2)
     x = array(2)
@@ -336,7 +331,6 @@ class Config:
 
 @both("static_argument", "config", says="identity")
 def an_equal_looking_object(jit: Any) -> Iterator[None]:
-    """R12."""
     f = jit(lambda config, x: x * 2, static_argnums=0)
     f(Config(), array(2))
     config, x = Config(), array(2)
@@ -346,7 +340,7 @@ def an_equal_looking_object(jit: Any) -> Iterator[None]:
 
 @both("static_argument", "rate", says="NaN")
 def not_a_number(jit: Any) -> Iterator[None]:
-    """R15: NaN never equals itself."""
+    """NaN never equals itself."""
     f = jit(lambda x, rate: x * 2, static_argnames="rate")
     f(array(2), rate=float("nan"))
     x = array(2)
@@ -425,8 +419,6 @@ def a_default_of_a_static_argument(jit: Any) -> Iterator[None]:
 
 @both("jit_options", says="donate_argnums")
 def donation(jit: Any) -> Iterator[None]:
-    """R6."""
-
     def stepped(x: Any) -> Any:
         return x + 1
 
@@ -438,8 +430,6 @@ def donation(jit: Any) -> Iterator[None]:
 
 @both("jit_options", says="out_shardings")
 def shardings_of_the_results(jit: Any) -> Iterator[None]:
-    """R6."""
-
     def spread(x: Any) -> Any:
         return x + 2
 
@@ -547,7 +537,6 @@ def a_shape_and_the_context(jit: Any) -> Iterator[None]:
 
 @both("new_function", says="lambda")
 def a_lambda_made_again(jit: Any) -> Iterator[None]:
-    """R16."""
     x = array(4)
 
     def call() -> None:
@@ -560,7 +549,6 @@ def a_lambda_made_again(jit: Any) -> Iterator[None]:
 
 @both("new_function")
 def a_closure_made_again(jit: Any) -> Iterator[None]:
-    """R16."""
     x = array(4)
 
     def make(factor: float) -> Any:
@@ -581,7 +569,6 @@ def scaled_by(factor: Any, x: Any) -> Any:
 
 @both("new_function")
 def a_partial_made_again(jit: Any) -> Iterator[None]:
-    """R17."""
     x = array(4)
     jit(functools.partial(scaled_by, 2.0))(x)
     yield
@@ -644,7 +631,7 @@ def a_shape_that_an_older_closure_had(jit: Any) -> Iterator[None]:
 
 @case("method", "static_argument", "self", says="identity")
 def a_method_with_self_static() -> Iterator[None]:
-    """R12: the usual way of jitting a method."""
+    """The usual way of jitting a method."""
     Model().step(array(4))
     model, x = Model(), array(4)
     yield

@@ -47,7 +47,6 @@ def donated_buffers(jit: Any) -> Iterator[None]:
 
 @both(None)
 def dictionary_keys_in_another_order(jit: Any) -> Iterator[None]:
-    """R10."""
     f = jit(lambda batch: batch["a"] + batch["b"])
     a, b = array(2), array(2)
     f({"a": a, "b": b})

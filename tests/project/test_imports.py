@@ -25,37 +25,21 @@ def outcome(code: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_import_starts_and_imports_nothing() -> None:
-    """No thread, no JAX, no NumPy, no Prometheus client, no terminal library: only the standard library."""
-    found = outcome("""
+@pytest.mark.parametrize("first", ["", "import jax"])
+def test_import_starts_and_imports_nothing(first: str) -> None:
+    """Only the standard library, without JAX and beside it; no thread, and no backend wakes."""
+    found = outcome(f"""
         import json, sys, sysconfig, threading
         SYSCONFIG = sysconfig._get_sysconfigdata_name()
-        before = set(sys.modules)
-        import jaxobs
-        tops = {name.partition(".")[0] for name in set(sys.modules) - before}
-        print(json.dumps({
-            "foreign": sorted(tops - set(sys.stdlib_module_names) - {"jaxobs", SYSCONFIG}),
-            "threads": [each.name for each in threading.enumerate()],
-        }))
-    """)
-    assert found == {"foreign": [], "threads": ["MainThread"]}
-
-
-def test_import_after_jax_adds_nothing_foreign() -> None:
-    found = outcome("""
-        import json, sys, sysconfig, threading
-        SYSCONFIG = sysconfig._get_sysconfigdata_name()
-        import jax
+        {first}
         before, threads = set(sys.modules), threading.active_count()
         import jaxobs
-        tops = {name.partition(".")[0] for name in set(sys.modules) - before}
-        print(json.dumps({
-            "foreign": sorted(tops - set(sys.stdlib_module_names) - {"jaxobs", SYSCONFIG}),
-            "threads": threading.active_count() - threads,
-            "awake": jax._src.xla_bridge.backends_are_initialized(),
-        }))
+        tops = {{name.partition(".")[0] for name in set(sys.modules) - before}}
+        foreign = sorted(tops - set(sys.stdlib_module_names) - {{"jaxobs", SYSCONFIG}})
+        awake = "jax" in sys.modules and jax._src.xla_bridge.backends_are_initialized()
+        print(json.dumps([foreign, threading.active_count() - threads, awake]))
     """)
-    assert found == {"foreign": [], "threads": 0, "awake": False}
+    assert found == [[], 0, False]
 
 
 def test_import_loads_little() -> None:

@@ -77,6 +77,14 @@ def fresh() -> Iterator[None]:
 
 
 @pytest.fixture
+def installed(fresh: None) -> None:
+    """jaxobs is installed."""
+    import jaxobs
+
+    jaxobs.install()
+
+
+@pytest.fixture
 def clock(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time that passes when the test says so."""
     from helpers.clock import Clock

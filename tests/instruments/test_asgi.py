@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -22,10 +23,7 @@ Receive = Callable[[], Awaitable[Message]]
 STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
 
-@pytest.fixture(autouse=True)
-def seen(fresh: None) -> None:
-    """jaxobs is installed."""
-    jaxobs.install()
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 class Client:
@@ -53,33 +51,58 @@ class Client:
         return self
 
 
-def answering(status: int = 200, *messages: Message) -> Any:
-    """An application that answers so; `messages` in the place of one body."""
+def playing(*steps: Any) -> Any:
+    """An application that sends messages, sleeps for seconds, calls functions, raises errors, and waits at `GONE`."""
 
     async def app(scope: Message, receive: Receive, send: Send) -> None:
-        await receive()
-        await send({"type": "http.response.start", "status": status, "headers": []})
-        for message in messages or ({"type": "http.response.body", "body": b"done"},):
-            await send(message)
+        for step in steps:
+            if isinstance(step, dict):
+                await send(step)
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            elif isinstance(step, Exception):
+                raise step
+            elif step is GONE:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+            else:
+                step()
 
     return app
 
 
+GONE = object()
+"""The client has gone."""
+
+
+def start(status: int = 200, headers: object = (), **more: object) -> Message:
+    return {"type": "http.response.start", "status": status, "headers": headers, **more}
+
+
+def body(part: bytes, more: bool = False) -> Message:
+    return {"type": "http.response.body", "body": part, "more_body": more}
+
+
+def answering(status: int = 200, before: Callable[[], Any] = dict) -> Any:
+    return playing(before, start(status), body(b"done"))
+
+
+def streaming(
+    *parts: bytes, headers: object = (), status: int = 200, pause: float = 0.0, after: Callable[[bytes], Any] = bool
+) -> Any:
+    """An application that streams these parts, each after a pause and before a call, and closes with an empty one."""
+    each = [step for part in parts for step in (pause, body(part, more=True), functools.partial(after, part))]
+    return playing(start(status, headers), *each, body(b""))
+
+
 def test_all_messages_pass_as_they_are() -> None:
-    """The application gets the server's own scope and messages, the server the application's, each the same object."""
     seen: list[object] = []
-    answer: list[Message] = [
-        {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")], "own": object()},
-        {"type": "http.response.body", "body": b"1", "more_body": True},
-        {"type": "http.response.debug", "info": {}},
-        {"type": "http.response.body", "body": b"2"},
-    ]
+    whole = start(headers=[(b"a", b"b")], own=object())
+    answer = [whole, body(b"1", more=True), {"type": "http.response.debug", "info": {}}, body(b"2")]
 
     async def app(scope: Message, receive: Receive, send: Send) -> None:
-        seen.append(scope)
-        seen.append(await receive())
-        for message in answer:
-            await send(message)
+        seen.extend((scope, await receive()))
+        await playing(*answer)(scope, receive, send)
 
     client = Client()
     request = client.coming[0]
@@ -91,34 +114,20 @@ def test_all_messages_pass_as_they_are() -> None:
 
 
 def test_the_status_tells_the_outcome() -> None:
-    """Below 400 fine, below 500 the client's error, above the server's; no answer at all is an error."""
-
-    async def silent(scope: object, receive: object, send: object) -> None:
-        return None
-
-    for app in (silent, *(answering(status) for status in (200, 302, 404, 422, 500, 503))):
+    for app in (playing(), *(answering(status) for status in (200, 302, 404, 422, 500, 503))):
         Client().call(jaxobs.asgi(app, route=lambda scope: "r"))
     assert outcomes("r") == {"ok": 2, "client_error": 2, "error": 3}
 
 
 def test_an_exception_passes_and_is_an_error() -> None:
-    """The very exception comes out; a cancellation is told apart."""
     error = ZeroDivisionError("user's own")
-
-    async def failing(scope: object, receive: object, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        raise error
-
     with pytest.raises(ZeroDivisionError) as caught:
-        Client().call(jaxobs.asgi(failing))
+        Client().call(jaxobs.asgi(playing(start(), error)))
     assert caught.value is error and error.__context__ is None
 
     async def cancelled() -> None:
-        async def hanging(scope: object, receive: object, send: object) -> None:
-            await asyncio.sleep(3600)
-
         client = Client()
-        task = asyncio.create_task(jaxobs.asgi(hanging)(client.scope, client.receive, client.send))
+        task = asyncio.create_task(jaxobs.asgi(playing(3600.0))(client.scope, client.receive, client.send))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -129,33 +138,18 @@ def test_an_exception_passes_and_is_an_error() -> None:
     assert jaxobs.snapshot().requests_in_flight == 0
 
 
-def listening(headers: object, *messages: Message, last: bytes | None = None) -> Any:
-    """An application that answers so, waits until the client has gone, and may close its answer then."""
-
-    async def app(scope: Message, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for message in messages:
-            await send(message)
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        if last is not None:
-            await send({"type": "http.response.body", "body": last})
-
-    return app
-
-
 def test_a_client_that_goes_before_the_end_is_no_error_of_ours() -> None:
     """Told by a message, or by the server's send; after the end it does not matter.
 
     Starlette's `BaseHTTPMiddleware` closes the stream of a client that has gone. An answer whose length the client
     knows was whole.
     """
-    part = {"type": "http.response.body", "body": b"ab", "more_body": True}
+    rest = (body(b"ab", more=True), GONE, body(b""))
     for path, app in {
-        "/gone": listening([]),
-        "/stream": listening(STREAM, part, last=b""),
-        "/after": listening([], {"type": "http.response.body", "body": b"done"}),
-        "/sized": listening([(b"content-length", b"2")], part, last=b""),
+        "/gone": playing(start(), GONE),
+        "/stream": playing(start(headers=STREAM), *rest),
+        "/after": playing(start(), body(b"done"), GONE),
+        "/sized": playing(start(headers=[(b"content-length", b"2")]), *rest),
     }.items():
         Client(path).call(jaxobs.asgi(app))
         assert outcomes(path) == {"cancelled" if path in ("/gone", "/stream") else "ok": 1}
@@ -177,28 +171,21 @@ def test_a_client_that_goes_before_the_end_is_no_error_of_ours() -> None:
     ids=["body", "zerocopysend", "pathsend", "trailers"],
 )
 def test_a_request_lasts_until_the_last_part_is_sent(messages: list[Message]) -> None:
-    """A stream counts in full, and what the application does afterwards not at all."""
+    open_at: list[tuple[int | None, float]] = []
+
+    def look() -> None:
+        open_at.append((jaxobs.snapshot().requests_in_flight, time.perf_counter()))
+
     trailers = messages[-1]["type"] == "http.response.trailers"
-
-    async def app(scope: object, receive: object, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [], "trailers": trailers})
-        for message in messages:
-            assert jaxobs.snapshot().requests_in_flight == 1
-            await asyncio.sleep(0.02)
-            await send(message)
-        assert jaxobs.snapshot().requests_in_flight == 0
-        ended.append(time.perf_counter())
-        await asyncio.sleep(0.2)
-
-    ended: list[float] = []
+    parts = [step for message in messages for step in (look, 0.02, message)]
     began = time.perf_counter()
-    Client().call(jaxobs.asgi(app))
+    Client().call(jaxobs.asgi(playing(look, start(trailers=trailers), *parts, look, 0.2)))
     (slowest,) = routes()["/predict"].slowest
-    assert 0.02 * len(messages) <= slowest.seconds <= ended[0] - began and slowest.outcome == "ok"
+    assert [each for each, _ in open_at] == [1] * (1 + len(messages)) + [0]
+    assert 0.02 * len(messages) <= slowest.seconds <= open_at[-1][1] - began and slowest.outcome == "ok"
 
 
 def test_what_is_no_http_request_passes_by() -> None:
-    """Lifespan and websockets reach the application with the server's own callables."""
     seen: list[tuple[object, ...]] = []
 
     async def app(*args: object) -> None:
@@ -212,7 +199,6 @@ def test_what_is_no_http_request_passes_by() -> None:
 
 
 def test_however_many_middlewares_count_a_request_once() -> None:
-    """The outermost counts, also where a framework copies the scope in between; another request inside is another."""
     inner = jaxobs.asgi(answering())
 
     async def copying(scope: Message, receive: Receive, send: Send) -> None:
@@ -231,18 +217,16 @@ def test_however_many_middlewares_count_a_request_once() -> None:
 
 
 def test_attributes_are_those_of_the_application_and_a_broken_name_breaks_nothing() -> None:
-    """Wrapped, an application can still be asked; a `route` that raises gives way to the path."""
     guard.raise_internal_errors(False)
     app = answering()
     app.state = "its own"
     wrapped = jaxobs.asgi(app, route=lambda scope: scope["nothing"])
-    assert wrapped.state == "its own" and not hasattr(wrapped, "missing") and copy.copy(wrapped).state == "its own"
+    assert wrapped.state == copy.copy(wrapped).state == "its own" and not hasattr(wrapped, "missing")
     Client("/items/17").call(wrapped)
     assert outcomes("/items/{number}") == {"ok": 1} and guard.internal_errors()["asgi.route"] == 1
 
 
 def test_paths_of_strangers_make_no_series() -> None:
-    """Numbers and ids are left out, what nobody serves is one label, and the length is bounded."""
     for path, name in {
         "/": "/",
         "": "/",
@@ -260,8 +244,6 @@ def test_paths_of_strangers_make_no_series() -> None:
 
 
 def test_frameworks_tell_their_template() -> None:
-    """A FastAPI route, one that is mounted, Starlette's parameters alone, Litestar's template."""
-
     class Route:
         path_format = "/models/{name}"
 
@@ -280,7 +262,6 @@ def test_frameworks_tell_their_template() -> None:
 
 
 def test_fastapi_and_starlette_as_they_are() -> None:
-    """Real applications, wrapped and as a middleware: templates, mounts, 404s, errors, worker threads, streams."""
     fastapi = package("fastapi")
     from fastapi.responses import StreamingResponse
 
@@ -332,22 +313,6 @@ def test_fastapi_and_starlette_as_they_are() -> None:
     assert jaxobs.snapshot().requests_in_flight == 0
 
 
-def streaming(
-    *parts: bytes, headers: object = None, status: int = 200, pause: float = 0.0, after: Callable[[bytes], Any] = bool
-) -> Any:
-    """An application that streams these parts, each after a pause and before a call, and closes with an empty one."""
-
-    async def app(scope: Message, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": status, "headers": headers or []})
-        for part in parts:
-            await asyncio.sleep(pause)
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-            after(part)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    return app
-
-
 def token(part: bytes) -> None:
     """Reports as a handler does after each part."""
     jaxobs.request.current().tokens(output=1)
@@ -374,7 +339,6 @@ def test_the_first_part_of_a_stream_is_its_first_token() -> None:
 
 
 def test_what_is_no_stream_of_text_has_no_first_token() -> None:
-    """Answers that are whole, files, pages, one part alone, failures; and what the server may read once only."""
     html, octets = [(b"content-type", b"text/html")], [(b"Content-Type", b"application/octet-stream")]
     sized = [(b"content-type", b"application/json"), (b"Content-Length", b"2")]
     apps = [
@@ -390,7 +354,6 @@ def test_what_is_no_stream_of_text_has_no_first_token() -> None:
 
 
 def test_streams_of_text_are_known_by_their_type() -> None:
-    """Server-sent events, after what only keeps the connection alive; lines of JSON; plain text; and no type at all."""
     apps = [
         streaming(b": ping\n\n", b"data: a\n\n", headers=STREAM),
         streaming(b"event: token\ndata: a\n\n", b"data: [DONE]\n\n", headers=STREAM),
@@ -410,10 +373,7 @@ def test_what_the_program_says_of_its_first_token_counts() -> None:
         if part == b"b":
             jaxobs.request.current().first_token()
 
-    async def whole(scope: Message, receive: Receive, send: Send) -> None:
-        jaxobs.request.current().first_token()
-        await answering()(scope, receive, send)
-
+    whole = answering(before=lambda: jaxobs.request.current().first_token())
     Client("/later").call(jaxobs.asgi(streaming(b"role", b"b", pause=0.02, after=second)))
     Client("/whole").call(jaxobs.asgi(whole))
     found = routes()["/later"].first_token_seconds
@@ -422,8 +382,6 @@ def test_what_the_program_says_of_its_first_token_counts() -> None:
 
 
 def test_a_stream_that_breaks_off_ends_once() -> None:
-    """The client goes, or the application fails, in the middle: counted as that, with the tokens so far."""
-
     def fails(part: bytes) -> None:
         token(part)
         if part == b"b":
@@ -446,11 +404,7 @@ def test_a_stream_that_breaks_off_ends_once() -> None:
 
 
 def test_tokens_and_their_request_have_one_route() -> None:
-    async def app(scope: Message, receive: Receive, send: Send) -> None:
-        jaxobs.request.current().tokens(output=3)
-        await answering(404)(scope, receive, send)
-
-    Client().call(jaxobs.asgi(app))
+    Client().call(jaxobs.asgi(answering(404, before=lambda: jaxobs.request.current().tokens(output=3))))
     (found,) = jaxobs.snapshot().routes
     assert (found.route, found.total, found.output_tokens) == ("/predict", 1, 3)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers.paths import TESTS
+from helpers.paths import ROOT, TESTS
+from helpers.run_programs import run
 from helpers.waiting import until
 
 import jaxobs
@@ -29,13 +28,11 @@ from jaxobs.state.call_stats import CallStats
 
 
 @pytest.fixture(autouse=True)
-def often(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def often(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call is timed, and windows open one after the other."""
     monkeypatch.setattr(device_times, "BUDGET", 1e3)
     monkeypatch.setattr(device_times, "WINDOW_SECONDS", 0.0)
     store.current().configure(Settings(dispatch_timing="all"))
-    yield
-    store.current().configure(Settings())
 
 
 def state(name: str) -> FunctionState:
@@ -43,13 +40,13 @@ def state(name: str) -> FunctionState:
 
 
 def told(name: str) -> tuple[int, float]:
-    """How many device times a function has, and their sum."""
+    """How many device times a function has, and their sum, once nothing is waited for."""
+    settled()
     device = state(name).device
     return (0, 0.0) if device is None else (sum(device.counts), device.sum)
 
 
 def settled() -> None:
-    """Waits until nothing is waited for."""
     times = store.current().part(DeviceTimes)
     until(lambda: times.pause() is None)
 
@@ -64,15 +61,12 @@ def work(total: Any, matrix: Any) -> Any:
 SIZE = 500
 MATRIX = np.ones((SIZE, SIZE), np.float32)
 
-# ------------------------------------------------------------------------------------------- real programs
-
 
 def test_a_call_in_a_queue_counts_without_its_time_in_the_queue() -> None:
     """Four calls ahead: the sampled ones take what a stopwatch at the outputs tells, not all that was before them."""
     ours = jaxobs.jit(work, name="queued")
     matrix, total = jax.device_put(MATRIX), jnp.float32(0)
     ours(ours(total, matrix), matrix).block_until_ready()
-    settled()
     for _ in range(20):  # on a busy machine the thread may come too late, and then tells nothing
         before = told("queued")
         began, outputs, ready = time.perf_counter(), [], []
@@ -83,7 +77,6 @@ def test_a_call_in_a_queue_counts_without_its_time_in_the_queue() -> None:
         for output in outputs:
             output.block_until_ready()
             ready.append(time.perf_counter())
-        settled()
         count, seconds = (now - then for now, then in zip(told("queued"), before, strict=True))
         found = (
             count == 1  # the second; the others come while it is waited for
@@ -124,7 +117,6 @@ def test_a_program_that_runs_within_the_call_has_the_calls_time() -> None:
     for _ in range(5):
         ours(x).block_until_ready()
     took = time.perf_counter() - began
-    settled()
     count, seconds = told("inline")
     assert count == 2 and state("inline").device_skipped == {}
     assert 0.02 <= seconds / count <= took
@@ -132,30 +124,24 @@ def test_a_program_that_runs_within_the_call_has_the_calls_time() -> None:
 
 @pytest.mark.parametrize("installed", [False, True])
 def test_calls_that_compiled_have_none(installed: bool) -> None:
-    """Each call compiles, as its shape is new; and so does each after the caches were cleared, where that is seen."""
     if installed:
         jaxobs.install()
     ours = jaxobs.jit(lambda x: x * 2, name="compiles")
     for size in range(1, 7):
         ours(np.ones(size, np.float32))
-    settled()
     assert told("compiles")[0] == 0
     x = np.ones(6, np.float32)
     if installed:
         for _ in range(3):
             jax.clear_caches()
             ours(x)
-        settled()
         assert told("compiles")[0] == 0
     for _ in range(3):
         ours(x)
-    settled()
     assert told("compiles")[0] >= 1
 
 
 def test_donated_outputs_stay_right_and_are_lost() -> None:
-    """Each call donates what the last one gave: same results as without us, nothing failed, and it is counted."""
-
     def update(total: Any, matrix: Any) -> Any:
         return total + matrix @ matrix * 0.001
 
@@ -175,7 +161,6 @@ def test_donated_outputs_stay_right_and_are_lost() -> None:
 
 
 def test_a_large_output_is_free_as_soon_as_the_program_lets_go() -> None:
-    """While the device still works on it, and nobody collects garbage."""
     ours = jaxobs.jit(lambda x: (x @ x @ x @ x, x @ x), name="large")
     matrix = jax.device_put(MATRIX)
     jax.block_until_ready([ours(matrix) for _ in range(2)])
@@ -191,7 +176,6 @@ def test_a_large_output_is_free_as_soon_as_the_program_lets_go() -> None:
 
 
 def test_the_caller_waits_for_nothing() -> None:
-    """All calls of a queue return long before the device is done with them."""
     ours = jaxobs.jit(work, name="ahead")
     matrix, total = jax.device_put(MATRIX), jnp.float32(0)
     ours(total, matrix).block_until_ready()
@@ -206,26 +190,21 @@ def test_the_caller_waits_for_nothing() -> None:
 
 
 def test_the_interpreter_ends_although_an_output_never_comes() -> None:
-    """The thread looks at an output that is never there; the process ends at once, and says nothing."""
-    program = (
-        "import time\n"
-        "from jaxobs.state import store\n"
-        "from test_device_seconds import Clock, Output\n"
-        "stats = store.current().call_stats('f')\n"
-        "clock = Clock([stats])\n"
-        "clock.now = time.perf_counter()\n"
-        "clock.call(stats, Output())\n"
-        "time.sleep(0.05)\n"
-        "print(clock.times._running, clock.times.pause() is not None)\n"
+    done = run(
+        """
+        import time
+        from jaxobs.state import store
+        from test_device_seconds import Clock, Output
+        stats = store.current().call_stats('f')
+        clock = Clock([stats])
+        clock.now = time.perf_counter()
+        clock.call(stats, Output())
+        time.sleep(0.05)
+        print(clock.times._running, clock.times.pause() is not None)
+        """,
+        PYTHONPATH=os.pathsep.join((os.path.dirname(__file__), str(TESTS), str(ROOT))),
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((os.path.dirname(__file__), str(TESTS)))},
-    )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "True True\n", "")
-
-
-# ---------------------------------------------------------------------------- orders that a CPU does not give
 
 
 class _Device(str):
@@ -291,20 +270,25 @@ def two(monkeypatch: pytest.MonkeyPatch) -> tuple[CallStats, CallStats, Clock]:
 Two = tuple[CallStats, CallStats, Clock]
 
 
-def test_the_other_functions_call_before_it_is_not_its_time(two: Two) -> None:
-    """f, g, f in a queue: g has g's time and f has f's, however long both stood behind the first."""
-    f, g, clock = two
-    outputs = [Output() for _ in range(3)]
-    for stats, output in zip((f, g, f), outputs, strict=True):
-        clock.call(stats, output)
-    for output, after in zip(outputs, (0.05, 0.1, 0.02), strict=True):
+def figures_after(clock: Clock, calls: Iterable[tuple[CallStats, float]], *devices: str, compiled: bool = False) -> Any:
+    """Calls in a queue, each with the seconds after the one before it; what is known of the first one's function."""
+    made = list(calls)
+    outputs = [Output(*devices[number : number + 1]) for number in range(len(made))]
+    for number, ((stats, _), output) in enumerate(zip(made, outputs, strict=True)):
+        clock.call(stats, output, compiled=number * compiled)
+    for (_, after), output in zip(made, outputs, strict=True):
         clock.finish(output, after)
+    return figures(made[0][0])
+
+
+def test_the_other_functions_call_before_it_is_not_its_time(two: Two) -> None:
+    f, g, clock = two
+    found = figures_after(clock, [(f, 0.05), (g, 0.1), (f, 0.02)])
     assert figures(g)[:2] == (1, pytest.approx(0.1, abs=0.0005))
-    assert figures(f)[:2] == (1, pytest.approx(0.02, abs=0.0005))
+    assert found[:2] == (1, pytest.approx(0.02, abs=0.0005))
 
 
 def test_what_was_not_seen_in_between_makes_it_unknown(two: Two) -> None:
-    """A call that was not timed stood in the queue too: no figure, rather than that of both."""
     f, g, clock = two
     outputs = [Output(), Output()]
     clock.call(f, outputs[0])
@@ -316,7 +300,6 @@ def test_what_was_not_seen_in_between_makes_it_unknown(two: Two) -> None:
 
 
 def test_a_call_around_another_is_measured_from_before_both(two: Two) -> None:
-    """The inner one returns first; the outer one's time holds it."""
     outer, inner, clock = two
     lead, within, around = Output(), Output(), Output()
     clock.call(outer, lead)
@@ -329,18 +312,15 @@ def test_a_call_around_another_is_measured_from_before_both(two: Two) -> None:
     assert figures(outer)[:2] == (1, pytest.approx(0.04, abs=0.0005))
 
 
-def test_another_devices_call_before_it_tells_nothing(two: Two) -> None:
+@pytest.mark.parametrize(("devices", "compiled"), [(("gpu:0", "gpu:1"), False), ((), True)])
+def test_another_devices_call_and_a_compilation_by_anybody_tell_nothing(
+    two: Two, devices: tuple[str, ...], compiled: bool
+) -> None:
     f, _, clock = two
-    outputs = [Output("gpu:0"), Output("gpu:1")]
-    for output in outputs:
-        clock.call(f, output)
-    for output in outputs:
-        clock.finish(output, 0.01)
-    assert figures(f) == (0, 0.0, {})
+    assert figures_after(clock, [(f, 0.01)] * 2, *devices, compiled=compiled) == (0, 0.0, {})
 
 
 def test_an_output_that_is_lost_gives_no_figure_and_is_counted(two: Two) -> None:
-    """Donated, let go of, or seen much too late; of the call itself or of the one before it."""
     f, _, clock = two
     for lose in ("deleted", "collected", "late"):
         first, second = Output(nbytes=2**20), Output(nbytes=2**20)
@@ -363,11 +343,11 @@ def test_an_output_that_is_lost_gives_no_figure_and_is_counted(two: Two) -> None
 
 def test_an_argument_handed_through_is_not_taken_for_the_end(two: Two) -> None:
     f, _, clock = two
-    lead, ours = Output(), Output(nbytes=8)
-    clock.call(f, [Output(ready=True), lead])
-    clock.call(f, [Output(ready=True), ours])
-    clock.finish(lead, 0.01)
-    clock.finish(ours, 0.05)
+    outputs = [Output(), Output(nbytes=8)]
+    for output in outputs:
+        clock.call(f, [Output(ready=True), output])
+    for output, after in zip(outputs, (0.01, 0.05), strict=True):
+        clock.finish(output, after)
     assert figures(f)[:2] == (1, pytest.approx(0.05, abs=0.0005))
 
 
@@ -380,18 +360,7 @@ def test_a_device_that_was_done_before_anybody_looked_is_unknown(two: Two) -> No
     assert figures(f) == (0, 0.0, {"late": 1})
 
 
-def test_a_compilation_by_anybody_leaves_the_call_out(two: Two) -> None:
-    f, _, clock = two
-    outputs = [Output(), Output()]
-    for number, output in enumerate(outputs):
-        clock.call(f, output, compiled=number)
-    for output in outputs:
-        clock.finish(output, 0.01)
-    assert figures(f) == (0, 0.0, {})
-
-
 def test_what_waits_is_bounded_and_given_up_in_the_end(two: Two) -> None:
-    """A device that hangs: never more outputs than one window takes in, and after ten minutes none."""
     f, g, clock = two
     for number in range(100):
         clock.call((f, g)[number == 0], Output())

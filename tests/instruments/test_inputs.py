@@ -84,7 +84,6 @@ def state_of(name: str = "input") -> InputState:
 
 
 def test_a_loader_stays_what_it_is() -> None:
-    """Length, attributes, type, epochs and copies are those of the wrapped loader."""
     inner = Loader()
     loader = jaxobs.data(inner)
     assert isinstance(loader, Loader)
@@ -104,7 +103,6 @@ def test_a_loader_stays_what_it_is() -> None:
 
 
 def test_iterators_and_generators_stay_what_they_are() -> None:
-    """An iterator is its own iterator and keeps its methods; a generator can be sent to and closed."""
     iterator = jaxobs.data(Checkpointable(), "grain")
     assert iter(iterator) is iterator
     assert next(iterator) == 1
@@ -126,8 +124,6 @@ def test_iterators_and_generators_stay_what_they_are() -> None:
 
 
 def test_errors_of_the_loader_pass_unchanged() -> None:
-    """The loader's own exception comes through, with no frame of ours in its traceback."""
-
     def breaking() -> Iterator[int]:
         yield 1
         raise KeyError("gone")
@@ -144,7 +140,6 @@ def test_errors_of_the_loader_pass_unchanged() -> None:
 
 
 def test_a_slow_loader_is_the_bottleneck_and_a_fast_one_is_not(clock: Clock) -> None:
-    """The wait is what the loader took; the side that takes longer is named."""
     step = jax.jit(lambda x: (x @ x.T).sum())
     step(jnp.ones((4, 3)))
     before = store.current().part(Wall).seconds()["input_wait"]
@@ -221,9 +216,6 @@ def test_names_are_bounded() -> None:
     assert snapshot.observer.dropped["inputs"] == 3
 
 
-# ------------------------------------------------------------------------------------------------------ findings
-
-
 def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_over() -> None:
     """Thirty seconds of waiting make a finding, told again when it doubled, and once more at its end."""
     bound = InputState(
@@ -244,8 +236,6 @@ def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_ov
 
 
 def test_threads_lose_no_batch() -> None:
-    """Four threads that share an input count all that they took."""
-
     at_once(4, lambda _: list(jaxobs.data(range(5_000), "shared")))
     assert state_of("shared").batches == 20_000
     assert len(store.current().part(Inputs).meter("shared").waits) < 2_000

@@ -61,7 +61,6 @@ def calls() -> dict[str, int]:
 
 
 def test_functions_and_methods(module: str) -> None:
-    """Plain, static, of the class, inherited, and of an object: each is counted and does what it did."""
     for path in ("step", "Model.call", "Model.of", "Model.made", "Larger.of"):
         instrument_when_imported(f"{module}:{path}")
     assert module not in sys.modules
@@ -76,7 +75,6 @@ def test_functions_and_methods(module: str) -> None:
 
 
 def test_a_module_that_is_there_already(module: str) -> None:
-    """Is changed at once, and asking twice wraps once."""
     named = importlib.import_module(module)
     for _ in range(2):
         instrument_when_imported(f"{module}:step")
@@ -88,7 +86,6 @@ def test_a_module_that_is_there_already(module: str) -> None:
 
 
 def test_what_cannot_be_instrumented_is_left_alone_and_told(module: str) -> None:
-    """A number, a class, a property, and what is not there at all."""
     for path in ("number", "Model", "Model.size", "nothing", "Nobody.call", "step.deeper.still"):
         instrument_when_imported(f"{module}:{path}")
     named = importlib.import_module(module)
@@ -107,14 +104,12 @@ def test_what_cannot_be_instrumented_is_left_alone_and_told(module: str) -> None
 
 @pytest.mark.parametrize("spec", ["", "step", ":", "a:", ":b", "a:b:c", "a.:b", "a:1", "a b:c"])
 def test_a_malformed_name_is_refused(spec: str) -> None:
-    """At once, by either door."""
     for door in (instrument_when_imported, lambda spec: main_compiler([spec], ())):
         with pytest.raises(SettingError, match="not of the form MODULE:FUNCTION"):
             door(spec)
 
 
 def test_a_main_script_of_which_nothing_is_asked_is_compiled_as_ever() -> None:
-    """There is no compiler of ours then."""
     assert main_compiler(["elsewhere:step"], ("script",)) is None
     assert main_compiler([], ("script",)) is None
     assert main_compiler(["script:step"], ("script",)) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +21,7 @@ from jaxobs.facts.requests import RouteState
 from jaxobs.state import store
 from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Routes, covered, latency
 
-pytestmark = pytest.mark.usefixtures("fresh")
-
-
-@pytest.fixture
-def seen() -> Iterator[None]:
-    """jaxobs is installed."""
-    jaxobs.install()
-    yield
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 def model() -> Callable[[jax.Array], jax.Array]:
@@ -48,8 +41,7 @@ def route(name: str = "predict") -> RouteState:
     return routes()[name]
 
 
-def test_exactly_the_requests_in_which_something_compiled_are_cold(seen: None) -> None:
-    """Three shapes among forty requests: three cold ones, each told with the function, the cause and the reason."""
+def test_exactly_the_requests_in_which_something_compiled_are_cold() -> None:
     fun = model()
     for n in range(40):
         with jaxobs.request("predict"):
@@ -69,7 +61,7 @@ def test_exactly_the_requests_in_which_something_compiled_are_cold(seen: None) -
     assert found.slowest[0].seconds == found.warm.longest >= found.slowest[-1].seconds
 
 
-def test_a_load_from_the_persistent_cache_and_a_single_operation_make_a_request_cold(seen: None) -> None:
+def test_a_load_from_the_persistent_cache_and_a_single_operation_make_a_request_cold() -> None:
     with jaxobs.request("predict"):
         compiled(cache="hit")
     assert route().latest_cold[0].compiled[0].cache == "hit"
@@ -82,7 +74,7 @@ def test_a_load_from_the_persistent_cache_and_a_single_operation_make_a_request_
     assert any("reduce_sum" in each.function for each in route().latest_cold[0].compiled)
 
 
-def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_others_wait(seen: None) -> None:
+def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_others_wait() -> None:
     """Eight threads call a function that takes long to compile: one compiles, seven wait, later ones are fast."""
 
     @jax.jit
@@ -107,7 +99,7 @@ def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_ot
     assert sum(each.waited for each in found.slowest) == 7
 
 
-def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait(seen: None) -> None:
+def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait() -> None:
     rows = Routes()
     row = rows.route("generate")
 
@@ -126,15 +118,13 @@ def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait(seen: No
     assert waited(299.0, 312.0) == (1, pytest.approx(13.0))
 
 
-def test_compilations_in_the_background_mark_no_request(seen: None) -> None:
-    """A thread that warms up while requests are served compiles for itself."""
+def test_compilations_in_the_background_mark_no_request() -> None:
     with jaxobs.request("predict"):
         elsewhere(lambda: answer(model(), 3))
     assert route().count(cold="true") == 0
 
 
-def test_interleaved_requests_of_one_event_loop_are_told_apart(seen: None) -> None:
-    """Async handlers on one thread, and workers that inherit their context: each compilation marks its own request."""
+def test_interleaved_requests_of_one_event_loop_are_told_apart() -> None:
     fun = model()
 
     async def handle(name: str, size: int, *, worker: bool) -> None:
@@ -161,9 +151,7 @@ def test_interleaved_requests_of_one_event_loop_are_told_apart(seen: None) -> No
     assert cold == {"first": 1, "again": 0, "new": 1, "worker": 1}
 
 
-def test_what_compiles_after_the_end_is_no_part_of_the_request(seen: None) -> None:
-    """A task that a request left behind compiles when it is over: nobody waited for that."""
-
+def test_what_compiles_after_the_end_is_no_part_of_the_request() -> None:
     async def serve() -> None:
         async def later() -> None:
             await asyncio.sleep(0.05)
@@ -178,8 +166,7 @@ def test_what_compiles_after_the_end_is_no_part_of_the_request(seen: None) -> No
     assert route().requests == {"false": {"ok": 1}}
 
 
-def test_a_request_inside_another_makes_both_cold_and_is_in_flight_once(seen: None) -> None:
-    """The inner one is counted for itself; the process serves one."""
+def test_a_request_inside_another_makes_both_cold_and_is_in_flight_once() -> None:
     with jaxobs.request("http"):
         with jaxobs.request("model"):
             assert jaxobs.snapshot().requests_in_flight == 1
@@ -191,8 +178,7 @@ def test_a_request_inside_another_makes_both_cold_and_is_in_flight_once(seen: No
     assert route("model").requests == {"true": {"ok": 1}, "false": {"ok": 1}}
 
 
-def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged(seen: None) -> None:
-    """An exception is an error, a cancellation is one of its own; the block may say how it ended."""
+def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged() -> None:
     error = KeyError("user's own")
     with pytest.raises(KeyError) as caught, jaxobs.request("predict"):
         raise error
@@ -206,8 +192,7 @@ def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged(seen
     assert outcomes("predict") == {"error": 1, "cancelled": 1, "client_error": 1, "ok": 1}
 
 
-def test_queue_and_batch_are_summed_where_they_are_told(seen: None) -> None:
-    """Rows of padding and seconds in a queue; what is no number is told of, and left out."""
+def test_queue_and_batch_are_summed_where_they_are_told() -> None:
     for used in (3, 8):
         with jaxobs.request("predict", queue_seconds=0.25, batch=(used, 8)):
             pass
@@ -224,8 +209,7 @@ def test_queue_and_batch_are_summed_where_they_are_told(seen: None) -> None:
     assert len(notes) == 4
 
 
-def test_routes_are_bounded(seen: None) -> None:
-    """Beyond the bound they share one label, and each request of theirs is counted as cut off."""
+def test_routes_are_bounded() -> None:
     for n in range(MOST_ROUTES + 5):
         with jaxobs.request(f"/{n}"):
             pass
@@ -238,8 +222,7 @@ def test_routes_are_bounded(seen: None) -> None:
     assert jaxobs.snapshot().observer.dropped["routes"] == 6  # with the one whose route is no text
 
 
-def test_cold_requests_are_told_within_bounds(seen: None) -> None:
-    """Many cold requests, one with many compilations: the latest few, each with its first few."""
+def test_cold_requests_are_told_within_bounds() -> None:
     for n in range(MOST_TOLD + 3):
         with jaxobs.request("predict"):
             for each in range(1 + n):
@@ -252,15 +235,14 @@ def test_cold_requests_are_told_within_bounds(seen: None) -> None:
 
 def test_without_installation_cold_is_unknown() -> None:
     """Nobody saw the compilations, so that it is not said that there were none; a note tells why."""
+    jaxobs.uninstall()
     with jaxobs.request("predict"):
         answer(model(), 3)
     assert route().requests == {"unknown": {"ok": 1}}
     assert any("not installed" in note for note in jaxobs.snapshot().observer.notes)
 
 
-def test_counts_are_exact_under_threads(seen: None) -> None:
-    """Sixteen threads, each many requests: none is lost, and none stays in flight."""
-
+def test_counts_are_exact_under_threads() -> None:
     def ask(n: int) -> None:
         for _ in range(200):
             with jaxobs.request(f"/{n % 2}"):
@@ -273,7 +255,7 @@ def test_counts_are_exact_under_threads(seen: None) -> None:
     assert all(each.per_second for each in snapshot.routes)
 
 
-def test_a_request_may_end_in_another_context_or_thread(seen: None) -> None:
+def test_a_request_may_end_in_another_context_or_thread() -> None:
     """As frameworks do that run the two halves of a dependency in two worker threads: it is counted once."""
     scope = jaxobs.request("predict")
     contextvars.copy_context().run(scope.__enter__)
@@ -283,7 +265,7 @@ def test_a_request_may_end_in_another_context_or_thread(seen: None) -> None:
     assert "request" not in guard.internal_errors()
 
 
-def test_a_scope_can_be_used_again_even_inside_itself(seen: None) -> None:
+def test_a_scope_can_be_used_again_even_inside_itself() -> None:
     scope = jaxobs.request("predict")
     for _ in range(2):
         with scope, scope:
@@ -298,7 +280,7 @@ def test_a_scope_can_be_used_again_even_inside_itself(seen: None) -> None:
     assert route().requests == {"true": {"ok": 5}}
 
 
-def test_the_state_may_be_forgotten_while_a_request_is_under_way(seen: None) -> None:
+def test_the_state_may_be_forgotten_while_a_request_is_under_way() -> None:
     """As in a forked child: the request ends without a trace, the next is counted from nothing."""
     with jaxobs.request("before"):
         store.current().reset()
@@ -309,8 +291,7 @@ def test_the_state_may_be_forgotten_while_a_request_is_under_way(seen: None) -> 
     assert route("after").count(cold="true") == 1
 
 
-def test_metrics_tell_cold_and_steady_apart(seen: None) -> None:
-    """Counters and histograms by `cold`, so that each has a service level of its own."""
+def test_metrics_tell_cold_and_steady_apart() -> None:
     import prometheus_client
 
     registry = prometheus_client.CollectorRegistry()
@@ -335,7 +316,6 @@ def test_metrics_tell_cold_and_steady_apart(seen: None) -> None:
 
 
 def test_percentiles_are_times_that_there_were() -> None:
-    """By nearest rank over all that are kept; overlapping intervals count once."""
     found = latency([float(n) for n in range(1, 101)])
     assert found is not None
     assert (found.count, found.p50, found.p90, found.p99, found.longest) == (100, 51.0, 91.0, 100.0, 100.0)

@@ -1,4 +1,4 @@
-"""The serving example under load: of all requests exactly those that met a new batch size are marked cold."""
+"""The serving examples under load: what they expose against what their clients count and time themselves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import json
 import pathlib
 import re
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -25,34 +26,29 @@ from helpers.waiting import HANG_SECONDS, until
 from tools.environments import RAY
 from tools.ports import free_port
 
-THREADS = 8
-PER_THREAD = 50
+THREADS, PER_THREAD = 8, 50
+CLIENTS, QUESTIONS = 8, 40
 
 pytestmark = pytest.mark.slow
 
 
 @dataclass
 class Served:
-    """The example in a process of its own."""
+    """An example in a process of its own."""
 
-    port: int
-    metrics_port: int
+    port: int = field(default_factory=free_port)
+    metrics_port: int = field(default_factory=free_port)
 
-    def ask_all(self, sizes: Iterable[int]) -> list[tuple[int, bool, float]]:
-        """A request of each size over one connection: status, whether it says it was cold, seconds for the client."""
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
-            return [self._ask(connection, rows) for rows in sizes]
+    @contextlib.contextmanager
+    def running(self, program: str, *options: str) -> Iterator[Served]:
+        package("fastapi")
+        package("uvicorn")
+        arguments = ("--port", str(self.port), *options)
+        with running(program, *arguments, ready=self.port, JAXOBS_PORT=str(self.metrics_port)):
+            yield self
 
-    def _ask(self, connection: http.client.HTTPConnection, rows: int) -> tuple[int, bool, float]:
-        body = json.dumps({"rows": [[0.5, 0.1, 0.7, 0.2]] * rows})
-        began = time.perf_counter()
-        connection.request("POST", "/predict", body, {"content-type": "application/json"})
-        answer = connection.getresponse()
-        told = json.loads(answer.read())
-        seconds = time.perf_counter() - began
-        if answer.status == 200:
-            assert len(told["classes"]) == rows
-        return answer.status, told.get("cold", False), seconds
+    def connected(self) -> contextlib.closing[http.client.HTTPConnection]:
+        return contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120))
 
     def get(self, path: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/{path}", timeout=120) as answer:
@@ -61,54 +57,72 @@ class Served:
     def routes(self) -> dict[str, Any]:
         return {each["route"]: each for each in json.loads(self.get("api/v1/snapshot"))["routes"]}
 
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    """The example, with the batch sizes 1, 2 and 4 compiled before."""
-    package("fastapi")
-    package("uvicorn")
-    found = Served(free_port(), free_port())
-    arguments = ("--port", str(found.port), "--warm", "1,2,4")
-    with running("serve_fastapi.py", *arguments, ready=found.port, JAXOBS_PORT=str(found.metrics_port)):
-        yield found
+    def metrics(self) -> dict[str, float]:
+        """By name and labels, as exposed."""
+        lines = (line.rpartition(" ") for line in self.get("metrics").splitlines() if line[0] != "#")
+        return {name: float(value) for name, _, value in lines}
 
 
-def test_exactly_the_cold_requests_are_marked_cold(served: Served) -> None:
+def post(connection: http.client.HTTPConnection, path: str, **body: object) -> http.client.HTTPResponse:
+    connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+    return connection.getresponse()
+
+
+# ------------------------------------------------------------------------------------------------- a classifier
+
+
+def predict(served: Served, sizes: Iterable[int]) -> list[tuple[int, bool, float]]:
+    """A request of each size over one connection: status, whether it says it was cold, seconds for the client."""
+    found = []
+    with served.connected() as connection:
+        for rows in sizes:
+            began = time.perf_counter()
+            answer = post(connection, "/predict", rows=[[0.5, 0.1, 0.7, 0.2]] * rows)
+            told = json.loads(answer.read())
+            found.append((answer.status, told.get("cold", False), time.perf_counter() - began))
+            assert answer.status != 200 or len(told["classes"]) == rows
+    return found
+
+
+def test_exactly_the_cold_requests_are_marked_cold() -> None:
     """Cold starts by one client, then eight clients that want a new size at once, then a steady load of all sizes."""
-    assert [cold for _, cold, _ in served.ask_all((1, 2, 3, 4))] == [False] * 4  # warmed up
-    assert [cold for _, cold, _ in served.ask_all((7, 8, 5, 16, 9))] == [True, False, False, True, False]
-    with ThreadPoolExecutor(THREADS) as pool:
-        at_once = [each for (each,) in pool.map(served.ask_all, [(30,)] * THREADS)]
-        assert Counter(cold for _, cold, _ in at_once) == {True: 1, False: THREADS - 1}
-        sizes = [[1 + (client + n) % 32 for n in range(PER_THREAD)] for client in range(THREADS)]
-        answers = [each for client in pool.map(served.ask_all, sizes) for each in client]
-    assert {(status, cold) for status, cold, _ in answers} == {(200, False)}
-    steady = sorted(seconds for _, _, seconds in answers)
-    assert served.ask_all([33])[0][0] == 422
+    with Served().running("serve_fastapi.py", "--warm", "1,2,4") as served:
 
-    requests = 4 + 5 + THREADS + THREADS * PER_THREAD
-    found = served.routes()
-    assert found["model"]["requests"] == {"true": {"ok": 3}, "false": {"ok": requests - 3}}
-    assert found["/predict"]["requests"] == {"true": {"ok": 3}, "false": {"ok": requests - 3, "client_error": 1}}
-    told = found["/predict"]["latest_cold"]
-    reasons = [each["compiled"][0]["reason"] for each in told]
-    assert [re.findall(r"float32\[(\d+),4\]", each)[-1] for each in reasons] == ["32", "16", "8"]
-    assert {each["compiled"][0]["function"] for each in told} == {"__main__.classify"}
-    assert 0 < found["/predict"]["waited"] < THREADS
+        def ask_all(sizes: Iterable[int]) -> list[tuple[int, bool, float]]:
+            return predict(served, sizes)
 
-    warm, cold = found["/predict"]["warm"], found["/predict"]["cold"]
-    assert warm["p50"] <= steady[len(steady) // 2]
-    assert cold["longest"] >= max(each["compiled"][0]["seconds"] for each in told)
-    assert found["model"]["batches"] == requests
-    text = served.get("metrics")
-    assert 'jax_requests_total{route="/predict",cold="true",outcome="ok"} 3' in text.replace(".0\n", "\n")
+        assert [cold for _, cold, _ in ask_all((1, 2, 3, 4))] == [False] * 4  # warmed up
+        assert [cold for _, cold, _ in ask_all((7, 8, 5, 16, 9))] == [True, False, False, True, False]
+        with ThreadPoolExecutor(THREADS) as pool:
+            at_once = [each for (each,) in pool.map(ask_all, [(30,)] * THREADS)]
+            assert Counter(cold for _, cold, _ in at_once) == {True: 1, False: THREADS - 1}
+            sizes = [[1 + (client + n) % 32 for n in range(PER_THREAD)] for client in range(THREADS)]
+            answers = [each for client in pool.map(ask_all, sizes) for each in client]
+        assert {(status, cold) for status, cold, _ in answers} == {(200, False)}
+        steady = sorted(seconds for _, _, seconds in answers)
+        assert ask_all([33])[0][0] == 422
+
+        requests = 4 + 5 + THREADS + THREADS * PER_THREAD
+        found = served.routes()
+        assert found["model"]["requests"] == {"true": {"ok": 3}, "false": {"ok": requests - 3}}
+        assert found["/predict"]["requests"] == {"true": {"ok": 3}, "false": {"ok": requests - 3, "client_error": 1}}
+        told = found["/predict"]["latest_cold"]
+        reasons = [each["compiled"][0]["reason"] for each in told]
+        assert [re.findall(r"float32\[(\d+),4\]", each)[-1] for each in reasons] == ["32", "16", "8"]
+        assert {each["compiled"][0]["function"] for each in told} == {"__main__.classify"}
+        assert 0 < found["/predict"]["waited"] < THREADS
+
+        assert found["/predict"]["warm"]["p50"] <= steady[len(steady) // 2]
+        assert found["/predict"]["cold"]["longest"] >= max(each["compiled"][0]["seconds"] for each in told)
+        assert found["model"]["batches"] == requests
+        assert served.metrics()['jax_requests_total{route="/predict",cold="true",outcome="ok"}'] == 3
 
 
 @pytest.mark.ray
 def test_ray_serve(tmp_path: pathlib.Path) -> None:
     """A replica of Ray Serve, in an environment of its own, tells its requests at an endpoint of its own."""
     python = interpreter(RAY)
-    found = Served(free_port(), free_port())
+    found = Served()
     arguments = ("--port", str(found.port), "--endpoint-port", str(found.metrics_port))
     quiet = {
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -116,24 +130,99 @@ def test_ray_serve(tmp_path: pathlib.Path) -> None:
         "HOME": str(tmp_path),
         "PYTHONPATH": str(ROOT),
     }
+
+    def ask(path: str) -> bytes:
+        with urllib.request.urlopen(f"http://127.0.0.1:{found.port}/{path}", timeout=HANG_SECONDS) as answer:
+            return bytes(answer.read())
+
+    def routed() -> bool:
+        with contextlib.suppress(OSError):
+            return bool(ask("-/healthz"))
+        return False
+
     with running("serve_ray.py", *arguments, ready=found.metrics_port, python=python, **quiet):
-
-        def ask(size: int) -> bool:
-            with urllib.request.urlopen(f"http://127.0.0.1:{found.port}/?size={size}", timeout=120) as answer:
-                return bool(json.loads(answer.read())["cold"])
-
-        wait_until_routed(f"http://127.0.0.1:{found.port}/-/healthz")
-        assert [ask(size) for size in (1, 2, 3, 3, 1, 4, 4)] == [False, False, True, False, False, True, False]
+        until(routed)
+        cold = [json.loads(ask(f"?size={size}"))["cold"] for size in (1, 2, 3, 3, 1, 4, 4)]
+        assert cold == [False, False, True, False, False, True, False]
         assert found.routes()["doubled"]["requests"] == {"true": {"ok": 2}, "false": {"ok": 5}}
 
 
-def wait_until_routed(url: str) -> None:
-    until(lambda: answers(url))
+# -------------------------------------------------------------------------------------------- a language model
 
 
-def answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(url, timeout=HANG_SECONDS).close()
-    except OSError:
-        return False
-    return True
+def generate(served: Served, prompt: str, tokens: int) -> tuple[float, int]:
+    """Seconds until the client has the first token, and how many tokens it got."""
+    with served.connected() as connection:
+        began = time.perf_counter()
+        with contextlib.closing(post(connection, "/generate", prompt=prompt, max_tokens=tokens)) as answer:
+            assert answer.status == 200
+            seen = [time.perf_counter() for line in answer if line.startswith(b"data: {")]
+    return seen[0] - began, len(seen)
+
+
+def ended(served: Served, requests: int) -> dict[str, float]:
+    """The metrics when so many requests of the route have ended and the engine is at rest."""
+
+    def known() -> dict[str, float] | None:
+        found = served.metrics()
+        all_ended = sum(value for name, value in found.items() if name.startswith("jax_requests_total")) == requests
+        return found if all_ended and not found['jax_engine_requests{engine="engine",state="running"}'] else None
+
+    found = until(known)
+    assert found is not None and found["jax_requests_in_flight"] == 0
+    return found
+
+
+def test_figures_are_those_of_the_clients() -> None:
+    """Every token, request and reason; and times that lie within those that the clients have measured around them."""
+    with Served().running("serve_llm.py") as served:
+        questions = [("x" * (5 + 3 * number), 2 + number) for number in range(QUESTIONS)]
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            answers = list(pool.map(lambda question: generate(served, *question), questions))
+        found = ended(served, QUESTIONS)
+    route = '{route="/generate"}'
+    tokens = sum(number for _, number in answers)
+    reasons = {name: value for name, value in found.items() if name.startswith("jax_request_finish_reasons_total")}
+    assert sum(reasons.values()) == QUESTIONS
+    assert tokens == sum(wanted for _, wanted in questions) or any("stop" in name for name in reasons)
+    expected = {
+        'jax_requests_total{route="/generate",cold="false",outcome="ok"}': QUESTIONS,
+        'jax_request_tokens_total{route="/generate",direction="output"}': tokens,
+        'jax_request_tokens_total{route="/generate",direction="input"}': sum(len(prompt) for prompt, _ in questions),
+        f"jax_request_first_token_seconds_count{route}": QUESTIONS,
+        f"jax_request_output_token_seconds_count{route}": QUESTIONS,
+        f"jax_request_queue_seconds_count{route}": QUESTIONS,
+        f"jax_request_batch_size_count{route}": QUESTIONS,
+        'jax_engine_requests{engine="engine",state="waiting"}': 0,
+        'jax_engine_kv_cache_ratio{engine="engine"}': 0,
+    }
+    assert {name: found[name] for name in expected} == expected
+
+    # A client's clock starts before the server's, and has a token after it.
+    first = found[f"jax_request_first_token_seconds_sum{route}"]
+    assert found[f"jax_request_queue_seconds_sum{route}"] < first < sum(seconds for seconds, _ in answers)
+    assert first < found['jax_request_seconds_sum{route="/generate",cold="false"}']
+    # What an engine computes is no step: a server that is idle has no goodput to lose.
+    assert not any(name.startswith("jax_steps_total") for name in found)
+
+
+def test_a_client_that_goes_in_the_middle_frees_its_place_and_cold_requests_are_told() -> None:
+    """With nothing compiled before: prompts of two sizes, each compiled in its own request; one that is given up."""
+    with Served().running("serve_llm.py", "--cold") as served:
+        for prompt in ("short", "short", "long" * 10, "long" * 10):
+            generate(served, prompt, 4)
+        with (
+            served.connected() as connection,
+            contextlib.closing(post(connection, "/generate", prompt="given up", max_tokens=128)) as answer,
+        ):
+            assert answer.readline().startswith(b"data: {")
+        found = ended(served, 5)
+    expected = {
+        'jax_requests_total{route="/generate",cold="true",outcome="ok"}': 2,
+        'jax_requests_total{route="/generate",cold="false",outcome="ok"}': 2,
+        'jax_requests_total{route="/generate",cold="false",outcome="cancelled"}': 1,
+        'jax_request_first_token_seconds_count{route="/generate"}': 5,
+        'jax_request_output_token_seconds_count{route="/generate"}': 4,
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert found['jax_request_tokens_total{route="/generate",direction="output"}'] > 16

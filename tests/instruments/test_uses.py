@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from helpers.clock import ByHand
+from helpers.threads import at_once
 
 import jaxobs
 from jaxobs.state.checkpoints import Checkpoints
@@ -20,20 +21,10 @@ from jaxobs.state.store import current
 from jaxobs.state.wall import Wall
 
 
-class Clock:
-    """Moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(fresh: None) -> Clock:
+def clock(fresh: None) -> ByHand:
     """The one that the account of time goes by."""
-    clock = Clock()
+    clock = ByHand()
     current()._parts[Wall] = Wall(clock)
     with jaxobs.step("first"):
         pass  # the preparations are over
@@ -80,7 +71,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
-def expect(kind: Kind, clock: Clock, uses: int, seconds: float, rest: float = 0.0) -> None:
+def expect(kind: Kind, clock: ByHand, uses: int, seconds: float, rest: float = 0.0) -> None:
     clock.now += 100.0
     idle = 100.0 + (seconds if kind.category == "idle" else rest)
     charged_to_it = {kind.category: seconds} if seconds else {}
@@ -90,21 +81,24 @@ def expect(kind: Kind, clock: Clock, uses: int, seconds: float, rest: float = 0.
     assert jaxobs.snapshot().requests_in_flight in (None, 0)
 
 
-def test_one_object_inside_itself(kind: Kind, clock: Clock) -> None:
-    """In one statement, in several, and one after the other."""
+def test_one_object_inside_itself(kind: Kind, clock: ByHand) -> None:
+    """In one statement, in several, one after the other, and in an exit stack, which ends in an order of its own."""
     scope = kind.make()
     with scope:
         clock.now += 1.0
         with scope, scope:
             clock.now += 2.0
         clock.now += 4.0
-    with scope:
-        clock.now += 8.0
-    expect(kind, clock, 4, 15.0)
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(scope)
+            clock.now += 2.0
+        with scope:
+            clock.now += 2.0
+    expect(kind, clock, 7, 15.0)
 
 
-def test_one_object_in_a_recursion(kind: Kind, clock: Clock) -> None:
-    """Each level ends its own, also where the innermost raises."""
+def test_one_object_in_a_recursion(kind: Kind, clock: ByHand) -> None:
     scope = kind.make()
 
     def work(depth: int) -> None:
@@ -121,8 +115,7 @@ def test_one_object_in_a_recursion(kind: Kind, clock: Clock) -> None:
     expect(kind, clock, 3 if kind.category == "step" else 4, 7.0)
 
 
-def test_one_object_in_two_generators(kind: Kind, clock: Clock) -> None:
-    """The one that begins first ends first; what the other still does is charged."""
+def test_one_object_in_two_generators(kind: Kind, clock: ByHand) -> None:
     scope = kind.make()
 
     def work() -> Iterator[None]:
@@ -140,8 +133,7 @@ def test_one_object_in_two_generators(kind: Kind, clock: Clock) -> None:
     expect(kind, clock, 2, 7.0)
 
 
-def test_one_object_in_interleaved_tasks(kind: Kind, clock: Clock) -> None:
-    """Tasks of one event loop, the first to begin being the first to end; one of them by an exit stack."""
+def test_one_object_in_interleaved_tasks(kind: Kind, clock: ByHand) -> None:
     scope = kind.make()
 
     async def work(begin: asyncio.Event, end: asyncio.Event, begun: asyncio.Event, stack: bool) -> None:
@@ -171,109 +163,58 @@ def test_one_object_in_interleaved_tasks(kind: Kind, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("main_first", [True, False])
-def test_one_object_on_two_threads(kind: Kind, clock: Clock, main_first: bool) -> None:
+def test_one_object_on_two_threads(kind: Kind, clock: ByHand, main_first: bool) -> None:
     """The charged thread's time is charged, whoever begins and ends first; uses of both are counted."""
     scope = kind.make()
-    entered, leave = threading.Event(), threading.Event()
-
-    def work() -> None:
-        with scope:
-            entered.set()
-            assert leave.wait(60)
-
-    thread = threading.Thread(target=work)
-
-    def other(begins: bool) -> None:
-        if begins:
-            thread.start()
-            assert entered.wait(60)
-        else:
-            leave.set()
-            thread.join()
-
-    with contextlib.ExitStack() if main_first else contextlib.nullcontext():
+    with ThreadPoolExecutor(1) as other, contextlib.ExitStack() as theirs:
         if not main_first:
-            other(begins=True)
+            other.submit(theirs.enter_context, scope).result()
         with scope:
             clock.now += 1.0
-            other(begins=main_first)
+            if main_first:
+                other.submit(theirs.enter_context, scope).result()
+            else:
+                other.submit(theirs.close).result()
             clock.now += 2.0
-        if main_first:
-            other(begins=False)
+        other.submit(theirs.close).result()
     expect(kind, clock, 2, 3.0)
 
 
-def test_one_object_on_many_threads(kind: Kind, clock: Clock) -> None:
-    """No use is lost, and none is left open."""
+def test_one_object_on_many_threads(kind: Kind, clock: ByHand) -> None:
     scope = kind.make()
 
-    def work() -> None:
+    def work(_: int) -> None:
         for _ in range(500):
             with scope, scope:
                 pass
 
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(usual)
+    at_once(4, work, interval=1e-5)
     expect(kind, clock, 4000, 0.0)
     assert scope._taken is False
 
 
-def test_one_object_by_calls_of_its_methods(kind: Kind, clock: Clock) -> None:
+def test_one_object_by_calls_of_its_methods(kind: Kind, clock: ByHand) -> None:
     """As callbacks do that are called at the beginning and at the end: two threads, each in its own use."""
     scope = kind.make()
-
-    def begin() -> None:
-        scope.__enter__()
 
     def end() -> None:
         scope.__exit__(None, None, None)
 
-    begun, go_on = threading.Event(), threading.Event()
-
-    def work() -> None:
-        begin()
-        begin()
-        begun.set()
-        assert go_on.wait(60)
+    with ThreadPoolExecutor(1) as other:
+        scope.__enter__()
+        other.submit(lambda: (scope.__enter__(), scope.__enter__())).result()
+        clock.now += 1.0
         end()
-        end()
-
-    thread = threading.Thread(target=work)
-    begin()
-    thread.start()
-    assert begun.wait(60)
-    clock.now += 1.0
-    end()
-    clock.now += 2.0
-    begin()
-    clock.now += 4.0
-    go_on.set()
-    thread.join()
+        clock.now += 2.0
+        scope.__enter__()
+        clock.now += 4.0
+        other.submit(lambda: (end(), end())).result()
     end()
     end()  # once too often
     expect(kind, clock, 4, 7.0 if kind.category == "idle" else 5.0, rest=2.0)
 
 
-def test_an_exit_stack_ends_in_its_order(kind: Kind, clock: Clock) -> None:
-    scope = kind.make()
-    with contextlib.ExitStack() as stack:
-        for _ in range(3):
-            stack.enter_context(scope)
-            clock.now += 1.0
-        with scope:
-            clock.now += 1.0
-    expect(kind, clock, 4, 4.0)
-
-
-def test_a_scope_of_one_task_goes_on_when_that_of_another_ends(clock: Clock) -> None:
+def test_a_scope_of_one_task_goes_on_when_that_of_another_ends(clock: ByHand) -> None:
     """Different objects too: a checkpoint that began before a step and ends within it."""
 
     async def save(saved: asyncio.Event) -> None:
@@ -296,7 +237,7 @@ def test_a_scope_of_one_task_goes_on_when_that_of_another_ends(clock: Clock) -> 
     assert current().part(Wall).at_rest
 
 
-def test_a_phase_of_jax_that_never_ended_ends_with_the_scope_around_it(clock: Clock) -> None:
+def test_a_phase_of_jax_that_never_ended_ends_with_the_scope_around_it(clock: ByHand) -> None:
     wall = current().part(Wall)
     generator = (_ for _ in [0])
 
@@ -317,8 +258,7 @@ def test_a_phase_of_jax_that_never_ended_ends_with_the_scope_around_it(clock: Cl
     assert wall.at_rest
 
 
-def test_an_iterator_that_lies_about_is_not_charged(clock: Clock) -> None:
-    """Batches taken by `next` within an evaluation: between two evaluations it is in no step."""
+def test_an_iterator_that_lies_about_is_not_charged(clock: ByHand) -> None:
     batches = iter(jaxobs.steps(range(10), "eval"))
     for _ in range(2):
         with jaxobs.phase("eval"):
@@ -328,9 +268,7 @@ def test_an_iterator_that_lies_about_is_not_charged(clock: Clock) -> None:
     assert charged() == {"eval": 2.0, "idle": 4.0}
 
 
-def test_an_interrupt_while_a_step_begins_leaves_none_open(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block does not run, so nobody would end it."""
-
+def test_an_interrupt_while_a_step_begins_leaves_none_open(clock: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> float:
         raise KeyboardInterrupt
 
@@ -345,7 +283,7 @@ def test_an_interrupt_while_a_step_begins_leaves_none_open(clock: Clock, monkeyp
     assert steps() == (1, 0) and charged() == {"step": 1.0}
 
 
-def test_items_told_within_a_step_are_those_of_that_step(clock: Clock) -> None:
+def test_items_told_within_a_step_are_those_of_that_step(clock: ByHand) -> None:
     scope = jaxobs.step("train", items=1)
     with scope as outer:
         outer.items = 10
@@ -365,7 +303,6 @@ def test_items_told_within_a_step_are_those_of_that_step(clock: Clock) -> None:
 
 
 def test_what_one_request_tells_is_no_part_of_the_next(fresh: None) -> None:
-    """Queue, batch and outcome, of one object that is used again, also inside itself."""
     scope = jaxobs.request("predict", queue_seconds=1.0)
     with scope as outer:
         outer.queue_seconds, outer.outcome, outer.batch = 10.0, "client_error", (1, 2)
@@ -378,7 +315,7 @@ def test_what_one_request_tells_is_no_part_of_the_next(fresh: None) -> None:
     assert route.queue_seconds == 111.0 and (route.batch_used, route.batch_size) == (1, 2)
 
 
-def test_an_object_made_before_a_reset_counts_after_it(clock: Clock) -> None:
+def test_an_object_made_before_a_reset_counts_after_it(clock: ByHand) -> None:
     scope, batches = jaxobs.step("train"), iter(jaxobs.steps(range(4), "turns"))
     with scope:
         next(batches)
@@ -392,12 +329,7 @@ def test_an_object_made_before_a_reset_counts_after_it(clock: Clock) -> None:
     assert current().part(Wall).at_rest
 
 
-# ------------------------------------------------------------------------------------------------ as decorators
-
-
-def test_functions_of_every_sort_are_in_their_scope_until_they_end(kind: Kind, clock: Clock) -> None:
-    """A function, a coroutine, a generator and an asynchronous generator stay what they are."""
-
+def test_functions_of_every_sort_are_in_their_scope_until_they_end(kind: Kind, clock: ByHand) -> None:
     @kind.make()
     def function(a: int, *, b: int = 1) -> int:
         """Adds."""
@@ -457,7 +389,6 @@ def test_functions_of_every_sort_are_in_their_scope_until_they_end(kind: Kind, c
 
 
 def test_a_decorator_without_its_name_is_told_at_once() -> None:
-    """`@jaxobs.request` in place of `@jaxobs.request("predict")`: else the function would be gone."""
     with pytest.raises(TypeError, match=r"needs a route, such as `@jaxobs.request\(\"predict\"\)`, but got function"):
 
         @jaxobs.request  # type: ignore[arg-type]
@@ -485,10 +416,7 @@ def test_calls_of_a_decorated_function_are_told_apart(fresh: None) -> None:
     assert route.queue_seconds == 2.0
 
 
-# ------------------------------------------------------------------------------------------ asynchronous iterators
-
-
-def test_turns_of_async_for_are_steps_and_waits(clock: Clock) -> None:
+def test_turns_of_async_for_are_steps_and_waits(clock: ByHand) -> None:
     closed = []
 
     async def loader() -> AsyncIterator[list[int]]:
@@ -526,7 +454,7 @@ def test_turns_of_async_for_are_steps_and_waits(clock: Clock) -> None:
     assert charged() == {"input_wait": 7.0, "step": 50.0}
 
 
-def test_what_an_asynchronous_loader_raises_reaches_the_program(clock: Clock) -> None:
+def test_what_an_asynchronous_loader_raises_reaches_the_program(clock: ByHand) -> None:
     async def loader(error: type[BaseException]) -> AsyncIterator[int]:
         yield 1
         clock.now += 1.0
@@ -544,9 +472,7 @@ def test_what_an_asynchronous_loader_raises_reaches_the_program(clock: Clock) ->
     assert steps() == (2, 0) and charged() == {"input_wait": 4.0}
 
 
-def test_waits_for_an_asynchronous_input_are_counted_among_tasks(clock: Clock) -> None:
-    """Two inputs waited for in turns, the first to begin being the first to end, and a step meanwhile."""
-
+def test_waits_for_an_asynchronous_input_are_counted_among_tasks(clock: ByHand) -> None:
     class Loader:
         """Gives iterators, can be measured, and is no iterator."""
 

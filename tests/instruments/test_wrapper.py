@@ -9,7 +9,6 @@ import functools
 import inspect
 import pickle
 import re
-import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -24,11 +23,13 @@ import numpy as np
 import pytest
 from helpers import wrapper_module
 from helpers.paths import ROOT
+from helpers.threads import OFTEN, at_once
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import jaxobs
 from jaxobs import internals
+from jaxobs.state import store
 
 ONES = np.ones(8, np.float32)
 
@@ -58,19 +59,15 @@ def documented(x: int, /, y: int = 2, *, z: int = 3) -> int:
 )
 def test_looks_like_the_jitted_function(fun: Any) -> None:
     bare, ours = jax.jit(fun), jaxobs.jit(fun)
-    assert plain_text(repr(ours)) == plain_text(repr(bare))
-    assert plain_text(str(ours)) == plain_text(str(bare))
-    assert dir(ours) == dir(bare)
+    for see in (repr, str, dir, lambda f: vars(f).keys(), lambda f: hasattr(f, "__wrapped__")):
+        assert plain_text(str(see(ours))) == plain_text(str(see(bare)))
     for name in dir(bare):
         if name not in ("__class__", "__dict__", "_jit_info") and not callable(getattr(bare, name, None)):
             assert getattr(ours, name, None) == getattr(bare, name, None), name
-    assert hasattr(ours, "__wrapped__") == hasattr(bare, "__wrapped__")
     assert getattr(ours, "__wrapped__", None) is getattr(bare, "__wrapped__", None)
-    assert vars(ours).keys() == vars(bare).keys()
 
 
 def test_signature_is_the_functions_own() -> None:
-    """`inspect` sees the user's parameters, annotations and source, through `jit` and through `instrument`."""
     for ours in (jaxobs.jit(documented), jaxobs.instrument(jax.jit(documented)), jaxobs.instrument(documented)):
         assert inspect.signature(ours) == inspect.signature(documented)
         assert inspect.getdoc(ours) == "The sum of three."
@@ -90,16 +87,11 @@ def test_signature_is_the_functions_own() -> None:
 
 def test_is_what_isinstance_looks_for() -> None:
     ours = jaxobs.jit(documented)
-    assert isinstance(ours, jax.stages.Wrapped)
-    assert isinstance(ours, type(jax.jit(documented)))
-    assert isinstance(ours, Callable)  # type: ignore[arg-type]
+    for kind in (jax.stages.Wrapped, type(jax.jit(documented)), Callable):
+        assert isinstance(ours, kind)  # type: ignore[arg-type]
     chex = pytest.importorskip("chex")
     with pytest.raises(ValueError, match="must not wrap JAX-transformed function"):
         chex.assert_max_traces(ours, 2)
-
-
-def test_instrumented_passes_for_the_type_of_what_it_wraps() -> None:
-    """`isinstance` of an instrumented object is that of the object."""
     compiled = jax.jit(lambda x: x).lower(1.0).compile()
     assert isinstance(jaxobs.instrument(compiled), jax.stages.Compiled)
     assert isinstance(jaxobs.instrument(eqx.filter_jit(lambda x: x)), eqx.Module)
@@ -107,74 +99,50 @@ def test_instrumented_passes_for_the_type_of_what_it_wraps() -> None:
 
 
 def test_identity_hash_and_weak_references() -> None:
-    """Two jits of one function are two keys; each can be weakly referenced and hashed."""
     one, two = jaxobs.jit(documented), jaxobs.jit(documented)
-    assert one == one
-    assert one != two
-    assert len({one, two, one}) == 2
+    assert one == one and one != two and len({one, two, one}) == 2
     assert weakref.ref(one)() is one
 
 
 def test_instrumented_are_equal_where_the_wrapped_are() -> None:
     """Two wrappers of one bound method are equal, as the methods are, so that JAX finds what it traced for them."""
-
-    class Model:
-        def step(self, x: Any) -> Any:
-            return x
-
     model = Model()
-    one, two = jaxobs.instrument(model.step), jaxobs.instrument(model.step)
-    assert one is not two
-    assert one == two
-    assert hash(one) == hash(two)
-    assert one != jaxobs.instrument(Model().step)
-    assert one != 3
-
-    class Unhashable:
-        __hash__ = None  # type: ignore[assignment]
-
-        def __call__(self) -> None:
-            return None
-
-    with pytest.raises(TypeError, match="unhashable type: 'Unhashable'"):
-        hash(jaxobs.instrument(Unhashable()))
+    one, two = jaxobs.instrument(model.plain), jaxobs.instrument(model.plain)
+    assert one is not two and one == two and hash(one) == hash(two)
+    assert one != jaxobs.instrument(Model().plain) and one != 3
 
 
 def test_attributes_can_be_set_and_removed() -> None:
-    """An attribute set on the wrapper is there, is seen by the wrapped function, and can be deleted."""
     for wrapped in (jax.jit(documented), functools.partial(documented)):
         ours = jaxobs.instrument(wrapped)
         ours.tag = "mine"
         assert ours.tag == wrapped.tag == "mine"
         del ours.tag
-        assert not hasattr(ours, "tag")
-        assert not hasattr(wrapped, "tag")
-    with pytest.raises(AttributeError, match="no_such_thing"):
-        _ = jaxobs.jit(documented).no_such_thing
-    with pytest.raises(AttributeError, match="no_such_thing"):
-        _ = jaxobs.instrument(documented).no_such_thing
-
-
-def test_an_attribute_of_the_instance_wins() -> None:
+        assert not hasattr(ours, "tag") and not hasattr(wrapped, "tag")
+    for ours in (jaxobs.jit(documented), jaxobs.instrument(documented)):
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            _ = ours.no_such_thing
     bare, ours = jax.jit(documented), jaxobs.jit(documented)
     bare.lower = ours.lower = "replaced"
     assert bare.lower == ours.lower == "replaced"
 
 
 def test_copies_are_separate_and_count_together(fresh: None) -> None:
-    """`copy` and `deepcopy` give another jitted function with the same label, with attributes of its own."""
     ours = jaxobs.jit(lambda x: x + 1, name="copied")
     for other in (copy.copy(ours), copy.deepcopy(ours)):
-        assert type(other) is type(ours)
-        assert other is not ours
+        assert type(other) is type(ours) and other is not ours
         other.tag = 1
         assert not hasattr(ours, "tag")
-        assert other(1) == 2
-    assert ours(1) == 2
-    assert calls("copied") == 3
+        assert other(1) == ours(1) == 2
+    assert calls("copied") == 4
 
 
 # ----------------------------------------------------------------------------------------------- to decorate
+
+
+def plus(x: Any, n: str = "a") -> Any:
+    """Adds the length of a static argument: a traced one has none."""
+    return x + len(n)
 
 
 def test_decorator_in_all_its_forms(fresh: None) -> None:
@@ -184,81 +152,28 @@ def test_decorator_in_all_its_forms(fresh: None) -> None:
     def one(x: Any) -> Any:
         return x + 1
 
-    @jaxobs.jit()
-    def two(x: Any) -> Any:
-        return x + 2
-
-    @functools.partial(jaxobs.jit, static_argnums=(1,))
-    def three(x: Any, n: int) -> Any:
-        assert isinstance(n, int)
-        return x + n
-
-    @jaxobs.jit(name="four!", static_argnames="n")
-    def four(x: Any, n: int) -> Any:
-        assert isinstance(n, int)
-        return x + n
-
-    @functools.partial(jax.jit, static_argnums=1)
-    @jaxobs.jit(static_argnums=1)
-    def five(x: Any, n: int) -> Any:
-        assert isinstance(n, int)
-        return x + n
-
-    assert [one(0), two(0), three(0, 3), four(0, n=4), five(0, 5)] == [1, 2, 3, 4, 5]
-    assert calls("four!") == 1
-    assert calls(f"{__name__}.{one.__qualname__}") == 1
+    assert one(0) == jaxobs.jit()(lambda x: x + 1)(0) == 1
+    assert functools.partial(jaxobs.jit, static_argnums=(1,))(plus)(0, "ab") == 2
+    assert jaxobs.jit(name="three!", static_argnames="n")(plus)(0, n="abc") == 3
+    assert functools.partial(jax.jit, static_argnums=1)(jaxobs.jit(static_argnums=1)(plus))(0, "abcd") == 4
+    assert calls("three!") == calls(f"{__name__}.{one.__qualname__}") == 1
 
 
-def test_what_jit_refuses_is_refused_alike() -> None:
-    """No callable, unknown options and contradicting ones raise what `jax.jit` raises, with the caller's line."""
-    trials: list[tuple[Any, dict[str, Any]]] = [
-        (3, {}),
-        (documented, {"no_such_option": 1}),
-        (documented, {"static_argnums": "x"}),
-        (documented, {"static_argnums": 17}),
-        (documented, {"static_argnames": "nope"}),
-        (documented, {"static_argnums": 0, "donate_argnums": 0}),
-        (documented, {"donate_argnums": 1.5}),
-    ]
-    refused = 0
-    for fun, options in trials:
-        seen = []
-        for jit in (jax.jit, jaxobs.jit):
-            try:
-                jit(fun, **options)
-                seen.append(None)
-            except Exception as error:
-                import traceback
-
-                seen.append((type(error), str(error), [f.filename for f in traceback.extract_tb(error.__traceback__)]))
-        assert seen[0] == seen[1], options
-        refused += seen[0] is not None
-    assert refused >= 4
-
-
-def test_instrument_refuses_what_cannot_be_called() -> None:
-    """The message names the thing and its type."""
+def test_instrument_refuses_what_cannot_be_called_and_a_name_that_is_no_text() -> None:
     with pytest.raises(TypeError, match=r"`instrument` needs a callable, but got int: 3\."):
         jaxobs.instrument(3)
-
-
-def test_a_name_that_is_no_text_is_refused() -> None:
-    """The message names the value; a label of another kind would break the exporters later."""
     with pytest.raises(TypeError, match=r"`name` labels the function in metrics: it must be a string, not int: 3\."):
         jaxobs.jit(documented, name=3)
 
 
 def test_instrument_twice_counts_once(fresh: None) -> None:
-    """An instrumented function, its methods and its partials are not wrapped again; with a name of its own they are."""
     ours = jaxobs.jit(lambda x, y=1: x + y, name="once")
     assert jaxobs.instrument(ours) is ours
     jaxobs.instrument(functools.partial(ours, y=2))(1)
     jaxobs.instrument(types.MethodType(ours, 1))(1)
-    assert calls("once") == 2
-    assert len(jaxobs.snapshot().functions) == 1
+    assert calls("once") == 2 and len(jaxobs.snapshot().functions) == 1
     jaxobs.instrument(ours, name="again")(1)
-    assert calls("once") == 2
-    assert calls("again") == 1
+    assert (calls("once"), calls("again")) == (2, 1)
 
 
 def test_disabled_is_jax_itself(monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
@@ -285,6 +200,9 @@ class Model:
     def step(self, x: Any) -> Any:
         """Multiplies."""
         return self.w * x
+
+    def plain(self, x: Any) -> Any:
+        return x
 
     @classmethod
     @functools.partial(jaxobs.jit, static_argnums=0)
@@ -318,25 +236,19 @@ class Child(Model):
 
 
 def test_methods_of_every_kind() -> None:
-    """Methods, class methods, static methods and properties, through instance, class and subclass."""
     model, child = Model(), Child()
-    assert model.step(1.0) == Model.step(model, 1.0) == 2.0
-    assert child.step(1.0) == 3.0
+    assert model.step(1.0) == Model.step(model, 1.0) == model.step.lower(model, 1.0).compile()(1.0) == 2.0
     assert Model.of_class(1.0) == model.of_class(1.0) == 3.0
-    assert child.of_class(1.0) == 4.0
+    assert (child.step(1.0), child.of_class(1.0)) == (3.0, 4.0)
     assert model.of_nobody(1) == Model.of_nobody(1) == 2
     assert model.doubled == 4.0
-    assert isinstance(model.step, types.MethodType)
-    assert model.step.__self__ is model
-    assert model.step.__func__ is Model.__dict__["step"]
-    assert model.step == model.step
+    assert isinstance(model.step, types.MethodType) and model.step == model.step
+    assert model.step.__self__ is model and model.step.__func__ is Model.__dict__["step"]
     assert model.step.__doc__ == "Multiplies."
-    assert model.step.lower(model, 1.0).compile()(1.0) == 2.0
     assert list(inspect.signature(model.step).parameters) == ["x"]
 
 
 def test_what_does_not_bind_is_not_bound() -> None:
-    """A callable without `__get__` (AOT programs, partials) stays one when it lies in a class; a function binds."""
     model = Model()
     assert model.aot(jnp.float32(0)) == Model.aot(jnp.float32(0)) == 5
     assert model.partial(0) == Model.partial(0) == 6
@@ -346,22 +258,16 @@ def test_what_does_not_bind_is_not_bound() -> None:
 
 
 def test_field_of_a_dataclass() -> None:
-    """A jitted function as the default of a field is a value there."""
-
     @dataclasses.dataclass
     class Config:
-        activation: Any = dataclasses.field(default_factory=lambda: jaxobs.jit(jnp.tanh))
-        other: Any = wrapper_module.decorated
+        activation: Any = wrapper_module.decorated
 
     config = Config()
-    assert config.activation(0.0) == 0.0
-    assert config.other(2) == 4
-    assert dataclasses.replace(config).other is config.other
+    assert config.activation(2) == 4
+    assert dataclasses.replace(config).activation is config.activation
 
 
 def test_binding_of_libraries() -> None:
-    """Methods made by `nnx.jit` and `eqx.filter_jit` bind as these libraries bind them."""
-
     class Net(nnx.Module):
         def __init__(self) -> None:
             self.w = nnx.Param(jnp.ones(3))
@@ -396,8 +302,6 @@ def test_binding_of_libraries() -> None:
 
 
 def test_names_of_arguments_are_the_users() -> None:
-    """No keyword is taken: `self`, `fun`, `args`, `kwargs`, `name` and no argument at all arrive."""
-
     def takes(self: Any = 0, fun: Any = 0, args: Any = 0, kwargs: Any = 0, name: Any = 0, instance: Any = 0) -> Any:
         return self, fun, args, kwargs, name, instance
 
@@ -410,22 +314,19 @@ def test_names_of_arguments_are_the_users() -> None:
 
 
 def options() -> Iterator[tuple[dict[str, Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
-    mesh = Mesh(np.array(jax.devices()), ("a",))
-    split = NamedSharding(mesh, P("a"))
+    split = NamedSharding(Mesh(np.array(jax.devices()), ("a",)), P("a"))
     yield {}, lambda x, y=1: x + y, (ONES,), {"y": 2}
-    yield {"static_argnums": 1}, lambda x, n: x + len(n), (ONES, "ab"), {}
-    yield {"static_argnums": (-1,)}, lambda x, n: x + len(n), (ONES, "ab"), {}
-    yield {"static_argnames": ("n",)}, lambda x, *, n: x + len(n), (ONES,), {"n": "ab"}
-    yield {"in_shardings": split}, lambda x: x + 1, (ONES,), {}
-    yield {"out_shardings": split}, lambda x: x + 1, (ONES,), {}
+    yield {"static_argnums": 1}, plus, (ONES, "ab"), {}
+    yield {"static_argnums": (-1,)}, plus, (ONES, "ab"), {}
+    yield {"static_argnames": ("n",)}, plus, (ONES,), {"n": "ab"}
+    for option in ({"in_shardings": split}, {"out_shardings": split}, {"inline": True}):
+        yield option, lambda x: x + 1, (ONES,), {}
     yield {"keep_unused": True}, lambda x, y: x + 1, (ONES, ONES), {}
-    yield {"inline": True}, lambda x: x + 1, (ONES,), {}
     yield {"compiler_options": {"xla_embed_ir_in_executable": True}}, lambda x: x + 1, (ONES,), {}
 
 
 @pytest.mark.parametrize("number", range(9))
 def test_every_option_of_jit_is_handed_on(number: int) -> None:
-    """Result, sharding, program text and number of cache entries are those of `jax.jit` with the same option."""
     given, fun, args, kwargs = list(options())[number]
     bare, ours = jax.jit(fun, **given), jaxobs.jit(fun, **given)
     for _ in range(3):
@@ -439,10 +340,9 @@ def test_every_option_of_jit_is_handed_on(number: int) -> None:
         assert jaxprs[0] == jaxprs[1]
 
 
-@pytest.mark.parametrize("option", ["donate_argnums", "donate_argnames"])
-def test_donation_donates(option: str) -> None:
-    """A donated array is gone after the call, and the wrapper holds no part of it."""
-    ours = jaxobs.jit(lambda x: x + 1, **{option: 0 if option == "donate_argnums" else "x"})
+@pytest.mark.parametrize("option", [{"donate_argnums": 0}, {"donate_argnames": "x"}], ids=str)
+def test_donation_donates(option: dict[str, Any]) -> None:
+    ours = jaxobs.jit(lambda x: x + 1, **option)
     x = jnp.ones(8)
     reference = weakref.ref(x)
     ours(x)
@@ -452,23 +352,19 @@ def test_donation_donates(option: str) -> None:
 
 
 def test_ahead_of_time() -> None:
-    """`lower`, `trace`, `eval_shape`, `compile` and `clear_cache` work, and so does what they return."""
-    bare, ours = jax.jit(documented), jaxobs.jit(documented)
-    x = jax.ShapeDtypeStruct((), jnp.int32)
-    assert ours.lower(x).as_text() == bare.lower(x).as_text()
-    assert str(ours.trace(x).jaxpr) == str(bare.trace(x).jaxpr)
-    assert ours.eval_shape(x) == bare.eval_shape(x)
-    assert jax.eval_shape(ours, x) == jax.eval_shape(bare, x)
-    assert ours.lower(x).compile()(1) == 6
-    ours(1)
+    x, ours = jax.ShapeDtypeStruct((), jnp.int32), jaxobs.jit(documented)
+
+    def made(f: Any) -> tuple[Any, ...]:
+        return f.lower(x).as_text(), str(f.trace(x).jaxpr), f.eval_shape(x), jax.eval_shape(f, x)
+
+    assert made(ours) == made(jax.jit(documented))
+    assert ours.lower(x).compile()(1) == ours(1) == 6
     assert ours._cache_size() == 1
     ours.clear_cache()
-    assert ours._cache_size() == 0
-    assert ours(1) == 6
+    assert ours._cache_size() == 0 and ours(1) == 6
 
 
 def test_exported_calls(fresh: None) -> None:
-    """`jax.export` takes it, and an exported call can be instrumented."""
     exported = jax.export.export(jaxobs.jit(lambda x: x + 1))(jnp.float32(0))
     ours = jaxobs.instrument(exported.call, name="exported")
     assert ours(jnp.float32(1)) == 2
@@ -477,19 +373,13 @@ def test_exported_calls(fresh: None) -> None:
 
 
 def test_instrumented_libraries(fresh: None) -> None:
-    """`nnx.jit`, `eqx.filter_jit`, `eqx.filter_vmap`, `jax.pmap`, an AOT program: the same results, and counted."""
-
     def add(x: Any) -> Any:
         return x + 1
 
-    compiled = jax.jit(add).lower(ONES).compile()
     made = {
-        "nnx": nnx.jit(add),
-        "filter_jit": eqx.filter_jit(add),
-        "filter_vmap": eqx.filter_vmap(add),
-        "pmap": jax.pmap(add),
-        "compiled": compiled,
-    }
+        "nnx": nnx.jit(add), "filter_jit": eqx.filter_jit(add), "filter_vmap": eqx.filter_vmap(add),
+        "pmap": jax.pmap(add), "compiled": jax.jit(add).lower(ONES).compile(),
+    }  # fmt: skip
     for name, original in made.items():
         ours = jaxobs.instrument(original, name=name)
         for _ in range(3):
@@ -497,21 +387,8 @@ def test_instrumented_libraries(fresh: None) -> None:
         assert calls(name) == 3
         assert plain_text(repr(ours)) == plain_text(repr(original))
         assert dir(ours) == dir(original)
-    assert jaxobs.instrument(compiled).as_text() == compiled.as_text()
+    assert jaxobs.instrument(made["compiled"]).as_text() == made["compiled"].as_text()
     assert jaxobs.instrument(made["pmap"]).lower(ONES).as_text() == made["pmap"].lower(ONES).as_text()
-
-
-def test_instrumented_pytree_is_one_still(fresh: None) -> None:
-    """An Equinox model that is instrumented has its leaves and paths, can be differentiated and rebuilt."""
-    model = eqx.nn.Linear(3, 2, key=jax.random.key(0))
-    ours = jaxobs.instrument(model, name="linear")
-    assert isinstance(ours, eqx.Module)
-    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(ours)]
-    assert paths == [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(model)]
-    gradient = eqx.filter_grad(lambda m: m(jnp.ones(3)).sum())(ours)
-    assert gradient.weight.tolist() == eqx.filter_grad(lambda m: m(jnp.ones(3)).sum())(model).weight.tolist()
-    assert jax.tree.map(lambda x: 0 * x, ours)(jnp.ones(3)).tolist() == [0.0, 0.0]
-    assert jax.tree.structure(ours) == jax.tree.structure(jaxobs.instrument(model, name="linear"))
 
 
 # ------------------------------------------------------------------------------------------------ to pickle
@@ -555,7 +432,6 @@ def test_pickles_and_copies_where_the_original_does(act: Callable[[Any], Any], o
 
 
 def test_decorated_globals() -> None:
-    """A plain function decorated in its module pickles by name; a jitted one fails as one of `jax.jit` does."""
     assert pickled(wrapper_module.plain) is wrapper_module.plain
     refused = []
     for function in (wrapper_module.bare, wrapper_module.decorated):
@@ -568,8 +444,7 @@ def test_decorated_globals() -> None:
 
 def test_a_pickle_counts_under_its_label(fresh: None) -> None:
     ours = jaxobs.instrument(functools.partial(wrapper_module.double), name="kept")
-    pickled(ours)(1)
-    cloudpickled(ours)(1)
+    pickled(ours)(1), cloudpickled(ours)(1)
     assert calls("kept") == 2
 
 
@@ -639,16 +514,31 @@ def bend(x: Any) -> Any:
     return jnp.sin(x) * x
 
 
+EXECUTES_ONCE = [
+    "call", "vmap", "vmap in_axes", "grad", "value_and_grad", "vmap of grad", "jvp", "vjp", "linearize", "jacfwd",
+    "jacrev", "hessian", "pure_callback", "shard_map", "named_call", "disable_jit", "linear_transpose",
+]  # fmt: skip
+TRACED_ONLY = [
+    "jit", "jit in jit", "jit of grad", "scan", "cond", "switch", "while_loop", "fori_loop", "map", "remat",
+    "jit of shard_map", "pmap", "eval_shape",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("way", list(transformed(bend)))
-def test_inside_every_transformation(way: str) -> None:
-    """Results inside each transformation are those of `jax.jit`, bit for bit, once and again."""
-    made = (jax.jit(bend), jaxobs.jit(bend), jaxobs.instrument(jax.jit(bend)))
-    bare, ours, other = (transformed(f)[way] for f in made)
+def test_inside_every_transformation(way: str, fresh: None) -> None:
+    """Results are those of `jax.jit`, bit for bit, once and again.
+
+    A call that executes counts once, also under eager `vmap` and `grad`; one that is traced into another does not.
+    """
+    made = {"jit": jaxobs.jit(bend, name="jit"), "instrument": jaxobs.instrument(jax.jit(bend), name="instrument")}
+    bare, *ours = (transformed(f)[way] for f in (jax.jit(bend), *made.values()))
     for _ in range(2):
         expected = bare()
-        for actual in (ours(), other()):
+        for actual in [act() for act in ours]:
             assert jax.tree.structure(actual) == jax.tree.structure(expected)
             jax.tree.map(np.testing.assert_array_equal, *(jax.tree.map(shown, each) for each in (actual, expected)))
+    if way in (*EXECUTES_ONCE, *TRACED_ONLY):
+        assert {calls(name) for name in made} == {2 * (way in EXECUTES_ONCE)}
 
 
 def shown(leaf: Any) -> Any:
@@ -657,8 +547,6 @@ def shown(leaf: Any) -> Any:
 
 @pytest.mark.parametrize("source_info", [False, True])
 def test_same_jaxpr(source_info: bool) -> None:
-    """The program written down is the same one, with its source locations, and does not know of jaxobs."""
-
     def program(f: Any) -> Any:
         def scan(x: Any) -> Any:
             return jax.lax.scan(lambda c, y: (f(c), jax.grad(f)(y)), x, jnp.ones(3))
@@ -670,49 +558,26 @@ def test_same_jaxpr(source_info: bool) -> None:
     assert "jaxobs" not in texts[1].replace(str(ROOT), "")
 
 
-def test_same_lowered_program_with_its_locations() -> None:
-    """The lowered text with debug information names the same places, none of them in jaxobs."""
-
-    def lowered(jit: Any) -> str:
-        f = jit(bend)
-        return str(jax.jit(lambda x: f(x) + jax.grad(f)(x)).lower(jnp.float32(1)).as_text(debug_info=True))
-
-    bare, ours = (lowered(jit) for jit in (jax.jit, jaxobs.jit))
+@pytest.mark.parametrize("outer", [lambda f: f, lambda f: jax.jit(lambda x: f(x) + jax.grad(f)(x))])
+def test_same_lowered_program_with_its_locations(outer: Callable[[Any], Any]) -> None:
+    bare, ours = (str(outer(jit(bend)).lower(jnp.float32(1)).as_text(debug_info=True)) for jit in (jax.jit, jaxobs.jit))
     assert "bend" in bare
     assert ours == bare
     assert "jaxobs/" not in ours.replace(str(ROOT), "")
 
 
-def test_own_lowering_with_its_locations() -> None:
-    """A call that compiles names the same places as one of `jax.jit`."""
-
-    def traced(jit: Any) -> str:
-        return str(jit(bend).lower(jnp.float32(1)).as_text(debug_info=True))
-
-    bare, ours = (traced(jit) for jit in (jax.jit, jaxobs.jit))
-    assert ours == bare
-
-
-def test_recursion_and_generators() -> None:
-    """A jitted function may call itself while it is traced, and may be the source of a generator."""
-
+def test_recursion() -> None:
     @functools.partial(jaxobs.jit, static_argnums=1)
     def power(x: Any, n: int) -> Any:
         return x if n == 1 else x * power(x, n - 1)
 
-    def powers() -> Iterator[Any]:
-        for n in range(1, 5):
-            yield power(2, n)
-
-    assert [int(each) for each in powers()] == [2, 4, 8, 16]
+    assert [int(power(2, n)) for n in range(1, 5)] == [2, 4, 8, 16]
 
 
 def test_async_code(fresh: None) -> None:
-    """Tasks of one loop and threads below it call it, and each call counts."""
     ours = jaxobs.jit(lambda x: x + 1, name="async")
 
     async def one(n: int) -> Any:
-        await asyncio.sleep(0)
         return ours(n) + await asyncio.to_thread(ours, n)
 
     async def several() -> list[Any]:
@@ -720,32 +585,6 @@ def test_async_code(fresh: None) -> None:
 
     assert [int(each) for each in asyncio.run(several())] == [2 * n + 2 for n in range(8)]
     assert calls("async") == 16
-
-
-# ---------------------------------------------------------------------------------------------- to be counted
-
-EXECUTES_ONCE = [
-    "call", "vmap", "vmap in_axes", "grad", "value_and_grad", "vmap of grad", "jvp", "vjp", "linearize", "jacfwd",
-    "jacrev", "hessian", "pure_callback", "shard_map", "named_call", "disable_jit", "linear_transpose",
-]  # fmt: skip
-TRACED_ONLY = [
-    "jit", "jit in jit", "jit of grad", "scan", "cond", "switch", "while_loop", "fori_loop", "map", "remat",
-    "jit of shard_map", "pmap", "eval_shape",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("wrap", [jaxobs.jit, lambda f, name: jaxobs.instrument(jax.jit(f), name=name)])
-def test_one_call_is_one_call(wrap: Any, fresh: None) -> None:
-    """A call that executes counts once, also under eager `vmap` and `grad`; one that is traced into another not."""
-    counted = {}
-    for way in EXECUTES_ONCE + TRACED_ONLY:
-        ours = wrap(bend, name=way)
-        act = transformed(ours)[way]
-        act()
-        act()
-        counted[way] = calls(way)
-    assert {way: counted[way] for way in EXECUTES_ONCE} == dict.fromkeys(EXECUTES_ONCE, 2)
-    assert {way: counted[way] for way in TRACED_ONLY} == dict.fromkeys(TRACED_ONLY, 0)
 
 
 def test_a_traced_call_that_returns_an_array_does_not_count(fresh: None) -> None:
@@ -775,7 +614,6 @@ def test_every_kind_of_result_counts(result: Any, fresh: None) -> None:
 
 
 def test_calls_from_callbacks_count(fresh: None) -> None:
-    """A call that a compiled program makes back into Python executes, whoever waits for it."""
     ours = jaxobs.jit(lambda x: x + 1, name="called back")
 
     def back(x: Any) -> Any:
@@ -797,36 +635,26 @@ def test_without_a_way_to_tell_every_call_counts(monkeypatch: pytest.MonkeyPatch
 
 
 def test_threads_lose_nothing(fresh: None) -> None:
-    """Sixteen threads that start on a function not yet compiled: each call and each error is counted."""
-    import sys
+    """Sixteen threads that start on a function not yet compiled: each call and each error is counted.
 
+    That they race for the last timed call neither stops nor starts the timing for good.
+    """
     ours = jaxobs.jit(lambda x: x + 1, name="threads")
     bad = jaxobs.instrument(raises, name="bad")
     x = jnp.float32(1)
-    barrier = threading.Barrier(16)
 
-    def work() -> None:
-        barrier.wait()
+    def work(_: int) -> None:
         for _ in range(2000):
             ours(x)
         for _ in range(200):
             with pytest.raises(ValueError, match="always"):
                 bad()
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert calls("threads") == 32_000
+    at_once(16, work, interval=OFTEN)
     rows = {each.name: each for each in jaxobs.snapshot().functions}
-    assert rows["bad"].calls == 3200
-    assert rows["bad"].errors == {"ValueError": 3200}
+    assert (rows["bad"].calls, rows["bad"].errors) == (3200, {"ValueError": 3200})
+    assert rows["threads"].calls == 32_000 and 1024 <= sum(rows["threads"].dispatch.counts) < 32_000  # type: ignore[union-attr]
+    assert store.current().call_stats("threads").timed <= 0
 
 
 def raises() -> None:

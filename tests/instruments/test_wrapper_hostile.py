@@ -23,13 +23,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.run_programs import run
-from helpers.threads import OFTEN, at_once
 
 import jaxobs
 from jaxobs.base import guard
 from jaxobs.base.config import Settings
 from jaxobs.instruments import counted, wrapper
 from jaxobs.state import call_stats, store
+from jaxobs.state.call_stats import MOST_WAITING_DURATIONS
 
 Jit = Callable[..., Any]
 ROOT = Path(jaxobs.__file__).parent.parent
@@ -223,6 +223,10 @@ SCENARIOS: dict[str, Scenario] = {
     "in trace": lambda jit: jit(lambda x: 1 / 0).trace(1.0),
     "wrong AOT": lambda jit: jit(lambda x: x).lower(jnp.ones(2)).compile()(jnp.ones(3)),
     "bad option": lambda jit: jit(lambda x: x, static_argnums="x"),
+    "unknown option": lambda jit: jit(lambda x: x, no_such_option=1),
+    "static beyond the last": lambda jit: jit(lambda x: x, static_argnums=17),
+    "unknown name": lambda jit: jit(lambda x: x, static_argnames="nope"),
+    "donated by halves": lambda jit: jit(lambda x: x, donate_argnums=1.5),
     "not callable": lambda jit: jit(3),
     "in a generator": lambda jit: next(jit(lambda x: 1 / 0)(each) for each in (1.0,)),
     **{
@@ -272,8 +276,6 @@ def test_errors_arrive_as_they_were(name: str, filtering: None) -> None:
 
 @pytest.mark.parametrize("kind", [FrozenError, StubbornError])
 def test_errors_that_refuse_to_be_touched(kind: type[Exception]) -> None:
-    """An error whose type forbids setting attributes arrives all the same, with the same traceback."""
-
     def fails() -> None:
         raise kind(1)
 
@@ -282,8 +284,6 @@ def test_errors_that_refuse_to_be_touched(kind: type[Exception]) -> None:
 
 
 def test_error_in_a_callback() -> None:
-    """An error raised in a callback of a compiled program has the same type and message, traceback within included."""
-
     def back(x: Any) -> Any:
         raise ValueError("in the callback")
 
@@ -317,24 +317,22 @@ def test_an_error_without_python_below_it() -> None:
     deleted = jnp.ones(3)
     deleted.delete()
     compiled(jnp.ones(3))
-    frames = []
-    for function in (compiled, jaxobs.instrument(compiled)):
-        error = raised(lambda _, function=function: function(deleted))  # type: ignore[misc]
-        frames.append([frame.name for frame in traceback.extract_tb(error.__traceback__)])
-    assert frames[0] == frames[1]
+    bare, ours = (
+        formatted(raised(lambda _, run=each: run(deleted))) for each in (compiled, jaxobs.instrument(compiled))
+    )  # type: ignore[misc]
+    assert ours == bare
+
+
+class HeldError(Exception):
+    """An object to which there can be weak references."""
+
+
+def fails_held() -> None:
+    raise HeldError
 
 
 def test_an_error_leaves_no_cycle() -> None:
-    """An error that was handled is freed at once, with what its frames held."""
-
-    class HandledError(Exception):
-        pass
-
-    def fails() -> None:
-        raise HandledError
-
-    ours = jaxobs.instrument(fails)
-    error = raised(lambda _: ours())
+    error = raised(lambda _: jaxobs.instrument(fails_held)())
     reference = weakref.ref(error)
     gc.disable()
     try:
@@ -410,7 +408,6 @@ def logged(level: int) -> tuple[str, int]:
 
 @pytest.mark.parametrize("report", [warned, logged])
 def test_stacklevels_point_where_they_did(report: Callable[[int], Any]) -> None:
-    """A warning or a log record meant for a caller so many levels up reaches that caller, past the wrapper."""
     bare, ours = (places(jit, report) for jit in (jax.jit, jaxobs.jit))
     assert len(bare) == 3
     assert (__file__, places.__code__.co_firstlineno + 9) in bare[1]
@@ -441,7 +438,6 @@ def test_warnings_reach_the_caller(call: Callable[[Jit], Any]) -> None:
 
 
 def test_cache_misses_are_explained_alike(caplog: pytest.LogCaptureFixture) -> None:
-    """`jax_explain_cache_misses` says the same, word for word."""
     said = []
     jax.config.update("jax_explain_cache_misses", True)
     try:
@@ -502,13 +498,8 @@ def test_persistent_cache_has_the_same_keys(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_alive() -> None:
-    """Arguments, results and the function itself are freed as soon as the user lets go of them."""
-
-    class Held:
-        pass
-
     def use() -> list[weakref.ref[Any]]:
-        held = Held()
+        held = HeldError()
         ours = jaxobs.jit(lambda x: (held, x + 1)[1])
         x = jnp.ones(8)
         y = ours(x)
@@ -527,8 +518,6 @@ def call(fun: Any, x: Any, _: Any) -> None:
 
 
 def test_an_error_keeps_no_more_than_without_us() -> None:
-    """The traceback of an error holds the arguments as long as it does without the wrapper, and no longer."""
-
     def kept(jit: Jit) -> list[bool]:
         def fails(x: Any) -> Any:
             raise ValueError
@@ -570,7 +559,6 @@ def test_thousands_of_wrappers_take_no_memory(fresh: None) -> None:
 
 @pytest.mark.parametrize("wrap", [jaxobs.jit, lambda fun: jaxobs.instrument(functools.partial(fun))])
 def test_dropped_wrappers_are_freed(wrap: Any) -> None:
-    """A wrapper that nobody holds is gone without the garbage collector's help."""
     gc.disable()
     try:
         reference = weakref.ref(wrap(lambda x: x))
@@ -582,70 +570,39 @@ def test_dropped_wrappers_are_freed(wrap: Any) -> None:
 # --------------------------------------------------------------------------------------------------- timing
 
 
-@pytest.fixture
-def settings(fresh: None) -> Iterator[None]:
-    """The default settings, before the test and after it."""
-    store.current().configure(Settings())
-    yield
-    store.current().configure(Settings())
-
-
 def timed(name: str) -> int:
     """How many calls of `name` have a time."""
     dispatch = state(name).dispatch
     return 0 if dispatch is None else sum(dispatch.counts)
 
 
-def instrumented(name: str) -> Any:
-    """A function that does nothing, and what is known of its calls."""
-    return jaxobs.instrument(lambda: None, name=name), store.current().call_stats(name)
-
-
-def test_timing_is_sampled_by_default(settings: None) -> None:
-    """The first 1,024 calls are timed, then a few after each tick; every call is counted."""
-    ours, _ = instrumented("sampled")
-    for _ in range(3000):
-        ours()
-    assert timed("sampled") == 1024
-    store.current().tick()
-    for _ in range(3000):
-        ours()
-    assert timed("sampled") == 1024 + 64
-    assert state("sampled").calls == 6000
-    assert 0 < state("sampled").dispatch.sum < 1
-
-
-def test_every_call_is_timed_when_asked_for(settings: None) -> None:
-    """With `all` each call has a time, however many wait and whether anybody digests them."""
-    store.current().configure(Settings(dispatch_timing="all"))
-    ours, stats = instrumented("all")
-    for _ in range(3 * call_stats.MOST_WAITING_DURATIONS + 5):
-        ours()
-    assert len(stats.durations) <= call_stats.MOST_WAITING_DURATIONS
-    assert timed("all") == state("all").calls == 3 * call_stats.MOST_WAITING_DURATIONS + 5
-
-
-def test_no_call_is_timed_when_off(settings: None) -> None:
-    """Switching over takes effect on functions that exist."""
-    ours, _ = instrumented("off")
-    for timing, calls, expected in (("off", 100, 0), ("all", 1, 2), ("off", 1, 2)):
-        store.current().configure(Settings(dispatch_timing=timing))
-        for _ in range(calls):
+@pytest.mark.parametrize(
+    ("timing", "several", "first", "later"),
+    [
+        ("sampled", 3000, 1024, 64),  # then a few after each tick
+        ("all", MOST_WAITING_DURATIONS + 5, MOST_WAITING_DURATIONS + 5, MOST_WAITING_DURATIONS + 5),
+        ("off", 100, 0, 0),
+    ],
+)
+def test_calls_are_timed_as_asked_for(timing: str, several: int, first: int, later: int, fresh: None) -> None:
+    """However many wait; every call is counted, and switching over takes effect on functions that exist."""
+    ours = jaxobs.instrument(lambda: None, name="ours")
+    store.current().configure(Settings(dispatch_timing=timing))
+    for expected in (first, first + later):
+        for _ in range(several):
             ours()
+        assert len(store.current().call_stats("ours").durations) <= MOST_WAITING_DURATIONS
+        assert timed("ours") == expected
         store.current().tick()
+    for timing, more in (("all", 1), ("off", 1)):
+        store.current().configure(Settings(dispatch_timing=timing))
         ours()
-        assert timed("off") == expected
-    assert state("off").calls == 105
+        assert timed("ours") == first + later + more
+    assert state("ours").calls == 2 * several + 2
+    assert 0 < state("ours").dispatch.sum < 1
 
 
-def test_traced_calls_have_no_time(settings: None) -> None:
-    ours = jaxobs.jit(lambda x: x + 1, name="traced")
-    jax.jit(lambda x: ours(x))(1.0)
-    assert state("traced").calls == 0
-    assert timed("traced") == 0
-
-
-def test_timing_ends_where_calls_overlap(settings: None) -> None:
+def test_timing_ends_where_calls_overlap(fresh: None) -> None:
     def within(depth: int) -> None:
         if depth:
             ours(depth - 1)
@@ -653,30 +610,13 @@ def test_timing_ends_where_calls_overlap(settings: None) -> None:
     ours = jaxobs.instrument(within, name="overlap")
     stats = store.current().call_stats("overlap")
     stats.timed = 1
-    ours(3)
-    assert stats.timed == 0
-    ours(3)
-    assert stats.timed == 0
+    for _ in range(2):
+        ours(3)
+        assert stats.timed == 0
     assert timed("overlap") == 4
 
 
-def test_timing_survives_threads(settings: None) -> None:
-    """Threads that race for the last timed call neither stop nor start the timing for good."""
-    ours, stats = instrumented("raced")
-
-    def work(_: int) -> None:
-        for _ in range(5000):
-            ours()
-
-    at_once(8, work, interval=OFTEN)
-    for _ in range(2000):
-        ours()
-    assert stats.timed == 0
-    assert state("raced").calls == 42_000
-    assert 1024 <= timed("raced") < 42_000
-
-
-def test_a_forked_child_starts_from_nothing(settings: None) -> None:
+def test_a_forked_child_starts_from_nothing(fresh: None) -> None:
     """After a fork the wrappers that exist count from zero, with locks of their own; names and settings stay."""
     ours = jaxobs.instrument(raises_zero, name="forked")
     for _ in range(5):
@@ -696,7 +636,7 @@ def raises_zero() -> float:
     return 1 / 0
 
 
-def test_a_signal_handler_may_call_it(settings: None) -> None:
+def test_a_signal_handler_may_call_it(fresh: None) -> None:
     """A handler that interrupts our own bookkeeping and calls the function itself does not wait for itself."""
     ours = jaxobs.instrument(raises_zero, name="interrupted")
     stats = store.current().call_stats("interrupted")
@@ -719,20 +659,17 @@ def test_a_signal_handler_may_call_it(settings: None) -> None:
 
 
 def test_frames_of_the_wrapper_are_excluded_by_name() -> None:
-    """The frames that are not to be seen are those that run the user's code, and no others."""
-    assert "importlib" in counted.UNSEEN
-    assert "_bootstrap" in counted.UNSEEN
-    assert wrapper.jit.__code__.co_filename == counted.UNSEEN
-    assert wrapper.jit(lambda x: x).__call__.__code__.co_filename == counted.UNSEEN
+    assert "importlib" in counted.UNSEEN and "_bootstrap" in counted.UNSEEN
+    for hidden in (wrapper.jit, wrapper.jit(lambda x: x).__call__):
+        assert hidden.__code__.co_filename == counted.UNSEEN
     assert wrapper.instrument.__code__.co_filename == wrapper.__file__
 
 
 def test_threads_may_prepare_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads that make the first wrapper of a process both prepare for it, and neither fails."""
-    monkeypatch.setattr(counted, "_prepared", False)
-    assert jaxobs.instrument(len) is not len
-    monkeypatch.setattr(counted, "_prepared", False)
-    assert jaxobs.instrument(len)("ab") == 2
+    for _ in range(2):
+        monkeypatch.setattr(counted, "_prepared", False)
+        assert jaxobs.instrument(len)("ab") == 2
 
 
 def test_half_made_wrappers_do_not_recurse() -> None:
@@ -741,9 +678,7 @@ def test_half_made_wrappers_do_not_recurse() -> None:
         _ = bare.anything
 
 
-def test_odd_callables(settings: None) -> None:
-    """Classes, builtins, methods of builtins and callables with hostile attributes can be instrumented."""
-
+def test_odd_callables(fresh: None) -> None:
     class Hostile:
         def __call__(self, x: Any) -> Any:
             return x
@@ -751,23 +686,18 @@ def test_odd_callables(settings: None) -> None:
         def __getattr__(self, name: str) -> Any:
             raise RuntimeError(name)
 
-        def __repr__(self) -> str:
-            raise RuntimeError("repr")
+        __repr__ = __getattr__  # type: ignore[assignment]
 
     assert jaxobs.instrument(dict)(a=1) == {"a": 1}
-    assert jaxobs.instrument(len)([1]) == 1
     assert jaxobs.instrument("a,b".split)(",") == ["a", "b"]
     assert jaxobs.instrument(jaxobs.instrument)(len)([1, 2]) == 2
-    hostile = Hostile()
     guard.raise_internal_errors(False)
-    assert jaxobs.instrument(hostile)(3) == 3
-    assert jaxobs.instrument(hostile, name="hostile")(4) == 4
+    assert jaxobs.instrument(Hostile())(3) == 3
+    assert jaxobs.instrument(Hostile(), name="hostile")(4) == 4
     assert state("hostile").calls == 1
 
 
-def test_labels_are_taken_as_given(settings: None) -> None:
-    """A name is the label; without one it is module and qualified name, of what is inside partials and methods too."""
-
+def test_labels_are_taken_as_given(fresh: None) -> None:
     class Owner:
         def step(self) -> None:
             return None

@@ -23,10 +23,7 @@ StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def seen(fresh: None) -> None:
-    """jaxobs is installed."""
-    jaxobs.install()
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 def environ(path: str = "/predict") -> Environ:
@@ -64,7 +61,6 @@ class Body:
 
 
 def test_all_that_passes_is_as_it_was() -> None:
-    """The server's environ, what it returns from `start_response`, `exc_info`, and an answer that is whole."""
     given: list[tuple[object, ...]] = []
     write = io.BytesIO().write
     error = (ValueError, ValueError(), None)
@@ -108,7 +104,6 @@ def test_a_stream_lasts_until_it_is_exhausted_and_is_closed_once() -> None:
 
 
 def test_an_answer_that_is_not_exhausted_was_given_up() -> None:
-    """The client has gone: the answer is closed early, and once."""
     answer = Body(b"a", b"b")
     body: Any = jaxobs.wsgi(answering(answer))(environ(), started)
     assert next(body) == b"a"
@@ -121,7 +116,6 @@ def test_an_answer_that_is_not_exhausted_was_given_up() -> None:
 
 
 def test_an_exception_passes_and_is_an_error() -> None:
-    """From the application, from its answer, and from closing it: the very exception comes out."""
     error = ZeroDivisionError("user's own")
 
     def raises(*_: object) -> Any:
@@ -147,7 +141,6 @@ def test_an_exception_passes_and_is_an_error() -> None:
 
 
 def test_what_a_server_sends_in_its_own_way_stays_what_it_is() -> None:
-    """A file in the server's wrapper; an answer that tells its length."""
     own = environ() | {"wsgi.file_wrapper": wsgiref.util.FileWrapper}
     file = wsgiref.util.FileWrapper(io.BytesIO(b"file"))
     assert jaxobs.wsgi(answering(file))(own, started) is file
@@ -162,8 +155,6 @@ def test_what_a_server_sends_in_its_own_way_stays_what_it_is() -> None:
 
 
 def test_however_many_middlewares_count_a_request_once() -> None:
-    """The outermost counts; what compiles in the application is inside of it."""
-
     def app(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         compiled()
         start_response("200 OK", [])
@@ -178,8 +169,6 @@ def test_however_many_middlewares_count_a_request_once() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_under_a_server_that_checks_the_protocol() -> None:
-    """The standard library's server and validator, on both sides of the middleware, accept what passes."""
-
     class Quiet(WSGIRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -199,7 +188,6 @@ def test_under_a_server_that_checks_the_protocol() -> None:
 
 
 def test_flask_as_it_is() -> None:
-    """A real application tells its rules; what it does not serve is one label."""
     flask = package("flask")
     app = flask.Flask("served")
 

@@ -22,19 +22,14 @@ def _stack(of: Callable[[], Any]) -> call_places.Place:
     last, here = (), ()
     while thread.is_alive() and not (here and call_places.same(here, last)):
         time.sleep(0.05)
-        last, here = here, _place(thread)
+        last, here = here, call_places.place(sys._current_frames()[thread.ident or 0])
     thread.join()
     return here
 
 
-def _place(thread: threading.Thread) -> call_places.Place:
-    frame = sys._current_frames()[thread.ident or 0]
-    return call_places.place(frame)
-
-
 @jax.jit
 def _slow(x: Any) -> Any:
-    return jax.lax.fori_loop(0, 4_000, lambda _, y: jnp.tanh(y @ y), jnp.full((200, 200), x)).sum()
+    return jax.lax.fori_loop(0, 1_500, lambda _, y: jnp.tanh(y @ y), jnp.full((200, 200), x)).sum()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +51,7 @@ def test_a_read_is_known_by_its_stack(read: Callable[[Any], Any]) -> None:
 def test_what_computes_does_not_wait() -> None:
     """Nor what sleeps; and few looks tell nothing."""
     waits = HostWaits()
-    idle = _stack(lambda: time.sleep(0.6))
+    idle = _stack(lambda: time.sleep(0.3))
     result = _slow(jnp.float32(1.0))
     waiting = _stack(lambda: float(result))
     for number in range(FEWEST_LOOKS):

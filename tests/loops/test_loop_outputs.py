@@ -91,7 +91,6 @@ def test_what_is_no_divergence(values: list[float]) -> None:
 
 
 def test_only_scalar_floats_are_looked_at() -> None:
-    """No array, whole number, key, or value of the host's."""
     for made in (
         lambda loss: jnp.stack([loss]),
         lambda loss: (jnp.int32(1), jax.random.key(0)),
@@ -118,7 +117,6 @@ def test_of_several_scalars_one_is_reported(made: Callable[[Any], Any], reported
 
 
 def test_the_state_has_what_was_reported() -> None:
-    """Another divergence is reported again."""
     outputs = LoopOutputs()
     assert not _run(outputs, [1.0], lambda loss: loss) and outputs.frozen() == ()
     assert len(_run(outputs, [1.0, *[NAN] * 4], lambda loss: loss)) == 1
@@ -139,7 +137,6 @@ def test_a_value_that_was_donated_is_passed_over() -> None:
 
 
 def test_few_calls_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Early ones ever less often, then two a second; what waits is bounded."""
     monkeypatch.setattr(loop_outputs, "EARLY", 1.5)
     monkeypatch.setattr(loop_outputs, "LOOK_SECONDS", 1e6)
     outputs, loss = LoopOutputs(), jnp.float32(1.0)
@@ -159,7 +156,6 @@ def test_few_calls_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_program_watches_itself_takes_precedence() -> None:
-    """The snapshot has the one or the other: a NaN loss is one fault."""
     known = Store()
     assert len(_run(known.part(LoopOutputs), [1.0, *[NAN] * 4], lambda loss: loss)) == 1
     assert [each.name for each in known.snapshot(fresh=False).watched] == ["m.step()"]

@@ -83,7 +83,6 @@ class Loader:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_where_a_thread_is_in_a_turn(name: str) -> None:
-    """By a look into each kind of loop."""
     source, expected = LOOPS[name]
     looks, calls = _ran(source)
     assert looks and calls

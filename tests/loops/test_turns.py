@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from helpers.threads import elsewhere
 from helpers.waiting import until
 
 from jaxobs import internals
@@ -70,20 +71,15 @@ def test_calls_from_several_places_are_no_loop() -> None:
 
 
 def test_what_evaluates_is_known_by_its_name() -> None:
-    """By whole words of the function's own name."""
     yes = ("eval_step", "m.Trainer.evaluate", "f.<locals>.test_step", "model.evalStep", "validation", "val_loss")
     no = ("train_step", "m.evaluate.<locals>.step", "latest", "interval", "retrieval", "contest_step", "value")
-    assert [each for each in (*yes, *no) if call_places.evaluates(each)] == list(yes)
-
-
-def test_what_predicts_evaluates_in_a_program_that_trains() -> None:
-    for name in ("predict", "m.Model.predict", "predict_step", "accuracy"):
-        assert call_places.evaluates(name, training=True) and not call_places.evaluates(name)
-    assert not call_places.evaluates("unpredictable", training=True)
+    training = ("predict", "m.Model.predict", "predict_step", "accuracy")
+    every = (*yes, *no, *training, "unpredictable")
+    assert [each for each in every if call_places.evaluates(each)] == list(yes)
+    assert [each for each in every if call_places.evaluates(each, training=True)] == [*yes, *training]
 
 
 def test_what_a_server_calls_is_known_by_its_stack() -> None:
-    """By the modules of the frames under the call."""
     code = "def handle(check): return check(frame())"
     for name, served in (("wsgiref.handlers", True), ("flask.app", True), ("tornado.platform", False), ("mine", False)):
         namespace: dict[str, Any] = {"__name__": name, "frame": _here}
@@ -136,7 +132,6 @@ def test_what_is_called_now_and_then_and_quickly_is_part_of_the_loop() -> None:
 
 
 def test_few_long_calls_are_shown_with_an_evaluation_between() -> None:
-    """Five epochs in one call each: the loop is theirs."""
     train, evaluate = Seen("train_epoch"), Seen("evaluate")
     now = time.perf_counter() - 25.0
     for _ in range(5):
@@ -212,7 +207,6 @@ def test_turns_are_charged_by_what_is_called() -> None:
 
 
 def test_what_was_called_before_a_loop_was_found_is_charged_too() -> None:
-    """Evaluations apart, a rest apart, and what compiled meanwhile."""
     clocked = _Clocked()
     clocked.now += 2.0
     train, evaluate = (clocked.train, 0.1), (clocked.evaluate, 0.3)
@@ -291,9 +285,6 @@ def test_what_the_loop_waited_for_its_input_is_no_step() -> None:
     assert clocked.spent() == {"step": 1.15, "input_wait": 0.85}
 
 
-# ------------------------------------------------------------------------------------- the thread that looks
-
-
 class _Looked:
     """A thread that looks when the test says so, at this thread."""
 
@@ -319,9 +310,7 @@ class _Looked:
     def look(self) -> str:
         _, going, resting = self.turns.overdue
         time.sleep(0.01)
-        thread = threading.Thread(target=self.looks.look)
-        thread.start()
-        thread.join()
+        elsewhere(self.looks.look)
         return "goes on" if self.turns.overdue[1] > going else "rests" if self.turns.overdue[2] > resting else ""
 
     def call(self) -> None:
@@ -329,21 +318,29 @@ class _Looked:
         self.turns.place = call_places.place(sys._getframe(1))
 
 
-def test_a_slow_turn_goes_on_where_usual_turns_are(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("turns", "slow", "besides", "found"),
+    [
+        (6, (4, 5), (4,), ["", "", "", "", "rests", "goes on", "goes on"]),
+        (5, (4,), (2, 4), ["", "", "", "", "", "rests", "goes on"]),  # what an earlier slow turn did is not usual
+    ],
+)
+def test_a_slow_turn_goes_on_where_usual_turns_are(
+    turns: int, slow: tuple[int, ...], besides: tuple[int, ...], found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a loaded machine each part of a turn takes longer. What no usual turn does is none of it."""
     looked = _Looked(monkeypatch, False, False, False)
     seen = []
-    for number in range(6):
-        looked.turn(1.0 if number > 3 else 0.0)
-        if number == 4:
+    for number in range(turns):
+        looked.turn(1.0 if number in slow else 0.0)
+        if number in besides:
             looked.turns.slow = looked.turns.last
-            seen.append(looked.look())  # what this turn does besides
+            seen.append(looked.look())
         seen.append(looked.look())
         looked.call()
-    assert seen == ["", "", "", "", "rests", "goes on", "goes on"]
+    assert seen == found
     looked.turn(1.0)
-    seen.append(looked.look())  # behind the loop
-    assert seen[-1] == "rests"
+    assert looked.look() == "rests"  # behind the loop
 
 
 def test_the_last_turn_is_as_long_as_it_was_seen_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,19 +395,6 @@ def test_a_pause_before_the_loop_was_known_goes_on_while_devices_compute(monkeyp
     assert looked.looks.seen(edges[1], edges[3])[0] == 0.0
 
 
-def test_what_a_slow_turn_did_besides_is_not_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = _Looked(monkeypatch, False, False)
-    seen = []
-    for number in range(5):
-        looked.turn(0.0 if number != 4 else 1.0)
-        if number in (2, 4):
-            seen.append(looked.look())
-            looked.turns.slow = looked.turns.last
-        seen.append(looked.look())
-        looked.call()
-    assert seen == ["", "", "", "", "", "rests", "goes on"]
-
-
 def test_devices_are_asked_while_a_turn_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not before, and of a turn in which they were idle not again: what they were given is part of the steps."""
     looked = _Looked(monkeypatch, True, True, False)
@@ -423,7 +407,6 @@ def test_devices_are_asked_while_a_turn_is_overdue(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_thread_looks_until_it_is_stopped() -> None:
-    """At the charged thread."""
     turns, asked = Turns(), []
     turns.called = time.perf_counter()
 
@@ -474,14 +457,8 @@ def test_a_thread_is_adopted_until_somebody_declares_steps() -> None:
         clocked.now += 2.0
         assert wall.turned(2.0)
 
-    thread = threading.Thread(target=train)
-    thread.start()
-    thread.join()
+    elsewhere(train)
     assert clocked.spent() == {"init": 1.0, "step": 2.0}
     wall.leave(wall.enter("step"))
     assert wall.thread == threading.get_ident()
-    refused: list[bool] = []
-    thread = threading.Thread(target=lambda: refused.append(wall.adopt()))
-    thread.start()
-    thread.join()
-    assert refused == [False]
+    assert elsewhere(wall.adopt) is False

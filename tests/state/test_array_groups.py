@@ -78,7 +78,6 @@ def test_a_donated_array_does_not_count(mine: Any) -> None:
 
 @pytest.mark.parametrize("spec", [("data",), (), (("data", "model"),)], ids=["cut", "replicated", "all"])
 def test_a_buffer_counts_once_however_often_it_was_read(mine: Any, spec: tuple[Any, ...]) -> None:
-    """Values, shards and single devices' data are arrays of their own to JAX, over the same memory."""
     array = jax.device_put(np.zeros((8, 131), np.float32), _sharding(*spec))
     before = mine()
     np.asarray(array)
@@ -107,7 +106,6 @@ def test_an_array_on_one_device_that_shows_itself_again_counts_once(mine: Any) -
 
 
 def test_arrays_of_one_call_are_not_taken_for_shards(mine: Any) -> None:
-    """Single arrays of a shard's shape, made beside the sharded one, are arrays of their own."""
     kept = jax.device_put(
         [np.zeros((8, 131), np.float32), np.zeros((2, 131), np.float32)], [_sharding("data"), jax.devices()[0]]
     )
@@ -150,7 +148,6 @@ def test_fakes_share_buffers_like_real_arrays() -> None:
 
 
 def test_groups_keep_no_array_alive() -> None:
-    """Nor do they make one."""
     array = jax.device_put(np.zeros((8, 131), np.float32), _sharding("data"))
     client = jax.devices()[0].client
     before = len(client.live_arrays())

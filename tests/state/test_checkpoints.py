@@ -60,7 +60,6 @@ def test_a_phase_counts_blocks_and_calls(clock: Clock) -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_a_phase_passes_on_what_is_raised_and_knows_its_names() -> None:
-    """The block's exception comes out as it went in, and such a checkpoint is none; a wrong name lists the right."""
     wall, checkpoints = current().part(Wall), current().part(Checkpoints)
     error = ValueError("theirs")
     with pytest.raises(ValueError) as caught, jaxobs.phase("checkpoint"):
@@ -89,7 +88,7 @@ def test_a_background_thread_holds_nobody_up() -> None:
 
 
 ORBAX = """
-    import json, logging, sys, tempfile, time
+    import json, logging, tempfile, time
     logging.disable(logging.WARNING)
     import jax, jax.numpy as jnp, jaxobs
     jaxobs.install()
@@ -150,11 +149,9 @@ ORBAX = """
 
 
 WAITS = """
-    import inspect, json, logging, tempfile, time
-    logging.disable(logging.WARNING)
-    import jax, jax.numpy as jnp, jaxobs
-    import orbax.checkpoint as ocp
-    jaxobs.install()
+    import inspect
+    jaxobs.uninstall()
+    jaxobs.install()  # this time Orbax is there already
     from jaxobs.metrics.buckets import CHECKPOINT_BOUNDS
     import orbax.checkpoint.experimental.v1 as ocp1
     from flax.training import checkpoints as flax_checkpoints
@@ -168,6 +165,10 @@ WAITS = """
     with jaxobs.step("train"):
         pass
 
+    def waits():
+        counts = jaxobs.snapshot().wall.checkpoints["wait"].counts
+        return sum(count for bound, count in zip([*CHECKPOINT_BOUNDS, 1e9], counts) if bound > 0.4)
+
     def checkpoint():
         return jaxobs.snapshot().wall.seconds["checkpoint"]
 
@@ -179,6 +180,7 @@ WAITS = """
             took = time.perf_counter() - began
         found[name] = [took, checkpoint() - before]
 
+    earlier = waits()
     save = ocp.args.StandardSave(state)
     manager = ocp.CheckpointManager(folder + "/several")
     manager.save(0, args=save)
@@ -203,7 +205,7 @@ WAITS = """
     flax.save_async(lambda: time.sleep(0.5))
     timed("flax, wait", flax.wait_previous_save)
 
-    waits = zip([*CHECKPOINT_BOUNDS, 1e9], jaxobs.snapshot().wall.checkpoints["wait"].counts)
+    made = waits() - earlier
     rest = jaxobs.snapshot().wall.category
     ours = ocp.AsyncCheckpointer.wait_until_finished
     signature = str(inspect.signature(ours))
@@ -219,7 +221,7 @@ WAITS = """
     flax_checkpoints.AsyncManager.wait_previous_save = theirs = lambda self: None
     jaxobs.uninstall()
     print(json.dumps({
-        "found": found, "waits": sum(count for bound, count in waits if bound > 0.4),
+        "found": found, "waits": made,
         "category": [rest, jaxobs.snapshot().wall.category], "names": names,
         "signature": signature,
         "put back": ocp.AsyncCheckpointer.wait_until_finished is getattr(ours, "__wrapped__", None),
@@ -229,13 +231,19 @@ WAITS = """
 """
 
 
-def test_what_a_program_waits_for_a_checkpoint_is_charged() -> None:
-    """By the program's own stopwatch, for each way to wait that Orbax and Flax have; the methods stay what they are."""
-    done = run(WAITS)
+@pytest.fixture(scope="module")
+def of_orbax() -> list[Any]:
+    """Lines that both programs print, one after the other in one process."""
+    done = run(ORBAX + WAITS)
     if "No module named 'orbax'" in done.stderr:
         missing("orbax-checkpoint is not installed. It comes with flax, which is in the group `dev`.")
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.splitlines()[-1])
+    return [json.loads(line) for line in done.stdout.splitlines()[-2:]]
+
+
+def test_what_a_program_waits_for_a_checkpoint_is_charged(of_orbax: list[Any]) -> None:
+    """By the program's own stopwatch, for each way to wait that Orbax and Flax have; the methods stay what they are."""
+    _, told = of_orbax
     for name, (took, charged) in told["found"].items():
         if name.startswith("plain"):
             assert charged > 0.5 * took, (name, took, charged)
@@ -249,12 +257,8 @@ def test_what_a_program_waits_for_a_checkpoint_is_charged() -> None:
     assert told["put back"] and told["theirs"]
 
 
-def test_orbax_tells_of_its_checkpoints_itself() -> None:
-    done = run(ORBAX)
-    if "No module named 'orbax'" in done.stderr:
-        missing("orbax-checkpoint is not installed. It comes with flax, which is in the group `dev`.")
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+def test_orbax_tells_of_its_checkpoints_itself(of_orbax: list[Any]) -> None:
+    found, _ = of_orbax
     assert found["errors"] == {} and found["notes"] == []
     counts = {name: count for name, (count, _) in found["operations"].items()}
     assert {name: counts[name] for name in ("save", "save_async", "restore", "phase")} == {

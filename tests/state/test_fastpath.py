@@ -5,13 +5,9 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
-import os
 import random
-import subprocess
 import sys
-import threading
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.run_programs import run
+from helpers.threads import at_once
 from jax.experimental import io_callback
+from prometheus_client import CollectorRegistry, generate_latest
 
 import jaxobs
+from jaxobs import internals
 from jaxobs.base import guard
 from jaxobs.facts.functions import FASTPATH_CAUSES, FunctionState
 from jaxobs.instruments import counted
@@ -55,6 +54,11 @@ def misses(name: str) -> dict[str, int]:
     return dict(state(name).fastpath_misses)
 
 
+def repeat(function: Callable[[Any], Any], times: int, argument: Any = X) -> None:
+    for _ in range(times):
+        function(argument)
+
+
 def entries(call: Callable[[], Any]) -> int:
     """How often JAX's Python dispatch really ran during `call`, as a trace function of the interpreter sees it."""
     count = 0
@@ -72,21 +76,42 @@ def entries(call: Callable[[], Any]) -> int:
     return count
 
 
-def calling_back() -> Callable[[Any], Any]:
+def calling_back(**options: Any) -> Callable[[Any], Any]:
     """A program with a callback to the host; a new one, since JAX knows again what it has compiled."""
 
     def program(x: Any) -> Any:
-        jax.debug.callback(lambda value: None, x)
+        jax.debug.callback(lambda value: None, x, **options)
         return x + 1
 
     return program
+
+
+def failing_at_first() -> Callable[[Any], Any]:
+    """A program whose first trace raises."""
+    errors = iter([ValueError("not yet")])
+
+    def program(x: Any) -> Any:
+        for error in errors:
+            raise error
+        return x + 1
+
+    return program
+
+
+def asking(flatten: Callable[[], Any]) -> Any:
+    """A tree that makes a call for its leaf, which flattening does in the middle of a call."""
+
+    class Tree:
+        """A class of its own for each."""
+
+    jax.tree_util.register_pytree_node(Tree, lambda tree: ((flatten(),), None), lambda *_: Tree())
+    return Tree()
 
 
 # ----------------------------------------------------------------------------------------------------- what counts
 
 
 def test_calls_on_the_fast_path_are_none() -> None:
-    """Neither they nor the compilations before them."""
     step = jaxobs.jit(lambda x: x + 1, name="step")
     for size in (2, 3, 2, 3, 2):
         step(jnp.ones(size))
@@ -98,62 +123,49 @@ def test_calls_on_the_fast_path_are_none() -> None:
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_callback_costs_each_call_its_fast_path(ordered: bool) -> None:
-    """All but the first, which compiled; the sentence names the effect and what to do."""
-
-    def program(x: Any) -> Any:
-        jax.debug.callback(lambda value: None, x, ordered=ordered)
-        return x + 1
-
-    step = jaxobs.jit(program, name="step")
+    step = jaxobs.jit(calling_back(ordered=ordered), name="step")
     step(X)
     assert misses("step") == {}
-    assert entries(lambda: [step(X) for _ in range(10)]) == 10
-    for _ in range(2000):
-        step(X)
+    assert entries(lambda: repeat(step, 10)) == 10
+    repeat(step, 2000)
     jax.effects_barrier()
     assert misses("step") == {"effects": 2010}
-    reason = state("step").fastpath_reason
-    assert reason is not None
-    assert "DebugEffect" in reason
-    assert "every N steps" in reason
+    reason = str(state("step").fastpath_reason)
+    assert "DebugEffect" in reason and "every N steps" in reason
 
 
-def test_an_io_callback_is_an_effect() -> None:
-    """Each call but the compiling one."""
-    shape = jax.ShapeDtypeStruct((3,), jnp.float32)
-    step = jaxobs.jit(lambda x: io_callback(lambda value: np.asarray(value), shape, x), name="step")
-    for _ in range(4):
-        step(X)
-    assert misses("step") == {"effects": 3}
+IO_SHAPE = jax.ShapeDtypeStruct((3,), jnp.float32)
 
 
+@pytest.mark.parametrize(
+    ("program", "arguments", "expected", "reason"),
+    [
+        (lambda x: io_callback(np.asarray, IO_SHAPE, x), [X] * 4, {"effects": 3}, "IOEffect"),
+        (
+            lambda x: x * 2, [X, X, np.ones(3, np.float32), np.ones(3, np.float32), X],
+            {"new_signature": 1}, "The next such call is fast",
+        ),
+    ],
+    ids=["io_callback", "numpy after jax"],
+)  # fmt: skip
+def test_falls_have_a_cause(program: Any, arguments: list[Any], expected: dict[str, int], reason: str) -> None:
+    step = jaxobs.jit(program, name="step")
+    for argument in arguments:
+        step(argument)
+    assert misses("step") == expected and reason in str(state("step").fastpath_reason)
+
+
+@pytest.mark.skipif(not hasattr(jax, "new_ref"), reason="this JAX has no public refs")
 def test_a_ref_is_an_effect() -> None:
-    """A program that reads and writes one."""
-    make: Any = getattr(jax, "new_ref", None)
-    if make is None:
-        pytest.skip("this JAX has no public refs")
-    ref = make(X)
-
     def add(ref: Any) -> None:
         ref[...] = ref[...] + 1
 
-    step = jaxobs.jit(add, name="step")
-    for _ in range(4):
-        step(ref)
+    repeat(jaxobs.jit(add, name="step"), 4, jax.new_ref(X))
     assert misses("step") == {"effects": 3}
     assert "a Ref (" in str(state("step").fastpath_reason)
 
 
-def test_numpy_arrays_after_jax_arrays_fall_once() -> None:
-    step = jaxobs.jit(lambda x: x * 2, name="step")
-    for argument in (X, X, np.ones(3, np.float32), np.ones(3, np.float32), X):
-        step(argument)
-    assert misses("step") == {"new_signature": 1}
-    assert "The next such call is fast" in str(state("step").fastpath_reason)
-
-
 def test_typed_keys_have_a_fast_path() -> None:
-    """As arguments and as results."""
     step = jaxobs.jit(lambda key: jax.random.split(key)[0], name="step")
     key = jax.random.key(0)
     for _ in range(5):
@@ -168,10 +180,8 @@ def test_the_option_that_rules_the_fast_path_out_is_named() -> None:
     """`jax_debug_key_reuse` does, for as long as it is on."""
     step = jaxobs.jit(lambda x: x - 1, name="step")
     with jax.debug_key_reuse(True):
-        for _ in range(4):
-            step(X)
-    for _ in range(4):
-        step(X)
+        repeat(step, 4)
+    repeat(step, 4)
     found = misses("step")
     assert found.pop("configuration") == 3
     assert found in ({}, {"stuck_entry": 3}), "the oldest versions do not tell the calls with it from those without"
@@ -182,24 +192,16 @@ def test_the_option_that_rules_the_fast_path_out_is_named() -> None:
 
 def test_a_first_call_that_raised_costs_all_later_ones_the_fast_path() -> None:
     """Until the function's caches are cleared: JAX keeps the entry that the failed call had begun."""
-    ready = False
-
-    def program(x: Any) -> Any:
-        if not ready:
-            raise ValueError("not yet")
-        return x + 1
-
-    step = jaxobs.jit(program, name="step")
+    step = jaxobs.jit(failing_at_first(), name="step")
     with pytest.raises(ValueError, match="not yet"):
         step(X)
-    ready = True
     step(X)
-    assert entries(lambda: [step(X) for _ in range(5)]) == 5
+    assert entries(lambda: repeat(step, 5)) == 5
     assert misses("step") == {"stuck_entry": 5}
     assert "clear_cache()" in str(state("step").fastpath_reason)
     step.clear_cache()
     step(X)
-    assert entries(lambda: [step(X) for _ in range(5)]) == 0
+    assert entries(lambda: repeat(step, 5)) == 0
     assert misses("step") == {"stuck_entry": 5}
 
 
@@ -231,81 +233,48 @@ def test_traced_and_transformed_calls_are_none() -> None:
         jax.grad(lambda x: step(x).sum())(X)
         jax.vmap(step)(jnp.ones((2, 3)))
         jax.lax.map(step, jnp.ones((2, 3)))
-    for _ in range(3):
-        step(X)
+    repeat(step, 3)
     assert misses("step") == {}
 
 
 def test_a_wrapper_inside_another_one_keeps_its_own_counts() -> None:
     inner = jaxobs.jit(calling_back(), name="inner")
     outer = jaxobs.jit(lambda x: inner(x) * 2, name="outer")
-    for _ in range(5):
-        outer(X)
+    repeat(outer, 5)
     assert (misses("inner"), misses("outer")) == ({}, {"effects": 4})
-    for _ in range(3):
-        inner(X)
+    repeat(inner, 3)
     assert (misses("inner"), misses("outer")) == ({"effects": 2}, {"effects": 4})
 
 
-def test_a_fall_in_the_middle_of_another_one_loses_none() -> None:
-    """A wrapper that flattening the arguments of another one calls."""
+def test_falls_in_the_middle_of_a_call_are_not_its_own_and_lose_none() -> None:
     inner = jaxobs.jit(calling_back(), name="inner")
-
-    class Tree:
-        """Asks `inner` for its leaf."""
-
-    jax.tree_util.register_pytree_node(Tree, lambda tree: ((inner(X),), None), lambda *_: Tree())
-    program = calling_back()
+    program, other, inner_tree = calling_back(), jax.jit(calling_back()), asking(lambda: inner(X))
+    other_tree = asking(lambda: other(X))
     outer = jaxobs.jit(lambda tree: program(jax.tree.leaves(tree)[0]), name="outer")
+    step = jaxobs.jit(lambda tree: jnp.ones(3), name="step")
     inner(X)
     for _ in range(5):
-        outer(Tree())
+        outer(inner_tree)
+        step(other_tree)
     jax.effects_barrier()
     assert misses("outer") == {"effects": 4}
     assert misses("inner")["effects"] >= 4
-
-
-def test_falls_of_others_on_the_way_are_not_a_functions_own() -> None:
-    other = jax.jit(calling_back())
-
-    class Tree:
-        """Asks `other` for its leaf."""
-
-    jax.tree_util.register_pytree_node(Tree, lambda tree: ((other(X),), None), lambda *_: Tree())
-    step = jaxobs.jit(lambda tree: jnp.ones(3), name="step")
-    for _ in range(4):
-        step(Tree())
-    jax.effects_barrier()
     assert set(misses("step")) <= {"new_signature"}
 
 
 def test_entries_from_before_the_wrapper_are_no_news() -> None:
-    ready = False
-
-    def program(x: Any) -> Any:
-        if not ready:
-            raise ValueError("not yet")
-        return x + 1
-
-    bare = jax.jit(program)
+    bare = jax.jit(failing_at_first())
     with pytest.raises(ValueError, match="not yet"):
         bare(X)
-    ready = True
     bare(X)
     step = jaxobs.instrument(bare, name="step")
-    for _ in range(3):
-        step(X)
+    repeat(step, 3)
     assert misses("step") == {"unknown": 3}
     assert "did not use it" in str(state("step").fastpath_reason)
 
 
 def test_calls_that_raise_leave_nothing_behind() -> None:
-    """Neither a watch nor a frame, in the middle of other wrappers' calls too."""
-
-    def fails(x: Any) -> Any:
-        raise KeyError("always")
-
-    inner = jaxobs.jit(fails, name="inner")
+    inner = jaxobs.jit(lambda x: {}["always"], name="inner")
 
     def program(x: Any) -> Any:
         with pytest.raises(KeyError):
@@ -322,7 +291,6 @@ def test_calls_that_raise_leave_nothing_behind() -> None:
 
 
 def test_arguments_and_results_are_let_go() -> None:
-    """Without a garbage collection, after a call that fell."""
     gc.disable()
     try:
         step = jaxobs.jit(calling_back(), name="step")
@@ -339,39 +307,27 @@ def test_arguments_and_results_are_let_go() -> None:
 
 
 def test_exact_under_threads() -> None:
-    """Eight threads call functions that lose the fast path, keep it, and compile meanwhile, in any order."""
-    store.current()
     slow = [jaxobs.jit(functools.partial(lambda n, x: calling_back()(x) * n, n), name=f"slow{n}") for n in range(3)]
     fast = [jaxobs.jit(functools.partial(lambda n, x: x * n, n), name=f"fast{n}") for n in range(3)]
     for function in (*slow, *fast):
         store.current().call_stats(function._jaxobs_name).time("all")
         function(X)
-    calls: Counter[str] = Counter()
-    lock = threading.Lock()
+    calls: list[str] = []
 
     def work(seed: int) -> None:
         order = random.Random(seed)
-        own: Counter[str] = Counter()
         for number in range(300):
             function = order.choice((*slow, *fast))
             function(X)
-            own[function._jaxobs_name] += 1
+            calls.append(function._jaxobs_name)
             if number % 50 == 0:
                 jaxobs.jit(functools.partial(jnp.add, number), name=f"compiles{seed}")(X)
-        with lock:
-            calls.update(own)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(8, work)
     jax.effects_barrier()
     for n in range(3):
-        assert misses(f"slow{n}") == {"effects": calls[f"slow{n}"]}
-        assert misses(f"fast{n}") == {}
-    for seed in range(8):
-        assert misses(f"compiles{seed}") == {}
+        assert misses(f"slow{n}") == {"effects": calls.count(f"slow{n}")}
+    assert not any(misses(name) for name in [*(f"fast{n}" for n in range(3)), *(f"compiles{n}" for n in range(8))])
 
 
 # ------------------------------------------------------------------------------------------ which callables, and where
@@ -383,9 +339,7 @@ def test_what_is_no_jit_function_is_not_watched() -> None:
         ("compiled", jax.jit(lambda x: x + 1).lower(X).compile()),
         ("two", functools.partial(lambda f, x: f(x), jax.jit(calling_back()))),
     ):
-        function = jaxobs.instrument(fun, name=name)
-        for _ in range(3):
-            function(X)
+        repeat(jaxobs.instrument(fun, name=name), 3)
         assert not state(name).fastpath_watched
         assert misses(name) == {}
     assert "jax_fastpath_misses_total" not in scrape()
@@ -393,19 +347,14 @@ def test_what_is_no_jit_function_is_not_watched() -> None:
 
 def scrape() -> str:
     """The metrics as Prometheus reads them."""
-    from prometheus_client import CollectorRegistry, generate_latest
-
     registry = CollectorRegistry()
     registry.register(jaxobs.collector())
     return generate_latest(registry).decode()
 
 
 def test_the_metric_and_the_snapshot_tell_them() -> None:
-    """A series for each function that is watched, also while it has none."""
-    good, bad = jaxobs.jit(lambda x: x + 1, name="good"), jaxobs.instrument(jax.jit(calling_back()), name="bad")
-    for _ in range(3):
-        good(X)
-        bad(X)
+    repeat(jaxobs.jit(lambda x: x + 1, name="good"), 3)
+    repeat(jaxobs.instrument(jax.jit(calling_back()), name="bad"), 3)
     text = scrape()
     assert 'jax_fastpath_misses_total{function="good"} 0.0' in text
     assert 'jax_fastpath_misses_total{function="bad"} 2.0' in text
@@ -422,13 +371,8 @@ def test_libraries_that_hold_a_jit_function_are_watched() -> None:
         def __call__(self, x: Any) -> Any:
             return jnp.mean(self.jitted(x))
 
-    good, bad = (
-        jaxobs.instrument(Held(lambda x: x + 1), name="good"),
-        jaxobs.instrument(Held(calling_back()), name="bad"),
-    )
-    for _ in range(4):
-        good(X)
-        bad(X)
+    repeat(jaxobs.instrument(Held(lambda x: x + 1), name="good"), 4)
+    repeat(jaxobs.instrument(Held(calling_back()), name="bad"), 4)
     assert (misses("good"), misses("bad")) == ({}, {"effects": 3})
 
 
@@ -482,8 +426,6 @@ def test_a_profiler_of_the_program_stays_in_place() -> None:
 
 @ONLY_PROFILES
 def test_a_profiler_that_the_program_starts_while_it_traces_stays_in_place() -> None:
-    """The watch is over by then."""
-
     def profiler(frame: Any, event: str, argument: Any) -> None:
         """Sees all."""
 
@@ -508,42 +450,29 @@ def test_an_exception_out_of_nowhere_does_not_leave_the_watch_on(twice: bool, mo
     class Interrupt(BaseException):
         pass
 
-    class Tree:
-        """Flattening runs in the middle of the call, and is what raises."""
-
-    def interrupt(tree: Tree) -> Any:
+    def interrupt() -> Any:
         raise Interrupt
 
-    jax.tree_util.register_pytree_node(Tree, interrupt, lambda *_: Tree())
     step = jaxobs.jit(lambda tree: tree, name="step")
     with pytest.raises(Interrupt):
-        step(Tree())
+        step(asking(interrupt))
     assert sys.getprofile() is None
 
 
 @ONLY_PROFILES
 def test_a_loss_that_begins_late_is_seen_at_the_next_tick_and_counted_from_then_on() -> None:
     """Without a loss a function is watched for some calls of each tick only."""
-    lost = False
-
-    def program(x: Any, flag: bool) -> Any:
-        return calling_back()(x) if flag else x + 1
-
-    step = jaxobs.jit(program, name="step", static_argnums=1)
-    for flag in (False, True):
-        step(X, flag)
-    for _ in range(2000):
-        step(X, lost)
-    assert misses("step") == {}
-    for _ in range(100):
-        step(X, True)
+    call_back = calling_back()
+    step = jaxobs.jit(lambda x, flag: call_back(x) if flag else x + 1, name="step", static_argnums=1)
+    kept, lost = (functools.partial(lambda flag, x: step(x, flag), flag) for flag in (False, True))
+    kept(X), lost(X)
+    repeat(kept, 2000)
+    repeat(lost, 100)
     assert misses("step") == {}
     store.current().tick()
-    for _ in range(3000):
-        step(X, True)
+    repeat(lost, 3000)
     assert misses("step") == {"effects": 3000}
-    for _ in range(1200):
-        step(X, False)
+    repeat(kept, 1200)
     assert store.current().call_stats("step").timed == 0
 
 
@@ -566,12 +495,8 @@ def test_more_calls_are_timed_while_a_function_is_slow() -> None:
 
 
 def test_a_jax_whose_insides_moved_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The capability is gone, the calls go on and are counted."""
     monkeypatch.setattr(seen, "miss_code", lambda: None)
-    assert not seen.sees_falls()
-    from jaxobs import internals
-
-    assert internals.probe()["fastpath"] is False
+    assert not seen.sees_falls() and internals.probe()["fastpath"] is False
 
 
 def test_a_failure_of_ours_costs_the_count_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -586,14 +511,12 @@ def test_a_failure_of_ours_costs_the_count_and_nothing_else(monkeypatch: pytest.
 
 
 def test_causes_are_of_the_closed_set() -> None:
-    """Every cause that the code gives is declared, and every declared one is given."""
     source = Path(fastpath_causes.__file__).read_text()
     given = {cause for cause in FASTPATH_CAUSES if f'"{cause}"' in source}
     assert given == set(FASTPATH_CAUSES)
 
 
 def test_types_are_named_with_their_module_and_bounded() -> None:
-    """At most three of them."""
     kinds = [type(f"Kind{n}", (), {"__module__": "mine.inner"}) for n in range(5)]
     assert fastpath_causes._names([int, *kinds]) == "int, mine.inner.Kind0, mine.inner.Kind1 and 3 more"
     assert fastpath_causes._names([type(X)]) == "ArrayImpl"
@@ -616,15 +539,16 @@ def test_what_the_fast_path_takes_is_what_jax_takes() -> None:
 
 def test_nothing_is_woken() -> None:
     """Wrapping and watching do not initialise JAX's backends."""
-    program = """
-import jax, jaxobs
-jaxobs.jit(lambda x: x)
-jaxobs.instrument(jax.jit(lambda x: x))
-from jax._src import xla_bridge
-assert not xla_bridge.backends_are_initialized()
-"""
-    environment = {**os.environ, "JAXOBS_RAISE_INTERNAL_ERRORS": "1"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    done = run(
+        """
+        import jax, jaxobs
+        jaxobs.jit(lambda x: x)
+        jaxobs.instrument(jax.jit(lambda x: x))
+        from jax._src import xla_bridge
+        assert not xla_bridge.backends_are_initialized()
+        """,
+        JAXOBS_RAISE_INTERNAL_ERRORS="1",
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import statistics
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.clock import Clock
+from helpers.made_by_hand import compilation
 from helpers.threads import at_once
 
 import jaxobs
@@ -22,7 +22,6 @@ from jaxobs.facts.events import Event, plain
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.standing import Standing
 from jaxobs.facts.steps import Step
-from jaxobs.instruments import stepping
 from jaxobs.sources import loops as loops_source
 from jaxobs.sources.loops import LoopsSource
 from jaxobs.state.loops import MOST_LOOPS, MOST_RECENT, MOST_WAITING, RHYTHM, Loop, Loops
@@ -37,8 +36,6 @@ def _loops() -> dict[str, LoopState]:
 
 
 def test_counts_are_exact_when_threads_make_steps_of_one_loop() -> None:
-    """Each step once, with its items, although the marks are worked out by several threads meanwhile."""
-
     def work(_: int) -> None:
         for _ in range(3 * MOST_WAITING // 2):
             with jaxobs.step("train", items=2):
@@ -52,21 +49,16 @@ def test_counts_are_exact_when_threads_make_steps_of_one_loop() -> None:
 
 
 def test_the_interval_is_the_step_whether_the_time_passes_inside_the_scope_or_between_two(clock: Clock) -> None:
-    """Steps of 20 ms, half of each before the scope: times, mean and rates against a stopwatch."""
-    took = []
+    """Half of each step passes before the scope; times, mean and rates are of whole ones."""
     for _ in range(25):
-        before = clock.sleep(0.01)
+        clock.sleep(0.01)
         with jaxobs.step("train", items=64):
-            took.append(before + clock.sleep(0.01))
-    loop, mean = _loops()["train"], statistics.fmean(took[1:])
-    assert loop.steps == 25 and loop.recent == pytest.approx(took[1:], rel=1e-6)
-    assert loop.mean_seconds == pytest.approx(mean, rel=1e-6)
-    assert (loop.p50_seconds, loop.least_seconds) == pytest.approx(
-        (statistics.median(took[1:]), min(took[1:])), rel=0.1
-    )
-    assert loop.p99_seconds == pytest.approx(max(took[1:]), rel=1e-6)
-    assert loop.steps_per_second == pytest.approx(1 / mean, rel=1e-6)
-    assert loop.items_per_second == pytest.approx(64 / mean, rel=1e-6)
+            clock.sleep(0.01)
+    loop = _loops()["train"]
+    assert loop.steps == 25 and loop.recent == pytest.approx((0.02,) * 24, rel=1e-6)
+    assert (loop.p50_seconds, loop.least_seconds) == pytest.approx((0.02, 0.02), rel=0.1)
+    assert (loop.mean_seconds, loop.p99_seconds) == pytest.approx((0.02, 0.02), rel=1e-6)
+    assert (loop.steps_per_second, loop.items_per_second) == pytest.approx((50, 3200), rel=1e-6)
 
 
 def test_evaluations_and_checkpoints_between_two_steps_are_neithers(clock: Clock) -> None:
@@ -96,62 +88,55 @@ def test_a_step_that_returns_before_the_device_is_done_has_the_interval_not_the_
 
 
 def test_the_programs_exception_passes_as_it_is_and_its_step_does_not_count(clock: Clock) -> None:
-    """The step after it is timed from there on."""
     error = ValueError("the program's own")
-    for number in range(3):
-        try:
-            with jaxobs.step("train"):
-                took = clock.sleep(0.05 if number == 1 else 0.02)
-                if number == 1:
-                    raise error
-        except ValueError as caught:
-            assert caught is error
+    with jaxobs.step("train"):
+        clock.sleep(0.02)
+    with pytest.raises(ValueError) as caught, jaxobs.step("train"):
+        clock.sleep(0.05)
+        raise error
+    assert caught.value is error
+    with jaxobs.step("train"):
+        clock.sleep(0.02)
     loop = _loops()["train"]
-    assert (loop.steps, loop.failed) == (2, 1)
-    assert loop.recent == pytest.approx((took,), rel=1e-6)
+    assert (loop.steps, loop.failed, loop.recent) == (2, 1, pytest.approx((0.02,), rel=1e-6))
 
 
 def test_nested_loops_count_each_for_itself(clock: Clock) -> None:
-    """The wall time is charged as a step once."""
-    took = 0.0
     for _ in range(3):
         with jaxobs.step("outer"):
             for _ in range(4):
                 with jaxobs.step("inner"):
-                    took += clock.sleep(0.005)
+                    clock.sleep(0.005)
     loops = _loops()
     assert (loops["outer"].steps, loops["inner"].steps) == (3, 12)
     assert current().part(Wall).category == "idle"
-    assert current().part(Wall).seconds()["step"] == pytest.approx(took, rel=1e-6)
+    assert current().part(Wall).seconds()["step"] == pytest.approx(0.06, rel=1e-6)
 
 
 def test_each_turn_of_an_iterator_is_a_step_and_the_one_that_break_ends_counts(clock: Clock) -> None:
     """Elements, items and the end of the loader are as they were; what the loader takes is a wait for input."""
     closed: list[bool] = []
-    waits: list[float] = []
-    works: list[float] = []
 
     def loader() -> Iterator[list[int]]:
         try:
             for number in range(10):
-                waits.append(clock.sleep(0.01))
+                clock.sleep(0.01)
                 yield [number] * 3
         finally:
             closed.append(True)
 
     assert [batch[0] for batch in jaxobs.steps(loader(), "whole", items=len)] == list(range(10))
     for batch in jaxobs.steps(loader(), "short", items=7):
-        works.append(clock.sleep(0.01))
+        clock.sleep(0.02)
         if batch[0] == 2:
             break
     loops = _loops()
     assert (loops["whole"].steps, loops["whole"].items) == (10, 30)
     assert (loops["short"].steps, loops["short"].items) == (3, 21)
+    assert loops["short"].recent == pytest.approx((0.03, 0.03), rel=1e-6)
     assert len(closed) == 2
-    expected = [wait + work for wait, work in zip(waits[-2:], works[-2:], strict=True)]
-    assert loops["short"].recent == pytest.approx(expected, rel=1e-6)
     assert current().part(Wall).category == "idle"
-    assert current().part(Wall).seconds()["input_wait"] == pytest.approx(sum(waits), rel=1e-6)
+    assert current().part(Wall).seconds()["input_wait"] == pytest.approx(0.13, rel=1e-6)
 
 
 def test_what_a_loader_raises_reaches_the_program() -> None:
@@ -164,17 +149,6 @@ def test_what_a_loader_raises_reaches_the_program() -> None:
             pass
     assert _loops()["train"].steps == 1
     assert current().part(Wall).category == "idle"
-
-
-def test_a_decorated_function_makes_a_step_by_each_call() -> None:
-    @jaxobs.step("train", items=4)
-    def train(a: int, *, b: int) -> int:
-        """Adds."""
-        return a + b
-
-    assert [train(n, b=1) for n in range(5)] == [1, 2, 3, 4, 5]
-    assert (train.__name__, train.__doc__) == ("train", "Adds.")
-    assert (_loops()["train"].steps, _loops()["train"].items) == (5, 20)
 
 
 def test_items_may_be_told_within_the_step_and_an_array_on_a_device_is_not_read() -> None:
@@ -234,7 +208,6 @@ def test_how_the_process_stands_is_logged_once_a_minute_and_not_kept(
 
 
 def test_what_is_logged_of_how_a_process_stands_is_bounded() -> None:
-    """With every loop, name and input that there may be, it is not larger than a long sentence for each."""
     store = current()
     for loop in range(20):
         for _ in range(200):
@@ -251,7 +224,6 @@ def test_what_is_logged_of_how_a_process_stands_is_bounded() -> None:
 
 
 def test_a_slow_step_is_told_with_what_happened_in_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    from helpers.made_by_hand import compilation
 
     monkeypatch.setattr(loops_source, "time", SimpleNamespace(time=clock.time, monotonic=clock))
     store = current()
@@ -298,7 +270,6 @@ def test_a_host_that_waits_for_its_device_now_and_then_has_no_slow_steps(rhythm:
 
 
 def test_a_reset_forgets_the_loops() -> None:
-    """Loops that were looked up before are not written to any more."""
     for _ in range(2):
         with jaxobs.step("train"):
             pass
@@ -323,9 +294,7 @@ def test_a_failure_of_ours_does_not_reach_the_program(monkeypatch: pytest.Monkey
 
 
 def test_a_store_of_its_own_has_no_loops() -> None:
-    """Steps go to the process's store."""
     with jaxobs.step("train"):
         pass
     assert Store().snapshot(fresh=False).loops == ()
     assert current().part(Loops).steps() == {"train": 1}
-    assert stepping._disabled is False

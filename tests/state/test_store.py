@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.made_by_hand import compilation, full_store
+from helpers.threads import at_once, elsewhere
 
 from jaxobs import internals
 from jaxobs.base import guard
@@ -29,9 +30,6 @@ def _by_name(store: Store) -> dict[str, Any]:
     return {function.name: function for function in store.snapshot().functions}
 
 
-# -------------------------------------------------------------------------------------------------- events
-
-
 def test_events_are_numbered_without_gaps_and_marked_with_the_process() -> None:
     """From 1, whoever records; the pid and the index come from the store, not from the source."""
     store = Store()
@@ -42,18 +40,8 @@ def test_events_are_numbered_without_gaps_and_marked_with_the_process() -> None:
 
 
 def test_numbers_are_exact_when_sixteen_threads_record() -> None:
-    """Each number once, each event counted once, the last number the sum."""
     store = Store(Settings(max_events=100_000))
-
-    def work() -> None:
-        for _ in range(250):
-            store.record(compilation())
-
-    threads = [threading.Thread(target=work) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(16, lambda _: [store.record(compilation()) for _ in range(250)])
     events, newest, lost = store.events()
     assert [event.sequence for event in events] == list(range(1, 4001))
     assert (newest, lost) == (4000, 0)
@@ -66,79 +54,46 @@ def test_the_ring_keeps_the_latest_of_each_kind_and_tells_how_many_are_gone() ->
     store.record(CacheLookup(time=1.0, function="f", result="miss"))
     for _ in range(12):
         store.record(compilation())
-    events, newest, lost = store.events()
-    assert [event.sequence for event in events] == [1, 9, 10, 11, 12, 13]
-    assert (newest, lost) == (13, 7)
-    assert store.events(since=8)[2] == 0
-    assert store.events(since=6)[2] == 2
-    assert store.events(since=13) == ([], 13, 0)
-    assert store.events(since=1000) == ([], 13, 0)
+
+    def found(**chosen: Any) -> tuple[list[int], int, int]:
+        events, newest, lost = store.events(**chosen)
+        return [event.sequence for event in events], newest, lost
+
+    assert found() == ([1, 9, 10, 11, 12, 13], 13, 7)
+    assert (store.events(since=8)[2], store.events(since=6)[2]) == (0, 2)
+    assert found(since=13) == found(since=1000) == found(kind="step") == ([], 13, 0)
+    assert found(kind="cache_lookup") == ([1], 13, 0)
+    assert found(kind="compilation") == ([9, 10, 11, 12, 13], 13, 7)
+    store.configure(Settings(max_events=4))  # takes effect at once
+    assert found() == ([1, 10, 11, 12, 13], 13, 8)
 
 
-def test_events_of_one_kind() -> None:
-    """`kind` filters, and says how many of that kind are gone."""
-    store = Store(Settings(max_events=3))
-    for _ in range(4):
-        store.record(compilation())
-    store.record(CacheLookup(time=1.0, function="f", result="miss"))
-    assert [event.kind for event in store.events(kind="cache_lookup")[0]] == ["cache_lookup"]
-    assert store.events(kind="cache_lookup")[2] == 0
-    assert store.events(kind="compilation")[2] == 1
-    assert store.events(kind="step") == ([], 5, 0)
-
-
-def test_a_smaller_ring_takes_effect_at_once() -> None:
-    """`configure` keeps the latest, and counts the others as lost."""
-    store = Store()
-    for _ in range(10):
-        store.record(compilation())
-    store.configure(Settings(max_events=4))
-    events, _, lost = store.events()
-    assert ([event.sequence for event in events], lost) == ([7, 8, 9, 10], 6)
-
-
-def test_a_subscriber_that_raises_does_not_keep_the_others_from_the_event() -> None:
-    """Counted, logged once; the recording thread goes on, and so do the other subscribers."""
+def test_subscribers_may_raise_record_and_get_out_while_they_are_called() -> None:
+    """An error of one of them is counted; the recording thread and the other subscribers go on."""
     guard.raise_internal_errors(False)
-    store, seen = Store(), []
+    store, seen, once = Store(), list[int](), list[int]()
 
     def broken(event: Event) -> None:
         raise RuntimeError("the exporter is broken")
-
-    store.subscribe(broken)
-    store.subscribe(lambda event: seen.append(event.sequence))
-    store.record(compilation())
-    store.record(compilation())
-    assert seen == [1, 2]
-    assert guard.internal_errors() == {"subscriber": 2}
-
-
-def test_a_subscriber_gets_out_and_may_do_so_while_it_is_called() -> None:
-    """Getting out is idempotent, and harmless from inside."""
-    store, seen = Store(), []
-
-    def once(event: Event) -> None:
-        seen.append(event.sequence)
-        out()
-
-    out = store.subscribe(once)
-    for _ in range(3):
-        store.record(compilation())
-    out()
-    assert seen == [1]
-
-
-def test_a_subscriber_may_record() -> None:
-    """The lock is not held while subscribers run, and would not stop the same thread anyway."""
-    store = Store()
 
     def answer(event: Event) -> None:
         if event.kind == "compilation":
             store.record(CacheLookup(time=1.0, function="f", result="miss"))
 
+    def first(event: Event) -> None:
+        once.append(event.sequence)
+        out()
+
+    store.subscribe(broken)
+    out = store.subscribe(first)
     store.subscribe(answer)
-    store.record(compilation())
-    assert [event.kind for event in store.events()[0]] == ["compilation", "cache_lookup"]
+    store.subscribe(lambda event: seen.append(event.sequence))
+    for _ in range(2):
+        store.record(compilation())
+    out()
+    assert once == [1] and sorted(seen) == [1, 2, 3, 4]
+    assert [event.kind for event in store.events()[0]] == ["compilation", "cache_lookup"] * 2
+    assert guard.internal_errors() == {"subscriber": 4}
 
 
 def test_the_index_in_a_job_is_known_from_the_first_event_after_joining_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,11 +108,7 @@ def test_the_index_in_a_job_is_known_from_the_first_event_after_joining_it(monke
     assert (process.process_index, process.process_count) == (3, 8)
 
 
-# -------------------------------------------------------------------------------------------------- bounds
-
-
 def test_functions_beyond_the_bound_share_a_row_and_the_totals_stay_exact() -> None:
-    """Ten thousand distinct functions: 200 rows, one for all the others, nothing lost from the sums."""
     store = Store()
     store.record(compilation("add", eager=True))
     for number in range(10_000):
@@ -174,7 +125,6 @@ def test_functions_beyond_the_bound_share_a_row_and_the_totals_stay_exact() -> N
 
 
 def test_wrappers_beyond_the_bound_share_their_counts() -> None:
-    """Calls of functions that have no row of their own are in the sum all the same."""
     store = Store(Settings(max_functions=3))
     for number in range(10):
         next(store.call_stats(f"f{number}").counter)
@@ -192,7 +142,6 @@ def test_eager_operations_are_one_row() -> None:
 
 
 def test_labels_are_bounded_and_can_be_written() -> None:
-    """A name of a megabyte is cut; half a surrogate pair, which no encoding can write, is replaced."""
     store = Store()
     store.record(compilation("m." + "x" * 1_000_000))
     store.record(compilation("bad\ud800name"))
@@ -204,7 +153,6 @@ def test_labels_are_bounded_and_can_be_written() -> None:
 
 
 def test_error_types_are_bounded() -> None:
-    """A program that makes exception classes as it goes does not make series."""
     stats = CallStats()
     for number in range(100):
         stats.failed(type(f"Error{number}", (Exception,), {})())
@@ -216,7 +164,6 @@ def test_error_types_are_bounded() -> None:
 
 
 def test_notes_are_bounded_each_kept_once_and_the_cut_is_counted() -> None:
-    """The latest stay."""
     store = Store()
     assert store.note("first")
     assert not store.note("first")
@@ -229,7 +176,6 @@ def test_notes_are_bounded_each_kept_once_and_the_cut_is_counted() -> None:
 
 
 def test_the_history_of_a_device_is_bounded_and_reaches_back_to_the_start() -> None:
-    """The latest samples are all there, of the older ones ever fewer, in order."""
     store = Store()
     device = DeviceState(device="gpu:0", id=0, platform="gpu", device_kind="Fake", process_index=0)
     for number in range(5000):
@@ -245,7 +191,6 @@ def test_the_history_of_a_device_is_bounded_and_reaches_back_to_the_start() -> N
 
 
 def test_dispatch_histograms_are_for_the_first_forty() -> None:
-    """Each costs twenty series; the others are counted, not timed in public."""
     store = Store()
     for number in range(60):
         stats = store.call_stats(f"f{number}")
@@ -257,11 +202,7 @@ def test_dispatch_histograms_are_for_the_first_forty() -> None:
     assert store.snapshot().observer.dropped == {"dispatch_histograms": 20}
 
 
-# --------------------------------------------------------------------------------------------- open phases
-
-
 def test_what_is_open_is_the_outermost_phase_of_each_thread() -> None:
-    """An inner phase is part of the outer one; the end of an outer one ends what it contained."""
     store = Store()
     outer, inner = OpenCompilation("f", "trace", 1.0, "a"), OpenCompilation("g", "compile", 2.0, "a")
     store.begin(1, outer)
@@ -276,40 +217,30 @@ def test_what_is_open_is_the_outermost_phase_of_each_thread() -> None:
     assert store.snapshot().in_progress == ()
 
 
-# ------------------------------------------------------------------------------------------------ snapshots
-
-
 def test_a_snapshot_is_whole_while_others_write() -> None:
-    """Sums over causes, phases and cache results of one snapshot agree, whatever happens meanwhile."""
-    store = Store()
-    stop = threading.Event()
+    store, read = Store(), threading.Event()
 
-    def write() -> None:
-        while not stop.is_set():
+    def work(number: int) -> None:
+        while number and not read.is_set():
             store.record(compilation(cache="miss"))
-
-    threads = [threading.Thread(target=write) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
         earlier = 0
-        for _ in range(150):
-            snapshot = store.snapshot()
-            compiled = sum(function.compiled for function in snapshot.functions)
-            assert compiled == snapshot.last_sequence >= earlier
-            assert all(sum(h.counts) == compiled for h in snapshot.phases.values())
-            assert sum(sum(f.cache.values()) for f in snapshot.functions) == compiled
-            assert all(n == compiled for f in snapshot.functions for n in f.phase_counts.values())
-            earlier = compiled
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert earlier > 0
+        try:
+            for _ in range(0 if number else 150):
+                snapshot = store.snapshot()
+                compiled = sum(function.compiled for function in snapshot.functions)
+                assert compiled == snapshot.last_sequence >= earlier
+                assert all(sum(h.counts) == compiled for h in snapshot.phases.values())
+                assert sum(sum(f.cache.values()) for f in snapshot.functions) == compiled
+                assert all(n == compiled for f in snapshot.functions for n in f.phase_counts.values())
+                earlier = compiled
+            assert number or earlier > 0
+        finally:
+            read.set()
+
+    at_once(5, work)
 
 
 def test_a_snapshot_does_not_change_afterwards() -> None:
-    """Frozen through and through: nothing in it is the store's own."""
     store = full_store()
     snapshot = store.snapshot()
     copy = repr(dataclasses.replace(snapshot, time=0.0))
@@ -328,16 +259,7 @@ def test_a_snapshot_does_not_wait_for_a_backend_that_is_being_woken() -> None:
     jax.devices()
     store = Store()
     with xla_bridge._backend_lock:
-        done = threading.Event()
-
-        def look() -> None:
-            store.snapshot()
-            store.record(compilation())
-            internals.clients()
-            done.set()
-
-        threading.Thread(target=look, daemon=True).start()
-        assert done.wait(120)
+        elsewhere(store.snapshot, lambda: store.record(compilation()), internals.clients)
 
 
 def test_backends_are_awake_when_all_of_them_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +282,6 @@ def test_backends_are_awake_when_all_of_them_are(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_failing_sample_does_not_fail_the_snapshot() -> None:
-    """The scrape gets what was known before."""
     guard.raise_internal_errors(False)
     store = full_store()
     store.freshen = lambda: {}["nothing"]
@@ -368,51 +289,28 @@ def test_a_failing_sample_does_not_fail_the_snapshot() -> None:
     assert guard.internal_errors()["freshen"] == 1
 
 
-# --------------------------------------------------------------------------------------------- counted calls
-
-
 def test_calls_are_exact_with_sixteen_threads() -> None:
     """The hot path has no lock and needs none; reading takes none of the numbers away."""
     stats = CallStats()
-    stop = threading.Event()
 
-    def call() -> None:
+    def work(number: int) -> None:
+        if number == 16:
+            while stats.calls < 320_000:
+                stats.drain()
+            return
         for _ in range(20_000):
             next(stats.counter)
             stats.durations.append(1e-5)
 
-    def read() -> None:
-        while not stop.is_set():
-            stats.drain()
-            assert stats.calls >= 0
-
-    threads = [threading.Thread(target=call) for _ in range(16)]
-    reader = threading.Thread(target=read)
-    for thread in (*threads, reader):
-        thread.start()
-    for thread in threads:
-        thread.join()
-    stop.set()
-    reader.join()
-    assert stats.calls == 320_000
+    at_once(17, work)
     histogram = stats.dispatch()
-    assert histogram is not None and sum(histogram.counts) == 320_000
-
-
-def test_a_value_on_a_bound_belongs_to_its_bucket() -> None:
-    """Prometheus' buckets are `le`: at most."""
-    histogram = MutableHistogram((1.0, 2.0))
-    for value in (0.5, 1.0, 1.5, 2.0, 99.0):
-        histogram.observe(value)
-    assert histogram.frozen().counts == (2, 2, 1)
-    assert histogram.frozen().sum == 104.0
+    assert stats.calls == 320_000 and histogram is not None and sum(histogram.counts) == 320_000
 
 
 @pytest.mark.parametrize(
     ("timing", "first", "spent", "later"), [("off", 0, 0, 0), ("sampled", 1024, 0, 64), ("all", 1024, 4096, 4096)]
 )
 def test_the_tick_lets_some_more_calls_be_timed(timing: str, first: int, spent: int, later: int) -> None:
-    """By the setting: none, some of each interval, or, as often as they are spent, all."""
     store = Store(Settings(dispatch_timing=timing))
     stats = store.call_stats("f")
     assert stats.timed == first
@@ -426,8 +324,8 @@ def test_the_tick_lets_some_more_calls_be_timed(timing: str, first: int, spent: 
     assert histogram is not None and sum(histogram.counts) == 7
 
 
-def test_many_values_at_once_go_where_each_would_have_gone() -> None:
-    """The quick way of filling a histogram against the plain one, values on the bounds included."""
+def test_values_go_where_their_bound_is() -> None:
+    """At most, as Prometheus' `le` says; one by one, and by the quick way of filling a histogram."""
     bounds = (0.5, 1.0, 2.0)
     values = [5.0, 0.1, 1.0, 0.5, 2.0, 2.1, 0.7, 1.5, 1.0]
     one, all_at_once = MutableHistogram(bounds), MutableHistogram(bounds)
@@ -435,7 +333,9 @@ def test_many_values_at_once_go_where_each_would_have_gone() -> None:
         one.observe(value)
     all_at_once.observe_all(list(values))
     assert all_at_once.frozen().counts == one.frozen().counts == (2, 3, 2, 2)
-    assert all_at_once.frozen().sum == pytest.approx(one.frozen().sum)
+    assert all_at_once.frozen().sum == pytest.approx(one.frozen().sum) == sum(values)
+    all_at_once.observe_all([0.7])
+    assert all_at_once.frozen().counts == (2, 4, 2, 2)
 
 
 def test_the_stores_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,24 +349,13 @@ def test_the_stores_settings_come_from_the_environment(monkeypatch: pytest.Monke
 
 
 def test_there_is_one_store_however_many_threads_ask_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two would each see half."""
     monkeypatch.setattr(stores, "_store", None)
-    barrier, found = threading.Barrier(8), []
-
-    def ask() -> None:
-        barrier.wait()
-        found.append(stores.current())
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found: list[Store] = []
+    at_once(8, lambda _: found.append(stores.current()))
     assert len({id(each) for each in found}) == 1
 
 
 def test_after_a_fork_a_child_has_done_nothing_yet() -> None:
-    """Counts and events are the parent's; wrappers go on counting into the same objects, from nothing."""
     store = full_store()
     stats = store.call_stats("train.step")
     for number in range(50):

@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.run_programs import events
+from helpers.threads import at_once, elsewhere
 from jax._src import util
 from jax._src.array import ArrayImpl
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -124,7 +126,6 @@ def test_what_is_sent_is_counted_with_its_bytes() -> None:
 
 @pytest.mark.usefixtures("watching")
 def test_what_moves_nothing_is_not_counted() -> None:
-    """Work on devices, numbers that go along with a call, and shapes."""
     x = jax.device_put(NUMBERS)
     for _ in range(2):
         assert counted(lambda: (x * 2.0 + 1, total(x), x[3], jnp.zeros(7), jnp.asarray(x))) == (NOTHING, NOTHING)
@@ -141,18 +142,16 @@ def test_the_site_is_the_line_of_the_program() -> None:
     for _ in range(2):
         step(NUMBERS)
     states = {each.site: each for each in jaxobs.snapshot().transfers if each.since}
-    assert states[f"{__file__}:{line + 1}"].direction == "device_to_host"
-    assert states[f"{__file__}:{line + 1}"].shape == (1000,)
-    assert states[f"{__file__}:{line + 3}"] == TransferState(
+    read, sent = (states[f"{__file__}:{line + number}"] for number in (1, 3))
+    assert (read.direction, read.shape) == ("device_to_host", (1000,))
+    assert sent == TransferState(
         site=f"{__file__}:{line + 3}", direction="host_to_device", count=2, bytes=2 * BYTES, shape=(1000,),
-        dtype="float32", since=states[f"{__file__}:{line + 3}"].since,
-        seconds=states[f"{__file__}:{line + 3}"].seconds,
+        dtype="float32", since=sent.since, seconds=sent.seconds,
     )  # fmt: skip
 
 
 @pytest.mark.usefixtures("watching")
 def test_what_jaxobs_reads_itself_is_not_counted() -> None:
-    """Watched values are read by a thread of ours."""
     watched = sharded()
     rows = store.current().part(Transfers)
     before = rows.frozen()
@@ -163,7 +162,6 @@ def test_what_jaxobs_reads_itself_is_not_counted() -> None:
 
 
 def test_off_by_default_and_then_nothing_is_touched() -> None:
-    """Without the setting JAX is as it was; after `uninstall` it is so again."""
     original = vars(ArrayImpl)["_npy_value"]
     untouched = (original, util.test_event_listener)
 
@@ -222,26 +220,22 @@ def test_errors_and_their_tracebacks_are_as_without() -> None:
     assert counted(lambda: float(total(NUMBERS))) == ((1, 4), (1, BYTES)), "it goes on"
 
 
+@pytest.mark.usefixtures("watching")
 def test_arrays_are_what_they_were() -> None:
-    """Types, pickles, views, writeability, and NumPy's own arguments."""
-    jaxobs.install(transfers=True)
     x, many = jax.device_put(NUMBERS), sharded()
     for array in (x, many):
         again = pickle.loads(pickle.dumps(array))
-        assert type(again) is type(x)
-        assert (again == array).all()
-        assert not np.asarray(array).flags.writeable
-        assert np.array(array, copy=True).flags.writeable
+        assert type(again) is type(x) and (again == array).all()
+        assert not np.asarray(array).flags.writeable and np.array(array, copy=True).flags.writeable
         assert np.asarray(array, dtype=np.float64).dtype == np.float64
-    assert np.shares_memory(np.asarray(x), np.asarray(x))
-    assert np.asarray(many) is np.asarray(many) or np.shares_memory(np.asarray(many), np.asarray(many))
+        assert np.shares_memory(np.asarray(array), np.asarray(array))
     with jax.transfer_guard_host_to_device("disallow"), pytest.raises(RuntimeError, match="Disallowed"):
         total(NUMBERS)
 
 
-@pytest.mark.parametrize(
-    ("default", "platform", "memory", "there"),
-    [
+def test_what_is_on_the_host_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU backend beside an accelerator, and an accelerator's pinned memory."""
+    for default, platform, memory, there in (
         ("cpu", "cpu", "unpinned_host", False),
         ("gpu", "gpu", "device", False),
         ("gpu", "gpu", None, False),
@@ -249,36 +243,23 @@ def test_arrays_are_what_they_were() -> None:
         ("gpu", "cpu", "unpinned_host", True),
         ("tpu", "cpu", None, True),
         (None, "cpu", None, False),
-    ],
-)
-def test_what_is_on_the_host_already(
-    default: str | None, platform: str, memory: str | None, there: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The CPU backend beside an accelerator, and an accelerator's pinned memory."""
-    monkeypatch.setattr(seen, "default_platform", lambda: default)
-    assert seen._is_host_memory(platform, memory) is there
+    ):
+        monkeypatch.setattr(seen, "default_platform", lambda default=default: default)
+        assert seen._is_host_memory(platform, memory) is there, (default, platform, memory)
 
 
 @pytest.mark.usefixtures("watching")
 def test_threads_count_exactly() -> None:
-    """Eight threads that read and send at once; each is counted, none twice."""
     x = jax.device_put(NUMBERS)
     total(x).block_until_ready()
     total(NUMBERS)
 
-    def work() -> None:
+    def work(_: int) -> None:
         for _ in range(100):
             x.tolist()
             total(NUMBERS)
 
-    def all_of_them() -> None:
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-
-    assert counted(all_of_them) == ((800, 800 * BYTES), (800, 800 * BYTES))
+    assert counted(lambda: at_once(8, work)) == ((800, 800 * BYTES), (800, 800 * BYTES))
 
 
 @pytest.mark.usefixtures("watching")
@@ -349,9 +330,7 @@ def test_only_the_copy_is_charged_to_transfers() -> None:
     now = 9.0
     rows.take(moved(seconds=2.0), frame, wall)
     wall.leave(checkpoint)
-    other = threading.Thread(target=lambda: rows.take(moved(seconds=1.0), frame, wall))
-    other.start()
-    other.join()
+    elsewhere(lambda: rows.take(moved(seconds=1.0), frame, wall))
     wall.leave(step)
     spent = {name: seconds for name, seconds in wall.seconds().items() if seconds}
     assert spent == {"transfer": 1.0, "step": 6.0, "checkpoint": 2.0}
@@ -359,9 +338,9 @@ def test_only_the_copy_is_charged_to_transfers() -> None:
     assert (row.count, row.seconds, row.waits, row.wait_seconds) == (4, 4.0, 1, 4.0)
 
 
+@pytest.mark.usefixtures("watching")
 def test_the_wall_category_agrees_with_a_stopwatch() -> None:
     """Large copies in a loop of steps: never more, and at most 10 % less where nothing else came between."""
-    jaxobs.install(transfers=True)
     mesh = Mesh(np.array(jax.devices()[:2]), ("data",))
     where = NamedSharding(mesh, PartitionSpec(None, "data"))
     large = np.ones((2048, 4096), np.float32)
@@ -378,23 +357,19 @@ def test_the_wall_category_agrees_with_a_stopwatch() -> None:
             watch, told = time.perf_counter() - began, wall.seconds()["transfer"] - before
             shares.append(told / watch)
     assert 0.9 <= max(shares) <= 1
-    jaxobs.uninstall()
 
 
 def test_sites_are_bounded() -> None:
-    """Lines beyond the bound share one row, and are counted as dropped."""
     source = TransfersSource(store.Store(Settings()))
     rows = source._store.part(Transfers)
     wall = Wall(lambda: 0.0)
+    names: dict[str, Any] = {}
     for number in range(MOST_SITES + 5):
-        code = compile("import sys; frame = sys._getframe()", f"program{number}.py", "exec")
-        names: dict[str, Any] = {}
-        exec(code, names)
+        exec(compile("import sys; frame = sys._getframe()", f"program{number}.py", "exec"), names)
         rows.take(moved(), names["frame"], wall)
     source.sample()
     found = {each.site: each.count for each in source._store.snapshot().transfers}
-    assert len(found) == MOST_SITES + 1
-    assert found["<other>"] == 5
+    assert len(found) == MOST_SITES + 1 and found["<other>"] == 5
     assert source._store.snapshot().observer.dropped == {"transfer_sites": 5}
 
 
@@ -407,19 +382,13 @@ def test_events_tell_of_new_lines_of_growth_and_of_the_end() -> None:
             rows.take(moved(), frame, wall)
         return [each.count for each in rows.to_tell(all_of_them=at_the_end)]
 
-    assert told(1) == [1]
-    assert told(8) == []
-    assert told(1) == [10]
-    assert told(85) == []
-    assert told(5) == [100]
-    assert told(0, at_the_end=True) == []
-    assert told(3, at_the_end=True) == [103]
+    assert [told(times) for times in (1, 8, 1, 85, 5)] == [[1], [], [10], [], [100]]
+    assert [told(times, at_the_end=True) for times in (0, 3)] == [[], [103]]
     recorded = store.current().record(Transfer(time=1.0, site="a.py:1", direction="device_to_host", count=1, bytes=4))
     assert recorded.kind == "transfer"
 
 
 def test_a_library_on_a_thread_of_its_own_has_no_site() -> None:
-    """There is no line of the user's to name."""
     found: list[str | None] = []
     names: dict[str, Any] = {"found": found, "site_of": site_of, "sys": sys}
     exec(compile("def run():\n    found.append(site_of(sys._getframe()))", np.__file__, "exec"), names)
@@ -439,7 +408,6 @@ for _ in range(20):
 
 
 def test_run_tells_of_transfers_without_a_change_to_the_program(tmp_path: Any) -> None:
-    """The flag, the metrics file and the event log."""
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [
         sys.executable, "-m", "jaxobs", "run", "--port", "0", "--transfers", "--metrics-file", "metrics.txt",
@@ -451,6 +419,4 @@ def test_run_tells_of_transfers_without_a_change_to_the_program(tmp_path: Any) -
     read, sent = (f'site="{tmp_path}/program.py:{line}"' for line in (6, 3))
     assert f'jax_host_transfers_total{{{read},direction="device_to_host"}} 20\n' in metrics
     assert f'jax_host_transfer_bytes_total{{{sent},direction="host_to_device"}} 4000\n' in metrics
-    log = (tmp_path / "log.jsonl").read_text()
-    told = [line for line in log.splitlines() if '"event": "transfer"' in line or '"event":"transfer"' in line]
-    assert any('"count":20' in line.replace(" ", "") for line in told)
+    assert any(each["count"] == 20 for each in events(tmp_path / "log.jsonl", "transfer"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import time
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from helpers.made_by_hand import compilation
 
@@ -18,6 +22,7 @@ from jaxobs.facts.memory import DeviceState
 from jaxobs.internals.hlo import products as hlo_products
 from jaxobs.loops import found_loops
 from jaxobs.loops.found_loops import FEWEST_CALLS, MOST_FOUND, FoundLoops
+from jaxobs.session import lifecycle
 from jaxobs.state.store import Store, current
 from jaxobs.state.utilization import MOST_PROGRAMS, ProgramFlops, completed
 
@@ -28,7 +33,6 @@ PRODUCT = 2.0 * SIDE**3
 
 
 def _text(fun: Any, *args: Any) -> tuple[str, float]:
-    import jax
 
     compiled = jax.jit(fun).lower(*args).compile()
     return compiled.as_text(), compiled.cost_analysis()["flops"]
@@ -36,10 +40,6 @@ def _text(fun: Any, *args: Any) -> tuple[str, float]:
 
 def test_mfu_is_flops_over_interval_and_peak() -> None:
     """Two calls a step of a program of known products, one of them in a loop of five; evaluations do not count."""
-    import jax
-    import jax.numpy as jnp
-
-    from jaxobs.session import lifecycle
 
     jaxobs.install(peak_flops=1e9, sample_interval=60)
     assert lifecycle._session is not None and lifecycle._session._sampler is not None
@@ -74,21 +74,21 @@ def test_mfu_is_flops_over_interval_and_peak() -> None:
 
 
 def test_no_figure_where_any_part_of_it_is_not_certain() -> None:
-    """Each in turn, with a sentence that says what is missing."""
-    import dataclasses
-
     state = LoopState(name="train", steps=50, ended=time.time(), mean_seconds=0.01, calls={"f": 1.0})
     device = DeviceState(device="gpu:0", id=0, platform="gpu", device_kind="NVIDIA H200", process_index=0)
     store, flops = Store(), ProgramFlops()
     event = store.record(compilation("f", time=5.0, flops=1e12))
     flops.see(event)
 
-    def why(devices: Any = (device,), setting: float | None = None, state: LoopState = state, **more: Any) -> str:
+    def found(devices: Any = (device,), setting: float | None = None, state: LoopState = state, **more: Any) -> Any:
         functions = {each.name: each for each in store.snapshot(fresh=False).functions}
-        found = completed(state, functions, flops, devices, setting, **more)
-        assert (found.mfu is None) == (found.mfu_unknown is not None)
-        assert found.mfu is None or found.mfu_range is None
-        return found.mfu_unknown or f"{found.mfu:.4g}"
+        return completed(state, functions, flops, devices, setting, **more)
+
+    def why(*given: Any, **more: Any) -> str:
+        told = found(*given, **more)
+        assert (told.mfu is None) == (told.mfu_unknown is not None)
+        assert told.mfu is None or told.mfu_range is None
+        return told.mfu_unknown or f"{told.mfu:.4g}"
 
     assert "not read yet" in why()
     store.set_program("f", 5.0, all_flops=2e12)
@@ -108,8 +108,7 @@ def test_no_figure_where_any_part_of_it_is_not_certain() -> None:
     assert "programs of 1e+12 to 3e+12 FLOP" in why()
 
     def between() -> Any:
-        functions = {each.name: each for each in store.snapshot(fresh=False).functions}
-        return completed(dataclasses.replace(state, calls={"f": 2.0}), functions, flops, [device], 1e15).mfu_range
+        return found([device], 1e15, dataclasses.replace(state, calls={"f": 2.0})).mfu_range
 
     assert between() == (pytest.approx(2 * 1e12 / (0.01 * 1e15)), pytest.approx(2 * 3e12 / (0.01 * 1e15)))
     store.set_program("f", 6.0, all_flops=4e12)
@@ -122,8 +121,6 @@ def test_no_figure_where_any_part_of_it_is_not_certain() -> None:
 
 def test_products_that_the_compiler_counts_once_are_counted_as_often_as_they_run() -> None:
     """Loops in loops, and batched products; loops without a product, as those of random numbers, add nothing."""
-    import jax
-    import jax.numpy as jnp
 
     x = jnp.eye(SIDE)
 
@@ -171,11 +168,6 @@ ENTRY %main (a: f32[8,16], b: f32[16,4]) -> f32[8,4] {
 
 
 def test_flops_are_those_of_one_device_of_a_sharded_program() -> None:
-    """Eight devices that share a product: an eighth each, so that the number of devices is in the figure already."""
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
     placed = jax.device_put(
         jnp.ones((8 * SIDE, SIDE)), jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
@@ -186,7 +178,6 @@ def test_flops_are_those_of_one_device_of_a_sharded_program() -> None:
 
 
 def test_functions_that_are_called_again_and_again_are_found_as_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls of a sample interval by its length; rare functions, idle turns and the first turn are passed over."""
     now = 100.0
     monkeypatch.setattr(found_loops, "perf_counter", lambda: now)
     found = FoundLoops()
@@ -214,7 +205,6 @@ def test_functions_that_are_called_again_and_again_are_found_as_loops(monkeypatc
 
 def test_a_loop_is_found_under_way_and_gives_way_to_one_that_is_told_of() -> None:
     """By the calls of `jaxobs.jit`, through the source; with an explicit scope it is gone."""
-    import jax.numpy as jnp
 
     jaxobs.install(sample_interval=0.45)
 
@@ -238,7 +228,6 @@ def test_a_loop_is_found_under_way_and_gives_way_to_one_that_is_told_of() -> Non
 
 
 def test_peaks_name_their_source_and_what_is_not_in_the_table_has_none() -> None:
-    """Devices without bfloat16 are measured by float16; a part of a GPU and a CPU have no peak."""
     assert peaks.peak_flops("NVIDIA H200") == 989.5e12
     assert peaks.peak_flops("Tesla V100-SXM2-16GB") == 125e12
     assert peaks.peak_flops("TPU v5 lite") == 197e12
@@ -251,7 +240,6 @@ def test_peaks_name_their_source_and_what_is_not_in_the_table_has_none() -> None
 
 
 def test_the_setting_overrides_the_table() -> None:
-    """For devices that are not in it, and for other number formats."""
     current().configure(Settings(peak_flops=5e12))
     with jaxobs.step("train"):
         pass

@@ -11,21 +11,24 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
+from helpers.clock import ByHand
 from helpers.run_programs import run
+from helpers.threads import elsewhere
 
 from jaxobs.base.process_age import process_age, started
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state.wall import Scope, Wall
 
 
-class Clock:
-    """Time that passes when it is told to."""
+@pytest.fixture
+def clock() -> ByHand:
+    return ByHand()
 
-    def __init__(self) -> None:
-        self.now = 100.0
 
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def wall(clock: ByHand) -> Wall:
+    """An account that goes by the clock."""
+    return Wall(clock)
 
 
 def charged(wall: Wall) -> dict[str, float]:
@@ -41,7 +44,7 @@ def whole(wall: Wall) -> dict[str, float]:
 class Model:
     """Account by brute force: a list of what is open, each second charged to the last of it."""
 
-    def __init__(self, clock: Clock, wall: Wall, dice: random.Random) -> None:
+    def __init__(self, clock: ByHand, wall: Wall, dice: random.Random) -> None:
         self.clock, self.wall, self.dice = clock, wall, dice
         self.truth = dict.fromkeys(TIME_CATEGORIES, 0.0)
         self.open = ["idle"]
@@ -116,12 +119,9 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_happens_adds_up_to_the_wall_time(seed: int) -> None:
-    """Random programs: all seconds are charged, each to the innermost, and no counter ever falls."""
-    clock, dice = Clock(), random.Random(seed)
-    wall = Wall(clock)
+def test_whatever_happens_adds_up_to_the_wall_time(seed: int, clock: ByHand, wall: Wall) -> None:
     wall.leave(wall.enter("step"))  # the preparations are over
-    model = Model(clock, wall, dice)
+    model = Model(clock, wall, random.Random(seed))
     for _ in range(4):
         model.block(4)
     found = wall.seconds()
@@ -132,9 +132,7 @@ def test_whatever_happens_adds_up_to_the_wall_time(seed: int) -> None:
     assert sum(wall.counted(found).values()) == pytest.approx(clock.now - 100.0)
 
 
-def test_a_counter_never_falls_and_catches_up() -> None:
-    clock = Clock()
-    wall = Wall(clock)
+def test_a_counter_never_falls_and_catches_up(clock: ByHand, wall: Wall) -> None:
     step = wall.enter("step")
     clock.now += 60.0
     shown = wall.counted(wall.seconds())
@@ -150,8 +148,7 @@ def test_a_counter_never_falls_and_catches_up() -> None:
     wall.leave(step)
 
 
-def test_preparations_end_with_the_first_work() -> None:
-    clock = Clock()
+def test_preparations_end_with_the_first_work(clock: ByHand) -> None:
     wall = Wall(clock, age=5.0)
     clock.now += 1.0
     wall.phase_began("compile")
@@ -170,9 +167,7 @@ def test_preparations_end_with_the_first_work() -> None:
     assert wall.steps == 1
 
 
-def test_steps_that_follow_waits_are_counted_as_if_entered() -> None:
-    clock = Clock()
-    wall = Wall(clock)
+def test_steps_that_follow_waits_are_counted_as_if_entered(clock: ByHand, wall: Wall) -> None:
     scope = None
     for number in range(6):
         clock.now += 1.0
@@ -189,10 +184,7 @@ def test_steps_that_follow_waits_are_counted_as_if_entered() -> None:
     assert charged(wall) == {"init": 1.0, "input_wait": 3.0, "step": 2.0, "eval": 1.0}
 
 
-def test_what_was_left_too_late_or_never_does_not_unbalance() -> None:
-    """Leaving twice, leaving what another left, and a scope whose end was lost: the account stays right."""
-    clock = Clock()
-    wall = Wall(clock)
+def test_what_was_left_too_late_or_never_does_not_unbalance(clock: ByHand, wall: Wall) -> None:
     outer = wall.enter("eval")
     wall.enter("checkpoint")  # never left
     clock.now += 1.0
@@ -214,10 +206,7 @@ def test_what_was_left_too_late_or_never_does_not_unbalance() -> None:
     assert charged(wall) == {"checkpoint": 1.0, "idle": 2.0}
 
 
-def test_a_generator_that_is_collected_on_another_thread_ends_its_own_scope_only() -> None:
-    clock = Clock()
-    wall = Wall(clock)
-
+def test_a_generator_that_is_collected_on_another_thread_ends_its_own_scope_only(clock: ByHand, wall: Wall) -> None:
     def steps() -> Iterator[None]:
         scope = wall.enter("step")
         try:
@@ -226,34 +215,29 @@ def test_a_generator_that_is_collected_on_another_thread_ends_its_own_scope_only
             clock.now += 1.0
             wall.leave(scope, alone=True)
 
-    loop = steps()
-    next(loop)
+    holder: list[Iterator[None]] = []
+
+    def begin() -> None:
+        holder.append(steps())
+        next(holder[0])
+
+    begin()
     evaluation = wall.enter("eval")
-    holder = [loop]
-    del loop
-    thread = threading.Thread(target=holder.clear)
-    thread.start()
-    thread.join()
+    elsewhere(holder.clear)
     clock.now += 2.0
     wall.leave(evaluation)
     clock.now += 4.0
     assert wall.category == "idle"
     assert charged(wall) == {"eval": 3.0, "idle": 4.0}
-    left_open = steps()
-    next(left_open)
-    holder = [left_open]
-    del left_open
-    thread = threading.Thread(target=holder.clear)
+    begin()
     clock.now += 8.0
-    thread.start()
-    thread.join()
+    elsewhere(holder.clear)
     clock.now += 16.0
     wall.leave(wall.enter("eval"))
     assert charged(wall) == {"eval": 3.0, "step": 9.0, "idle": 20.0}
 
 
 def test_signal_handlers_may_use_it_at_any_moment() -> None:
-    """A handler that enters and leaves while the same thread does: nothing is lost, nothing counted twice."""
     wall = Wall(age=0.0)
     interrupted = 0
 
@@ -280,7 +264,6 @@ def test_signal_handlers_may_use_it_at_any_moment() -> None:
 
 
 def test_other_threads_read_it_whole_and_are_not_charged() -> None:
-    """While one thread enters and leaves, others read: the parts add up at any moment, and theirs count nothing."""
     wall = Wall(age=0.0)
     wrong: list[float] = []
     entered: list[Scope | None] = []
@@ -324,7 +307,6 @@ def test_other_threads_read_it_whole_and_are_not_charged() -> None:
 
 
 def test_the_thread_that_makes_the_first_step_is_charged() -> None:
-    """A trainer in a thread of its own: the main thread, which waits for it, counts for nothing from then on."""
     wall = Wall(age=0.0)
     preparing = wall.enter("init")
 
@@ -334,12 +316,10 @@ def test_the_thread_that_makes_the_first_step_is_charged() -> None:
         time.sleep(0.05)
         wall.leave(step)
 
-    thread = threading.Thread(target=train)
-    thread.start()
-    thread.join()
+    trainer = elsewhere(train, threading.get_ident)
     wall.leave(preparing)
     assert wall.enter("eval") is None
-    assert wall.thread == thread.ident
+    assert wall.thread == trainer
     seconds = whole(wall)
     assert seconds["step"] >= 0.05 and seconds["eval"] == 0.0
 
@@ -382,9 +362,7 @@ def test_when_a_process_was_started_stays_the_same() -> None:
     assert age is None or before - age - 0.1 <= first <= after - age + 0.1
 
 
-def test_what_is_not_known_is_never_taken_for_preparations() -> None:
-    clock = Clock()
-    wall = Wall(clock)
+def test_what_is_not_known_is_never_taken_for_preparations(clock: ByHand, wall: Wall) -> None:
     clock.now += 8.0
     assert charged(wall) == {"unattributed": 8.0} and wall.category == "unattributed"
     assert wall.counted(wall.seconds())["unattributed"] == 8.0
@@ -400,36 +378,27 @@ def test_what_is_not_known_is_never_taken_for_preparations() -> None:
     assert (shown["init"], shown["step"], shown["idle"]) == pytest.approx((2.0, 5.0, 3.0))
 
 
-def _elsewhere(*actions: Callable[[], object]) -> None:
-    """Does it on another thread: each action on the same one."""
-    thread = threading.Thread(target=lambda: [each() for each in actions])
-    thread.start()
-    thread.join()
-
-
-def test_what_other_threads_compile_counts_while_the_charged_one_does_nothing_known() -> None:
+def test_what_other_threads_compile_counts_while_the_charged_one_does_nothing_known(clock: ByHand, wall: Wall) -> None:
     """Once, however many do; what the charged thread is in comes first; loading turns out at the end."""
-    clock = Clock()
-    wall = Wall(clock)
 
     def passes(seconds: float) -> Callable[[], None]:
         return lambda: setattr(clock, "now", clock.now + seconds)
 
     def within() -> None:
         assert wall.category == "trace"
-        _elsewhere(
+        elsewhere(
             lambda: wall.phase_began("compile"), passes(2.0), lambda: wall.phase_ended("compile", 2.0, loaded=True)
         )
 
     clock.now += 1.0
-    _elsewhere(lambda: wall.phase_began("trace"), passes(3.0), within, lambda: wall.phase_ended("trace", 5.0))
+    elsewhere(lambda: wall.phase_began("trace"), passes(3.0), within, lambda: wall.phase_ended("trace", 5.0))
     clock.now += 4.0
     assert charged(wall) == {"unattributed": 5.0, "trace": 3.0, "cache_load": 2.0}
-    _elsewhere(passes(1.0), lambda: wall.phase_ended("compile", 0.5))  # nobody said that it began
+    elsewhere(passes(1.0), lambda: wall.phase_ended("compile", 0.5))  # nobody said that it began
     assert charged(wall) == {"unattributed": 5.5, "trace": 3.0, "cache_load": 2.0, "compile": 0.5}
     step = wall.enter("step")
     assert charged(wall) == {"init": 5.5, "trace": 3.0, "cache_load": 2.0, "compile": 0.5}
-    _elsewhere(lambda: wall.phase_began("compile"), passes(6.0))
+    elsewhere(lambda: wall.phase_began("compile"), passes(6.0))
     assert wall.category == "step"
     wall.leave(step)
     clock.now += 2.0

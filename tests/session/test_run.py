@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import compileall
-import json
+import contextlib
 import os
 import re
 import shlex
@@ -12,20 +12,29 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 import urllib.request
 import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
+from helpers.paths import ROOT
+from helpers.run_programs import events
 
 import jaxobs
+from jaxobs.instruments import instrumentation
 from tools.ports import free_port
 
-ROOT = Path(jaxobs.__file__).parents[1]
 PLAIN = (sys.executable,)
 OBSERVED = (sys.executable, "-m", "jaxobs", "run", "--port", "0")
 INSTALLED = (sys.executable, "{folder}/bin/jaxobs", "run", "--port", "0")
 ADDRESS = re.compile("at 0x[0-9a-f]+")
+FILES = ("--event-log", "events.jsonl", "--metrics-file", "metrics.prom")
+RunMain = Callable[..., dict[str, float]]
 ENTRY_POINT = "import sys\nfrom jaxobs.cli import main\nsys.exit(main())\n"
 
 
@@ -59,303 +68,11 @@ def folder(tmp_path: Path) -> Path:
     return scripts
 
 
-SCRIPTS = {
-    "what it sees of itself": """
-        import sys, os
-        print({k: v for k, v in globals().items() if k not in ("__loader__", "sys", "os")})
-        print(type(__loader__), __loader__.name, __loader__.path, list(globals()))
-        print(sys.argv, sys.path[:2], os.path.samefile(__file__, sys.argv[0]))
-        import __main__
-        print(__main__.__file__, vars(sys.modules["__main__"]) is globals(), __name__, __doc__)
-        print(sys.flags, sys.getrecursionlimit(), sys.excepthook is sys.__excepthook__)
-        """,
-    "a docstring": '''
-        """What it does."""
-        print(__doc__, __annotations__)
-        x: int = 1
-        print(__annotations__)
-        ''',
-    "its own future": """
-        def f(x: int) -> str: ...
-        print(f.__annotations__)
-        """,
-    "exit with a number": "import sys; print('out'); sys.exit(3)",
-    "exit with nothing": "import sys; sys.exit()",
-    "exit with a text": "import sys; print('out'); sys.exit('a text')",
-    "exit with true": "import sys; sys.exit(True)",
-    "exit with a large number": "import sys; sys.exit(2**40 + 5)",
-    "exit with a negative number": "import sys; sys.exit(-1)",
-    "exit with an object": "import sys; sys.exit([1, 2])",
-    "exit by the site's function": "quit(2)",
-    "an exit of its own kind": """
-        class Done(SystemExit):
-            code = 9
-        raise Done
-        """,
-    "exit while handling": """
-        try:
-            1 / 0
-        except ZeroDivisionError:
-            raise SystemExit(4)
-        """,
-    "at once": "import os; print('lost'); os._exit(5)",
-    "an error": """
-        def f(x):
-            return 1 / x
-        print("before")
-        f(0)
-        """,
-    "an error with its cause": """
-        def f():
-            raise KeyError("inner")
-        try:
-            f()
-        except KeyError as error:
-            raise ValueError("outer") from error
-        """,
-    "a group of errors": "raise ExceptionGroup('several', [ValueError(1), KeyError('k')])",
-    "an error with notes": "e = ValueError('v'); e.add_note('a note'); raise e",
-    "an error in the midst of a class": """
-        class A:
-            x = undefined
-        """,
-    "an error of an import": "import no_such_module_anywhere",
-    "an error inside an import": """
-        import pathlib
-        pathlib.Path("broken.py").write_text("def f():\\n    raise RuntimeError('here')\\nf()\\n")
-        import broken
-        """,
-    "a base exception": "class Odd(BaseException): pass\nraise Odd('odd')",
-    "an error of jaxobs": """
-        from jaxobs.base.errors import SettingError
-        raise SettingError("what the script got wrong")
-        """,
-    "a broken pipe of its own": "raise BrokenPipeError(32, 'not that of stdout')",
-    "a hook of its own": """
-        import sys, traceback
-        def hook(kind, error, tb):
-            print("hook", kind, error, sys.excepthook is hook, sys.exc_info(), error.__traceback__ is tb)
-            traceback.print_tb(tb, file=sys.stdout)
-            print(sys.last_value is error, sys.last_traceback is tb)
-        sys.excepthook = hook
-        raise ValueError("seen by the hook")
-        """,
-    "a hook that fails": """
-        import sys
-        def hook(kind, error, tb):
-            raise KeyError("in the hook")
-        sys.excepthook = hook
-        raise ValueError("first")
-        """,
-    "a hook that exits": "import sys\nsys.excepthook = lambda *a: sys.exit(7)\nraise ValueError",
-    "no hook": "import sys\ndel sys.excepthook\nraise ValueError('first')",
-    "the last error at exit": """
-        import atexit, sys, traceback
-        def last():
-            traceback.print_tb(sys.last_traceback)
-            print(repr(sys.last_value), sys.excepthook is sys.__excepthook__)
-        atexit.register(last)
-        raise ValueError("v")
-        """,
-    "an error that it prints itself": """
-        import logging, traceback
-        try:
-            1 / 0
-        except ZeroDivisionError:
-            traceback.print_exc()
-            logging.exception("logged")
-            logging.getLogger().warning("at line %s", traceback.extract_stack()[-1].lineno)
-        """,
-    "warnings": """
-        import warnings
-        warnings.warn("deprecated", DeprecationWarning)
-        warnings.warn("for the user")
-        print("\\d" is "x")
-        def old():
-            warnings.warn("old", DeprecationWarning, stacklevel=2)
-        old()
-        """,
-    "a syntax error": "x = (1,\nprint('never'",
-    "an indentation error": "if True:\nprint('never')",
-    "a late syntax error": "print('never')\nreturn 3",
-    "an interrupt": "print('before'); raise KeyboardInterrupt",
-    "an interrupt by signal": """
-        import os, signal, time
-        print("before", flush=True)
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(3600)
-        """,
-    "an interrupt, with exit handlers": """
-        import atexit, threading, time
-        atexit.register(print, "handler")
-        def work():
-            time.sleep(0.1)
-            print("work")
-        threading.Thread(target=work).start()
-        raise KeyboardInterrupt
-        """,
-    "an interrupt it handles": """
-        import os, signal, time
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(3600)
-        except KeyboardInterrupt:
-            print("handled")
-        """,
-    "killed by the default of SIGTERM": """
-        import os, signal, time
-        print("before", flush=True)
-        print("not flushed")
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(3600)
-        """,
-    "its own handler of SIGTERM": """
-        import os, signal, sys
-        signal.signal(signal.SIGTERM, lambda *a: sys.exit(12))
-        os.kill(os.getpid(), signal.SIGTERM)
-        """,
-    "SIGTERM ignored": """
-        import os, signal
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        os.kill(os.getpid(), signal.SIGTERM)
-        print("alive")
-        """,
-    "killed by SIGKILL": "import os; os.kill(os.getpid(), 9)",
-    "exit handlers and threads": """
-        import atexit, sys, threading, time
-        atexit.register(print, "first registered")
-        atexit.register(print, "last registered")
-        def work():
-            time.sleep(0.2)
-            print("work done", threading.current_thread().daemon)
-        threading.Thread(target=work).start()
-        threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
-        print("main done", [thread.name.partition(" ")[0] for thread in threading.enumerate()])
-        """,
-    "an exit handler that fails": "import atexit\natexit.register(lambda: 1 / 0)",
-    "a thread that fails": """
-        import threading
-        thread = threading.Thread(target=lambda: 1 / 0)
-        thread.start()
-        thread.join()
-        """,
-    "objects that speak when they go": """
-        import atexit
-        class Last:
-            def __init__(self, name): self.name = name
-            def __del__(self): print("gone", self.name)
-        one, _two, three = Last("one"), Last("two"), Last("three")
-        def f(): return three
-        """,
-    "pickle, dataclass and source of its own": """
-        import dataclasses, inspect, pickle
-        @dataclasses.dataclass
-        class Point:
-            x: int = 1
-        print(pickle.loads(pickle.dumps(Point(3))), Point.__module__)
-        print(inspect.getsource(Point), inspect.getsourcefile(Point), inspect.getfile(Point))
-        """,
-    "children of multiprocessing": """
-        import multiprocessing, os, sys
-        def work(x):
-            print("in child", x, __name__, sys.argv[1:], flush=True)
-            return x * x
-        if __name__ == "__main__":
-            for method in ("spawn", "fork", "forkserver"):
-                with multiprocessing.get_context(method).Pool(1) as pool:
-                    print(method, pool.map(work, [2, 3]), flush=True)
-        """,
-    "processes that fail and are terminated": """
-        import multiprocessing, sys, time
-        def fail(): raise ValueError("in child")
-        def leave(): sys.exit(6)
-        if __name__ == "__main__":
-            context = multiprocessing.get_context("fork")
-            for target in (fail, leave):
-                process = context.Process(target=target, name="child")
-                process.start(); process.join()
-                print(process.exitcode, flush=True)
-            for _ in range(20):
-                process = context.Process(target=time.sleep, args=(3600,))
-                process.start(); process.terminate(); process.join()
-                print(process.exitcode, flush=True)
-            time.sleep(1.5)
-        """,
-    "an executor": """
-        from concurrent.futures import ProcessPoolExecutor
-        def square(x): return x * x
-        if __name__ == "__main__":
-            with ProcessPoolExecutor(1) as pool:
-                print(list(pool.map(square, range(3))))
-        """,
-    "a fork": """
-        import atexit, os, signal, sys
-        atexit.register(lambda: print("exit of", "parent" if os.getpid() == parent else "child", flush=True))
-        parent = os.getpid()
-        if os.fork() == 0:
-            print("child", signal.getsignal(signal.SIGTERM), flush=True)
-            sys.exit(8)
-        print("parent", os.waitstatus_to_exitcode(os.wait()[1]))
-        """,
-    "a fork that fails": """
-        import os
-        if os.fork() == 0:
-            raise ValueError("in the child")
-        print("parent", os.waitstatus_to_exitcode(os.wait()[1]))
-        """,
-    "a subprocess": """
-        import subprocess, sys
-        code = "import signal, sys; print(signal.getsignal(15), 'jaxobs' in sys.modules)"
-        print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True))
-        """,
-    "another program in its place": """
-        import os, sys
-        os.execv(sys.executable, [sys.executable, "-c", "import signal; print(signal.getsignal(15)); 1/0"])
-        """,
-    "asyncio": """
-        import asyncio, os, signal
-        async def main():
-            loop = asyncio.get_running_loop()
-            got = asyncio.Event()
-            loop.add_signal_handler(signal.SIGUSR1, got.set)
-            loop.add_signal_handler(signal.SIGTERM, print, "asked to end")
-            os.kill(os.getpid(), signal.SIGUSR1)
-            os.kill(os.getpid(), signal.SIGTERM)
-            await got.wait()
-            await asyncio.sleep(0.05)
-            return 3
-        print(asyncio.run(main()))
-        asyncio.run(asyncio.sleep(0))
-        raise asyncio.CancelledError
-        """,
-    "asyncio interrupted": """
-        import asyncio, os, signal
-        async def main():
-            asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGINT)
-            await asyncio.sleep(3600)
-        asyncio.run(main())
-        """,
-    "input": "import sys; print(input('name? '), sys.stdin.read())",
-    "its own argument parser": """
-        import argparse
-        parser = argparse.ArgumentParser()
-        parser.add_argument("--port", type=int)
-        print(parser.parse_args())
-        """,
-    "another directory": """
-        import os
-        os.mkdir("elsewhere"); os.chdir("elsewhere")
-        def f(): 1 / 0
-        f()
-        """,
-    "a file deleted under it": "import os\nos.remove(__file__)\ndef f():\n    1 / 0\nf()",
-    "output unread": """
-        import sys
-        sys.stdout.write("x" * 10)
-        sys.stdout.close()
-        """,
-    "no JAX": "import sys; print([m for m in ('jax', 'numpy', 'prometheus_client') if m in sys.modules])",
-}
+SCRIPTS = dict(
+    part.split("\n", 1)
+    for part in Path(__file__).with_name("hostile_scripts.txt").read_text(encoding="utf-8").split("=== ")[1:]
+)
+"""Scripts by what is hostile in them."""
 ARGUMENTS = {"its own argument parser": ["--port", "no number"]}
 INPUT = {"input": "jaxobs\nand more\n"}
 
@@ -363,22 +80,18 @@ INPUT = {"input": "jaxobs\nand more\n"}
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_is_as_without_jaxobs(name: str, folder: Path) -> None:
     """Output, error output and return code of a hostile script are the same to the letter."""
-    (folder / "script.py").write_text(textwrap.dedent(SCRIPTS[name]).lstrip("\n"))
-    outcomes = []
-    for launcher in (PLAIN, OBSERVED):
-        arguments = ["script.py", *ARGUMENTS.get(name, ["a", "--b", "--", "-m"])]
-        outcomes.append(result(launcher, folder, arguments, input=INPUT.get(name)))
-        if (folder / "elsewhere").exists():
-            (folder / "elsewhere").rmdir()
-        (folder / "script.py").write_text(textwrap.dedent(SCRIPTS[name]).lstrip("\n"))
-    assert outcomes[1] == outcomes[0]
+    (folder / "script.py").write_text(SCRIPTS[name])
+    arguments = ["script.py", *ARGUMENTS.get(name, ["a", "--b", "--", "-m"])]
+    plain = result(PLAIN, folder, arguments, input=INPUT.get(name))
+    (folder / "script.py").write_text(SCRIPTS[name])  # it may have deleted itself
+    assert result(OBSERVED, folder, arguments, input=INPUT.get(name)) == plain
 
 
 @pytest.mark.parametrize("name", ["what it sees of itself", "an error", "a hook that fails"])
 @pytest.mark.parametrize("disabled", ["", "1"])
 def test_the_installed_program_does_as_the_module(name: str, disabled: str, folder: Path) -> None:
     """Launched as `jaxobs`, and when disabled, the script is as without jaxobs too."""
-    (folder / "script.py").write_text(textwrap.dedent(SCRIPTS[name]).lstrip("\n"))
+    (folder / "script.py").write_text(SCRIPTS[name])
     check_same(folder, ["script.py", "a"], INSTALLED, env={"JAXOBS_DISABLED": disabled})
 
 
@@ -428,18 +141,26 @@ def test_modules_directories_and_archives_are_as_without_jaxobs(arguments: list[
 
 @pytest.mark.parametrize("flags", [["-P"], ["-O"], ["-W", "error"], ["-I"], ["-X", "dev"]], ids=" ".join)
 def test_flags_of_the_interpreter_hold(flags: list[str], folder: Path) -> None:
-    # Isolated mode looks neither at PYTHONPATH nor at the current directory.
     source = "import sys\nprint(sys.path[:1], __debug__, sys.warnoptions)\nimport warnings; warnings.warn('w')"
     (folder / "script.py").write_text(source)
-    if flags == ["-I"] and ROOT not in map(Path, isolated_path()):
-        pytest.skip("jaxobs is not installed, and isolated mode finds nothing else")
+    if flags == ["-I"]:  # isolated mode looks neither at PYTHONPATH nor at the current directory
+        (folder / "paths.py").write_text("import sys; print(*sys.path, sep='\\n')")
+        if str(ROOT) not in result((sys.executable, "-I"), folder, ["paths.py"])[0].split("\n"):
+            pytest.skip("jaxobs is not installed, and isolated mode finds nothing else")
     plain = result((sys.executable, *flags), folder, ["script.py"])
     assert result((sys.executable, *flags, *OBSERVED[1:]), folder, ["script.py"]) == plain
 
 
-def isolated_path() -> list[str]:
-    code = "import sys; print(*sys.path, sep='\\n')"
-    return subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True).stdout.split("\n")
+@contextlib.contextmanager
+def running(folder: Path, launcher: Sequence[str], *options: str) -> Iterator[Any]:
+    """A process that runs the script, with pipes, ended with the test."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [*launcher, *options, "script.py"]
+    with subprocess.Popen(command, cwd=folder, env=environment(), text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_reader_that_left_is_as_without_jaxobs(folder: Path) -> None:
@@ -447,15 +168,10 @@ def test_a_reader_that_left_is_as_without_jaxobs(folder: Path) -> None:
     (folder / "script.py").write_text("for i in range(100_000): print(i)\n")
     ends = []
     for launcher in (PLAIN, OBSERVED):
-        process = subprocess.Popen(
-            [*launcher, "script.py"], cwd=folder, env=environment(),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        ends.append((process.stderr.read(), process.wait(120)))
-        process.stderr.close()
+        with running(folder, launcher) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            ends.append((process.stderr.read(), process.wait(120)))
     assert ends[1] == ends[0]
 
 
@@ -475,7 +191,7 @@ FROM_STDIN = [
 @pytest.mark.parametrize("name", FROM_STDIN)
 def test_a_program_from_standard_input_is_as_without_jaxobs(name: str, folder: Path) -> None:
     """`jaxobs run -` is `python -` to the letter."""
-    source = textwrap.dedent(SCRIPTS[name]).lstrip("\n").replace("os.path.samefile(__file__, sys.argv[0])", "__file__")
+    source = SCRIPTS[name].replace("os.path.samefile(__file__, sys.argv[0])", "__file__")
     source = source.replace("__loader__.name, __loader__.path, ", "")
     check_same(folder, ["-", "a", "--b", "-m"], input=source)
 
@@ -491,12 +207,9 @@ def test_odd_programs_from_standard_input(source: str, folder: Path) -> None:
 
 def test_what_a_program_from_standard_input_compiles_is_known(folder: Path) -> None:
     """Functions of it can be instrumented, and lines are told."""
-    command = (*OBSERVED, "--event-log", "events.jsonl", "--metrics-file", "m.prom", "--instrument", "__main__:step")
     source = "import jax\ndef step(x): return x + 1\nstep = jax.jit(step)\nstep(1)\nstep(2)\n"
-    assert result(command, folder, ["-"], input=source) == ("", "", 0)
-    assert calls(folder / "m.prom") == {"__main__.step": 2.0}
-    sites = [event["call_site"] for event in events(folder / "events.jsonl") if event["event"] == "compilation"]
-    assert "<stdin>:4" in sites
+    assert observed(folder, ["-"], "__main__:step", input=source) == (("", "", 0), {"__main__.step": 2.0})
+    assert "<stdin>:4" in [event["call_site"] for event in events(folder / "events.jsonl", "compilation")]
 
 
 def test_a_terminal_is_the_programs_after_its_end(folder: Path) -> None:
@@ -556,19 +269,24 @@ if __name__ == "__main__":
     evaluate(w, jnp.ones(4))
     Trainer().step(w)
     Trainer.double(w)
-    {after}
+{after}
 """
 
 
 def train(folder: Path, before: str = "", after: str = "") -> Path:
     """Writes a training script that does `before` ahead of importing JAX and `after` at the end."""
     path = folder / "train.py"
-    path.write_text(TRAIN.format(before=before, after=after))
+    path.write_text(TRAIN.format(before=before, after=textwrap.indent(textwrap.dedent(after), "    ")))
     return path
 
 
-def events(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def observed(
+    folder: Path, arguments: list[str], *instrument: str, **options: object
+) -> tuple[tuple[str, str, int], dict[str, float]]:
+    """How a run ended, with functions instrumented, and the calls of each that its metrics file has."""
+    flags = [word for each in instrument for word in ("--instrument", each)]
+    outcome = result((*OBSERVED, *FILES, *flags), folder, arguments, **options)
+    return outcome, calls(folder / "metrics.prom")
 
 
 def calls(metrics: Path) -> dict[str, float]:
@@ -577,56 +295,43 @@ def calls(metrics: Path) -> dict[str, float]:
     return {function: float(value) for function, value in found}
 
 
-def test_jax_is_not_imported_before_the_script_does(folder: Path) -> None:
-    """Variables that a script sets ahead of its own `import jax` count, as JAX reads them when imported."""
-    train(
-        folder,
-        before="def early(): pass\nprint('jax' in sys.modules); os.environ['JAX_ENABLE_X64'] = '1'",
-        after="print(jnp.ones(2).dtype)",
-    )
-    command = (*OBSERVED, "--event-log", "events.jsonl", "--instrument", "__main__:early")
-    assert result(command, folder, ["train.py"]) == ("False\nfloat64\n", "", 0)
-    assert any(event["event"] == "compilation" for event in events(folder / "events.jsonl"))
-
-
-def test_counts_and_causes_are_written(folder: Path) -> None:
-    """The event log has the compilations and the end, the metrics file the calls that were asked for."""
-    train(folder)
-    command = [*OBSERVED, "--event-log", "events.jsonl", "--metrics-file", "metrics.prom"]
-    for function in ("__main__:train_step", "train:evaluate", "train:Trainer.step", "train:Trainer.double"):
-        command += ["--instrument", function]
-    assert result(tuple(command), folder, ["train.py"]) == ("", "", 0)
-    written = events(folder / "events.jsonl")
-    compiled = [event["function"] for event in written if event["event"] == "compilation"]
+def test_a_script_is_observed_from_its_own_import_of_jax_to_its_last_call(folder: Path) -> None:
+    """What it sets ahead of importing JAX counts; the log has causes and end, the metrics what threads call last."""
+    after = """
+        import atexit, threading, time
+        atexit.register(train_step, w, w)
+        threading.Thread(target=lambda: (time.sleep(0.3), train_step(w, w))).start()
+        print(w.dtype)
+        """
+    before = "def early(): pass\nprint('jax' in sys.modules); os.environ['JAX_ENABLE_X64'] = '1'"
+    train(folder, before, after)
+    asked = ("__main__:early", "__main__:train_step", "train:evaluate", "train:Trainer.step", "train:Trainer.double")
+    outcome, counted = observed(folder, ["train.py"], *asked)
+    assert outcome == ("False\nfloat64\n", "", 0)
+    assert {name.removeprefix("__main__."): number for name, number in counted.items()} == {
+        "early": 0.0, "train_step": 13.0, "loss": 1.0, "Trainer.step": 1.0, "Trainer.double": 1.0,
+    }  # fmt: skip
+    compiled = [event["function"] for event in events(folder / "events.jsonl", "compilation")]
     assert compiled.count("__main__.train_step") == 1
-    assert (written[-1]["event"], written[-1]["reason"], written[-1]["code"]) == ("exit", "normal", 0)
-    assert calls(folder / "metrics.prom") == {
-        "__main__.train_step": 11.0,
-        "__main__.loss": 1.0,
-        "__main__.Trainer.step": 1.0,
-        "__main__.Trainer.double": 1.0,
-    }
+    last = events(folder / "events.jsonl")[-1]
+    assert (last["event"], last["reason"], last["code"]) == ("exit", "normal", 0)
 
 
 def test_functions_of_imported_modules_are_instrumented(folder: Path) -> None:
     """A function is replaced when its module has been imported, before anybody can take it from there."""
     train(folder)
-    (folder / "script.py").write_text(
-        "from train import train_step, jnp\nfor _ in range(3): train_step(jnp.ones(2), 1.0)\n"
-    )
-    command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", "train:train_step")
-    assert result(command, folder, ["script.py"]) == ("", "", 0)
-    assert calls(folder / "metrics.prom") == {"train.train_step": 3.0}
+    source = "from train import train_step, jnp\nfor _ in range(3): train_step(jnp.ones(2), 1.0)\n"
+    (folder / "script.py").write_text(source)
+    assert observed(folder, ["script.py"], "train:train_step") == (("", "", 0), {"train.train_step": 3.0})
 
 
 def test_functions_of_a_module_run_by_name_are_instrumented(folder: Path) -> None:
     """`-m` runs the module as main, under either name of it."""
     train(folder, after="1 / 0")
     plain = result(PLAIN, folder, ["-m", "train"])
-    for name in ("train", "__main__"):
-        command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", f"{name}:train_step")
-        assert result(command, folder, ["-m", "train"]) == plain
-        assert calls(folder / "metrics.prom") == {"__main__.train_step": 11.0}
+    assert observed(folder, ["-m", "train"], "train:train_step", "__main__:evaluate") == (
+        plain, {"__main__.train_step": 11.0, "__main__.loss": 1.0},
+    )  # fmt: skip
 
 
 def test_instrumenting_the_script_leaves_no_trace_in_it(folder: Path) -> None:
@@ -656,6 +361,27 @@ def test_instrumenting_the_script_leaves_no_trace_in_it(folder: Path) -> None:
     assert result((*OBSERVED, "--instrument", "__main__:step"), folder, ["script.py"]) == plain
 
 
+@pytest.fixture
+def run_main(fresh: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunMain]:
+    """Runs a source as the main script of this process, with a function of it asked for; returns the calls."""
+    monkeypatch.setattr(instrumentation, "_targets", {})
+    monkeypatch.syspath_prepend(folder)
+
+    def run(source: str, asked: str = "__main__:step", name: str = "script") -> dict[str, float]:
+        main = types.ModuleType("__main__")
+        vars(main).update(jax=jax, jnp=jnp)
+        monkeypatch.setitem(sys.modules, "__main__", main)
+        compile_main = instrumentation.main_compiler([asked], [name])
+        jaxobs.install(instrument=[asked])
+        compiled = compile_main(source.encode(), "script.py") if compile_main else compile(source, "script.py", "exec")
+        with contextlib.suppress(SystemExit):
+            exec(compiled, vars(main))
+        return {each.name: each.calls for each in jaxobs.snapshot().functions if each.calls is not None}
+
+    yield run
+    sys.modules.pop("other", None)
+
+
 @pytest.mark.parametrize(
     ("source", "counted"),
     [
@@ -671,49 +397,30 @@ def test_instrumenting_the_script_leaves_no_trace_in_it(folder: Path) -> None:
         ("with jax.log_compiles(False):\n    def step(x): return x\n    step(1)", {"step": 1.0}),
         ("match 1:\n    case 1:\n        def step(x): return x\n        step(1)", {"step": 1.0}),
         ("def step():\n    step = 1\n    return step\nstep()", {"step": 1.0}),
-        (
-            "def make():\n    global step\n    def step(x): return x\n    step = jax.jit(step)\n    step(1)\nmake()",
-            {"step": 1.0},
-        ),
-        (
-            "def make():\n  def inner():\n    global step\n    step = jnp.sin\n  inner()\nmake()\nstep(1.0)",
-            None,
-        ),
-        (
-            "class Maker:\n    def __init__(self):\n        global step\n        step = jnp.sin\nMaker()\nstep(1.0)",
-            None,
-        ),
+        ("def make():\n    global step\n    def step(x): return x\n    step = jax.jit(step)\n    step(1)\nmake()",
+         {"step": 1.0}),
+        ("def make():\n  def inner():\n    global step\n    step = jnp.sin\n  inner()\nmake()\nstep(1.0)", None),
+        ("class Maker:\n  def __init__(self):\n    global step\n    step = jnp.sin\nMaker()\nstep(1.0)", None),
         ("globals()['step'] = jnp.sin\nstep(1.0)", None),
         ("exec('def step(x): return x')\nstep(1)", {"step": 1.0}),
         ("from jax.numpy import *\nstep = sin\nstep(1.0)", None),
+        ("'A docstring.'\nfrom __future__ import annotations\nexec('def step(x): return x')\n"
+         "assert __doc__ == 'A docstring.'\nstep(1)", {"step": 1.0}),
     ],
-)
-def test_however_the_name_is_bound(source: str, counted: dict[str, float] | None, folder: Path) -> None:
-    (folder / "script.py").write_text(f"import jax, jax.numpy as jnp\n{source}\n")
-    command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", "__main__:step")
-    assert result(command, folder, ["script.py"]) == ("", "", 0)
-    found = calls(folder / "metrics.prom")
+)  # fmt: skip
+def test_however_the_name_is_bound(source: str, counted: dict[str, float] | None, run_main: RunMain) -> None:
+    found = run_main(source)
+    assert instrumentation.unmet() == []
     if counted is None:
         assert list(found.values()) == [1.0]
     else:
         assert found == {f"__main__.{name}": value for name, value in counted.items()}
 
 
-def test_a_name_that_nothing_is_seen_to_bind(folder: Path) -> None:
-    (folder / "others.py").write_text("def step(x): return x\n")
-    (folder / "script.py").write_text(
-        '"""A docstring."""\nfrom __future__ import annotations\nimport jax\n'
-        "from others import *\nassert __doc__ == 'A docstring.'\nstep(1)\n"
-    )
-    command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", "__main__:step")
-    assert result(command, folder, ["script.py"]) == ("", "", 0)
-    assert calls(folder / "metrics.prom") == {"others.step": 1.0}
-
-
 @pytest.mark.parametrize("name", ["a syntax error", "a late syntax error", "warnings", "a docstring", "an error"])
 def test_a_script_compiled_for_instrumenting_is_as_ever(name: str, folder: Path) -> None:
     """Errors and warnings of compiling are the same and come once."""
-    (folder / "script.py").write_text(textwrap.dedent(SCRIPTS[name]).lstrip("\n") + "\ndef step(): pass\n")
+    (folder / "script.py").write_text(SCRIPTS[name] + "\ndef step(): pass\n")
     plain = result(PLAIN, folder, ["script.py"])
     out, err, code = result((*OBSERVED, "--instrument", "__main__:step"), folder, ["script.py"])
     assert (out, err[: len(plain[1])], code) == plain
@@ -734,33 +441,22 @@ def test_a_script_compiled_for_instrumenting_is_as_ever(name: str, folder: Path)
         ("__main__:Trainer", "it is a class. Name a method, such as __main__:Trainer.__call__."),
     ],
 )
-def test_a_function_that_never_appeared_is_named(asked: str, said: str, folder: Path) -> None:
-    train(folder, after="sys.exit(3)")
-    outcome = result((*OBSERVED, "--instrument", asked), folder, ["train.py"])
-    assert outcome == ("", f"jaxobs: `{asked}` was not instrumented: {said}\n", 3)
+def test_a_function_that_never_appeared_is_named(asked: str, said: str, run_main: RunMain, folder: Path) -> None:
+    run_main(train(folder).read_text(), asked, "train")
+    assert instrumentation.unmet() == [f"`{asked}` was not instrumented: {said}"]
 
 
 @pytest.mark.parametrize("asked", ["__main__:late", "other:late"])
-def test_a_function_that_is_bound_too_late_is_not_said_to_be_missing(asked: str, folder: Path) -> None:
+def test_a_function_that_is_bound_too_late_is_not_said_to_be_missing(
+    asked: str, run_main: RunMain, folder: Path
+) -> None:
     source = "import jax\ndef make():\n    globals()['late'] = jax.jit(lambda x: x)\n"
     (folder / "other.py").write_text(source)
-    (folder / "script.py").write_text(
-        f"{source}import other\nif True:\n    make()\n    other.make()\n    late(1)\n    exit()"
-    )
-    _, err, _ = result((*OBSERVED, "--instrument", asked), folder, ["script.py"])
-    assert err == (
-        f"jaxobs: `{asked}` was not instrumented: it was bound after the last check. "
-        "Call `jaxobs.instrument` on it where it is defined.\n"
-    )
-
-
-@pytest.mark.parametrize("asked", ["train_step", "train:", ":step", "train:a b", "a-b:c"])
-def test_a_malformed_name_is_a_usage_error(asked: str, folder: Path) -> None:
-    """The script does not start."""
-    (folder / "script.py").write_text("print('ran')")
-    out, err, code = result((*OBSERVED, "--instrument", asked), folder, ["script.py"])
-    assert (out, code) == ("", 2)
-    assert err.startswith(f"jaxobs: `instrument` is {asked!r}, which is not of the form MODULE:FUNCTION")
+    run_main(f"{source}import other\nif True:\n    make()\n    other.make()\n    late(1)\n    exit()", asked)
+    assert instrumentation.unmet() == [
+        f"`{asked}` was not instrumented: it was bound after the last check. "
+        "Call `jaxobs.instrument` on it where it is defined."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -782,74 +478,45 @@ def test_the_end_is_told(source: str, end: tuple[str, str | None, int | None], f
     assert (last["event"], last["reason"], last["detail"], last["code"]) == ("exit", *end)
 
 
-def test_what_threads_and_exit_handlers_do_is_in_the_last_state(folder: Path) -> None:
-    """The last state is written after them."""
-    train(
-        folder,
-        after=textwrap.dedent("""
-        import atexit, threading, time
-            atexit.register(train_step, w, w)
-            threading.Thread(target=lambda: (time.sleep(0.3), train_step(w, w))).start()
-        """).strip(),
-    )
-    command = (*OBSERVED, "--metrics-file", "metrics.prom", "--instrument", "__main__:train_step")
-    assert result(command, folder, ["train.py"]) == ("", "", 0)
-    assert calls(folder / "metrics.prom") == {"__main__.train_step": 13.0}
-
-
 def test_children_write_nothing_over_the_parents_files(folder: Path) -> None:
     """Forked and spawned children leave log and metrics to the parent."""
-    train(
-        folder,
-        after=textwrap.dedent("""
+    after = """
         import multiprocessing
-            for method in ("fork", "spawn"):
-                process = multiprocessing.get_context(method).Process(target=print, args=(method,))
-                process.start()
-                process.join()
-                assert process.exitcode == 0
-            if os.fork() == 0:
-                sys.exit(0)
-            os.wait()
-        """).strip(),
-    )
-    command = (*OBSERVED, "--event-log", "events.jsonl", "--metrics-file", "metrics.prom")
-    command = (*command, "--instrument", "__main__:train_step", "--instrument", "nowhere:f")
-    out, err, code = result(command, folder, ["train.py"], env={"PYTHONWARNINGS": "ignore"})
+        for method in ("fork", "spawn"):
+            process = multiprocessing.get_context(method).Process(target=print, args=(method,))
+            process.start()
+            process.join()
+            assert process.exitcode == 0
+        if os.fork() == 0:
+            sys.exit(0)
+        os.wait()
+        """
+    train(folder, after=after)
+    asked = ("__main__:train_step", "nowhere:f")
+    (out, err, code), counted = observed(folder, ["train.py"], *asked, env={"PYTHONWARNINGS": "ignore"})
     assert (out.split(), err.count("nowhere"), err.count("\n"), code) == (["fork", "spawn"], 2, 1, 0)
+    assert counted == {"__main__.train_step": 11.0}
     written = events(folder / "events.jsonl")
     assert len({event["pid"] for event in written}) == 1
     assert [event["event"] for event in written].count("exit") == 1
-    assert calls(folder / "metrics.prom") == {"__main__.train_step": 11.0}
 
 
-def test_the_address_is_printed_and_answers(folder: Path) -> None:
+def test_the_address_is_printed_and_a_taken_port_is_told_once(folder: Path) -> None:
+    """The endpoint answers; without one the script runs, and the files are written all the same."""
     (folder / "script.py").write_text("import sys; print('ready', flush=True); sys.stdin.read()")
-    with running(folder, "--port", str(free_port())) as process:
-        assert process.stderr is not None and process.stdin is not None
+    port = ("--port", str(free_port()))
+    with running(folder, OBSERVED, *port) as process:
         line = process.stderr.readline()
         assert re.fullmatch(r"jaxobs: http://127\.0\.0\.1:\d+/\n", line)
         with urllib.request.urlopen(line.split()[1] + "metrics", timeout=120) as answer:
             assert b"jaxobs_" in answer.read()
+        out, err, code = result((*OBSERVED, *port, *FILES), folder, ["script.py"], input="")
+        assert (out, code, err.count("\n")) == ("ready\n", 0, 1)
+        assert port[1] in err
+        assert events(folder / "events.jsonl")[-1]["event"] == "exit"
         process.stdin.close()
         assert process.stderr.read() == ""
         assert process.wait(120) == 0
-
-
-def test_a_taken_port_is_told_once_and_the_script_runs(folder: Path) -> None:
-    """Without the endpoint the files are written all the same."""
-    (folder / "script.py").write_text("import sys; print('ready', flush=True); sys.stdin.read()")
-    port = str(free_port())
-    with running(folder, "--port", port) as first:
-        assert first.stderr is not None and first.stdin is not None
-        first.stderr.readline()
-        command = (*OBSERVED[:4], "--port", port, "--event-log", "events.jsonl")
-        out, err, code = result(command, folder, ["script.py"], input="")
-        assert (out, code, err.count("\n")) == ("ready\n", 0, 1)
-        assert port in err
-        assert events(folder / "events.jsonl")[-1]["event"] == "exit"
-        first.stdin.close()
-        assert first.wait(120) == 0
 
 
 def test_a_stuck_script_still_leaves_its_last_state(folder: Path) -> None:
@@ -859,8 +526,7 @@ def test_a_stuck_script_still_leaves_its_last_state(folder: Path) -> None:
         "import ctypes, jax\nlibc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)\n"
         "libc.pthread_mutex_lock(mutex)\nprint('ready', flush=True)\nlibc.pthread_mutex_lock(mutex)\n"
     )
-    with running(folder, "--port", "0", "--event-log", "events.jsonl") as process:
-        assert process.stdout is not None
+    with running(folder, OBSERVED, *FILES) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
@@ -872,29 +538,11 @@ def test_a_stuck_script_still_leaves_its_last_state(folder: Path) -> None:
 def test_a_bad_setting_is_a_usage_error(folder: Path) -> None:
     """Flag and variable alike; the script does not start."""
     (folder / "script.py").write_text("print('ran')")
-    out, err, code = result((*OBSERVED, "--sample-interval", "soon"), folder, ["script.py"])
-    assert (out, code) == ("", 2)
-    assert err.startswith("jaxobs: `sample_interval` is 'soon', which is not a valid number.")
-    out, err, code = result(OBSERVED, folder, ["script.py"], env={"JAXOBS_MAX_EVENTS": "0"})
-    assert (out, code) == ("", 2)
-    assert err.startswith("jaxobs: `JAXOBS_MAX_EVENTS` is '0', but must be ")
-
-
-class running:  # noqa: N801
-    """A script under observation, ended with the test."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "jaxobs", "run", *options, "script.py"], cwd=folder, env=environment(),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def __enter__(self) -> subprocess.Popen[str]:
-        return self.process
-
-    def __exit__(self, *error: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+    for flags, env, said in (
+        (("--sample-interval", "soon"), {}, "`sample_interval` is 'soon', which is not a valid number."),
+        (("--instrument", "a:b c"), {}, "`instrument` is 'a:b c', which is not of the form MODULE:FUNCTION"),
+        ((), {"JAXOBS_MAX_EVENTS": "0"}, "`JAXOBS_MAX_EVENTS` is '0', but must be "),
+    ):
+        out, err, code = result((*OBSERVED, *flags), folder, ["script.py"], env=env)
+        assert (out, code) == ("", 2)
+        assert err.startswith(f"jaxobs: {said}")

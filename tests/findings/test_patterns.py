@@ -53,12 +53,17 @@ def static(values: Iterable[str], path: str = "length", **more: Any) -> list[Com
     return [first(**more), *(again(cause="static_argument", changes=each, **more) for each in changes)]
 
 
+def seen(
+    events: Iterable[Compilation], watching: patterns.Patterns | None = None
+) -> tuple[patterns.Patterns, list[Finding]]:
+    """Patterns that have seen these compilations, and the findings that came meanwhile."""
+    watching = watching or patterns.Patterns()
+    return watching, [finding for event in events for finding in watching.see(event)]
+
+
 def found(events: Iterable[Compilation]) -> dict[str, Finding]:
     """The findings as they stand after these compilations, by type; each type once."""
-    watching = patterns.Patterns()
-    for event in events:
-        watching.see(event)
-    standing = watching.standing()
+    standing = seen(events)[0].standing()
     assert [why for each in standing for why in refuted(as_event(each))] == []
     by_type = {each.finding: each for each in standing}
     assert len(by_type) == len(standing), [each.id for each in standing]
@@ -68,22 +73,182 @@ def found(events: Iterable[Compilation]) -> dict[str, Finding]:
 # ----------------------------------------------------------------------------------------------------- positives
 
 
-def test_unbounded_shapes_names_argument_dimension_and_buckets() -> None:
-    """A dimension of ever new sizes is told with the sizes, the buckets for them, and what they would cost."""
-    finding = found(resized([32, 17, 29, 11, 23, 30, 26, 19]))["unbounded_shapes"]
-    assert finding.function == "train.step"
-    assert finding.subject == "batch['image'] dimension 0"
-    assert finding.count == 7
-    assert finding.seconds == pytest.approx(7 * 0.33)
-    assert finding.data["sizes"] == [11, 17, 19, 23, 26, 29, 30, 32]
-    assert finding.data["buckets"] == [16, 24, 32]
-    assert finding.data["padding"] == pytest.approx(1 - 187 / (16 + 3 * 24 + 4 * 32), abs=1e-4)
-    assert finding.data["programs"] == 3
-    assert "13%" in finding.advice and "multiples of 8 (16, 24, 32)" in finding.advice
-    assert "8 sizes from 11 to 32" in finding.summary
-    assert len(finding.evidence) == 5
-    assert "train.py:33 `batch['image']` float32[26,128] -> float32[19,128], 330 ms" in finding.evidence[0]
-    assert len(finding.sequences) == 7
+def _shape(a: int, b: int, path: str = "x") -> Change:
+    return Change(path, "shape", f"float32[{a}]", f"float32[{b}]")
+
+
+def _layers(count: int, library: str | None, seconds: float = 0.1) -> list[Compilation]:
+    sites = {"call_site": "train.py:12", "library_site": library}
+    return [
+        first("multiply" if number % 2 else "add", eager=True, phases={"compile": seconds}, **sites)
+        for number in range(count)
+    ]
+
+
+def _placed(cause: str, *changes: tuple[str, str, str], **more: Any) -> list[Compilation]:
+    """A first call, and a compilation for arrays that are placed otherwise."""
+    return [first(), again(cause=cause, changes=[Change(path, cause, a, b) for path, a, b in changes], **more)]
+
+
+FORGOTTEN = [again(cause="cache_cleared", fingerprint=name) for name in "abab"]
+BOTH_DIMENSIONS = [
+    [Change("x", "shape", f"float32[{n},{3 * n}]", f"float32[{n + 1},{3 * n + 3}]"),
+     Change("y", "shape", f"int32[{n}]", f"int32[{n + 1}]")]
+    for n in range(20, 30)
+]  # fmt: skip
+STORM = [
+    first(time=990.0),
+    *(again(cause="structure", changes=[Change("x", "structure", "None", f"a list of {n}")], time=1000.0 + 10 * n)
+      for n in range(4)),
+    *(again(cause="dtype", time=1040.0 + 10 * n) for n in range(8)),
+]  # fmt: skip
+WEAK = Change("state['step']", "weak_type", "float32[]{weak_type=True} (a Python float)", "float32[]")
+LAYER = {"call_site": "train.py:12", "library_site": "haiku/_src/basic.py:180", "eager": True}
+
+Case = tuple[str, list[Compilation], tuple[str, ...], dict[str, Any]]
+POSITIVE: dict[str, Case] = {
+    "a dimension of ever new sizes": (
+        "unbounded_shapes", resized([32, 17, 29, 11, 23, 30, 26, 19]),
+        ("13%", "multiples of 8 (16, 24, 32)", "8 sizes from 11 to 32",
+         "train.py:33 `batch['image']` float32[26,128] -> float32[19,128], 330 ms"),
+        {"function": "train.step", "subject": "batch['image'] dimension 0", "count": 7, "buckets": [16, 24, 32],
+         "seconds": pytest.approx(7 * 0.33), "sizes": [11, 17, 19, 23, 26, 29, 30, 32], "programs": 3,
+         "padding": pytest.approx(1 - 187 / (16 + 3 * 24 + 4 * 32), abs=1e-4)},
+    ),
+    "leaves that share a dimension, and a second one that varies with it": (
+        "unbounded_shapes", [first(), *(again(changes=each) for each in BOTH_DIMENSIONS)], (),
+        {"subject": "x dimension 0", "also": ["x dimension 1"]},
+    ),
+    "a cache that grows by one at each step": (
+        "unbounded_shapes", resized(range(100, 120)), (), {"rule": "powers of two", "buckets": [128]},
+    ),
+    "recompilations after the warm-up": (
+        "recompile_storm", STORM, ("dtype 89%", "6.7 per minute", "same type"),
+        {"count": 9, "since": 1030.0, "seconds": pytest.approx(9 * 0.33),
+         "causes": {"dtype": 0.8889, "structure": 0.1111},
+         "per_minute": pytest.approx(9 * 60 / 80.33, abs=1e-3)},
+    ),
+    "as many recompilations spread over a day are no storm": (
+        "costly_recompilations", [first(), *(again(cause="dtype", time=2e9 + 3600 * n) for n in range(24))], (), {},
+    ),
+    "two programs in turn that JAX forgets": (
+        "flip_flop", [first(fingerprint="a"), again(fingerprint="b", changes=[_shape(3, 4)]), *FORGOTTEN],
+        ("clear_caches",), {"count": 4, "programs": 2},
+    ),
+    "one program that is forgotten in a loop": (
+        "forgotten_programs",
+        [first(fingerprint="a"), *(again(cause="cache_cleared", fingerprint="a") for _ in range(4))], (), {"count": 4},
+    ),
+    "a function made again for two shapes": (
+        "recreated_functions",
+        [again("f", cause, changes, fingerprint=program)
+         for made in ("first_call", "new_function", "new_function", "new_function")
+         for cause, changes, program in ((made, (), "a"), ("shape", [_shape(3, 4)], "b"))], (),
+        {"call_site": HERE, "made": 3, "same_program": 6},
+    ),
+    "a lambda made again in a loop": (
+        "recreated_functions",
+        [again("train.<lambda>", "new_function" if n else "first_call", fingerprint="a") for n in range(6)],
+        ("5 times at train.py:33", "the lambda"), {"subject": HERE, "count": 5},
+    ),
+    "closures over values that are compiled in": (
+        "recreated_functions", [again("m.make.<locals>.f", "new_function" if n else "first_call") for n in range(9)],
+        (), {"same_program": 0},
+    ),
+    "two callers with two placements, where that costs much": (
+        "two_shardings_at_start",
+        _placed("sharding", ("x", "P()", "P('data')"), call_site="eval.py:7", phases={"compile": 40.0}), (), {},
+    ),
+    **{f"arrays placed otherwise: {cause}": (
+        "two_shardings_at_start",
+        _placed(cause, ("state['w']", "uncommitted", "P('data')"), ("state['b']", "uncommitted", "P()")),
+        ("`state['w']` was uncommitted, then P('data') and 1 more array",
+         "with P('data') for `state['w']` and its own for each of the others"),
+        {"seconds": pytest.approx(0.33), "leaves": [
+            {"path": "state['w']", "before": "uncommitted", "after": "P('data')"},
+            {"path": "state['b']", "before": "uncommitted", "after": "P()"},
+        ]},
+    ) for cause in ("sharding", "placement", "layout")},
+    "a Python scalar that became an array": (
+        "weak_type_at_start", [first(), again(cause="weak_type", changes=[WEAK])],
+        ("`state['step']` was a Python float before: pass jnp.asarray(value, jnp.float32) from the first call on.",),
+        {"count": 1},
+    ),
+    "operations on ever new sizes at one line": (
+        "eager_recompiles",
+        [each for n in range(20, 30) for each in
+         (first("dynamic_slice", eager=True), again("sin", changes=[_shape(n, n + 1)], eager=True))],
+        ("`sin`",), {"function": EAGER, "subject": HERE, "operations": {"dynamic_slice": 9, "sin": 9}, "why": "sizes"},
+    ),
+    "an eager scan with a new lambda each time": (
+        "eager_recompiles",
+        [again("scan", cause, eager=True, fingerprint="a")
+         for cause in ("first_call", "unknown", "new_function", "unknown")], ("lax.scan",), {"why": "same"},
+    ),
+    # Slices of ever new lengths differ in parameters that no change names; their number tells.
+    "an operation with very many programs": (
+        "eager_recompiles eager_initialization", [first("dynamic_slice", eager=True) for _ in range(40)], (),
+        {"why": "programs"},
+    ),
+    "a static argument with ever new values": (
+        "static_values", static(map(str, range(7))), ("as an array",), {"subject": "length", "count": 6, "values": 7},
+    ),
+    **{f"a static argument {shown.format(0)}, and so on": (
+        "static_values", static(shown.format(n) for n in range(20, 32)), (), {"values": 12},
+    ) for shown in ("'a{}'", "0.{}", "({}, 8)")},
+    "a list that grows by an array at every call": (
+        "unbounded_structures",
+        [first(), *(again(cause="structure", changes=[Change(f"xs[{n}]", "structure", "absent", "float32[3]")])
+                    for n in range(6))], ("xs[5]",), {"structures": 7},
+    ),
+    "a model of Flax NNX": (
+        "eager_initialization", _layers(30, "flax/nnx/nn/linear.py:407"),
+        ("30 single operations outside any jitted function compiled one by one, which took 3 s", "train.py:12 (30)",
+         "(30), in flax/nnx/nn/linear.py", "nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()"), {},
+    ),
+    # A model of Penzai is no valid type of JAX; a library without a way to build under jit is not the user's to change.
+    "a model of Penzai": (
+        "eager_initialization", _layers(30, "penzai/nn/linear_and_affine.py:407"),
+        ("pz.unbind_variables(build(key), freeze=True)",), {},
+    ),
+    "a model of Brax": (
+        "eager_initialization", _layers(30, "brax/envs/fast.py:31"),
+        ("operations of brax, not of your code", "jax_compilation_cache_dir"), {},
+    ),
+    "layers that a library makes in a loop": (
+        "eager_initialization eager_recompiles",
+        [first("dot", **LAYER),
+         *(again("dot", changes=[_shape(n, n + 1)], phases={"compile": 0.1}, **LAYER) for n in range(30))],
+        ("jax.jit(transformed.init)(key, x)",), {"count": 31},
+    ),
+}  # fmt: skip
+"""Programs: the kinds of their findings, what compiled, and what the first one says: in words, in fields and data."""
+
+
+@pytest.mark.parametrize("what", POSITIVE)
+def test_a_pattern_is_reported_with_what_it_needs(what: str) -> None:
+    kinds, events, words, fields = POSITIVE[what]
+    told = found(events)
+    assert told.keys() == set(kinds.split())
+    finding = told[kinds.split()[0]]
+    assert {name: getattr(finding, name, finding.data.get(name)) for name in fields} == fields
+    texts = "\n".join((finding.summary, finding.advice, *finding.evidence))
+    assert [each for each in words if each not in texts] == []
+    assert 0 < len(finding.evidence) <= 5 and len(finding.sequences) <= finding.count
+
+
+def test_a_restored_checkpoint_commits_what_was_not_committed() -> None:
+    """Orbax, and not the function, leaves its arrays so."""
+    restored = _placed("placement", ("state.count", "uncommitted", "committed to cpu:0"))
+    advice = found(restored)["two_shardings_at_start"].advice
+    assert advice.endswith("commit `state.count` before the first call, too.")
+    assert "where the function leaves them" not in advice
+
+
+def test_static_values_that_are_not_shown() -> None:
+    """With `static_values=False` only types are told; that the value differs is known all the same."""
+    hidden = [again(cause="static_argument", changes=[Change("n", "static_argument", "int", "int (not equal)")])] * 12
+    assert set(found([first(), *hidden])) - {"recompile_storm"} == {"static_values"}
 
 
 @pytest.mark.parametrize(
@@ -99,124 +264,6 @@ def test_unbounded_shapes_names_argument_dimension_and_buckets() -> None:
 def test_five_sizes_as_they_come_are_enough(taken: list[int], told: bool) -> None:
     """More than last batches explain; not what was rounded on purpose, nor steps that buckets have."""
     assert ("unbounded_shapes" in found(resized(taken))) == told
-
-
-def test_unbounded_shapes_of_one_batch_are_one_finding() -> None:
-    """Leaves that share the dimension, and a second dimension that varies with it, make one finding."""
-
-    def changes(a: int, b: int) -> list[Change]:
-        return [
-            Change("x", "shape", f"float32[{a},{3 * a}]", f"float32[{b},{3 * b}]"),
-            Change("y", "shape", f"int32[{a}]", f"int32[{b}]"),
-        ]
-
-    events = [first(), *(again(changes=changes(n, n + 1)) for n in range(20, 30))]
-    standing = [each for each in _standing(events) if each.finding == "unbounded_shapes"]
-    assert [each.subject for each in standing] == ["x dimension 0"]
-    assert standing[0].data["also"] == ["x dimension 1"]
-
-
-def test_unbounded_shapes_that_grow_get_powers_of_two() -> None:
-    """A cache that grows by one at each step would leave any other set of buckets behind."""
-    finding = found(resized(range(100, 120)))["unbounded_shapes"]
-    assert finding.data["rule"] == "powers of two"
-    assert finding.data["buckets"] == [128]
-
-
-def test_recompile_storm_says_rate_seconds_and_causes() -> None:
-    """Recompilations after the warm-up are a storm, with the rate, the time lost and the causes by share."""
-    structures = [
-        again(cause="structure", changes=[Change("x", "structure", "None", f"a list of {n}")], time=1000.0 + 10 * n)
-        for n in range(4)
-    ]
-    types = [again(cause="dtype", time=1040.0 + 10 * n) for n in range(8)]
-    finding = found([first(time=990.0), *structures, *types])["recompile_storm"]
-    assert finding.count == 9
-    assert finding.since == 1030.0
-    assert finding.seconds == pytest.approx(9 * 0.33)
-    assert finding.data["per_minute"] == pytest.approx(9 * 60 / 80.33, abs=1e-3)
-    assert finding.data["causes"] == {"dtype": 0.8889, "structure": 0.1111}
-    assert "dtype 89%" in finding.summary
-    assert "6.7 per minute" in finding.summary
-    assert "same type" in finding.advice
-
-
-def test_recompile_storm_has_to_be_dense() -> None:
-    """As many recompilations spread over a day are none."""
-    assert set(found([first(), *(again(cause="dtype", time=2e9 + 3600 * n) for n in range(24))])) == {
-        "costly_recompilations"
-    }
-
-
-def test_flip_flop_when_caches_are_cleared() -> None:
-    """Two programs in turn, each compiled again and again, are told with what makes JAX forget them."""
-    ab = itertools.cycle("ab")
-    events = [first(fingerprint=next(ab)), again(fingerprint=next(ab), changes=[_shape(3, 4)])]
-    events += [again(cause="cache_cleared", fingerprint=next(ab)) for _ in range(4)]
-    told = found(events)
-    assert set(told) == {"flip_flop"}
-    assert told["flip_flop"].count == 4
-    assert told["flip_flop"].data["programs"] == 2
-    assert "clear_caches" in told["flip_flop"].advice
-
-
-def test_a_function_made_again_for_two_shapes_is_one_finding() -> None:
-    """Both programs are compiled again and again, and why is known: that is what is reported."""
-    events = []
-    for turn in range(4):
-        events.append(again("f", "new_function" if turn else "first_call", fingerprint="a"))
-        events.append(again("f", changes=[_shape(3, 4)], fingerprint="b"))
-    told = found(events)
-    assert set(told) == {"recreated_functions"}
-    assert told["recreated_functions"].data == {"call_site": HERE, "made": 3, "same_program": 6}
-
-
-def test_forgotten_programs_of_one_program() -> None:
-    """Caches are cleared in a loop."""
-    told = found([first(fingerprint="a"), *(again(cause="cache_cleared", fingerprint="a") for _ in range(4))])
-    assert set(told) == {"forgotten_programs"}
-    assert told["forgotten_programs"].count == 4
-
-
-@pytest.mark.parametrize("cause", ["sharding", "placement", "layout"])
-def test_two_shardings_at_start(cause: str) -> None:
-    """The second program of a function for arrays placed otherwise is told, with leaves, placements and cost."""
-    changes = [
-        Change("state['w']", cause, "uncommitted", "P('data')"),
-        Change("state['b']", cause, "uncommitted", "P()"),
-    ]
-    finding = found([first(), again(cause=cause, changes=changes)])["two_shardings_at_start"]
-    assert finding.seconds == pytest.approx(0.33)
-    assert [each["path"] for each in finding.data["leaves"]] == ["state['w']", "state['b']"]
-    assert finding.data["leaves"][0] == {"path": "state['w']", "before": "uncommitted", "after": "P('data')"}
-    assert "`state['w']` was uncommitted, then P('data') and 1 more array" in finding.summary
-    assert "with P('data') for `state['w']` and its own for each of the others" in finding.advice
-
-
-def test_a_restored_checkpoint_commits_what_was_not_committed() -> None:
-    """Orbax, and not the function, leaves its arrays so."""
-    changes = [Change("state.count", "placement", "uncommitted", "committed to cpu:0")]
-    advice = found([first(), again(cause="placement", changes=changes)])["two_shardings_at_start"].advice
-    assert advice.endswith("commit `state.count` before the first call, too.")
-    assert "where the function leaves them" not in advice
-
-
-def test_two_shardings_at_start_from_two_places_only_when_dear() -> None:
-    """Two callers may have two placements; where that costs much it is told all the same."""
-    changes = [Change("x", "sharding", "P()", "P('data')")]
-    assert not found([first(), again(cause="sharding", changes=changes, call_site="eval.py:7")])
-    dear = again(cause="sharding", changes=changes, call_site="eval.py:7", phases={"compile": 40.0})
-    assert set(found([first(), dear])) == {"two_shardings_at_start"}
-
-
-def test_weak_type_at_start() -> None:
-    """A Python scalar in the state that became an array is told at once, with the type to give it."""
-    change = Change("state['step']", "weak_type", "float32[]{weak_type=True} (a Python float)", "float32[]")
-    finding = found([first(), again(cause="weak_type", changes=[change])])["weak_type_at_start"]
-    assert finding.advice == (
-        "`state['step']` was a Python float before: pass jnp.asarray(value, jnp.float32) from the first call on."
-    )
-    assert finding.count == 1
 
 
 @pytest.mark.parametrize(
@@ -243,78 +290,7 @@ def test_what_is_explained_at_once_is_reported_once() -> None:
     """A recompilation of four seconds for a weak type is no finding that is withdrawn a moment later."""
     change = Change("state['score']", "weak_type", "float32[]{weak_type=True} (a Python float)", "float32[]")
     dear = again(cause="weak_type", changes=[change], phases={"compile": 4.0})
-    watching = patterns.Patterns()
-    told = [each.finding for event in (first(), dear) for each in watching.see(event)]
-    assert told == ["weak_type_at_start"]
-
-
-def test_eager_operations_in_a_loop() -> None:
-    """Operations that take ever new sizes at one line are told together, with the line and the operations."""
-    events = []
-    for n in range(20, 30):
-        events.append(first("dynamic_slice", eager=True))
-        events.append(again("sin", changes=[Change("x", "shape", f"float32[{n}]", f"float32[{n + 1}]")], eager=True))
-    finding = found(events)["eager_recompiles"]
-    assert finding.function == EAGER
-    assert finding.subject == HERE
-    assert finding.data["operations"] == {"dynamic_slice": 9, "sin": 9}
-    assert finding.data["why"] == "sizes"
-    assert "`sin`" in finding.evidence[0]
-
-
-def test_eager_programs_compiled_again() -> None:
-    """An eager scan with a new lambda compiles the same program each time."""
-    events = [first("scan", eager=True, fingerprint="a")]
-    events += [again("scan", cause, eager=True, fingerprint="a") for cause in ("unknown", "new_function", "unknown")]
-    finding = found(events)["eager_recompiles"]
-    assert finding.data["why"] == "same"
-    assert "lax.scan" in finding.advice
-
-
-def test_eager_operation_with_very_many_programs() -> None:
-    """Slices of ever new lengths differ in parameters that no change names; their number tells."""
-    finding = found([first("dynamic_slice", eager=True) for _ in range(40)])["eager_recompiles"]
-    assert finding.data["why"] == "programs"
-
-
-def test_recreated_functions() -> None:
-    """A lambda made again in a loop is told by its line, as often as it was made."""
-    events = [first("train.<lambda>", fingerprint="a")]
-    events += [again("train.<lambda>", "new_function", fingerprint="a") for _ in range(5)]
-    finding = found(events)["recreated_functions"]
-    assert (finding.subject, finding.count) == (HERE, 5)
-    assert "5 times at train.py:33" in finding.summary
-    assert "the lambda" in finding.advice
-
-
-def test_recreated_functions_by_cells_that_run_again() -> None:
-    """Notebooks run cells again: no finding of any kind comes of it, however often."""
-    events = [first("train.<lambda>", fingerprint="a")]
-    events += [again("train.<lambda>", "new_function", fingerprint="a", by_rerun=True) for _ in range(30)]
-    assert found(events) == {}
-
-
-def test_recreated_functions_with_other_programs() -> None:
-    """Closures over values that are compiled in are told when they are many."""
-    events = [first("train.make.<locals>.f"), *(again("train.make.<locals>.f", "new_function") for _ in range(8))]
-    assert found(events)["recreated_functions"].data["same_program"] == 0
-
-
-def test_static_values() -> None:
-    """A static argument with ever new values is named, with values."""
-    finding = found(static(map(str, range(7))))["static_values"]
-    assert (finding.subject, finding.count) == ("length", 6)
-    assert finding.data["values"] == 7
-    assert "as an array" in finding.advice
-    assert "static_values" in found(static(f"'a{n}'" for n in range(12)))
-    assert "static_values" in found(static(f"0.{n}" for n in range(12)))
-    assert "static_values" in found(static(f"({n}, 8)" for n in range(20, 32)))
-
-
-def test_static_values_that_are_not_shown() -> None:
-    """With `static_values=False` only types are told; that the value differs is known all the same."""
-    hidden = [again(cause="static_argument", changes=[Change("n", "static_argument", "int", "int (not equal)")])] * 12
-    assert set(found([first(), *hidden])) - {"recompile_storm"} == {"static_values"}
+    assert [each.finding for each in seen((first(), dear))[1]] == ["weak_type_at_start"]
 
 
 @pytest.mark.parametrize(
@@ -338,21 +314,7 @@ def test_identity_hashed_static(before: str, why: str, advice: str) -> None:
     assert "0x" not in told["identity_hashed_static"].summary
 
 
-def test_unbounded_structures() -> None:
-    """A list that grows by an array at every call."""
-    events = [
-        again(cause="structure", changes=[Change(f"xs[{n}]", "structure", "absent", "float32[3]")]) for n in range(6)
-    ]
-    finding = found([first(), *events])["unbounded_structures"]
-    assert finding.data["structures"] == 7
-    assert "xs[5]" in finding.summary
-
-
 # ----------------------------------------------------------------------------------------------------- negatives
-
-
-def _shape(a: int, b: int, path: str = "x") -> Change:
-    return Change(path, "shape", f"float32[{a}]", f"float32[{b}]")
 
 
 def _training_start() -> list[Compilation]:
@@ -419,6 +381,14 @@ SOUND = {
     "eager operations on a few sizes": [
         again("add", eager=True, changes=[_shape(a, b)]) for a, b in itertools.pairwise([1, 2, 3, 10, 32, 17, 100])
     ],
+    "two callers with two placements": _placed("sharding", ("x", "P()", "P('data')"), call_site="eval.py:7"),
+    "cells of a notebook that run again": [
+        again("train.<lambda>", "new_function" if n else "first_call", fingerprint="a", by_rerun=n > 0)
+        for n in range(31)
+    ],
+    "a few operations without jit": _layers(20, "flax/nnx/nn/linear.py:407"),
+    "operations that are quick to compile": _layers(30, None, seconds=0.01),
+    "a function that two threads compile": [first()] * 2,
     "evaluation that is loaded from the cache": [
         first(f"f{n}", cache="hit", phases={"trace": 0.1, "cache_load": 0.2}) for n in range(50)
     ],
@@ -487,7 +457,7 @@ def test_a_closed_set_that_grows_again_is_told_again() -> None:
 def test_sizes_that_keep_coming_are_told_as_early_and_never_over() -> None:
     """Whether each call has a new one, or each fifth; those of a cache that grows in steps as well."""
     for taken in (range(100, 400, 7), range(16, 16 * 60, 16)):
-        without = [each.count for each in patterns_of(resized(taken)) if each.finding == "unbounded_shapes"]
+        without = [each.count for each in seen(resized(taken))[1] if each.finding == "unbounded_shapes"]
         for calls in (1, 5):
             called = _Called()
             told = [each.count for each in called.compile(resized(taken), calls) if each.finding == "unbounded_shapes"]
@@ -506,16 +476,8 @@ def test_buckets_that_are_met_by_chance_are_over_at_once() -> None:
 
 
 def test_without_calls_nothing_is_over() -> None:
-    watching = patterns.Patterns()
-    for event in resized(GRID):
-        watching.see(event)
+    watching, _ = seen(resized(GRID))
     assert watching.settled(1.0) == watching.settled(2.0) == []
-
-
-def patterns_of(events: Iterable[Compilation]) -> list[Finding]:
-    """Findings of these compilations."""
-    watching = patterns.Patterns()
-    return [each for event in events for each in watching.see(event)]
 
 
 # -------------------------------------------------------------------------------------------------------- buckets
@@ -549,17 +511,9 @@ def test_shapes_are_read_from_their_texts(text: str, expected: tuple[int, ...] |
 # ------------------------------------------------------------------------------------------- telling, and bounds
 
 
-def _standing(events: Iterable[Compilation]) -> list[Finding]:
-    watching = patterns.Patterns()
-    for event in events:
-        watching.see(event)
-    return watching.standing()
-
-
 def test_a_finding_is_told_again_when_it_has_doubled() -> None:
     """The log stays bounded: told at 4, 8, 16, ... under one id, while it stands with its full count."""
-    watching = patterns.Patterns()
-    told = [each for event in resized(range(400, 100, -1)) for each in watching.see(event)]
+    watching, told = seen(resized(range(400, 100, -1)))
     shapes = [each for each in told if each.finding == "unbounded_shapes"]
     assert [each.count for each in shapes] == [4, 8, 16, 32, 64, 128, 256]
     assert len({each.id for each in shapes}) == 1
@@ -583,15 +537,10 @@ def test_an_id_is_the_same_in_every_process_and_differs_by_subject() -> None:
 
 def test_a_function_that_was_forgotten_begins_anew() -> None:
     """Among more functions than are watched, the one that compiled longest ago is forgotten, and told as it is then."""
-    watching = patterns.Patterns()
-    for event in [
-        *resized(range(60, 50, -1)),
-        *(first(f"f{n}") for n in range(patterns.MOST_FUNCTIONS) for _ in range(2)),
-    ]:
-        watching.see(event)
+    others = [first(f"f{n}") for n in range(patterns.MOST_FUNCTIONS) for _ in range(2)]
+    watching, _ = seen([*resized(range(60, 50, -1)), *others])
     assert watching.standing()[0].count == 9
-    for event in resized(range(60, 53, -1)):
-        watching.see(event)
+    seen(resized(range(60, 53, -1)), watching)
     assert [each.count for each in watching.standing()] == [6]
 
 
@@ -686,47 +635,6 @@ def test_the_source_is_silent_in_a_forked_child_and_on_other_events() -> None:
     assert store.snapshot().findings == ()
 
 
-# ------------------------------------------------------------------------------- models built operation by operation
-
-
-def _layers(count: int, library: str | None, seconds: float = 0.1) -> list[Compilation]:
-    sites = {"call_site": "train.py:12", "library_site": library}
-    return [
-        first("multiply" if number % 2 else "add", eager=True, phases={"compile": seconds}, **sites)
-        for number in range(count)
-    ]
-
-
-def test_eager_initialization_names_cost_lines_and_the_way_of_the_library() -> None:
-    """A model of Flax NNX: your line, the library's, what it took, and how it is built under one jit."""
-    finding = found(_layers(30, "flax/nnx/nn/linear.py:407"))["eager_initialization"]
-    assert "30 single operations outside any jitted function compiled one by one, which took 3 s" in finding.summary
-    assert "train.py:12 (30)" in finding.summary and "(30), in flax/nnx/nn/linear.py" in finding.summary
-    assert "nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()" in finding.advice
-
-
-@pytest.mark.parametrize(
-    ("library", "advice"),
-    [
-        ("penzai/nn/linear_and_affine.py:407", "pz.unbind_variables(build(key), freeze=True)"),  # no valid JAX types
-        ("brax/envs/fast.py:31", "operations of brax, not of your code"),
-        ("brax/envs/fast.py:31", "jax_compilation_cache_dir"),
-    ],
-)
-def test_advice_on_a_model_follows_its_library(library: str, advice: str) -> None:
-    """A library that has no way to build under jit is not the user's to change: a persistent cache helps."""
-    assert advice in found(_layers(30, library))["eager_initialization"].advice
-
-
-def test_layers_that_a_library_makes_in_a_loop_are_part_of_it() -> None:
-    """Layers come from the same lines, and differ in their shapes."""
-    sites = {"call_site": "train.py:12", "library_site": "haiku/_src/basic.py:180", "eager": True}
-    events = [again("dot", changes=[_shape(n, n + 1)], phases={"compile": 0.1}, **sites) for n in range(30)]
-    finding = found([first("dot", **sites), *events])["eager_initialization"]
-    assert finding.count == 31
-    assert "jax.jit(transformed.init)(key, x)" in finding.advice
-
-
 def test_the_innermost_line_of_a_library_is_part_of_where() -> None:
     """The user's line may be `ppo.train(...)` alone. Where it came from several lines none of them stands for all."""
     inside = {"call_site": "train.py:12", "library_site": "brax/training/agents/ppo/train.py:512"}
@@ -737,13 +645,3 @@ def test_the_innermost_line_of_a_library_is_part_of_where() -> None:
     other = inside | {"library_site": "brax/training/acting.py:9"}
     both = [again(cause="unknown", **(other if number % 2 else inside)) for number in range(20)]
     assert "at train.py:12 in" in found([first(**inside), *both])["recompile_storm"].summary
-
-
-@pytest.mark.parametrize(
-    "events",
-    [_layers(20, "flax/nnx/nn/linear.py:407"), _layers(30, None, seconds=0.01), [first(eager=False)] * 2],
-    ids=["few", "quick", "functions"],
-)
-def test_a_few_operations_are_no_initialisation(events: list[Compilation]) -> None:
-    """Every script makes some."""
-    assert "eager_initialization" not in found(events)

@@ -18,7 +18,6 @@ from tools import settings_types
 
 
 def test_the_keyword_wins_over_the_variable_and_the_variable_over_the_default() -> None:
-    """All three levels, each taken away in turn."""
     environment = {"JAXOBS_PORT": "9001"}
     assert resolve({"port": 9002}, environment).port == 9002
     assert resolve({}, environment).port == 9001
@@ -32,7 +31,6 @@ def test_none_and_an_empty_variable_mean_not_given() -> None:
 
 
 def test_an_empty_text_given_as_keyword_turns_a_variable_off() -> None:
-    """The keyword wins, even where it says nothing."""
     assert resolve({"event_log": ""}, {"JAXOBS_EVENT_LOG": "/var/log/events.jsonl"}).event_log == ""
 
 
@@ -75,13 +73,11 @@ def test_every_default_fits_its_own_setting(each: dataclasses.Field[Any]) -> Non
 
 
 def test_a_path_may_be_a_path_object(tmp_path: pathlib.Path) -> None:
-    """File names come as `pathlib.Path` as often as text."""
     assert resolve({"event_log": tmp_path / "log"}, {}).event_log == str(tmp_path / "log")
 
 
 @pytest.mark.parametrize("text", ["1", "true", "YES", "on", True, 1])
 def test_truth_in_its_spellings(text: object) -> None:
-    """Every word that people write for yes is true."""
     assert resolve({"static_values": text}, {}).static_values is True
 
 
@@ -123,13 +119,11 @@ def test_a_value_out_of_range_is_told_the_range(name: str, value: float) -> None
 
 
 def test_a_wrong_variable_is_named_as_the_variable() -> None:
-    """The error names the variable, for which somebody searches in a pod's manifest."""
     with pytest.raises(SettingError, match="`JAXOBS_PORT` is 'web', which is not a valid integer"):
         resolve({}, {"JAXOBS_PORT": "web"})
 
 
 def test_a_wrong_choice_is_told_the_choices() -> None:
-    """The message is the documentation."""
     with pytest.raises(SettingError, match=r"`dispatch_timing` is 'some'\. Known values: sampled, all, off"):
         resolve({"dispatch_timing": "some"}, {})
 
@@ -145,7 +139,6 @@ def test_unknown_settings_are_named_together_with_the_known_ones() -> None:
 
 
 def test_setting_errors_are_value_errors_of_ours() -> None:
-    """Code that catches ValueError, as for any wrong argument, catches these."""
     assert issubclass(SettingError, ValueError)
     assert issubclass(SettingError, JaxobsError)
 
@@ -176,7 +169,6 @@ def test_a_misspelt_variable_gets_the_nearest_one(variable: str, meant: str | No
     ("value", "off"), [("1", True), ("true", True), ("ON", True), ("0", False), ("", False), ("no", False)]
 )
 def test_the_switch_that_turns_everything_off(value: str, off: bool) -> None:
-    """`JAXOBS_DISABLED=0` leaves it on."""
     assert config.disabled({"JAXOBS_DISABLED": value}) is off
     assert config.disabled({}) is False
 

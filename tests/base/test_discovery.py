@@ -56,7 +56,6 @@ def form(name: str, protocol: str = "Form") -> type[Any]:
 
 
 def test_every_module_is_an_entry_and_no_package(package: Package) -> None:
-    """A package inside, with what entries share, is not an entry."""
     whole = 'NAME = ""\nrun = print'
     name = package(FORM, b=whole, a=whole, shared__in____init__="", shared__in__part="")
     assert [entry.__name__ for entry in discovery.modules(form(name))] == [f"{name}.a", f"{name}.b"]
@@ -78,7 +77,6 @@ def test_a_module_with_an_error_gives_the_others(package: Package) -> None:
 
 
 def test_an_incomplete_module_is_named_with_what_it_lacks(package: Package) -> None:
-    """At the first look into the folder, not where somebody wants the attribute."""
     name = package(FORM, a='NAME = ""\nshow = run = print', b="run = print", c='NAME = ""')
     failed: list[str] = []
     found = discovery.modules(form(name), lambda module, error: failed.append(str(error)))

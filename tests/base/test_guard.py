@@ -26,8 +26,6 @@ def swallowing() -> Iterator[None]:
 
 @pytest.mark.usefixtures("swallowing")
 def test_a_failure_is_counted_by_place_logged_once_and_swallowed(caplog: pytest.LogCaptureFixture) -> None:
-    """The first failure of each place has its traceback in the log; later ones only count."""
-
     @guard.guard("place.one")
     def fails() -> int:
         raise ValueError("lost the plot")
@@ -54,8 +52,6 @@ def test_under_our_own_tests_it_is_raised() -> None:
 @pytest.mark.usefixtures("swallowing")
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_what_ends_the_program_passes(error: type[BaseException]) -> None:
-    """Ctrl-C inside our code is the user's, and no failure of ours."""
-
     @guard.guard("here")
     def interrupted() -> None:
         raise error
@@ -69,8 +65,6 @@ def test_what_ends_the_program_passes(error: type[BaseException]) -> None:
 
 @pytest.mark.usefixtures("swallowing")
 def test_a_log_handler_of_the_program_that_raises_does_no_harm() -> None:
-    """The program's handlers and filters run inside our log call."""
-
     class Broken(logging.Handler):
         def handle(self, record: logging.LogRecord) -> bool:
             raise RuntimeError("the log server is gone")
@@ -87,8 +81,6 @@ def test_a_log_handler_of_the_program_that_raises_does_no_harm() -> None:
 
 @pytest.mark.usefixtures("swallowing")
 def test_counts_are_exact_under_threads() -> None:
-    """Eight threads fail at one place, a thousand times each."""
-
     def fail() -> None:
         for _ in range(1000):
             with guard.guarded("threads"):
@@ -103,8 +95,6 @@ def test_counts_are_exact_under_threads() -> None:
 
 
 def test_a_guarded_function_keeps_its_name_and_result() -> None:
-    """JAX and tracebacks show the function, not the guard."""
-
     @guard.guard("here")
     def double(x: int) -> int:
         """Twice."""

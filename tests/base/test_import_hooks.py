@@ -45,11 +45,12 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
 
 
 class Calls:
-    """Counts calls, and keeps what was in the module at the first."""
+    """Waits for a module, counts the calls, and keeps what was in the module at the last."""
 
     def __init__(self, module: str) -> None:
         self.module, self.count = module, 0
         self.seen: dict[str, object] = {}
+        when_imported(module, self)
 
     def __call__(self) -> None:
         self.count += 1
@@ -57,24 +58,19 @@ class Calls:
 
 
 def test_at_once_when_the_module_is_there() -> None:
-    """A module imported long ago calls back within the call."""
-    calls = Calls("json")
-    when_imported("json", calls)
-    assert calls.count == 1
+    assert Calls("json").count == 1
 
 
 def test_at_the_end_of_the_import(write: Write) -> None:
-    """The module's code has run when the callback comes, once however often it is imported."""
     calls = Calls(name := write("hooked_end", "first = 1\nlast = 2\n"))
-    when_imported(name, calls)
     assert calls.count == 0
+    module = importlib.import_module(name)
     importlib.import_module(name)
-    importlib.import_module(name)
+    assert importlib.reload(module) is module
     assert (calls.count, calls.seen["last"]) == (1, 2)
 
 
 def test_several_callbacks_in_their_order(write: Write) -> None:
-    """All who wait for a module are called, first come first served."""
     name = write("hooked_several", "")
     order: list[int] = []
     for number in range(3):
@@ -84,7 +80,6 @@ def test_several_callbacks_in_their_order(write: Write) -> None:
 
 
 def test_module_spec_and_loader_are_what_they_would_be(write: Write) -> None:
-    """Nothing of the hook is left on what was imported."""
     plain, hooked = (importlib_of(name := write(f"hooked_spec_{i}", ""), wait=bool(i)) for i in range(2))
     assert name == "hooked_spec_1"
     for module in (plain, hooked):
@@ -105,28 +100,18 @@ def importlib_of(name: str, wait: bool) -> ModuleType:
     return importlib.import_module(name)
 
 
-def test_a_submodule(write: Write) -> None:
-    """A dotted name is the submodule's."""
+def test_a_submodule_and_a_package_without_code(write: Write) -> None:
     write("hooked_package.__init__", "import hooked_package.part\n")
-    calls = Calls(name := write("hooked_package.part", "x = 1"))
-    when_imported(name, calls)
-    importlib.import_module("hooked_package")
-    assert calls.count == 1
-
-
-def test_a_namespace_package(write: Write) -> None:
-    """A package without code calls back too."""
+    part = Calls(write("hooked_package.part", "x = 1"))
     write("hooked_namespace.part", "")
-    calls = Calls("hooked_namespace")
-    when_imported("hooked_namespace", calls)
+    namespace = Calls("hooked_namespace")
+    importlib.import_module("hooked_package")
     importlib.import_module("hooked_namespace.part")
-    assert calls.count == 1
+    assert (part.count, namespace.count) == (1, 1)
 
 
 def test_an_import_that_fails_leaves_it_waiting(write: Write) -> None:
-    """The error is the import's own; the next import that succeeds calls back."""
     calls = Calls(name := write("hooked_failing", "raise RuntimeError('not yet')"))
-    when_imported(name, calls)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="not yet"):
             importlib.import_module(name)
@@ -137,7 +122,6 @@ def test_an_import_that_fails_leaves_it_waiting(write: Write) -> None:
 
 
 def test_tracebacks_are_what_they_would_be(write: Write) -> None:
-    """No frame of the hook is in the traceback of an error inside the module, or of one not found."""
     for source in ("raise RuntimeError", "import no_such_module_at_all", "x = ("):
         frames = []
         for number in range(2):
@@ -158,7 +142,6 @@ def test_tracebacks_are_what_they_would_be(write: Write) -> None:
 def test_looking_for_a_module_does_not_call(write: Write) -> None:
     """`find_spec` gives a spec as ever; a module made of it by hand is nobody's import."""
     calls = Calls(name := write("hooked_looked_for", "x = 1"))
-    when_imported(name, calls)
     spec = importlib.util.find_spec(name)
     assert spec is not None and isinstance(spec, ModuleSpec) and type(spec.loader) is SourceFileLoader
     assert repr(spec).startswith("ModuleSpec(name='hooked_looked_for'")
@@ -170,17 +153,7 @@ def test_looking_for_a_module_does_not_call(write: Write) -> None:
     assert calls.count == 1
 
 
-def test_a_reload_does_not_call_again(write: Write) -> None:
-    """`importlib.reload` works on a module that was waited for."""
-    calls = Calls(name := write("hooked_reloaded", "x = 1"))
-    when_imported(name, calls)
-    module = importlib.import_module(name)
-    assert importlib.reload(module) is module
-    assert calls.count == 1
-
-
 def test_a_callback_may_import_the_module(write: Write) -> None:
-    """The module is usable from within the callback."""
     name = write("hooked_reentrant", "x = 1")
     seen: list[int] = []
     when_imported(name, lambda: seen.append(importlib.import_module(name).x))
@@ -190,7 +163,6 @@ def test_a_callback_may_import_the_module(write: Write) -> None:
 
 
 def test_while_the_module_is_being_imported(write: Write) -> None:
-    """A callback that the module's own code asks for is called at the module's end."""
     name = write(
         "hooked_midway",
         """
@@ -204,7 +176,6 @@ def test_while_the_module_is_being_imported(write: Write) -> None:
 
 
 def test_other_threads_wait_for_the_callback(write: Write) -> None:
-    """Nobody uses the module before the callback is done."""
     name = write("hooked_threads", "value = 0")
     values: list[int] = []
     threads = [threading.Thread(target=lambda: values.append(importlib.import_module(name).value)) for _ in range(8)]
@@ -227,23 +198,20 @@ def test_registering_while_another_thread_imports(write: Write) -> None:
     for number in range(20):
         write(f"hooked_race_within_{number}", "import time; time.sleep(0.002)")
         name = write(f"hooked_race_{number}", f"import hooked_race_within_{number}")
-        calls = [Calls(name) for _ in range(40)]
         thread = threading.Thread(target=importlib.import_module, args=(name,))
         thread.start()
-        for each in calls:
-            when_imported(name, each)
+        calls = [Calls(name) for _ in range(40)]
         thread.join()
         assert [each.count for each in calls] == [1] * 40
         assert type(sys.modules[name].__spec__) is ModuleSpec
 
 
-def test_a_failing_callback_is_counted(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The import succeeds and the other callbacks come."""
-    calls = Calls(name := write("hooked_guarded", "x = 1"))
+def test_a_failing_callback_is_counted(write: Write) -> None:
+    name = write("hooked_guarded", "x = 1")
     guard.raise_internal_errors(False)
     try:
         when_imported(name, lambda: 1 / 0)
-        when_imported(name, calls)
+        calls = Calls(name)
         assert importlib.import_module(name).x == 1
     finally:
         guard.raise_internal_errors(True)
@@ -263,9 +231,7 @@ class Ahead:
 
 
 def test_a_finder_in_front_is_caught_up_with(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module that came in past the hook is noticed with the next import."""
     calls = Calls(name := write("hooked_past", "x = 1"))
-    when_imported(name, calls)
     monkeypatch.setattr(sys, "meta_path", [Ahead(name), *sys.meta_path])
     importlib.import_module(name)
     importlib.import_module(write("hooked_past_next", ""))
@@ -280,8 +246,7 @@ def test_a_finder_that_fails_is_not_hidden(write: Write, monkeypatch: pytest.Mon
             if name == "hooked_unfindable":
                 raise LookupError("of the finder")
 
-    calls = Calls("hooked_unfindable")
-    when_imported("hooked_unfindable", calls)
+    Calls("hooked_unfindable")
     monkeypatch.setattr(sys, "meta_path", [sys.meta_path[0], Failing(), *sys.meta_path[1:]])
     with pytest.raises(LookupError, match="of the finder") as raised:
         importlib.import_module("hooked_unfindable")
@@ -291,7 +256,6 @@ def test_a_finder_that_fails_is_not_hidden(write: Write, monkeypatch: pytest.Mon
 def test_a_lazy_module_stays_lazy(write: Write) -> None:
     """A module that will be loaded when used is not loaded by us, and noticed after it was."""
     calls = Calls(name := write("hooked_lazy", "import sys; sys.hooked_lazy_ran = True"))
-    when_imported(name, calls)
     spec = importlib.util.find_spec(name)
     assert spec is not None and spec.loader is not None
     spec.loader = importlib.util.LazyLoader(spec.loader)
@@ -306,7 +270,6 @@ def test_a_lazy_module_stays_lazy(write: Write) -> None:
 
 
 def test_a_forked_child_waits_for_nothing(write: Write) -> None:
-    """Callbacks of the parent are not called in its children."""
     calls = Calls(name := write("hooked_fork", ""))
     code = f"""
         import os, sys
@@ -326,7 +289,6 @@ def test_a_forked_child_waits_for_nothing(write: Write) -> None:
 
 
 def test_only_the_standard_library_and_the_guard_are_imported() -> None:
-    """The hook can be set before anything else is there."""
     code = "import jaxobs.base.import_hooks, sys; print('jax' in sys.modules, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False False\n"

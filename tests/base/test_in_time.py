@@ -45,7 +45,6 @@ def test_headers_that_never_end() -> None:
 
 
 def test_a_prometheus_that_drips_headers_does_not_answer() -> None:
-    """As one that drips its body."""
     with (
         dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n") as url,
         pytest.raises(bounded_http.NoAnswerError, match="no answer within 1 s"),
@@ -54,6 +53,5 @@ def test_a_prometheus_that_drips_headers_does_not_answer() -> None:
 
 
 def test_an_answer_in_time_is_whole() -> None:
-    """The deadline leaves it alone."""
     with dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok") as url:
         assert bounded_http.fetch(url, 30) == b"ok"

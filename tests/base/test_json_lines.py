@@ -23,7 +23,6 @@ from jaxobs.base.json_lines import Damage
     ids=lambda line: repr(line[:20]),
 )  # fmt: skip
 def test_a_damaged_line_costs_that_line(line: bytes) -> None:
-    """The lines before and after a damaged one are read."""
     damage = Damage()
     data = b"\xef\xbb\xbf" + b'{"n": 1}\r\n' + line + b'\n\n{"n": 2}\n{"n": 3'
     assert [body for _, body in json_lines.objects(io.BytesIO(data), damage)] == [{"n": 1}, {"n": 2}]
@@ -41,7 +40,6 @@ def test_what_is_valid_is_read() -> None:
 
 
 def test_many_damaged_lines_are_counted() -> None:
-    """The first are named."""
     damage = Damage()
     assert not list(json_lines.objects(io.BytesIO(b"x\n" * 1234), damage))
     assert damage.sentence() == "Skipped 1,234 damaged lines (lines 1, 2, 3, 4, 5, ...): the first is not valid JSON."

@@ -19,7 +19,6 @@ def rested(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_it_rests_where_somebody_asked_for_it(rested: list[float]) -> None:
-    """Only on that thread, only in the block."""
     pacing.offer()
     assert rested == []
     with pacing.politely():
@@ -33,7 +32,6 @@ def test_it_rests_where_somebody_asked_for_it(rested: list[float]) -> None:
 
 
 def test_short_work_goes_on(rested: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rest after each piece, not at each offer."""
     monkeypatch.setattr(pacing, "WORK_SECONDS", 3600.0)
     with pacing.politely():
         pacing.offer()
@@ -41,7 +39,6 @@ def test_short_work_goes_on(rested: list[float], monkeypatch: pytest.MonkeyPatch
 
 
 def test_it_ends_when_it_is_not_wanted_any_more(rested: list[float]) -> None:
-    """At the next offer."""
     stopping = threading.Event()
     with pacing.politely(stopping):
         pacing.offer()

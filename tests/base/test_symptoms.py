@@ -19,14 +19,12 @@ HEADINGS = re.findall(r"(?m)^## (.+)$", (ROOT / symptoms.PAGE).read_text(encodin
 
 @pytest.mark.parametrize("kind", sorted(symptoms.SECTIONS))
 def test_every_link_leads_to_a_section(kind: str) -> None:
-    """The heading is on the page, and the address has its anchor."""
     section = symptoms.SECTIONS[kind]
     assert section in HEADINGS
     assert symptoms.symptom_url(kind) == f"{page_url(symptoms.PAGE)}#{slug(section, '-')}"
 
 
 def test_every_finding_has_a_section() -> None:
-    """Every finding and error has its section, and no section is for something that is gone."""
     findings = {each.NAME for each in all_kinds.every()} | {programs.NAME}
     errors = {each.kind for each in error_texts.KINDS}
     assert findings <= set(symptoms.SECTIONS), "say in jaxobs/base/symptoms.py which section explains it"

@@ -27,7 +27,6 @@ def histogram(count: int, total: float) -> Histogram:
 
 
 def test_a_process_that_did_nothing_has_none() -> None:
-    """Nor has one that is well."""
     assert found() == []
     assert found(
         loops=(LoopState(name="train", steps=10_000, seconds=histogram(10_000, 900.0)),),
@@ -46,7 +45,6 @@ NAN = NonFinite(
 
 
 def test_a_loss_that_is_nan() -> None:
-    """How many, since which call, where, and what to do."""
     state = WatchedState(name="loss", calls=238, checked=238, nonfinite=137, finite=False, step=151)
     (finding,) = found({"nonfinite": (NAN,)}, watched=(state,))
     assert finding.finding == "nonfinite_values" and finding.severity == "critical"
@@ -98,7 +96,6 @@ def waiting(**more: Any) -> tuple[LoopState, ...]:
 
 
 def test_a_host_that_waits_in_each_step() -> None:
-    """How much of the time, where, and what it costs at most."""
     (finding,) = found(loops=waiting())
     assert (finding.finding, finding.severity, finding.where) == ("host_sync", "info", "train.py:41")
     assert "60% of the steps' time" in finding.summary and "idle up to 40% of the time" in finding.summary
@@ -107,7 +104,6 @@ def test_a_host_that_waits_in_each_step() -> None:
 
 
 def test_a_host_that_waits_and_costs_little_is_none() -> None:
-    """No finding comes where the devices are busy anyway, or the loop is short."""
     assert not found(loops=waiting(share=0.95, idle_share=0.05))
     assert not found(loops=tuple(dataclasses.replace(each, steps=200) for each in waiting()))
     assert not found(loops=tuple(dataclasses.replace(each, host_wait=None) for each in waiting()))
@@ -148,7 +144,6 @@ def loop(steps: int, seconds: float, slow_steps: int) -> tuple[LoopState, ...]:
     ],
 )
 def test_slow_steps_and_what_they_have_in_common(more: list[dict[str, Any]], says: str, do: str) -> None:
-    """The cure depends on it."""
     steps = [slow(50 * (number + 1), **each) for number, each in enumerate(more)]
     (finding,) = found({"steps": steps}, loops=loop(500, 10.0, 10))
     assert finding.finding == "slow_steps" and finding.function == "train"
@@ -173,14 +168,12 @@ def test_pauses_of_the_input_are_no_slow_steps(waited: float, wall: float, kinds
 
 
 def test_slow_steps_at_no_regular_distance() -> None:
-    """Nothing is claimed of them."""
     steps = [slow(number) for number in (3, 47, 180, 181, 377)]
     (finding,) = found({"steps": steps}, loops=loop(500, 10.0, 5))
     assert "every" not in finding.summary and "profile" in finding.advice
 
 
 def test_few_or_short_slow_steps_are_none() -> None:
-    """Chance, or not worth a word."""
     assert found({"steps": [slow(1), slow(2)]}, loops=loop(500, 10.0, 2)) == []
     assert found({"steps": [slow(n, 0.12) for n in range(5)]}, loops=loop(500, 10.0, 5)) == []
     assert found({"steps": [slow(n) for n in range(5)]}, loops=loop(90_000, 900.0, 5)) == []
@@ -221,7 +214,6 @@ def test_cold_requests() -> None:
 
 
 def test_failed_requests() -> None:
-    """Many of them; a few of very many are the service's own."""
     (finding,) = found(routes=(RouteState(route="/p", requests={"false": {"ok": 100, "error": 60}}),))
     assert (finding.finding, finding.severity) == ("failed_requests", "warning")
     assert finding.summary == "60 of 160 requests to `/p` failed (38%)."
@@ -235,7 +227,6 @@ def test_failed_requests() -> None:
 
 
 def test_memory_that_ran_out() -> None:
-    """With the first cause of its report."""
     cause = OomCause(cause="leaked_arrays", summary="412 arrays hold 26 GiB.", advice="Keep `float(x)`.")
     died = OutOfMemory(
         time=NOW, function="train.step", stage="run", error="E", message="m", device="gpu:0", wanted_bytes=2**31,
@@ -275,7 +266,6 @@ def test_a_cache_that_misses_what_was_compiled_before() -> None:
 
 
 def test_a_cache_that_is_off() -> None:
-    """The compiler must take long for it, and the cache be off."""
     functions = (FunctionState(name="train.step", phase_seconds={"compile": 300.0}),)
     (finding,) = found(functions=functions)
     assert (finding.finding, finding.severity) == ("no_persistent_cache", "info")
@@ -287,7 +277,6 @@ def test_a_cache_that_is_off() -> None:
 
 
 def test_what_is_news() -> None:
-    """New, or twice as large; else it is brought up to date in silence."""
     watching = Standing(Scene)
 
     def see(bad: int) -> list[bool]:

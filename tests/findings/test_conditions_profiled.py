@@ -46,7 +46,6 @@ LOOP = LoopState(name="train", steps=1000, mean_seconds=0.025)
     ],
 )
 def test_devices_that_are_idle_because_of_the_host(reason: str, because: str, todo: str) -> None:
-    """With the reason, the line, and what that costs in all steps."""
     (finding,) = found(loops=(LOOP,), profile=profile(*[sampled(reason)] * 5))
     assert (finding.finding, finding.subject, finding.where) == ("idle_devices", reason, "train.py:30")
     assert finding.summary == f"The devices are idle 50% of the time in the steps of `train`, because {because}."
@@ -71,7 +70,6 @@ def test_devices_that_are_idle_for_no_fault_of_the_host() -> None:
 
 
 def test_devices_that_wait_for_each_other() -> None:
-    """Not on a CPU, where they share cores."""
     exchange = OperationTime(
         operation="all-reduce.1", function="train.step", category="collective", scope="jit(step)/psum",
         source="train.py:20", device_seconds=0.08, share=0.8, count=8, flops=None, bytes=None, bound="unknown",

@@ -111,7 +111,6 @@ def test_programs_differ_by_function_fingerprint_or_order() -> None:
     ],
 )
 def test_the_first_difference_is_told(theirs: tuple[str, ...], said: str) -> None:
-    """With both functions, and what came before."""
     here, there = programs("a", "b"), programs(*theirs)
     [(finding, news)] = found(view(digest(0), digest(1), programs=here.all(), differing={1: there.listed()}))
     assert news
@@ -121,7 +120,6 @@ def test_the_first_difference_is_told(theirs: tuple[str, ...], said: str) -> Non
 
 
 def test_processes_that_went_the_same_way_are_one_finding() -> None:
-    """A thousand of them are not a thousand findings."""
     there = programs("b").listed()
     differing = dict.fromkeys(range(1, 41), there)
     [(finding, _)] = found(view(digest(0), programs=programs("a").all(), differing=differing))

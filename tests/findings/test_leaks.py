@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import itertools
 import json
 import pathlib
@@ -66,16 +65,25 @@ def told() -> list[Finding]:
     return [each for each in recorded if isinstance(each, Finding) and each.finding in kinds]
 
 
-def train(sample: Callable[[], None], steps: int, each: Callable[[int, Any], None]) -> None:
-    """A training loop; `each` gets the number of the step and its output."""
-    step = jaxobs.jit(train_step)
-    params = batch = jnp.ones((64, 64))
-    for number in range(steps):
-        params, output = step(params, batch)
-        each(number, output)
-        del output
+def repeat(sample: Callable[[], None], times: int, work: Callable[[int], object]) -> None:
+    """Does the work so many times, with samples meanwhile."""
+    for number in range(times):
+        work(number)
         if number % PER_SAMPLE == 0:
             sample()
+
+
+def train(sample: Callable[[], None], steps: int, each: Callable[[int, Any], None]) -> None:
+    """A training loop; `each` gets the number of the step and its output."""
+    step, batch = jaxobs.jit(train_step), jnp.ones((64, 64))
+    params = batch
+
+    def work(number: int) -> None:
+        nonlocal params
+        params, output = step(params, batch)
+        each(number, output)
+
+    repeat(sample, steps, work)
 
 
 # ------------------------------------------------------------------------------------------- a leaking program
@@ -146,11 +154,8 @@ def test_sharded_arrays_pile_up_on_each_device(sample: Callable[[], None]) -> No
     mesh = Mesh(np.array(jax.devices()[:4]).reshape(4), ("data",))
     batch = jax.device_put(np.ones((64, 1024), np.float32), NamedSharding(mesh, PartitionSpec("data")))
     step = jaxobs.jit(lambda x: x * 2, name="step")
-    history = []
-    for number in range(300):
-        history.append(step(batch))
-        if number % PER_SAMPLE == 0:
-            sample()
+    history: list[Any] = []
+    repeat(sample, 300, lambda number: history.append(step(batch)))
     (leak,) = standing()
     assert leak.data["sharding"].startswith("P('data'")
     assert leak.data["bytes_per_call"] == 64 * 1024 * 4
@@ -193,10 +198,7 @@ def test_programs_pile_up(sample: Callable[[], None]) -> None:
     """A static argument that is another one each time."""
     step = jaxobs.jit(lambda x, n: x * n, static_argnums=1, name="step")
     batch = jnp.ones(8)
-    for number in range(160):
-        step(batch, number)
-        if number % PER_SAMPLE == 0:
-            sample()
+    repeat(sample, 160, lambda number: step(batch, number))
     (leak,) = [each for each in standing() if each.finding == "executable_leak"]
     assert leak.data["causes"]["static_argument"] > 100
     assert leak.data["more"] >= 48
@@ -219,51 +221,28 @@ def test_without_counted_functions_it_is_told_by_the_minute(sample: Callable[[],
 # ----------------------------------------------------------------------------------------------- healthy ones
 
 
-def _warm_up(kept: list[Any]) -> Callable[[int, Any], None]:
-    return lambda number, output: kept.append(output) if number < 60 else None
-
-
-def _cache(kept: dict[int, Any]) -> Callable[[int, Any], None]:
-    return lambda number, output: kept.update({number % 90: output})
-
-
-def _ring(kept: collections.deque[Any]) -> Callable[[int, Any], None]:
-    return lambda number, output: kept.append(output)
-
-
-def _epochs(kept: list[Any]) -> Callable[[int, Any], None]:
-    def each(number: int, output: Any) -> None:
-        kept.append(output)
-        if number % 80 == 79:
-            kept.clear()
-
-    return each
-
-
-def _cycles(kept: list[Any]) -> Callable[[int, Any], None]:
-    """Garbage that only the collector frees, now and then."""
-
-    def each(number: int, output: Any) -> None:
-        kept.append(output)
-        if number % 33 == 32:
-            del kept[:-2]
-
-    return each
-
-
-HEALTHY: dict[str, Callable[[], Callable[[int, Any], None]]] = {
-    "warm-up": lambda: _warm_up([]),
-    "a cache that fills up": lambda: _cache({}),
-    "the latest outputs": lambda: _ring(collections.deque(maxlen=100)),
-    "a history cleared each epoch": lambda: _epochs([]),
-    "garbage collected in cycles": lambda: _cycles([]),
+HEALTHY: dict[str, tuple[Callable[[int], int], int, int]] = {
+    "warm-up": (lambda step: min(step, 60), 1000, 0),
+    "a cache that fills up": (lambda step: step % 90, 1000, 0),
+    "a history cleared each epoch": (lambda step: step, 80, 0),
+    "garbage that the collector frees now and then": (lambda step: step, 33, 2),
 }
+"""Places at which outputs of steps are kept, after how many steps they are forgotten, and how many of them are not."""
 
 
 @pytest.mark.parametrize("program", HEALTHY)
 def test_healthy_programs_are_not_blamed(program: str, sample: Callable[[], None]) -> None:
     """At no time, and not when they end."""
-    train(sample, 500, HEALTHY[program]())
+    place, every, left = HEALTHY[program]
+    kept: dict[int, Any] = {}
+
+    def keep(step: int, output: Any) -> None:
+        kept[place(step)] = output
+        if step % every == every - 1:
+            for old in list(kept)[: len(kept) - left]:
+                del kept[old]
+
+    train(sample, 500, keep)
     assert told() == []
     _end()
     assert told() == []
@@ -276,11 +255,8 @@ def test_an_evaluation_is_not_blamed(sample: Callable[[], None]) -> None:
 
     def evaluate(number: int, output: Any) -> None:
         if number % 150 == 149:
-            predictions = []
-            for number in range(130):
-                predictions.append(step(params, batch))
-                if number % PER_SAMPLE == 0:
-                    sample()
+            predictions: list[Any] = []
+            repeat(sample, 130, lambda number: predictions.append(step(params, batch)))
 
     train(sample, 600, evaluate)
     assert told() == []

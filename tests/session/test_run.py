@@ -296,7 +296,7 @@ def calls(metrics: Path) -> dict[str, float]:
 
 
 def test_a_script_is_observed_from_its_own_import_of_jax_to_its_last_call(folder: Path) -> None:
-    """What it sets ahead of importing JAX counts; the log has causes and end, the metrics what threads call last."""
+    """Variables set ahead of importing JAX count; log and metrics have what threads and exit handlers do last."""
     after = """
         import atexit, threading, time
         atexit.register(train_step, w, w)

@@ -6,7 +6,6 @@ import itertools
 import math
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -58,8 +57,25 @@ def _wait_for_threads_to_end() -> None:
     until(lambda: not _threads(), _threads)
 
 
+def _in_threads(count: int, work: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _healthy(handle: Any) -> bool:
+    return urllib.request.urlopen(f"{handle.url}healthz").read() == b"ok\n"
+
+
 def _compile() -> None:
     jax.jit(lambda x: x * 2 + 1)(jnp.float32(3))
+
+
+def _sample() -> None:
+    assert lifecycle._session is not None
+    lifecycle._session.sample()
 
 
 def _functions() -> dict[str, int]:
@@ -88,11 +104,7 @@ def test_threads_that_install_at_once_make_one_session() -> None:
         jaxobs.install()
 
     before = len(_listeners())
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _in_threads(8, work)
     assert len(_listeners()) == before + OURS
     assert _threads().count("jaxobs-sampler") == 1
 
@@ -204,27 +216,18 @@ def test_snapshot_before_and_after_installing() -> None:
 # ------------------------------------------------------------------------------------------- start and serve
 
 
-def test_starting_twice_gives_the_same_endpoint() -> None:
+def test_starting_twice_gives_the_same_endpoint_unless_it_was_closed() -> None:
     first = jaxobs.start(port=0)
     assert first is not None
-    assert jaxobs.start() is first
-    assert jaxobs.start(port=0) is first
-    assert jaxobs.start(port=first.port) is first
+    assert jaxobs.start() is jaxobs.start(port=0) is jaxobs.start(port=first.port) is first
     free = free_port()
     second = jaxobs.start(port=free)
     assert second is not first and second is not None and second.port == free
+    assert _healthy(first) and _healthy(second)
     for handle in (first, second):
-        assert urllib.request.urlopen(f"{handle.url}healthz").read() == b"ok\n"
-
-
-def test_an_endpoint_that_was_closed_is_not_given_again() -> None:
-    """`start` after `close` serves anew."""
-    first = jaxobs.start(port=0)
-    assert first is not None
-    first.close()
-    second = jaxobs.start(port=0)
-    assert second is not None and not second.closed
-    assert urllib.request.urlopen(f"{second.url}healthz").read() == b"ok\n"
+        handle.close()
+    third = jaxobs.start(port=0)
+    assert third is not None and not third.closed and _healthy(third)
 
 
 def test_a_taken_port_is_no_obstacle(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
@@ -235,7 +238,7 @@ def test_a_taken_port_is_no_obstacle(capsys: pytest.CaptureFixture[str], caplog:
             jaxobs.serve(port=port)
         handle = jaxobs.start(port=port)
         assert handle is not None and handle.port != port
-        assert urllib.request.urlopen(f"{handle.url}healthz").read() == b"ok\n"
+        assert _healthy(handle)
         assert jaxobs.start() is handle
     assert capsys.readouterr() == ("", f"jaxobs: {handle.url}\n")
     (warning,) = [each.message for each in caplog.records if "is taken" in each.message]
@@ -285,10 +288,9 @@ def test_port_and_address_come_from_the_settings(monkeypatch: pytest.MonkeyPatch
     assert handle is not None and handle.port == free
 
 
-def test_disabled_everything_is_a_no_op() -> None:
-    """No thread, no listener, no port, no file; `jit` is JAX's own; wrong settings are not even looked at."""
-    ran = run(
-        """
+CHECKED: dict[str, tuple[str, str, dict[str, str]]] = {
+    # No thread, no listener, no port, no file; `jit` is JAX's own; wrong settings are not even looked at.
+    "disabled, everything is a no-op": ("""
         import sys, threading
         import jaxobs
         assert jaxobs.install(event_log="/nowhere/at/all", nonsense=1) is None
@@ -308,17 +310,9 @@ def test_disabled_everything_is_a_no_op() -> None:
         snapshot = jaxobs.snapshot()
         assert snapshot.functions == () and not snapshot.observer.installed
         jaxobs.uninstall()
-        """,
-        JAXOBS_DISABLED="1",
-    )
-    assert (ran.returncode, ran.stdout) == (0, "")
-    assert all(line.startswith("jaxobs: http://") for line in ran.stderr.splitlines()), ran.stderr
-
-
-def test_importing_starts_nothing_and_installing_waits_for_jax() -> None:
-    """No thread and no JAX; the program may still set JAX up before its own import."""
-    ran = run(
-        """
+        """, "", {"JAXOBS_DISABLED": "1"}),
+    # The program may still set JAX up before its own import.
+    "importing starts nothing, and installing waits for JAX": ("""
         import os, sys, threading
         import jaxobs
         assert [each.name for each in threading.enumerate()] == ["MainThread"]
@@ -332,41 +326,73 @@ def test_importing_starts_nothing_and_installing_waits_for_jax() -> None:
         jax.jit(lambda x: x + 1)(1.0)
         assert jax.device_count() == 3
         assert [each.compiled for each in jaxobs.snapshot().functions] == [1]
-        """
-    )
-    assert (ran.returncode, ran.stdout) == (0, "")
-    assert all(line.startswith("jaxobs: http://") for line in ran.stderr.splitlines()), ran.stderr
+        """, "", {}),
+    # Every write of the log fails: the program's output and exit code are its own, and the count is kept.
+    "a full disk is no concern of the program": ("""
+        import jax, jaxobs
+        jaxobs.install()
+        print(jax.jit(lambda x: x + 1)(1.0))
+        assert jaxobs.snapshot().observer.dropped["event_log_write"] >= 2
+        """, "jaxobs failed in `event_log`", {"JAXOBS_EVENT_LOG": "/dev/full"}),
+    # A library may bring another copy: each counts for itself, and the second one says where the first one is.
+    "another copy of jaxobs in the process is noticed": ("""
+        import os, shutil, sys
+        import jax
+        import jaxobs as first
+        first.install()
+        for name in [name for name in sys.modules if name.split(".")[0] == "jaxobs"]:
+            del sys.modules[name]
+        folder = os.path.dirname(first.__file__)
+        shutil.copytree(folder, sys.argv[1] + "/jaxobs")
+        sys.path.insert(0, sys.argv[1])
+        import jaxobs as second
+        assert second.__file__ != first.__file__
+        second.install()
+        print(jax.jit(lambda x: x + 1)(1.0))
+        assert [f.compiled for f in first.snapshot().functions] == [1]
+        assert [f.compiled for f in second.snapshot().functions] == [1]
+        notes = " ".join(second.snapshot().observer.notes)
+        assert "Another copy of jaxobs" in notes and folder in notes, notes
+        """, "", {}),
+}  # fmt: skip
+"""Programs that check themselves, what stands once in their error output, and variables for them."""
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_process_of_its_own(name: str, tmp_path: pathlib.Path) -> None:
+    program, error, variables = CHECKED[name]
+    ran = run(program, tmp_path, **variables)
+    assert (ran.returncode, ran.stdout) == (0, "2.0\n" if "print" in program else ""), ran.stderr
+    assert ran.stderr.count(error) == 1 if error else ran.stderr == ""
 
 
 # ------------------------------------------------------------------------------------------------------ exit
 
 ENDINGS: list[tuple[str, str, int, dict[str, Any]]] = [
     ("", "", 0, {"reason": "normal", "detail": None, "code": None}),
+    ("raise ValueError('no')", "ValueError: no", 1, {"reason": "exception", "detail": "ValueError", "code": 1}),
+    ("os.kill(os.getpid(), 15); time.sleep(3600)", "", -15, {"reason": "signal", "detail": "SIGTERM"}),
     ("sys.exit(0)", "", 0, {"reason": "normal", "detail": None}),
     ("sys.exit(3)", "", 3, {"reason": "normal", "detail": None}),
-    ("raise ValueError('no')", "ValueError: no", 1, {"reason": "exception", "detail": "ValueError", "code": 1}),
-    (
-        "raise KeyboardInterrupt",
-        "KeyboardInterrupt",
-        -2,
-        {"reason": "exception", "detail": "KeyboardInterrupt", "code": 130},
-    ),
-    ("os.kill(os.getpid(), 15); time.sleep(3600)", "", -15, {"reason": "signal", "detail": "SIGTERM"}),
-]
+    ("raise KeyboardInterrupt", "KeyboardInterrupt", -2,
+     {"reason": "exception", "detail": "KeyboardInterrupt", "code": 130}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("end", "error", "code", "expected"), ENDINGS, ids=lambda value: str(value)[:20])
-@pytest.mark.parametrize("first", ["jax", "jaxobs"])
+@pytest.mark.parametrize(
+    ("first", "end", "error", "code", "expected"),
+    [(first, *each) for first, some in (("jaxobs", ENDINGS), ("jax", ENDINGS[:3])) for each in some],
+    ids=lambda value: str(value)[:20],
+)
 def test_the_last_state_is_written_however_it_ends(
-    end: str, error: str, code: int, expected: dict[str, Any], first: str, tmp_path: pathlib.Path
+    first: str, end: str, error: str, code: int, expected: dict[str, Any], tmp_path: pathlib.Path
 ) -> None:
     """The exit event is the last line, the metrics file is complete; exit code and output are as without us."""
-    imports = "import jax\nimport jaxobs" if first == "jax" else "import jaxobs"
-    program = f"{imports}\nimport os, sys, time\njaxobs.install()\nimport jax\njax.jit(lambda x: x + 1)(1.0)\n{end}\n"
+    start = f"import {first}, os, sys, time, jaxobs; jaxobs.install(); import jax"
     log, metrics = tmp_path / "log", tmp_path / "prom"
-    ran = run(program, JAXOBS_EVENT_LOG=str(log), JAXOBS_METRICS_FILE=str(metrics), JAXOBS_SAMPLE_INTERVAL="60")
-    assert ran.returncode == code
-    assert ran.stdout == ""
+    variables = {"JAXOBS_EVENT_LOG": str(log), "JAXOBS_METRICS_FILE": str(metrics), "JAXOBS_SAMPLE_INTERVAL": "60"}
+    ran = run(f"{start}\njax.jit(lambda x: x + 1)(1.0)\n{end}", **variables)
+    assert (ran.returncode, ran.stdout) == (code, "")
     assert ran.stderr.strip().endswith(error) and ("jaxobs" not in ran.stderr)
     last = events(log)[-1]
     assert last["event"] == "exit"
@@ -540,11 +566,7 @@ def test_a_scrape_samples_first_where_that_is_cheap(sampling: Callable[..., Samp
     """Once a second at most, however many scrapes come at once."""
     source = _Source()
     sampler = sampling(60.0, source)
-    threads = [threading.Thread(target=sampler.if_cheap) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _in_threads(20, sampler.if_cheap)
     assert len(source.times) == 1
 
 
@@ -618,50 +640,21 @@ def test_a_shorter_interval_takes_effect_at_once() -> None:
 # -------------------------------------------------------------------------------------------- what goes wrong
 
 
-def _with_parts(monkeypatch: pytest.MonkeyPatch, package: str, **attributes: Any) -> None:
-    """Puts one more module into a folder of sources or exporters, before all others."""
-    modules = discovery.modules
-    extra = types.ModuleType(f"{package}.a_test")
-    vars(extra).update(attributes)
-
-    def with_extra(form: type[Any], *failed: Any) -> list[Any]:
-        fits = form.__module__ == package and not discovery.missing(extra, form)
-        return [extra] * fits + modules(form, *failed)
-
-    monkeypatch.setattr(discovery, "modules", with_extra)
+PARTS = {"source": ("source", "start", "sample", "stop"), "exporter": ("exporter", "close")}
 
 
-@pytest.mark.parametrize("fails_at", ["source", "start", "sample", "stop"])
-def test_a_broken_source_does_not_keep_the_others_from_theirs(fails_at: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever it breaks: compilations are seen, the failure is counted, and the program hears nothing."""
-    guard.raise_internal_errors(False)
-
-    class Broken:
-        def __getattr__(self, name: str) -> Callable[[], None]:
-            return lambda: {}["gone"] if name == fails_at else None  # type: ignore[return-value]
-
-    def source(_: Store) -> Broken:
-        if fails_at == "source":
-            raise ImportError("this JAX has moved it")
-        return Broken()
-
-    _with_parts(monkeypatch, "jaxobs.sources", source=source)
-    before = len(_listeners())
-    jaxobs.install()
-    _compile()
-    assert lifecycle._session is not None
-    lifecycle._session.sample()
-    assert list(_functions().values()) == [1]
-    jaxobs.uninstall()
-    assert len(_listeners()) == before
-    assert list(guard.internal_errors().values()) == [1]
-
-
-@pytest.mark.parametrize("fails_at", ["exporter", "close"])
-def test_a_broken_exporter_does_not_keep_the_others_from_theirs(
-    fails_at: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+@pytest.mark.parametrize(
+    ("kind", "fails_at"),
+    [
+        *(("source", part) for part in ("source", "start", "sample", "stop")),
+        ("exporter", "exporter"),
+        ("exporter", "close"),
+    ],
+)
+def test_a_broken_part_does_not_keep_the_others_from_theirs(
+    kind: str, fails_at: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    """The event log is written all the same."""
+    """Wherever it breaks: compilations are seen and logged, the failure is counted, and the program hears nothing."""
     guard.raise_internal_errors(False)
 
     class Broken:
@@ -670,16 +663,28 @@ def test_a_broken_exporter_does_not_keep_the_others_from_theirs(
         def __getattr__(self, name: str) -> Callable[[], None]:
             return lambda: {}["gone"] if name == fails_at else None  # type: ignore[return-value]
 
-    def exporter(*_: object) -> Broken:
-        if fails_at == "exporter":
-            raise ImportError("its library is broken")
+    def make(*_: object) -> Broken:
+        if fails_at == kind:
+            raise ImportError("this JAX has moved it, or its library is broken")
         return Broken()
 
-    _with_parts(monkeypatch, "jaxobs.exporters", exporter=exporter)
+    package, modules = f"jaxobs.{kind}s", discovery.modules
+    extra = types.ModuleType(f"{package}.a_test")
+    setattr(extra, kind, make)
+
+    def with_extra(form: type[Any], *failed: Any) -> list[Any]:
+        fits = form.__module__ == package and not discovery.missing(extra, form)
+        return [extra] * fits + modules(form, *failed)
+
+    monkeypatch.setattr(discovery, "modules", with_extra)
+    before = len(_listeners())
     jaxobs.install(event_log=tmp_path / "log")
-    store.current().record(compilation("f"))
+    _compile()
+    _sample()
+    assert list(_functions().values()) == [1]
     jaxobs.uninstall()
-    assert [event["function"] for event in events(tmp_path / "log", "compilation")] == ["f"]
+    assert len(_listeners()) == before
+    assert len(events(tmp_path / "log", "compilation")) == len(store.current().events(kind="compilation")[0])
     assert list(guard.internal_errors().values()) == [1]
 
 
@@ -690,56 +695,11 @@ def test_listeners_that_somebody_cleared_are_put_back_and_it_is_noted() -> None:
     jax.monitoring.clear_event_listeners()
     for each in others:
         monitoring.register_event_listener(each)
-    assert lifecycle._session is not None
-    lifecycle._session.sample()
+    _sample()
     [note] = jaxobs.snapshot().observer.notes
     assert "clear_event_listeners" in note
     _compile()
     assert list(_functions().values()) == [1]
-
-
-def test_another_copy_of_jaxobs_in_the_process_is_noticed(tmp_path: pathlib.Path) -> None:
-    """Vendored by a library, say: each counts for itself, and the second one says where the first one is."""
-    shutil.copytree(os.path.dirname(jaxobs.__file__), tmp_path / "jaxobs")
-    ran = run(
-        """
-        import sys
-        import jax
-        import jaxobs as first
-        first.install()
-        for name in [name for name in sys.modules if name.split(".")[0] == "jaxobs"]:
-            del sys.modules[name]
-        sys.path.insert(0, sys.argv[1])
-        import jaxobs as second
-        assert second.__file__ != first.__file__
-        second.install()
-        jax.jit(lambda x: x + 1)(1.0)
-        assert [f.compiled for f in first.snapshot().functions] == [1]
-        assert [f.compiled for f in second.snapshot().functions] == [1]
-        print(*second.snapshot().observer.notes)
-        """,
-        tmp_path,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "Another copy of jaxobs" in ran.stdout
-    assert str(pathlib.Path(jaxobs.__file__).parent) in ran.stdout
-
-
-def test_a_full_disk_is_no_concern_of_the_program() -> None:
-    """Every write of the log fails: the program's output and exit code are its own, and the count is kept."""
-    if not os.path.exists("/dev/full"):
-        pytest.skip("needs /dev/full")
-    ran = run(
-        """
-        import jax, jaxobs
-        jaxobs.install()
-        print(jax.jit(lambda x: x + 1)(1.0))
-        print(jaxobs.snapshot().observer.dropped["event_log_write"] >= 2)
-        """,
-        JAXOBS_EVENT_LOG="/dev/full",
-    )
-    assert (ran.returncode, ran.stdout) == (0, "2.0\nTrue\n")
-    assert ran.stderr.count("jaxobs failed in `event_log`") == 1
 
 
 def test_subscribers_of_the_user_see_each_compilation() -> None:

@@ -67,8 +67,6 @@ def own(found: list[Compilation]) -> list[Compilation]:
 
 
 def test_every_compilation_is_counted_once(compiled: list[Compilation]) -> None:
-    """Nested jits, eager operations, library functions, grad and vmap add up to JAX's own log."""
-
     @jax.jit
     def inner(x):
         return x * 2
@@ -127,8 +125,6 @@ def test_a_call_that_hits_reports_nothing(compiled: list[Compilation]) -> None:
     ],
 )
 def test_the_cause_of_a_second_compilation(compiled, first, second, cause, part) -> None:
-    """The first form of the causes, with the argument's path, before and after in the sentence."""
-
     @jax.jit
     def f(x):
         return jax.tree.map(lambda a: a * 2, x)
@@ -144,8 +140,6 @@ def test_the_cause_of_a_second_compilation(compiled, first, second, cause, part)
 
 
 def test_a_config_value_is_named(compiled: list[Compilation]) -> None:
-    """A context manager or config value that is part of JAX's keys: its name, before and after."""
-
     @jax.jit
     def f(x):
         return x @ x
@@ -165,7 +159,6 @@ def test_a_config_value_is_named(compiled: list[Compilation]) -> None:
 
 
 def test_a_setting_that_is_no_part_of_a_key_is_no_cause(compiled: list[Compilation]) -> None:
-    """Settings that JAX does not look at when it compiles are not blamed for what compiles meanwhile."""
     f = jax.jit(lambda x: x)
     f(np.ones(2, np.float32))
     with jax.log_compiles(False), jax.transfer_guard("allow"):
@@ -175,7 +168,6 @@ def test_a_setting_that_is_no_part_of_a_key_is_no_cause(compiled: list[Compilati
 
 
 def test_caches_that_were_emptied(compiled: list[Compilation]) -> None:
-    """After `jax.clear_caches()` each function compiles again, and is told why."""
     f = jax.jit(lambda x: x)
     for _ in range(2):
         f(np.ones(2, np.float32))
@@ -185,8 +177,6 @@ def test_caches_that_were_emptied(compiled: list[Compilation]) -> None:
 
 
 def test_against_the_nearest_earlier_signature(compiled: list[Compilation]) -> None:
-    """A dtype change is told against the earlier call of that shape, not against the latest call."""
-
     @jax.jit
     def f(x):
         return x * 2
@@ -205,8 +195,6 @@ def test_a_lambda_made_again_is_a_new_function(compiled: list[Compilation]) -> N
 
 
 def test_two_functions_of_one_name_are_two(compiled: list[Compilation]) -> None:
-    """Different code under the same name is a first call."""
-
     def make(n: int):
         if n:
             return lambda x: x * 3
@@ -229,8 +217,6 @@ def test_jit_made_again_around_a_living_function_is_no_miss(compiled: list[Compi
 
 
 def test_an_event_says_where_and_how_long(compiled: list[Compilation]) -> None:
-    """Call site in this file, phases in seconds, a fingerprint, the cache's part."""
-
     @jax.jit
     def slow(x):
         time.sleep(0.05)
@@ -270,8 +256,6 @@ def test_a_compile_inside_a_trace_is_not_counted_twice_in_time(compiled: list[Co
 
 
 def test_a_trace_that_raises_is_no_compilation(compiled: list[Compilation]) -> None:
-    """A failing function compiles nothing, and does not disturb what follows."""
-
     @jax.jit
     def f(x):
         if x.shape == (3,):
@@ -306,8 +290,6 @@ def test_shapes_only_are_no_compilation(compiled: list[Compilation]) -> None:
 
 
 def test_ahead_of_time_in_two_steps(compiled: list[Compilation]) -> None:
-    """Lowered now, compiled later: one event, with all three phases."""
-
     @jax.jit
     def f(x):
         return x
@@ -344,8 +326,6 @@ def test_a_stuck_compile_is_visible_while_it_is_stuck(compiled: list[Compilation
 
 
 def test_threads_compile_side_by_side(compiled: list[Compilation]) -> None:
-    """Eight threads with a function each: every compile has its own phases and cause."""
-
     def work(n: int) -> None:
         f = jax.jit(lambda x: x * n)
         for size in range(1, 5):
@@ -363,7 +343,6 @@ def test_threads_compile_side_by_side(compiled: list[Compilation]) -> None:
 
 
 def test_libraries_are_named_by_the_users_function(compiled: list[Compilation]) -> None:
-    """`nnx.jit`, `eqx.filter_jit` and `pmap` report the function that they were given."""
     equinox = pytest.importorskip("equinox")
     nnx = pytest.importorskip("flax.nnx")
 
@@ -385,7 +364,6 @@ def test_libraries_are_named_by_the_users_function(compiled: list[Compilation]) 
 
 
 def test_listeners_removed_by_somebody_are_put_back(compiled: list[Compilation]) -> None:
-    """After `clear_event_listeners` the very next compile is seen, and a note says what happened."""
     from jax import monitoring
 
     monitoring.clear_event_listeners()
@@ -395,7 +373,6 @@ def test_listeners_removed_by_somebody_are_put_back(compiled: list[Compilation])
 
 
 def test_a_signature_keeps_no_array_alive(compiled: list[Compilation]) -> None:
-    """Neither arguments nor static objects outlive the call because of us."""
     import gc
     import weakref
 
@@ -417,7 +394,6 @@ def test_a_signature_keeps_no_array_alive(compiled: list[Compilation]) -> None:
 
 @pytest.mark.parametrize("raising", ["__eq__", "__hash__", "__repr__"])
 def test_hostile_static_arguments(compiled: list[Compilation], raising: str) -> None:
-    """A static argument whose methods raise when we, and not JAX, call them breaks nothing."""
     calls = Counter()
 
     class Hostile:
@@ -440,7 +416,6 @@ def test_hostile_static_arguments(compiled: list[Compilation], raising: str) -> 
 
 
 def test_persistent_cache_results(compiled: list[Compilation], tmp_path, monkeypatch) -> None:
-    """Miss and stored, hit and loaded, below the threshold: as they were."""
     from jax.experimental.compilation_cache import compilation_cache
 
     def f(x):
@@ -476,7 +451,6 @@ def test_persistent_cache_results(compiled: list[Compilation], tmp_path, monkeyp
 
 
 def test_the_fingerprint_is_the_programs(compiled: list[Compilation]) -> None:
-    """Equal for the same program from another place, different for another program."""
     programs = [lambda x: x * 2, lambda x: x * 2, lambda x: x * 3]
     for program in programs:
         jax.jit(program)(np.ones(2, np.float32))

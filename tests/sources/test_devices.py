@@ -78,14 +78,12 @@ def test_a_device_that_raises_is_counted_and_the_rest_is_read(caplog: pytest.Log
 
 
 def test_devices_of_other_hosts_are_not_read() -> None:
-    """Devices of other hosts raise when asked, and are another process's to tell of."""
     here = FakeDevice(4, process_index=1, statistics=ALL)
     there = FakeDevice(0, process_index=0, statistics=RuntimeError("not addressable"))
     assert list(_sampled(there, here, index=1)) == ["gpu:4"]
 
 
 def test_where_live_arrays_cannot_be_had_they_are_not_known() -> None:
-    """Not zero: no figure beats a wrong one."""
     guard.raise_internal_errors(False)
     client = FakeClient([FakeDevice(0, statistics=ALL)])
     client.live_arrays = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
@@ -99,7 +97,6 @@ def test_where_live_arrays_cannot_be_had_they_are_not_known() -> None:
 
 
 def test_a_device_describes_itself() -> None:
-    """Platform and number make it unique in the job."""
     store = Store()
     device = FakeDevice(3, platform="tpu", device_kind="TPU v5e", process_index=2, pci_bus_id="0000:65:00.0")
     with backends(FakeClient([device], index=2)):
@@ -158,7 +155,6 @@ def test_the_account_of_a_device_adds_up() -> None:
 
 
 def test_the_largest_groups_are_kept() -> None:
-    """Fifty of them."""
     device = FakeDevice(0)
     store = Store()
     with backends(FakeClient([device], arrays=[FakeArray((n,), [device]) for n in range(1, 80)])):
@@ -235,7 +231,6 @@ def _mesh(*shape: int) -> Mesh:
 
 
 def test_an_array_on_one_device(live: Any) -> None:
-    """Uncommitted on the first device, committed on the fourth."""
     kept = [jnp.zeros((10, 10), jnp.float32), jax.device_put(np.zeros(7, np.int8), jax.devices()[3])]
     assert live() == ([1, 0, 0, 1, 0, 0, 0, 0], [400, 0, 0, 7, 0, 0, 0, 0])
     assert len(kept) == 2
@@ -287,7 +282,6 @@ def test_arrays_of_all_types(live: Any, make: Any, nbytes: int) -> None:
 
 
 def test_what_is_deleted_or_given_away_does_not_count(live: Any) -> None:
-    """Deleted by name, dropped, and donated to a jitted function."""
     deleted, dropped, donated = jnp.ones(10), jnp.ones(20), jnp.ones(30)
     assert live()[0][0] == 3
     deleted.delete()
@@ -299,7 +293,6 @@ def test_what_is_deleted_or_given_away_does_not_count(live: Any) -> None:
 
 
 def test_a_sample_while_arrays_come_and_go(live: Any) -> None:
-    """Another thread makes, deletes and donates as fast as it can: no sample fails, and in the end all is as before."""
     stop = threading.Event()
     add = jax.jit(lambda x: x + 1, donate_argnums=0)
     sharding = NamedSharding(_mesh(8), PartitionSpec("x"))
@@ -345,7 +338,6 @@ def test_an_array_that_is_deleted_while_it_is_looked_at_is_left_out() -> None:
 
 
 def test_a_sample_keeps_no_array_alive() -> None:
-    """Arrays that the program drops after a sample are gone, whatever the sample looked at."""
     import weakref
 
     kept = jnp.ones(5)
@@ -356,7 +348,6 @@ def test_a_sample_keeps_no_array_alive() -> None:
 
 
 def test_eight_devices_of_the_real_backend() -> None:
-    """As the whole source sees them: on the CPU no statistics, and live arrays on each."""
     kept = jax.device_put(np.zeros((8, 2), np.float32), NamedSharding(_mesh(8), PartitionSpec("x")))
     store = Store()
     Devices(store).sample()
@@ -389,7 +380,6 @@ def test_fakes_are_like_the_real_ones() -> None:
 
 
 def test_fakes_count_like_the_real_ones() -> None:
-    """Whole on each device, cut among them, or deleted."""
     one, two = FakeDevice(0), FakeDevice(1)
     whole, cut, deleted = FakeArray((8, 2), [one, two]), FakeArray((8, 2), [one, two], cut=True), FakeArray((9,), [one])
     deleted.delete()

@@ -37,7 +37,6 @@ def _standing(source: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("calls", "steps"), [(8, [8]), (4, [])])
 def test_calls_of_which_each_compiles_are_a_loop(calls: int, steps: list[int], tmp_path: Path) -> None:
-    """A handful of them are none: each may be a fit of its own."""
     fits = f"for n in range({calls}):\n    jax.jit(lambda w: network(w, x))(w)\n"
     assert [each["steps"] for each in _standing(fits, tmp_path)["loops"]] == steps
 

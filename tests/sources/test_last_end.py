@@ -50,7 +50,6 @@ if how == "out_of_memory":
 
 
 def test_each_end_is_known_to_the_next_process(tmp_path: Path) -> None:
-    """Processes run one after the other at one place: each knows how the one before it ended."""
     found = []
     for how in ("normal", "killed", "signal", "error", "out_of_memory", "normal"):
         done = subprocess.run(

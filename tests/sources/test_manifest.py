@@ -78,7 +78,6 @@ def test_a_work_tree_has_its_commit_too(tmp_path: pathlib.Path) -> None:
 
 
 def test_no_repository_no_commit(tmp_path: pathlib.Path) -> None:
-    """Nor is a file of that name that says something else one."""
     (tmp_path / ".git").write_text("nothing")
     assert manifest.commit(str(tmp_path)) is None
 
@@ -122,7 +121,6 @@ def test_it_is_told_again_with_the_devices() -> None:
 
 
 def test_nothing_is_woken() -> None:
-    """By none of it: JAX's backends sleep on."""
     script = (
         "import jax, jaxobs; from jaxobs import internals; from jaxobs.session import lifecycle;"
         "from jaxobs.sources.support import manifest; jaxobs.install();"

@@ -130,7 +130,6 @@ def test_a_write_that_fails_is_no_write(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_is_off_says_why(tmp_path: Path) -> None:
-    """No directory, switched off, switched on too late, a directory that cannot be."""
     (tmp_path / "file").touch()
     report = run(
         """
@@ -259,7 +258,6 @@ def test_a_warm_start_hits_and_what_it_saves_is_known_in_fractions(left: tuple[P
 
 
 def test_changed_flags_are_named(left: tuple[Path, dict[str, Any]]) -> None:
-    """Each flag that is new, gone or has another value; flags that JAX does not hash are none."""
     directory, before = left
     one = run(COLD, directory / "cache", directory / "events.jsonl", flags="--xla_cpu_enable_fast_math=true")
     for lookup in one["lookups"]:
@@ -274,7 +272,6 @@ def test_changed_flags_are_named(left: tuple[Path, dict[str, Any]]) -> None:
 
 
 def test_other_devices_are_named(left: tuple[Path, dict[str, Any]]) -> None:
-    """A process with four devices misses what one with one device stored, for that and nothing else."""
     directory, _ = left
     report = run(
         COLD, directory / "cache", directory / "events.jsonl", flags="--xla_force_host_platform_device_count=4"
@@ -285,7 +282,6 @@ def test_other_devices_are_named(left: tuple[Path, dict[str, Any]]) -> None:
 
 
 def test_program_options_and_what_became_of_the_entry_are_told_apart(left: tuple[Path, dict[str, Any]]) -> None:
-    """Another program, other arguments, other options, an entry deleted, one truncated, another directory."""
     directory, before = left
     first, second = (record.key for record in cache_records.read(directory)[:2])
     (directory / "cache" / f"{first}-cache").unlink()
@@ -414,7 +410,6 @@ def test_many_files_are_looked_at_bit_by_bit(sampled: Any, tmp_path: Path, monke
 
 
 def test_a_directory_that_did_not_change_is_not_looked_through(sampled: Any, tmp_path: Path) -> None:
-    """The directory's own time of change is asked, nothing more."""
     entry = tmp_path / "jit_f-0-cache"
     entry.write_bytes(b"x" * 100)
     age(tmp_path)

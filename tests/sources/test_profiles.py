@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import textwrap
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,7 +103,6 @@ def test_a_real_loop_is_sampled_into_metrics_and_events(tmp_path: pathlib.Path) 
 
 
 def test_the_programs_own_traces_never_fail(tmp_path: pathlib.Path) -> None:
-    """However many it takes while samples are taken all the time."""
     printed, _ = ran(
         """
         from jaxobs.sources.support import profile_sampling
@@ -190,7 +191,6 @@ def samples() -> list[ProfileSample]:
 
 
 def test_none_is_taken_while_something_compiles(sampling: ProfileSampling) -> None:
-    """A sample is put off for a moment."""
     store = stores.current()
     store.begin(1, OpenCompilation("step", "compile", time.time(), "MainThread"))
     assert sampling._next() == profile_sampling.BUSY_SECONDS
@@ -201,7 +201,6 @@ def test_none_is_taken_while_something_compiles(sampling: ProfileSampling) -> No
 
 
 def test_none_is_taken_while_a_checkpoint_is_written(sampling: ProfileSampling) -> None:
-    """Nor is one finished during which one begins."""
     wall = stores.current().part(Wall)
     scope = wall.enter("checkpoint")
     assert sampling._next() == profile_sampling.BUSY_SECONDS
@@ -228,7 +227,6 @@ def test_one_under_way_is_given_up_when_something_compiles(
 
 
 def test_a_programs_own_trace_puts_samples_off(sampling: ProfileSampling, tmp_path: pathlib.Path) -> None:
-    """Captures, which are such traces, do so too."""
     with jax.profiler.trace(str(tmp_path)):
         assert sampling._next() == profile_sampling.BUSY_SECONDS
     assert samples() == []
@@ -306,7 +304,6 @@ def test_a_jax_without_such_a_profiler_is_a_note(monkeypatch: pytest.MonkeyPatch
 
 
 def test_exchanges_between_devices_are_counted_by_function(sampling: ProfileSampling) -> None:
-    """Each of eight devices has its own share."""
     mesh = jax.sharding.Mesh(jax.devices(), ("data",))
     split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
 
@@ -339,228 +336,40 @@ def test_exchanges_between_devices_are_counted_by_function(sampling: ProfileSamp
 
 # ------------------------------------------------------------------------------------------- planted faults
 
-LOOP = """
-    import numpy as np
-    jaxobs.install()
-
-    def count():
-        number = 0
-        while True:
-            number += 1
-            yield number
-
-    def loader():
-        for number in count():
-            time.sleep(0.03)
-            yield np.ones((64, 256), np.float32)
-
-    def ready():
-        kept = np.ones((64, 256), np.float32)
-        for number in count():
-            yield kept
-
-    def log_metrics():
-        time.sleep(0.03)  # logged
-
-    large = np.ones(2**24 + 1, np.float32)[1:]
-
-    @jax.jit
-    def heavy_step(weights, batch):
-        for _ in range(40):
-            batch = jnp.tanh(batch @ weights)
-        return batch
-
-    def findings():
-        return [each for each in jaxobs.snapshot().findings if each.finding == "idle_devices"]
-
-    def over(batches):
-        for number, batch in zip(count(), batches):
-            seen = jaxobs.snapshot() if number % 10 == 0 else None
-            enough = seen is not None and seen.profile is not None and seen.profile.samples >= 12
-            if (seen is not None and findings()) or enough or time.monotonic() > until:
-                break
-            yield batch
-"""
-
-FAULTS = {
-    "input": ("for batch in over(loader()):\n    out = train_step(weights, batch)", "time.sleep(0.03)"),
-    "dispatch": ("for batch in over(ready()):\n    out = train_step(weights, batch)\n    log_metrics()", "# logged"),
-    "transfer": (
-        "for batch in over(ready()):\n    out = train_step(weights, batch)\n    moved = jax.device_put(large)\n"
-        "    moved.block_until_ready()",
-        "moved",
-    ),
-    "healthy": ("for batch in over(ready()):\n    out = heavy_step(weights, batch).block_until_ready()", None),
+PLANTED = tomllib.loads(pathlib.Path(__file__).with_name("planted_faults.toml").read_text(encoding="utf-8"))
+COMMON = PLANTED.pop("common")
+WELL = {"float64": ("np.float64", "np.float32"), "replicated": ("*()", '"data"')}
+PLANTED |= {
+    f"{name} done well": {key: value for key, value in PLANTED[name].items() if key not in ("found", "line")}
+    | {"source": PLANTED[name]["source"].replace(*change)}
+    for name, change in WELL.items()
 }
-"""By the reason of the finding: a loop, and what the line that it names says."""
+END = """
+for each in findings():
+    told = {"finding": each.finding, "subject": each.subject, "function": each.function.rpartition(".")[2]}
+    print(json.dumps(told | {"where": each.where, "summary": each.summary}))
+print(samples())
+"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_named_with_its_line(fault: str, tmp_path: pathlib.Path) -> None:
-    """A healthy program has no finding."""
-    loop, line = FAULTS[fault]
-    program = tmp_path / "train.py"
-    end = "\nfor each in findings():\n    print(each.subject, each.where)\nprint(jaxobs.snapshot().profile.samples)\n"
-    program.write_text(textwrap.dedent(START) + textwrap.dedent(LOOP) + loop + end, encoding="utf-8")
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_named_with_its_line(name: str, tmp_path: pathlib.Path) -> None:
+    """Rest and work of the devices that need not be; the same programs done well have no finding."""
+    planted, program = PLANTED[name], tmp_path / "train.py"
+    source = f"NAMES = {planted['names']}\n{textwrap.dedent(START)}{COMMON}{planted['source']}{END}"
+    program.write_text(source, encoding="utf-8")
+    flags = {"XLA_FLAGS": planted["flags"]} if "flags" in planted else {}
     done = run_programs.run_file(
-        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2"
+        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2", **flags
     )
     assert done.returncode == 0, done.stderr
-    *found, samples = done.stdout.splitlines()
-    assert int(samples) >= 3
-    if line is None:
-        assert found == []
-        return
-    [(subject, where)] = [each.split(" ", 1) for each in found]
-    assert subject == fault
-    path, _, number = where.rpartition(":")
-    assert path == str(program)
-    assert line in program.read_text(encoding="utf-8").splitlines()[int(number) - 1]
-
-
-WORK = """
-    import numpy as np
-    jaxobs.install()
-    NAMES = ("copies_in_step", "far_from_roofline", "float64_operations", "replicated_operations")
-
-    def findings():
-        return [each for each in jaxobs.snapshot().findings if each.finding in NAMES]
-
-    def enough():
-        profile = jaxobs.snapshot().profile
-        return findings() or time.monotonic() > until or profile is not None and profile.samples >= 12
-"""
-
-TURNED = """
-    @jax.jit
-    def turn(x):
-        return jnp.transpose(x, (2, 0, 1)), jnp.tanh(x[:64]).sum()
-
-    x = jnp.ones((300, 300, 300))
-    while not enough():
-        for _ in range(5):
-            x, loss = turn(x)
-        x.block_until_ready()
-"""
-
-SCANNED = """
-    jax.config.update("jax_enable_x64", True)
-    weights = jnp.ones((256, 256), jnp.float32)
-    start = FIRST
-
-    @jax.jit
-    def step(weights, batch):
-        def body(carry, row):
-            return jnp.tanh(carry @ weights) + row, None  # scanned
-
-        return jax.lax.scan(body, start, batch)[0].sum()
-
-    batch = jnp.ones((16, 64, 256), jnp.float32)
-    while not enough():
-        for _ in range(5):
-            loss = step(weights, batch)
-        loss.block_until_ready()
-"""
-
-DIVIDED = """
-    mesh = jax.sharding.Mesh(jax.devices(), ("data",))
-
-    def put(x, *axes):
-        return jax.device_put(x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)))
-
-    @jax.jit
-    def step(weights, batch):
-        def loss(weights):
-            return jnp.tanh(batch @ weights).mean()  # product
-
-        return weights - 0.1 * jax.grad(loss)(weights)
-
-    weights, batch = put(jnp.ones((512, 512))), put(jnp.ones((512, 512)), *SPLIT)
-    while not enough():
-        for _ in range(3):
-            weights = step(weights, batch)
-        weights.block_until_ready()
-"""
-
-WORKS = {
-    "copies": (TURNED, "copies_in_step turn", None),
-    "float64": (SCANNED.replace("FIRST", "np.zeros((64, 256))"), "float64_operations step", "# scanned"),
-    "float32": (SCANNED.replace("FIRST", "np.zeros((64, 256), np.float32)"), "", None),
-    "replicated": (DIVIDED.replace("*SPLIT", ""), "replicated_operations step", "# product"),
-    "sharded": (DIVIDED.replace("*SPLIT", '"data"'), "", None),
-}
-"""Programs by what the devices do: the program, the finding and its function, and what the line that it names says."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("work", WORKS)
-def test_work_that_need_not_be_is_named_with_its_line(work: str, tmp_path: pathlib.Path) -> None:
-    """Copies, float64 by accident, what every device computes in full; the same programs done well have none."""
-    loop, named, line = WORKS[work]
-    program = tmp_path / "train.py"
-    end = """
-    for each in findings():
-        print(each.finding, each.function.rpartition(".")[2], each.where, sep="|")
-    """
-    program.write_text("".join(map(textwrap.dedent, (START, WORK, loop, end))), encoding="utf-8")
-    done = run_programs.run_file(
-        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2",
-        XLA_FLAGS="--xla_force_host_platform_device_count=4" if loop.startswith(DIVIDED[:40]) else "",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = [each.split("|") for each in done.stdout.splitlines()]
-    assert [" ".join(each[:2]) for each in found] == ([named] if named else [])
-    if line is not None:
-        number = int(found[0][2].rpartition(":")[2])
-        assert line in program.read_text(encoding="utf-8").splitlines()[number - 1]
-
-
-SLOWER = """
-    import numpy as np
-    jaxobs.install()
-    kept = np.ones((64, 256), np.float32)
-    history = []
-
-    @jax.jit
-    def heavy_step(weights, batch):
-        for _ in range(40):
-            batch = jnp.tanh(batch @ weights)
-        return batch
-
-    def samples():
-        profile = jaxobs.snapshot().profile
-        return 0 if profile is None else profile.samples
-
-    def findings():
-        return [each for each in jaxobs.snapshot().findings if each.finding == "step_time_regression"]
-
-    number = 0
-    while not (number % 10 == 0 and (findings() or samples() >= LIMIT)) and time.monotonic() < until:
-        out = heavy_step(weights, kept).block_until_ready()
-        if samples() >= 10 and GROWS:
-            time.sleep(0.05)  # the host's part grows
-        number += 1
-    for each in findings():
-        print(each.function, "idle for longer" in each.summary, each.where)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("grows", [True, False])
-def test_a_real_step_that_takes_longer_than_at_first(grows: bool, tmp_path: pathlib.Path) -> None:
-    """On a CPU, too, where the devices' work takes as long as before; a steady loop has none."""
-    program = tmp_path / "train.py"
-    text = SLOWER.replace("GROWS", str(grows)).replace("LIMIT", "40" if grows else "24")
-    program.write_text(textwrap.dedent(START) + textwrap.dedent(text), encoding="utf-8")
-    done = run_programs.run_file(
-        program, PYTHONPATH=str(ROOT), JAXOBS_PROFILE_INTERVAL="0.5", JAXOBS_SAMPLE_INTERVAL="0.2"
-    )
-    assert done.returncode == 0, done.stderr
-    if not grows:
-        assert done.stdout == ""
-        return
-    _, idle, where = done.stdout.split(" ", 2)
-    assert idle == "True"
-    number = int(where.rpartition(":")[2])
-    assert "# the host's part grows" in program.read_text(encoding="utf-8").splitlines()[number - 1]
+    *lines, taken = done.stdout.splitlines()
+    assert int(taken) >= 3
+    assert len(lines) == ("found" in planted), lines
+    for found in map(json.loads, lines):
+        assert {key: found[key] for key in planted["found"] if key != "summary"}.items() <= planted["found"].items()
+        assert planted["found"].get("summary", "") in found["summary"]
+        path, _, number = found["where"].rpartition(":")
+        assert "line" not in planted or path == str(program)
+        assert planted.get("line", "") in source.splitlines()[int(number) - 1]

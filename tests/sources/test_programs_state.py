@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -81,7 +82,6 @@ def test_a_program_as_jax_itself_tells_of_it() -> None:
 
 
 def test_the_latest_program_counts_and_a_derived_one_gives_way() -> None:
-    """Another shape takes its place; the backward pass does not."""
     jaxobs.install(sample_interval=60)
 
     @jax.jit
@@ -104,7 +104,6 @@ def test_the_latest_program_counts_and_a_derived_one_gives_way() -> None:
 
 
 def test_a_program_that_is_gone_is_passed_over() -> None:
-    """Nothing keeps it alive for us, and the next one is read."""
     from jaxobs.session import lifecycle
 
     jaxobs.install(sample_interval=60)
@@ -160,7 +159,6 @@ def test_the_largest_programs_have_series_and_the_snapshot_has_all() -> None:
 
 
 def test_programs_that_wait_to_be_read_are_bounded() -> None:
-    """The oldest is given up, and counted."""
     store = Store()
     programs = Programs(store)
     for number in range(MOST_PENDING + 5):
@@ -205,7 +203,6 @@ def test_a_program_that_does_not_fit_is_told_before_its_first_call() -> None:
     ids=["fits", "no limit", "no device", "sizes unknown", "eager"],
 )
 def test_no_warning_without_need_or_knowledge(left: tuple[int | None, ...], fields: dict[str, Any]) -> None:
-    """No figure beats a wrong one."""
     assert _warned(*left, **fields) == []
 
 
@@ -224,50 +221,7 @@ def test_a_device_that_cannot_be_asked_is_left_out() -> None:
 
 # -------------------------------------------------------------------------------------------- the program's text
 
-TEXT = """\
-HloModule jit_step, entry_computation_layout={(f32[8,4]{1,0})->f32[8,4]{1,0}}
-
-%region_0.1 (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %add = f32[] add(%a, %b)
-}
-
-%fused_computation (p: f32[8,4]) -> f32[8,4] {
-  %p = f32[8,4]{1,0} parameter(0)
-  %m = f32[8,4]{1,0} multiply(%p, %p)
-  ROOT %t = f32[8,4]{1,0} tanh(%m)
-}
-
-%body (s: (s32[], f32[8,4])) -> (s32[], f32[8,4]) {
-  %s = (s32[], f32[8,4]{1,0}) parameter(0)
-  %i = s32[] get-tuple-element(%s), index=0
-  %x = f32[8,4]{1,0} get-tuple-element(%s), index=1
-  %permuted = f32[8,4]{1,0} collective-permute(%x), channel_id=3, source_target_pairs={{0,1},{1,0}}
-  ROOT %both = (s32[], f32[8,4]{1,0}) tuple(%i, %permuted)
-}
-
-%cond (c: (s32[], f32[8,4])) -> pred[] {
-  %c = (s32[], f32[8,4]{1,0}) parameter(0)
-  %j = s32[] get-tuple-element(%c), index=0
-  ROOT %less = pred[] compare(%j, %j), direction=LT
-}
-
-ENTRY %main (x: f32[8,4]) -> f32[8,4] {
-  %x.1 = f32[8,4]{1,0:T(8,128)S(1)} parameter(0)
-  %fusion = f32[8,4]{1,0} fusion(%x.1), kind=kLoop, calls=%fused_computation
-  %all-reduce-start = (f32[4]{0}, bf16[2,3]{1,0}) all-reduce-start(%fusion, %fusion), to_apply=%region_0.1
-  %all-reduce-done = (f32[4]{0}, bf16[2,3]{1,0}) all-reduce-done(%all-reduce-start)
-  %ag = (f32[2,4]{1,0}, /*index=1*/f32[16,4]{1,0}) all-gather-start(%fusion), dimensions={0}
-  %agd = f32[16,4]{1,0} all-gather-done(%ag)
-  %many = ((f32[2]{0}, f32[3]{0}), (s4[4]{0}, pred[6]{0})) all-gather-start(%fusion, %fusion), dimensions={0}
-  %scatter = f32[1,4]{1,0} reduce-scatter(%fusion), to_apply=%region_0.1
-  %kernel = (f32[8,4]{1,0}, token[]) custom-call(%fusion), custom_call_target="mine", to_apply=%region_0.1
-  %reduce = f32[4]{0} reduce(%fusion, %fusion), dimensions={0}, to_apply=%region_0.1
-  %loop = (s32[], f32[8,4]{1,0}) while(%init), condition=%cond, body=%body
-  ROOT %out = f32[8,4]{1,0} copy(%x.1)
-}
-"""
+TEXT = Path(__file__).with_name("step.hlo").read_text(encoding="utf-8")
 
 
 def test_instructions_by_hand() -> None:

@@ -74,7 +74,6 @@ def test_a_wait_for_the_device_is_no_fault_of_the_host() -> None:
 
 
 def test_functions_have_the_names_that_they_have_everywhere() -> None:
-    """If only one has it; else JAX's own."""
     names = names_of([
         compilation("train.step"), compilation("models.loss"), compilation("losses.loss"),
         compilation("jax.numpy.add", eager=True), compilation("mine.where"), compilation("jax.numpy.where", eager=True),
@@ -87,7 +86,6 @@ def test_functions_have_the_names_that_they_have_everywhere() -> None:
 
 
 def test_a_device_that_did_nothing_was_not_busy() -> None:
-    """A device that was seen before is not forgotten."""
     reader, host = Reader(), record(Wall())
     for worker in ([operation("dot.1", 0, MS)], [event("nothing", 0, MS)]):
         data = xplanes.space(Space((xplanes.host(worker=worker),)))
@@ -178,7 +176,6 @@ class Waiting:
 
 
 def test_a_method_without_a_frame_is_known_by_its_name() -> None:
-    """Methods of arrays are C++ and leave no frame."""
     array = Waiting()
     array.block_until_ready()
     assert array.seen == [host_looks.WAITS]

@@ -36,7 +36,6 @@ def test_each_block_is_a_step_of_the_loop_of_its_name() -> None:
 
 
 def test_a_program_that_tells_of_its_steps_is_taken_at_its_word() -> None:
-    """No step counts twice where both are used."""
     jaxobs.install()
     for number in range(3):
         with jaxobs.step("train"), StepTraceAnnotation("train", step_num=number):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.log_verdicts import said
 
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
 
@@ -89,18 +88,6 @@ def test_the_time_that_a_process_waits_for_its_input(
     }  # fmt: skip
     assert causes(Inputs(metrics_files=(str(metrics),))) == expected
     assert causes(Inputs(event_logs=(event_log(tmp_path, end),))) == expected
-
-
-@pytest.mark.parametrize(
-    ("rows", "verdict"),
-    [
-        ("  0 -543.5 (64.334 sec)\n  1 nan (15.148 sec)\n  2 nan (15.290 sec)\n  3 nan (13.117 sec)\n", "cause"),
-        ("  0 nan (64.334 sec)\n  1 -543.6 (15.148 sec)\n  2 -543.7 (15.290 sec)\n", "no_fault"),
-        ("class IoU\n 0 0.91\n 1 0.83\n 2 nan\n 3 nan\nmIoU 0.87\n", "no_fault"),
-    ],
-)
-def test_a_column_of_one_value(tmp_path: Path, rows: str, verdict: str) -> None:
-    assert said(tmp_path, rows)[0] == verdict
 
 
 @pytest.mark.parametrize(

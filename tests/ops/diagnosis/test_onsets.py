@@ -101,6 +101,12 @@ def test_a_job_that_slurm_cancels(tmp_path: Path) -> None:
     assert found.onset == "2026-01-02T10:00:00.000000Z"
 
 
+def test_the_task_that_slurm_names(tmp_path: Path) -> None:
+    text = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nsrun: error: a: task 3: Out Of Memory\n"
+    found = cause(tmp_path, slurm_48211__out=text)
+    assert (found.id, found.component) == ("host_out_of_memory", "process 3")
+
+
 @pytest.mark.parametrize(
     ("line", "component"),
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jaxobs.findings.cases import Case
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, described, in_samples
 from jaxobs.findings.scene import Scene
@@ -19,11 +17,6 @@ TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, operations of the kinds `copy` and `transfer` took "
     f"{LEAST_SHARE:.0%} of the time of all operations or more, and {LEAST_SECONDS:g} s in all"
 )
-
-
-def find(scene: Scene) -> Iterator[Case]:
-    """Yields at most one case."""
-    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:
@@ -47,3 +40,6 @@ def _case(found: Profiled) -> Case | None:
         where=top.source if top is not None else None,
         evidence=list(map(described, moves)),
     )
+
+
+find = in_samples(_case)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jaxobs.findings.cases import Case
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, in_samples
 from jaxobs.findings.scene import Scene
@@ -18,11 +16,6 @@ TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, nothing else ran during exchanges for {LEAST_SHARE:.0%} of "
     f"the devices' time or more, and {LEAST_SECONDS:g} s in all; not on CPUs, whose devices share their cores"
 )
-
-
-def find(scene: Scene) -> Iterator[Case]:
-    """Yields at most one case."""
-    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:
@@ -47,3 +40,6 @@ def _case(found: Profiled) -> Case | None:
             f"The largest exchange is `{top.operation}`, at `{top.scope}`." if top is not None and top.scope else "",
         ],
     )
+
+
+find = in_samples(_case)

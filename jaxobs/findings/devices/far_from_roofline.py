@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 
 from jaxobs.facts.profiles import OperationTime
 from jaxobs.findings.cases import Case
@@ -22,11 +21,6 @@ TOLD_WHEN = (
     f"operations or more, at {MOST_RATIO:.0%} or less of the FLOP/s or bytes/s of the device's data sheet, and that "
     f"cost {LEAST_SECONDS:g} s in all; not on devices without a data sheet, such as CPUs"
 )
-
-
-def find(scene: Scene) -> Iterator[Case]:
-    """Yields at most one case."""
-    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:
@@ -69,3 +63,6 @@ _ADVICE = {
 def _same(operation: OperationTime, operations: tuple[OperationTime, ...]) -> OperationTime | None:
     name = operation.operation, operation.function
     return next((each for each in operations if (each.operation, each.function) == name), None)
+
+
+find = in_samples(_case)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jaxobs.findings.cases import Case
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, described, in_samples
 from jaxobs.findings.scene import Scene
@@ -18,11 +16,6 @@ TOLD_WHEN = (
     f"in the latest samples that `profile_interval` takes, operations in float64 took {LEAST_SHARE:.0%} of the time of "
     f"all operations or more, and {LEAST_SECONDS:g} s in all, in programs most of whose inputs, by bytes, are narrower"
 )
-
-
-def find(scene: Scene) -> Iterator[Case]:
-    """Yields at most one case."""
-    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:
@@ -45,3 +38,6 @@ def _case(found: Profiled) -> Case | None:
         where=wide[0].source if wide else None,
         evidence=list(map(described, wide)),
     )
+
+
+find = in_samples(_case)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jaxobs.findings.cases import Case
@@ -52,11 +52,6 @@ _FOLLOWS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def find(scene: Scene) -> Iterator[Case]:
-    """Yields a case for each reason."""
-    return in_samples(scene, *(functools.partial(_case, reason=reason) for reason in _REASONS))
-
-
 def follows(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the kinds that may bring the idle time about."""
     return _FOLLOWS.get(str(data.get("reason")), ())
@@ -83,3 +78,6 @@ def _case(found: Profiled, reason: str) -> Case | None:
         ],
         reason=reason,
     )
+
+
+find = in_samples(*(functools.partial(_case, reason=reason) for reason in _REASONS))

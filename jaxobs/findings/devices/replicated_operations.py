@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jaxobs.facts.profiles import PRODUCTS
 from jaxobs.findings.cases import Case
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, described, in_samples
@@ -20,11 +18,6 @@ TOLD_WHEN = (
     f"programs that run on several devices, took {LEAST_SHARE:.0%} of the time of all operations or more, and "
     f"{LEAST_SECONDS:g} s in all"
 )
-
-
-def find(scene: Scene) -> Iterator[Case]:
-    """Yields at most one case."""
-    return in_samples(scene, _case)
 
 
 def _case(found: Profiled) -> Case | None:
@@ -47,3 +40,6 @@ def _case(found: Profiled) -> Case | None:
         where=same[0].source if same else None,
         evidence=list(map(described, same)),
     )
+
+
+find = in_samples(_case)

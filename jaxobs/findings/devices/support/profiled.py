@@ -110,11 +110,15 @@ def described(operation: OperationTime) -> str:
     return f"`{operation.scope or operation.operation}`{at}: {operation.share:.0%} of the devices' work."
 
 
-def in_samples(scene: Scene, *cases: Callable[[Profiled], Case | None]) -> Iterator[Case]:
-    """Yields the cases that a kind makes of the samples of the loop that goes on, if there are enough samples."""
-    found = profiled(scene.snapshot)
-    if found is not None:
-        yield from filter(None, (case(found) for case in cases))
+def in_samples(*cases: Callable[[Profiled], Case | None]) -> Callable[[Scene], Iterator[Case]]:
+    """Returns the `find` of a kind: what it makes of the samples of the loop that goes on, if there are enough."""
+
+    def find(scene: Scene) -> Iterator[Case]:
+        found = profiled(scene.snapshot)
+        if found is not None:
+            yield from filter(None, (case(found) for case in cases))
+
+    return find
 
 
 def profiled(snapshot: Snapshot) -> Profiled | None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.snapshot import Snapshot
 
+T = TypeVar("T")
 Labels = tuple[str, ...]
-
-
 Value = float | Histogram | tuple[int, float]
 """A number; a histogram; or, for a summary without quantiles, count and sum."""
-
+Read = Callable[[Snapshot], Iterable[tuple[Labels, Value]]]
 
 KINDS = ("counter", "gauge", "histogram", "summary", "info")
 
@@ -31,7 +31,7 @@ class Metric:
     """As in the exposition: counters end in `_total`, the unit is part of the name."""
     kind: str
     help: str
-    read: Callable[[Snapshot], Iterable[tuple[Labels, Value]]]
+    read: Read
     labels: Labels = ()
     unit: str = ""
     """`seconds`, `bytes`, `ratio`, `joules`, ...; empty for what is merely counted."""
@@ -47,14 +47,23 @@ class Metric:
             raise ValueError(f"Metric `{self.name}`: its help is not a sentence.")
 
 
-def per_function(
-    read: Callable[[FunctionState], Iterable[tuple[Labels, Value]]],
-) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
-    """Returns a `Metric.read` from what is read of each function; its name becomes the first label."""
+def per(
+    rows: Callable[[Snapshot], Iterable[T]],
+    name: Callable[[T], str],
+    read: Callable[[T], Iterable[tuple[Labels, Value | None]]],
+) -> Read:
+    """Returns a `Metric.read` from what is read of each row; its name becomes the first label, and None is absent."""
 
     def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-        for function in snapshot.functions:
-            for labels, value in read(function):
-                yield (function.name, *labels), value
+        for row in rows(snapshot):
+            first = name(row)
+            for labels, value in read(row):
+                if value is not None:
+                    yield (first, *labels), value
 
     return samples
+
+
+def per_function(read: Callable[[FunctionState], Iterable[tuple[Labels, Value | None]]]) -> Read:
+    """Returns a `Metric.read` from what is read of each function."""
+    return per(lambda snapshot: snapshot.functions, lambda function: function.name, read)

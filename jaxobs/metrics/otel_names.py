@@ -46,12 +46,7 @@ def unit(metric: Metric) -> str:
 
 
 def in_prometheus(name: str, unit: str, kind: str) -> str:
-    """Returns the name that the Collector's Prometheus exporter gives a metric: unit in words, `_total` or `_ratio`
-    last.
-
-    Args:
-      kind: `counter`, `gauge`, `histogram`, ... as in the catalogue.
-    """
+    """Returns the name that the Collector's Prometheus exporter gives a metric of this `kind`."""
     words = {ucum: word for word, ucum in UCUM.items() if ucum != "1"}
     mapped = name.replace(".", "_")
     if unit in words:

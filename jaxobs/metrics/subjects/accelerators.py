@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from jaxobs.facts.accelerators import THROTTLE_REASONS, AcceleratorState
-from jaxobs.facts.snapshot import Snapshot
-from jaxobs.metrics.metric import Labels, Metric, Value
+from jaxobs.metrics.metric import Labels, Metric, Read, per
 
 
-def _accelerators(
-    read: Callable[[AcceleratorState], Iterable[tuple[Labels, float | None]]],
-) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
-    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-        for state in snapshot.accelerators:
-            for labels, value in read(state):
-                if value is not None:
-                    yield (state.device, *labels), value
+def _accelerators(read: Callable[[AcceleratorState], Iterable[tuple[Labels, float | None]]]) -> Read:
+    return per(lambda snapshot: snapshot.accelerators, lambda state: state.device, read)
 
-    return samples
+
+def _gauge(name: str, unit: str, read: Callable[[AcceleratorState], float | None], help: str) -> Metric:
+    """Returns the gauge of a figure that each device has."""
+    return Metric(
+        name=name, kind="gauge", labels=("device",), unit=unit, read=_accelerators(lambda a: [((), read(a))]), help=help
+    )
 
 
 def _throttled(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
@@ -68,35 +66,17 @@ METRICS = (
         help=("Whether the device responds to its driver: 0 if it is lost or hangs, and then its "
              "gauges are absent."),
     ),
-    Metric(
-        name="accelerator_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
-        read=_accelerators(lambda a: [((), a.utilization)]),
-        help="Share of the driver's sample period in which any program ran on the device.",
-    ),
-    Metric(
-        name="accelerator_tensorcore_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
-        read=_accelerators(lambda a: [((), a.tensorcore_utilization)]),
-        help="Utilization of a TPU's matrix units, as a share of their capacity.",
-    ),
-    Metric(
-        name="accelerator_memory_controller_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
-        read=_accelerators(lambda a: [((), a.memory_controller_utilization)]),
-        help="Share of the driver's sample period in which the device's memory was read or written.",
-    ),
-    Metric(
-        name="accelerator_memory_bandwidth_utilization_ratio", kind="gauge", labels=("device",), unit="ratio",
-        read=_accelerators(lambda a: [((), a.memory_bandwidth_utilization)]),
-        help="Share of a TPU's memory bandwidth in use.",
-    ),
-    Metric(
-        name="accelerator_memory_used_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_accelerators(lambda a: [((), a.memory_used_bytes)]),
-        help="Memory in use by all processes together, including unused memory that JAX preallocated.",
-    ),
-    Metric(
-        name="accelerator_memory_total_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_accelerators(lambda a: [((), a.memory_total_bytes)]), help="Total memory of the device.",
-    ),
+    _gauge("accelerator_utilization_ratio", "ratio", lambda a: a.utilization,
+           "Share of the driver's sample period in which any program ran on the device."),
+    _gauge("accelerator_tensorcore_utilization_ratio", "ratio", lambda a: a.tensorcore_utilization,
+           "Utilization of a TPU's matrix units, as a share of their capacity."),
+    _gauge("accelerator_memory_controller_utilization_ratio", "ratio", lambda a: a.memory_controller_utilization,
+           "Share of the driver's sample period in which the device's memory was read or written."),
+    _gauge("accelerator_memory_bandwidth_utilization_ratio", "ratio", lambda a: a.memory_bandwidth_utilization,
+           "Share of a TPU's memory bandwidth in use."),
+    _gauge("accelerator_memory_used_bytes", "bytes", lambda a: a.memory_used_bytes,
+           "Memory in use by all processes together, including unused memory that JAX preallocated."),
+    _gauge("accelerator_memory_total_bytes", "bytes", lambda a: a.memory_total_bytes, "Total memory of the device."),
     Metric(
         name="accelerator_process_memory_bytes", kind="gauge", labels=("device", "process"), unit="bytes",
         values=(("process", ("self", "others")),), read=_accelerators(_process_memory),
@@ -107,24 +87,15 @@ METRICS = (
         read=_accelerators(lambda a: [] if a.processes is None else [((), len(a.processes))]),
         help="Number of processes that compute on the device.",
     ),
-    Metric(
-        name="accelerator_power_watts", kind="gauge", labels=("device",), unit="watts",
-        read=_accelerators(lambda a: [((), a.power_watts)]), help="Power draw of the whole board.",
-    ),
-    Metric(
-        name="accelerator_power_limit_watts", kind="gauge", labels=("device",), unit="watts",
-        read=_accelerators(lambda a: [((), a.power_limit_watts)]), help=("Power limit that the driver "
-                                                                        "enforces for the board."),
-    ),
+    _gauge("accelerator_power_watts", "watts", lambda a: a.power_watts, "Power draw of the whole board."),
+    _gauge("accelerator_power_limit_watts", "watts", lambda a: a.power_limit_watts,
+           "Power limit that the driver enforces for the board."),
     Metric(
         name="accelerator_energy_joules_total", kind="counter", labels=("device",), unit="joules",
         read=_accelerators(lambda a: [((), a.energy_joules)]),
         help="Energy used by the board since its driver was loaded.",
     ),
-    Metric(
-        name="accelerator_temperature_celsius", kind="gauge", labels=("device",), unit="celsius",
-        read=_accelerators(lambda a: [((), a.temperature_celsius)]), help="Temperature of the chip.",
-    ),
+    _gauge("accelerator_temperature_celsius", "celsius", lambda a: a.temperature_celsius, "Temperature of the chip."),
     Metric(
         name="accelerator_clock_hertz", kind="gauge", labels=("device", "clock"), unit="hertz",
         values=(("clock", ("sm", "memory")),), read=_accelerators(_clocks),
@@ -135,11 +106,8 @@ METRICS = (
         values=(("reason", THROTTLE_REASONS),), read=_accelerators(_throttled),
         help="Whether the device is throttled now, by reason.",
     ),
-    Metric(
-        name="accelerator_slowdown_ratio", kind="gauge", labels=("device",), unit="ratio",
-        read=_accelerators(lambda a: [((), a.slowdown)]),
-        help="How much a TPU is throttled: 0 means not at all.",
-    ),
+    _gauge("accelerator_slowdown_ratio", "ratio", lambda a: a.slowdown,
+           "How much a TPU is throttled: 0 means not at all."),
     Metric(
         name="accelerator_ecc_errors_total", kind="counter", labels=("device", "error", "counter"),
         values=(("error", ("corrected", "uncorrected")), ("counter", ("volatile", "aggregate"))),
@@ -163,10 +131,7 @@ METRICS = (
         help=("Bytes over all NVLinks of the device, without protocol overhead; absent while one of "
              "them does not count."),
     ),
-    Metric(
-        name="accelerator_nvlink_links", kind="gauge", labels=("device",),
-        read=_accelerators(lambda a: [((), a.nvlink_links)]), help="Number of working NVLinks of the device.",
-    ),
+    _gauge("accelerator_nvlink_links", "", lambda a: a.nvlink_links, "Number of working NVLinks of the device."),
     Metric(
         name="accelerator_link_fault_level", kind="gauge", labels=("device", "link"),
         read=_accelerators(lambda a: [((link,), level) for link, level in a.link_faults.items()]),

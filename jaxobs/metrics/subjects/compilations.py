@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from jaxobs.facts.cache import CACHE_RESULTS
 from jaxobs.facts.compilations import CAUSES, PHASES
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.metrics.metric import Labels, Metric, Value
-
-
-def _compilations(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-    for function in snapshot.functions:
-        for cause, by_cache in function.compilations.items():
-            for cache, count in by_cache.items():
-                yield (function.name, cause, cache), count
+from jaxobs.metrics.metric import Labels, Metric, Value, per_function
 
 
 def _oldest_start(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
@@ -22,16 +15,13 @@ def _oldest_start(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
         yield (), min(each.started for each in snapshot.in_progress)
 
 
-def _compile_seconds(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-    for function in snapshot.functions:
-        for phase, seconds in function.phase_seconds.items():
-            yield (function.name, phase), (function.phase_counts[phase], seconds)
-
-
 METRICS = (
     Metric(
         name="jax_compilations_total", kind="counter", labels=("function", "cause", "cache"),
-        values=(("cause", CAUSES), ("cache", CACHE_RESULTS)), read=_compilations,
+        values=(("cause", CAUSES), ("cache", CACHE_RESULTS)),
+        read=per_function(
+            lambda f: [((cause, cache), n) for cause, found in f.compilations.items() for cache, n in found.items()]
+        ),
         help="Executables produced by cache misses, compiled or loaded from the persistent cache.",
     ),
     Metric(
@@ -50,7 +40,8 @@ METRICS = (
     ),
     Metric(
         name="jax_function_compile_seconds", kind="summary", labels=("function", "phase"), unit="seconds",
-        values=(("phase", PHASES),), read=_compile_seconds,
+        values=(("phase", PHASES),),
+        read=per_function(lambda f: [((name,), (f.phase_counts[name], n)) for name, n in f.phase_seconds.items()]),
         help="Time of each phase of a cache miss, by function.",
     ),
 )  # fmt: skip

@@ -7,17 +7,17 @@ from jaxobs.metrics.metric import Metric, per_function
 METRICS = (
     Metric(
         name="jax_function_calls_total", kind="counter", labels=("function",),
-        read=per_function(lambda f: [] if f.calls is None else [((), f.calls)]),
+        read=per_function(lambda f: [((), f.calls)]),
         help="Calls of instrumented functions; calls made while tracing another function do not count.",
     ),
     Metric(
         name="jax_function_dispatch_seconds", kind="histogram", labels=("function",), unit="seconds",
-        read=per_function(lambda f: [] if f.dispatch is None else [((), f.dispatch)]),
+        read=per_function(lambda f: [((), f.dispatch)]),
         help="Time from call to return, of the timed calls of instrumented functions.",
     ),
     Metric(
         name="jax_function_device_seconds", kind="histogram", labels=("function",), unit="seconds",
-        read=per_function(lambda f: [] if f.device is None else [((), f.device)]),
+        read=per_function(lambda f: [((), f.device)]),
         help=("Upper bound on the device time of sampled calls of instrumented functions, measured "
              "without waiting."),
     ),

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from jaxobs.facts.memory import DeviceMemory, DeviceState
-from jaxobs.facts.snapshot import Snapshot
-from jaxobs.metrics.metric import Labels, Metric, Value, per_function
+from jaxobs.metrics.metric import Labels, Metric, per, per_function
 
 
-def _memory(
-    read: Callable[[DeviceMemory], int | None],
-) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
-    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-        for device in snapshot.devices:
-            value = None if device.memory is None else read(device.memory)
-            if value is not None:
-                yield (device.device,), value
+def _gauge(name: str, read: Callable[[DeviceMemory], int | None], help: str, unit: str = "bytes") -> Metric:
+    """Returns the gauge of a figure of each device's memory."""
 
-    return samples
+    def of_device(device: DeviceState) -> list[tuple[Labels, int | None]]:
+        return [((), None if device.memory is None else read(device.memory))]
+
+    read_all = per(lambda snapshot: snapshot.devices, lambda device: device.device, of_device)
+    return Metric(name=name, kind="gauge", labels=("device",), unit=unit, read=read_all, help=help)
 
 
 def _device_info(device: DeviceState) -> Labels:
@@ -32,50 +29,27 @@ def _device_info(device: DeviceState) -> Labels:
 
 
 METRICS = (
-    Metric(
-        name="jax_device_memory_in_use_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_memory(lambda m: m.in_use_bytes), help="Bytes in use according to JAX's allocator.",
-    ),
-    Metric(
-        name="jax_device_memory_peak_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_memory(lambda m: m.peak_bytes), help="Peak bytes in use according to JAX's allocator.",
-    ),
-    Metric(
-        name="jax_device_memory_limit_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_memory(lambda m: m.limit_bytes), help="Bytes that JAX's allocator may use at most.",
-    ),
-    Metric(
-        name="jax_device_memory_reserved_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_memory(lambda m: m.reserved_bytes), help="Bytes that JAX's allocator has reserved.",
-    ),
-    Metric(
-        name="jax_device_memory_largest_free_block_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_memory(lambda m: m.largest_free_block_bytes),
-        help="Largest piece that JAX's allocator could allocate without growing.",
-    ),
+    _gauge("jax_device_memory_in_use_bytes", lambda m: m.in_use_bytes, "Bytes in use according to JAX's allocator."),
+    _gauge("jax_device_memory_peak_bytes", lambda m: m.peak_bytes, "Peak bytes in use according to JAX's allocator."),
+    _gauge("jax_device_memory_limit_bytes", lambda m: m.limit_bytes, "Bytes that JAX's allocator may use at most."),
+    _gauge("jax_device_memory_reserved_bytes", lambda m: m.reserved_bytes, "Bytes that JAX's allocator has reserved."),
+    _gauge("jax_device_memory_largest_free_block_bytes", lambda m: m.largest_free_block_bytes,
+           "Largest piece that JAX's allocator could allocate without growing."),
     Metric(
         name="jax_device_info", kind="info", labels=("device", "platform", "kind", "process_index", "pci_bus_id"),
         read=lambda s: [(_device_info(device), 1) for device in s.devices],
         help="Devices that this process can address.",
     ),
-    Metric(
-        name="jax_live_arrays", kind="gauge", labels=("device",), read=_memory(lambda m: m.live_arrays),
-        help="Arrays of this process that have a shard on the device and are not deleted.",
-    ),
-    Metric(
-        name="jax_live_array_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_memory(lambda m: m.live_array_bytes), help="Bytes of the shards of live arrays on the device.",
-    ),
+    _gauge("jax_live_arrays", lambda m: m.live_arrays,
+           "Arrays of this process that have a shard on the device and are not deleted.", unit=""),
+    _gauge("jax_live_array_bytes", lambda m: m.live_array_bytes, "Bytes of the shards of live arrays on the device."),
     Metric(
         name="jax_out_of_memory_total", kind="counter", labels=("function", "device"),
         read=per_function(lambda f: [((device,), n) for device, n in f.out_of_memory.items()]),
         help="Calls that ran out of memory; device is empty if the error does not name it.",
     ),
-    Metric(
-        name="jax_device_memory_high_water_bytes", kind="gauge", labels=("device",), unit="bytes",
-        read=_memory(lambda m: m.high_water_bytes),
-        help="Highest known bytes in use within the last minute.",
-    ),
+    _gauge("jax_device_memory_high_water_bytes", lambda m: m.high_water_bytes,
+           "Highest known bytes in use within the last minute."),
     Metric(
         name="jax_live_array_space_bytes", kind="gauge", labels=("device", "space"), unit="bytes",
         read=lambda s: [

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
-from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS, FunctionState, ProgramState
+from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS, ProgramState
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.metrics.metric import Labels, Metric, Value
+from jaxobs.metrics.metric import Labels, Metric, Read, Value, per
 
 MOST_PROGRAMS = 7
 """Functions whose program has series, at most ten each: those that take most memory. The snapshot has all."""
 
 
-def _programs(
-    read: Callable[[ProgramState], Iterable[tuple[Labels, Value]]],
-) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
-    def size(function: FunctionState) -> float:
-        memory = {} if function.program is None else function.program.memory
-        return sum(memory.get(section, 0) for section in ("argument", "output", "temp"))
+def _largest(snapshot: Snapshot) -> list[tuple[str, ProgramState]]:
+    def size(known: tuple[str, ProgramState]) -> float:
+        return sum(known[1].memory.get(section, 0) for section in ("argument", "output", "temp"))
 
-    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-        known = [function for function in snapshot.functions if function.program is not None]
-        for function in heapq.nlargest(MOST_PROGRAMS, known, key=size):
-            assert function.program is not None
-            for labels, value in read(function.program):
-                yield (function.name, *labels), value
+    known = [(each.name, each.program) for each in snapshot.functions if each.program is not None]
+    return heapq.nlargest(MOST_PROGRAMS, known, key=size)
 
-    return samples
+
+def _programs(read: Callable[[ProgramState], Iterable[tuple[Labels, Value | None]]]) -> Read:
+    return per(_largest, lambda known: known[0], lambda known: read(known[1]))
 
 
 METRICS = (
@@ -38,7 +33,7 @@ METRICS = (
     ),
     Metric(
         name="jax_program_flops", kind="gauge", labels=("function",),
-        read=_programs(lambda p: [] if p.flops is None else [((), p.flops)]),
+        read=_programs(lambda p: [((), p.flops)]),
         help="Floating-point operations of one execution of a function's latest program on one device.",
     ),
     Metric(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.requests import (
@@ -13,23 +13,18 @@ from jaxobs.facts.requests import (
     TOKEN_DIRECTIONS,
     RouteState,
 )
-from jaxobs.facts.snapshot import Snapshot
-from jaxobs.metrics.metric import Labels, Metric, Value
+from jaxobs.metrics.metric import Labels, Metric, Read, Value, per
 
 
-def _routes(
-    read: Callable[[RouteState], Iterable[tuple[Labels, Value]]],
-) -> Callable[[Snapshot], Iterator[tuple[Labels, Value]]]:
-    def samples(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-        for route in snapshot.routes:
-            for labels, value in read(route):
-                yield (route.route, *labels), value
-
-    return samples
+def _routes(read: Callable[[RouteState], Iterable[tuple[Labels, Value | None]]]) -> Read:
+    return per(lambda snapshot: snapshot.routes, lambda route: route.route, read)
 
 
-def _known(histogram: Histogram | None) -> list[tuple[Labels, Value]]:
-    return [] if histogram is None else [((), histogram)]
+def _histogram(name: str, read: Callable[[RouteState], Histogram | None], help: str, unit: str = "seconds") -> Metric:
+    """Returns the histogram of a figure that requests of a route may report."""
+    return Metric(
+        name=name, kind="histogram", labels=("route",), unit=unit, read=_routes(lambda r: [((), read(r))]), help=help
+    )
 
 
 METRICS = (
@@ -52,26 +47,14 @@ METRICS = (
         read=_routes(lambda r: [((), (r.waited, r.waited_seconds))]),
         help="Requests that are not cold but were delayed by a compilation elsewhere in the process.",
     ),
-    Metric(
-        name="jax_request_queue_seconds", kind="histogram", labels=("route",), unit="seconds",
-        read=_routes(lambda r: _known(r.queue)),
-        help="Time that requests spent in a queue, for those that report it.",
-    ),
-    Metric(
-        name="jax_request_first_token_seconds", kind="histogram", labels=("route",), unit="seconds",
-        read=_routes(lambda r: _known(r.first_token_seconds)),
-        help="Time from the start of a request to its first output token, for requests that did not fail.",
-    ),
-    Metric(
-        name="jax_request_output_token_seconds", kind="histogram", labels=("route",), unit="seconds",
-        read=_routes(lambda r: _known(r.output_token_seconds)),
-        help="Mean time for each output token after the first, one value for each successful request.",
-    ),
-    Metric(
-        name="jax_request_inter_token_seconds", kind="histogram", labels=("route",), unit="seconds",
-        read=_routes(lambda r: _known(r.inter_token_seconds)),
-        help="Time between two reports of output tokens, for requests that report them one after another.",
-    ),
+    _histogram("jax_request_queue_seconds", lambda r: r.queue,
+               "Time that requests spent in a queue, for those that report it."),
+    _histogram("jax_request_first_token_seconds", lambda r: r.first_token_seconds,
+               "Time from the start of a request to its first output token, for requests that did not fail."),
+    _histogram("jax_request_output_token_seconds", lambda r: r.output_token_seconds,
+               "Mean time for each output token after the first, one value for each successful request."),
+    _histogram("jax_request_inter_token_seconds", lambda r: r.inter_token_seconds,
+               "Time between two reports of output tokens, for requests that report them one after another."),
     Metric(
         name="jax_request_tokens_total", kind="counter", labels=("route", "direction"),
         values=(("direction", TOKEN_DIRECTIONS),),
@@ -87,11 +70,8 @@ METRICS = (
         read=_routes(lambda r: [((reason,), n) for reason, n in r.finish_reasons.items()]),
         help="Completed requests by the reason why the generation ended, for those that report it.",
     ),
-    Metric(
-        name="jax_request_batch_size", kind="histogram", labels=("route",),
-        read=_routes(lambda r: _known(r.batch_sizes)),
-        help="Rows in use in the batch of a request, for requests that report it.",
-    ),
+    _histogram("jax_request_batch_size", lambda r: r.batch_sizes,
+               "Rows in use in the batch of a request, for requests that report it.", unit=""),
     Metric(
         name="jax_request_batch_rows_total", kind="counter", labels=("route", "rows"),
         values=(("rows", ("used", "padding")),),

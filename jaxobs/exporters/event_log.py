@@ -7,7 +7,6 @@ its owner alone: errors have texts in it, and reasons the values of static argum
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import math
@@ -19,7 +18,7 @@ from jaxobs.base.errors import SettingError
 from jaxobs.base.files.appended import AppendedFile, Written
 from jaxobs.base.files.line_queue import LineQueue
 from jaxobs.base.files.patience import Patience
-from jaxobs.base.guard import internal_error, logger
+from jaxobs.base.guard import internal_error
 from jaxobs.facts.events import Event, as_event
 from jaxobs.facts.process import Manifest
 from jaxobs.state.store import Store
@@ -55,7 +54,7 @@ class EventLog:
         try:
             Patience(OPEN_SECONDS).do(file.open)
         except TimeoutError as error:
-            self._warn(f"The event log {self._path} is not open yet: {error.strerror}. The program continues.")
+            self._store.warn(f"The event log {self._path} is not open yet: {error.strerror}. The program continues.")
             return new()  # the other one belongs to the thread that hangs
         except OSError as error:
             raise SettingError(
@@ -71,7 +70,7 @@ class EventLog:
         """Lines found no room in the queue, or nobody took them up to the end."""
         if lines:
             self._store.drop("event_log_lines", lines)
-            self._warn(
+            self._store.warn(
                 f"The event log {self._path} cannot keep up with the events: a disk does not respond, or "
                 "nobody reads the pipe. Lines are dropped and counted in "
                 'jaxobs_dropped_series_total{reason="event_log_lines"}.'
@@ -96,12 +95,6 @@ class EventLog:
         events, _, _ = self._store.events(kind=Manifest.kind)
         if events:
             self._store.record(dataclasses.replace(events[-1], time=time.time()))
-
-    def _warn(self, sentence: str) -> None:
-        # The program's own handlers and filters run here, and they may raise.
-        with contextlib.suppress(Exception):
-            if self._store.note(sentence):
-                logger.warning("%s", sentence)
 
     def sample(self) -> None:
         """Has the lines of the last seconds brought to the disk, where the settings want it; waits for nothing."""

@@ -21,7 +21,7 @@ from jaxobs.base.guard import guard, guarded
 from jaxobs.exporters.otel import providers
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.verdict import judged
-from jaxobs.session.observation import Session, warn
+from jaxobs.session.observation import Session
 from jaxobs.state import store
 from jaxobs.web import endpoints
 
@@ -114,7 +114,7 @@ _instrumented: set[str] = set()
 
 
 def _warn(sentence: str) -> None:
-    warn(store.current(), sentence)
+    store.current().warn(sentence)
 
 
 def _instrument_later(settings: Settings, given: Collection[str]) -> None:

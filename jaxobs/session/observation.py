@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from jaxobs.base import config, discovery
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import JaxobsError
-from jaxobs.base.guard import guard, guarded, internal_error, logger
+from jaxobs.base.guard import guard, guarded, internal_error
 from jaxobs.base.import_hooks import when_imported
 from jaxobs.exporters import Exporter, ExporterModule
 from jaxobs.facts.events import Event
@@ -30,12 +30,6 @@ LAST_CAPTURE_SECONDS = 1.5
 
 def _nothing() -> None:
     """Nothing to undo."""
-
-
-def warn(known: Store, sentence: str) -> None:
-    """Logs a sentence once, and keeps it for the page."""
-    if known.note(sentence):
-        logger.warning("%s", sentence)
 
 
 class Session:
@@ -72,7 +66,7 @@ class Session:
         if self.store.program is None:
             self.store.program = _program()
         for sentence in config.unknown_variables():
-            warn(self.store, sentence)
+            self.store.warn(sentence)
         with guarded("sigterm"):
             self._undo_sigterm = on_sigterm(lambda: self.finish("signal", "SIGTERM"))
         self._watch_capture_signal()
@@ -127,7 +121,7 @@ class Session:
                     exporter = module.exporter(self.store, self.settings)
                 except JaxobsError as error:
                     if discovery.short_name(module) not in self.given:
-                        warn(self.store, f"{error} It came from a variable, and is ignored.")
+                        self.store.warn(f"{error} It came from a variable, and is ignored.")
                         continue
                     refused = error
                     break

@@ -14,12 +14,7 @@ from jaxobs.state.store import Store
 class ConditionsSource(Source):
     """The source: the state and the rarer events in, findings out."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.after_fork()
-
-    def after_fork(self) -> None:
-        """In a forked child: nothing was found yet."""
+    def _begin(self) -> None:
         self._findings = Standing(Scene)
 
     def sample(self) -> None:

@@ -24,7 +24,6 @@ from jaxobs.findings.leaks import Sample as LeakSample
 from jaxobs.recorder import moment
 from jaxobs.sources.support.source import Source, keep
 from jaxobs.state import array_groups
-from jaxobs.state.store import Store
 
 QUIET_SECONDS = 60.0
 """A device whose memory does not change is reported again after this time."""
@@ -65,12 +64,7 @@ class _HighWater:
 class Devices(Source):
     """The source: samples in; device states, and `memory` events where something changed, out."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.after_fork()
-
-    def after_fork(self) -> None:
-        """The child reports its devices again."""
+    def _begin(self) -> None:
         self._told: dict[str, DeviceMemory] = {}
         self._groups_told = -math.inf
         self._latest: tuple[list[DeviceMemory], list[ArrayGroup]] = [], []

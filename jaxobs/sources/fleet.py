@@ -35,7 +35,6 @@ from jaxobs.recorder.last_minutes import Ending
 from jaxobs.recorder.report_files import ReportFiles
 from jaxobs.sources.support.source import Subscriber, keep
 from jaxobs.state.loops import Loops
-from jaxobs.state.store import Store
 from jaxobs.state.wall import Wall
 
 MOST_DETAILS = 16
@@ -71,11 +70,6 @@ class _Heard:
 class FleetSource(Subscriber):
     """The source: digests out and in, findings across processes into the store."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._host, self._over = socket.gethostname(), False
-        self.after_fork()
-
     def stop(self) -> None:
         """Tells and asks no more."""
         super().stop()
@@ -91,8 +85,8 @@ class FleetSource(Subscriber):
         if self._question is not None:
             self._question.answered(time.monotonic() + LAST_WAIT_SECONDS)
 
-    def after_fork(self) -> None:
-        """In a forked child, which is not part of the job."""
+    def _begin(self) -> None:
+        self._host = socket.gethostname()
         self._lock, self._beginning = threading.Lock(), threading.Lock()
         self._looker: Looker | None = None
         self._programs = Programs()

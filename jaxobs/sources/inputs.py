@@ -8,18 +8,12 @@ from jaxobs.findings.input.support.waits import Looks, Waits
 from jaxobs.findings.standing import Standing
 from jaxobs.sources.support.source import Source, keep
 from jaxobs.state.input_waits import Inputs
-from jaxobs.state.store import Store
 
 
 class InputsSource(Source):
     """The source: what the meters know in, findings out."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.after_fork()
-
-    def after_fork(self) -> None:
-        """Forgets the parent's findings: a forked child has taken no batch yet."""
+    def _begin(self) -> None:
         self._looks, self._findings = Looks(), Standing(Waits)
 
     def sample(self) -> None:

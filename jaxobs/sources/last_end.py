@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 from jaxobs import internals
 from jaxobs.base import private_files
@@ -16,6 +15,7 @@ from jaxobs.facts.process import Exit
 from jaxobs.recorder import predecessors
 from jaxobs.recorder.predecessors import Life
 from jaxobs.recorder.report_files import folder_of
+from jaxobs.sources.support.source import Subscriber
 from jaxobs.state.runs import Runs
 from jaxobs.state.store import Store
 
@@ -25,26 +25,16 @@ SAME_CAUSE = 60.0
 """Seconds from running out of memory to the exception that ends the process."""
 
 
-class LastEnd:
+class LastEnd(Subscriber):
     """The source: nothing in, the file out. Silent if there is not a directory for files."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._given_up = False
         self._disk = Patience(DISK_SECONDS)
         self._path: str | None = None
         self._kept: Life | None = None
         self._out_of_memory = 0.0
-        self._unsubscribe: Callable[[], None] = lambda: None
-
-    def start(self) -> None:
-        """Listens for the end."""
-        self._unsubscribe = self._store.subscribe(self._record)
-
-    def stop(self) -> None:
-        """Listens no more. The file says `running` until the process ends."""
-        self._unsubscribe()
-        self._unsubscribe = lambda: None
 
     def after_fork(self) -> None:
         """A forked child has no file: the parent has, and goes on."""
@@ -80,7 +70,7 @@ class LastEnd:
             predecessors.write_life(self._path, life)
             self._kept = life
 
-    def _record(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, OutOfMemory):
             self._out_of_memory = time.monotonic()
         if not isinstance(event, Exit) or self._path is None:

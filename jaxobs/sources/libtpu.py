@@ -17,7 +17,6 @@ from jaxobs.base.questions import Question, no_more_threads
 from jaxobs.drivers import tpu_monitoring
 from jaxobs.drivers.tpu_monitoring import TpuDevice
 from jaxobs.sources.support.source import Source
-from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
 """Seconds that a tick waits; what comes later is reported at the next."""
@@ -34,11 +33,7 @@ Reading = tuple[dict[str, list[str]], float]
 class TpuMonitoring(Source):
     """The source: samples in, the states of all TPUs out."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._forget()
-
-    def _forget(self) -> None:
+    def _begin(self) -> None:
         self._library: tpu_monitoring.Library | None = None
         self._question: Question[Reading] | None = None
         self._due = 0.0
@@ -46,7 +41,7 @@ class TpuMonitoring(Source):
 
     def after_fork(self) -> None:
         """libtpu's threads are the parent's, and whoever calls it in a child may wait for them for good."""
-        self._forget()
+        self._begin()
         self._over = True
 
     def sample(self) -> None:

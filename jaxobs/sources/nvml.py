@@ -20,7 +20,6 @@ from jaxobs.drivers import cuda_devices, nvml
 from jaxobs.drivers.cuda_devices import JaxDevice
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.sources.support.source import Source
-from jaxobs.state.store import Store
 
 WAIT_SECONDS = 0.1
 """Seconds that a tick waits for all devices together; what comes later is reported at the next tick."""
@@ -58,8 +57,8 @@ class _Watched:
 class Accelerators(Source):
     """The source: samples in, the states of all devices out."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
+    def _begin(self) -> None:
+        # NVML's handles and our threads stay the parent's; a child opens its own when it uses a GPU.
         self._opening: Question[list[nvml.Device]] | None = None
         self._watched: list[_Watched] = []
         self._names: dict[str, str] = {}
@@ -72,11 +71,6 @@ class Accelerators(Source):
         if watched:
             with no_more_threads():
                 Question(nvml.close, _THREAD).answered(time.monotonic() + WAIT_SECONDS)
-
-    def after_fork(self) -> None:
-        """NVML's handles and our threads are the parent's; the child opens its own when it uses a GPU."""
-        self._opening, self._watched = None, []
-        self._names, self._matched, self._complete = {}, (), False
 
     def sample(self) -> None:
         """Asks every device, and reports what was answered in time."""

@@ -12,7 +12,6 @@ from jaxobs.findings.patterns import Patterns
 from jaxobs.loops.found_loops import FoundLoops
 from jaxobs.sources.support.source import Subscriber, keep
 from jaxobs.state.loops import Loops
-from jaxobs.state.store import Store
 
 
 class PatternsSource(Subscriber):
@@ -20,12 +19,7 @@ class PatternsSource(Subscriber):
 
     answers = True
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.after_fork()
-
-    def after_fork(self) -> None:
-        """In a forked child: nothing was compiled yet."""
+    def _begin(self) -> None:
         # Reentrant: a signal handler of the program may compile while this thread is in here.
         self._lock = threading.RLock()
         self._patterns = Patterns(made=self._made)

@@ -15,7 +15,6 @@ from jaxobs import internals
 from jaxobs.base.guard import guard
 from jaxobs.internals import cache_state
 from jaxobs.sources.support.source import Source
-from jaxobs.state.store import Store
 
 SLICE = 0.005
 """Seconds that one tick may spend."""
@@ -28,11 +27,7 @@ SETTLING = 2.0
 class PersistentCache(Source):
     """The source: samples the directory that JAX uses now."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._begin_with(None)
-
-    def _begin_with(self, directory: str | None) -> None:
+    def _begin(self, directory: str | None = None) -> None:
         self._directory = directory
         self._round: Iterator[tuple[int, int] | None] | None = None
         self._seen: tuple[int, float] | None = None
@@ -43,16 +38,12 @@ class PersistentCache(Source):
         """Ends a round that is under way."""
         self._round = None
 
-    def after_fork(self) -> None:
-        """The child looks for itself."""
-        self._begin_with(None)
-
     @guard("persistent_cache.sample")
     def sample(self) -> None:
         """Keeps looking for a few milliseconds."""
         directory = cache_state.local(internals.persistent_cache()[1])
         if directory != self._directory:
-            self._begin_with(directory)
+            self._begin(directory)
             self._store.set_cache_size(None, None, None)
         if directory is None:
             return

@@ -16,7 +16,6 @@ from jaxobs.base.version import __version__
 from jaxobs.facts.process import Manifest
 from jaxobs.sources.support import manifest
 from jaxobs.sources.support.source import Source
-from jaxobs.state.store import Store
 
 LOOKS_FOR_A_DRIVER = 3
 """Samples after which the manifest is reported again although the driver has not reported its version."""
@@ -25,8 +24,7 @@ LOOKS_FOR_A_DRIVER = 3
 class Process(Source):
     """The source: looks once at the start, and again until the backends are initialized."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
+    def _begin(self) -> None:
         self._told = False
         self._settled = False
         self._looks = 0
@@ -59,10 +57,6 @@ class Process(Source):
         if event != self._recorded:
             self._recorded = event
             self._store.record(dataclasses.replace(event, time=time.time()))
-
-    def after_fork(self) -> None:
-        """The child describes itself when it first uses JAX."""
-        self._told, self._settled, self._looks, self._recorded = False, False, 0, None
 
     def sample(self) -> None:
         """Adds what only an awake backend says: the runtime's version, devices and topology, the driver's version."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from jaxobs.internals import short_traces
 from jaxobs.sources.support.profile_sampling import ProfileSampling
 from jaxobs.sources.support.source import Source
-from jaxobs.state.store import Store
 
 
 class ProfilesSource(Source):
     """The source: traces of the profiler in, `profile` events out. A forked child does not take traces."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
+    def _begin(self) -> None:
         self._sampling: ProfileSampling | None = None
         self._interval = 0.0
         self._over = False
@@ -45,7 +43,8 @@ class ProfilesSource(Source):
 
     def after_fork(self) -> None:
         """In a forked child: its parent takes the samples."""
-        self._sampling, self._over = None, True
+        self._begin()
+        self._over = True
 
     def _rest(self) -> None:
         if self._sampling is not None:

@@ -8,7 +8,6 @@ import time
 from jaxobs import internals
 from jaxobs.base import private_files
 from jaxobs.base.files.patience import Patience
-from jaxobs.base.guard import logger
 from jaxobs.recorder import predecessors
 from jaxobs.recorder.report_files import folder_of
 from jaxobs.sources.support.source import Source
@@ -57,16 +56,16 @@ class Run(Source):
 
     def _keep(self, run_id: str, found: Runs) -> None:
         if found.id != run_id:
-            self._begin(run_id, found)
+            self._begin_run(run_id, found)
         if found.path is not None:
             wall, checkpoints = self._store.part(Wall), self._store.part(Checkpoints)
             predecessors.write_attempt(found.path, run_id, predecessors.this_attempt(wall, checkpoints, found))
 
-    def _begin(self, run_id: str, found: Runs) -> None:
+    def _begin_run(self, run_id: str, found: Runs) -> None:
         found.earlier, found.path = Earlier(), None
         folder = folder_of(self._store.settings)
         if folder is None:
-            self._say(NOWHERE)
+            self._store.warn(NOWHERE)
         else:
             private_files.make_folders(folder)
             path = os.path.join(folder, predecessors.run_file_name(run_id, internals.process_index_and_count()[0]))
@@ -77,8 +76,10 @@ class Run(Source):
         try:
             last = predecessors.read_attempt(path)
         except ValueError as error:
-            self._say(f"The file {path} does not belong to a run ({error}): it is left alone, and the attempts of the "
-                      f"run {run_id!r} are not added up. Delete it or choose another `run_id`.")  # fmt: skip
+            self._store.warn(
+                f"The file {path} does not belong to a run ({error}): it is left alone, and the attempts of the "
+                f"run {run_id!r} are not added up. Delete it or choose another `run_id`."
+            )
             return None
         if last is None:
             return path
@@ -87,19 +88,17 @@ class Run(Source):
             found.earlier = last.earlier
             return path
         if alive:
-            self._say(f"Process {last.pid} is an attempt of the run {run_id!r} too, and is alive: this process does "
-                      "not count as one. Give it its own `run_id`.")  # fmt: skip
+            self._store.warn(
+                f"Process {last.pid} is an attempt of the run {run_id!r} too, and is alive: this process does "
+                "not count as one. Give it its own `run_id`."
+            )
             return None
         found.earlier = last.then(time.time() - self._store.part(Wall).age())
         return path
 
     def _give_up(self, sentence: str) -> None:
         self._given_up = True
-        self._say(sentence)
-
-    def _say(self, sentence: str) -> None:
-        if self._store.note(sentence):
-            logger.warning("%s", sentence)
+        self._store.warn(sentence)
 
 
 source = Run

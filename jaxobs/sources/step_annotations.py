@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from jaxobs.instruments.stepping import step
 from jaxobs.internals import step_annotations
+from jaxobs.sources.support.source import Source
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
 
 
-class StepAnnotations:
+class StepAnnotations(Source):
     """The source: each block of an annotation is a step of the loop of that name."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self._undo: Callable[[], None] | None = None
-        self._names: set[str] = set()
 
     def start(self) -> None:
         """Begins to watch, if this JAX lets us."""
@@ -29,12 +29,8 @@ class StepAnnotations:
             self._undo()
             self._undo = None
 
-    def sample(self) -> None:
-        """There is nothing to take in."""
-
-    def after_fork(self) -> None:
-        """A forked child declares its own steps."""
-        self._names = set()
+    def _begin(self) -> None:
+        self._names: set[str] = set()
 
     def _began(self, name: str) -> step | None:
         """A step, unless the program reports its loops by `jaxobs.step` or `jaxobs.steps` as well."""

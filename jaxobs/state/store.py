@@ -6,6 +6,7 @@ off is counted. Each subject is a module next to this one; the store puts them u
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import threading
@@ -274,6 +275,12 @@ class Store:
         """Keeps a sentence for a person, once; returns whether it was new."""
         with self._lock:
             return self._facts.note(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Keeps a sentence and logs it, once; handlers and filters of the program, which may raise, cannot disturb."""
+        with contextlib.suppress(Exception):
+            if self.note(sentence):
+                guard.logger.warning("%s", sentence)
 
     def drop(self, reason: str, count: int = 1) -> None:
         """Counts what a bound cut off."""

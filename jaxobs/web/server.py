@@ -19,7 +19,7 @@ from jaxobs.actions.capturing import routes as action_routes
 from jaxobs.base import discovery
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
-from jaxobs.base.guard import internal_error, logger
+from jaxobs.base.guard import internal_error
 from jaxobs.exporters import RoutesModule
 from jaxobs.exporters.forms.http_types import (
     BadRequest,
@@ -220,15 +220,7 @@ class Handle:
 
 
 def serve(store: Store, port: int, addr: str, settings: Settings | None = None) -> Handle:
-    """Serves the store's endpoint in daemon threads; port 0 takes a free one.
-
-    Args:
-      settings: those of `jaxobs.web.protection`; the defaults without.
-
-    Raises:
-      PortTakenError: somebody listens on the port already.
-      SettingError: this machine does not have the port or address, or a file of the certificate cannot be used.
-    """
+    """Serves the endpoint in daemon threads, port 0 a free one; raises `PortTakenError`, `SettingError`."""
     if not 0 <= port <= 65535:
         raise SettingError(f"`port` is {port}, but must be from 0 to 65535.")
     family = Server if ":" not in addr else ServerV6
@@ -243,9 +235,9 @@ def serve(store: Store, port: int, addr: str, settings: Settings | None = None) 
         raise
     unmet = action_routes.unmet(store)
     if unmet is not None:
-        _warn(store, unmet)
+        store.warn(unmet)
     server.dropped = store.drop
-    server.complain = lambda sentence: _warn(store, sentence)
+    server.complain = store.warn
     handle, addresses = Handle(store, server, addr), store.part(Addresses)
     addresses.opened(addr, handle.port)
     handle.closing = lambda: addresses.closed(handle.port)
@@ -256,19 +248,13 @@ def _protect(store: Store, server: Server, addr: str, settings: Settings) -> Non
     loopback = ipaddress.ip_address(str(server.server_address[0]).partition("%")[0]).is_loopback
     protection = Protection(settings, addr, loopback)
     if protection.is_exposed:
-        _warn(
-            store,
+        store.warn(
             f"`read_token` is set and the endpoint on {addr} speaks HTTP: the token crosses the network as plain text. "
             "Set `tls_certificate`.",
         )
     server.set_app(application(store, protection))
     server.protection = protection
     store.part(Addresses).scheme = "http" if protection.context is None else "https"
-
-
-def _warn(store: Store, sentence: str) -> None:
-    if store.note(sentence):
-        logger.warning("%s", sentence)
 
 
 def _cannot_listen(error: OSError | TypeError | ValueError, port: int, addr: str) -> Exception:

@@ -17,7 +17,7 @@ from types import FrameType
 
 from jaxobs import internals
 from jaxobs.actions.capturing import runner
-from jaxobs.base.guard import guarded, logger
+from jaxobs.base.guard import guarded
 from jaxobs.state.store import Store
 
 NUMBER = getattr(signal, "SIGUSR2", None)
@@ -56,9 +56,7 @@ def _is_free(number: int) -> bool:
 
 
 def _declined(store: Store, why: str) -> Callable[[], None]:
-    sentence = f"`capture_signal` is set, but SIGUSR2 is not handled: {why}."
-    if store.note(sentence):
-        logger.warning("%s", sentence)
+    store.warn(f"`capture_signal` is set, but SIGUSR2 is not handled: {why}.")
     return lambda: None
 
 

@@ -52,11 +52,7 @@ class HostLooks:
         return len(self._looks)
 
     def places(self, gaps: Iterable[Sequence[Gap]], at_zero: float) -> tuple[HostPlace, ...]:
-        """Returns where the thread was while devices were idle.
-
-        Args:
-          gaps: of each device, in nanoseconds of a clock that was at zero at `at_zero`.
-        """
+        """Returns where the thread was in idle `gaps`, in nanoseconds of a clock that was zero at `at_zero`."""
         found: Counter[tuple[str, str]] = Counter()
         devices = 0
         for gap in gaps:

@@ -14,6 +14,10 @@ class Source:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forgets all that was seen: at first, and in a forked child."""
 
     def start(self) -> None:
         """Begins to watch."""
@@ -23,6 +27,7 @@ class Source:
 
     def after_fork(self) -> None:
         """In a forked child: what was the parent's is forgotten."""
+        self._begin()
 
     def sample(self) -> None:
         """Called on the slow tick."""
@@ -35,8 +40,8 @@ class Subscriber(Source):
     """True for a source that records events of its own in answer to some."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store)
         self._unsubscribe: Callable[[], None] | None = None
+        super().__init__(store)
 
     def start(self) -> None:
         """Begins to watch. Idempotent."""

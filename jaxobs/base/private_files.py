@@ -63,12 +63,8 @@ def replace_mode(file: int, path: str | os.PathLike[str], mode: int = FILE_MODE)
     _set_mode(file, mode)
 
 
-def write_whole(path: str | os.PathLike[str], pieces: Iterable[bytes]) -> None:
-    """Writes a file whole or not at all; what is no file, such as a pipe, gets the pieces one by one.
-
-    Raises:
-      OSError: it cannot be written.
-    """
+def write_whole(path: str | os.PathLike[str], pieces: Iterable[bytes], mode: int = FILE_MODE) -> None:
+    """Writes a file whole or not at all, with `mode` if it is new; to a pipe piece by piece. Raises `OSError`."""
     path = os.fspath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as stream:
@@ -79,10 +75,11 @@ def write_whole(path: str | os.PathLike[str], pieces: Iterable[bytes]) -> None:
     try:
         with open(handle, "wb") as file:
             file.writelines(pieces)
-            replace_mode(file.fileno(), path)
+            replace_mode(file.fileno(), path, mode)
         os.replace(draft, path)
     except BaseException:
-        os.unlink(draft)
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
         raise
 
 

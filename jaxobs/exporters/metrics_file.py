@@ -21,7 +21,7 @@ from jaxobs.base.config import PROCESS_INDEX, Settings
 from jaxobs.base.errors import SettingError
 from jaxobs.base.files.claim import Claim
 from jaxobs.base.files.patience import Patience
-from jaxobs.base.guard import internal_error, logger
+from jaxobs.base.guard import internal_error
 from jaxobs.exporters.forms.exposition import Renderer
 from jaxobs.state.store import Store
 
@@ -49,7 +49,7 @@ class MetricsFile:
         try:
             self._disk.do(self._try)
         except TimeoutError as error:
-            self._warn(f"The metrics file {self._given} cannot be checked yet: {error.strerror}.")
+            self._store.warn(f"The metrics file {self._given} cannot be checked yet: {error.strerror}.")
         except OSError as error:
             raise SettingError(
                 f"`metrics_file` is {path!r}, which cannot be written: {error.strerror or error}. "
@@ -63,9 +63,8 @@ class MetricsFile:
         if _is_special(self._given):
             _try_special(self._given)
         else:
-            number, temporary = _temporary(os.path.realpath(self._given))
-            os.close(number)
-            os.unlink(temporary)
+            with tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.realpath(self._given)), prefix=".jaxobs-"):
+                pass
         if PROCESS_INDEX not in self._given:
             self._settle(self._given)
 
@@ -77,7 +76,7 @@ class MetricsFile:
             holder = claim.take()
             if holder is not None:
                 own = f"{path}.{os.getpid()}"
-                self._warn(
+                self._store.warn(
                     f"The metrics file {path} belongs to {holder}. This process writes to {own}. Give each process its "
                     "own name, such as metrics-{process_index}.prom or metrics-{pid}.prom."
                 )
@@ -109,13 +108,9 @@ class MetricsFile:
         if _is_special(path):
             _write_special(path, text)
         else:
-            _replace(path, text)
-
-    def _warn(self, sentence: str) -> None:
-        # The program's own handlers and filters run here, and they may raise.
-        with contextlib.suppress(Exception):
-            if self._store.note(sentence):
-                logger.warning("%s", sentence)
+            # node_exporter runs as another user, and reads `*.prom` only.
+            mode = PROM_MODE if path.endswith(".prom") else private_files.FILE_MODE
+            private_files.write_whole(path, [text], mode)
 
     def after_fork(self) -> None:
         """The file stays the parent's."""
@@ -175,26 +170,6 @@ def _wait(file: int, seconds: float) -> None:
     poll = select.poll()
     poll.register(file, select.POLLOUT)
     poll.poll(seconds * 1000)
-
-
-def _temporary(path: str) -> tuple[int, str]:
-    """A file next to the one at `path`, hidden from those who collect `*.prom`."""
-    folder, name = os.path.split(path)
-    return tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
-
-
-def _replace(path: str, content: bytes) -> None:
-    number, temporary = _temporary(path)
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-            # node_exporter runs as another user, and reads `*.prom` only.
-            private_files.replace_mode(number, path, PROM_MODE if path.endswith(".prom") else private_files.FILE_MODE)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def exporter(store: Store, settings: Settings) -> MetricsFile | None:

@@ -249,21 +249,10 @@ class Sidecar:
             self._compact()
 
     def _compact(self) -> None:
-        """Keeps the latest records, one for each program of a process index, up to half of the bound.
-
-        The file is replaced as a whole; a line that another process appends meanwhile may be lost.
-        """
+        """Keeps the latest records, one for each program of a process, up to half of the bound; replaces the file."""
         with open(self.path, "rb") as file:
             lines = file.read().splitlines()
-        draft = f"{self.path}.{os.getpid()}.{self.process}"
-        try:
-            with open(draft, "wb") as file:
-                private_files.replace_mode(file.fileno(), self.path)
-                file.writelines(line + b"\n" for line in _latest(lines, self._most_bytes // 2))
-            os.replace(draft, self.path)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(draft)
+        private_files.write_whole(self.path, (line + b"\n" for line in _latest(lines, self._most_bytes // 2)))
 
 
 def _spread(groups: list[list[bytes]], most: int) -> list[bytes]:

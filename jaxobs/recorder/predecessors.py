@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import socket
 import time
 import urllib.parse
@@ -222,13 +221,4 @@ def write_attempt(path: str, run_id: str, attempt: Attempt) -> None:
 
 
 def _write(path: str, body: Mapping[str, Any]) -> None:
-    draft = f"{path}.{os.getpid()}-{secrets.token_hex(4)}"
-    try:
-        with open(draft, "x", encoding="utf-8") as file:
-            private_files.replace_mode(file.fileno(), path)
-            json.dump(body, file, indent=1)
-            file.write("\n")
-        os.replace(draft, path)
-    finally:
-        if os.path.exists(draft):
-            os.remove(draft)
+    private_files.write_whole(path, [json.dumps(body, indent=1).encode(), b"\n"])

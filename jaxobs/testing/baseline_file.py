@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxobs.base import json_lines
+from jaxobs.base import json_lines, private_files
 from jaxobs.base.errors import JaxobsError
 from jaxobs.testing.costs import Cost
 
@@ -57,11 +55,7 @@ class Entry:
 
 
 def read(path: Path) -> dict[str, Entry]:
-    """Returns the entries by the tests' node ids; none if there is no file.
-
-    Raises:
-      BaselineError: it cannot be read, or is not a baseline.
-    """
+    """Returns the entries by the tests' node ids, none without a file; raises `BaselineError`."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -111,26 +105,9 @@ def entry_of(content: Mapping[str, Any]) -> Entry:
 
 def plain(entry: Entry) -> dict[str, Any]:
     """Returns an entry as dictionaries, texts and numbers."""
-    place = entry.environment
-    return {
-        "environment": {
-            "jax": place.jax,
-            "jaxlib": place.jaxlib,
-            "platform": place.platform,
-            "device_kind": place.device_kind,
-            "devices": place.devices,
-        },
-        "functions": {
-            name: {
-                "compilations": cost.compilations,
-                "causes": dict(cost.causes),
-                "flops": _whole(cost.flops),
-                "memory": dict(cost.memory),
-                "compile_seconds": cost.compile_seconds,
-            }
-            for name, cost in sorted(entry.functions.items())
-        },
-    }
+    found = asdict(entry)
+    functions = sorted(found["functions"].items())
+    return found | {"functions": {name: cost | {"flops": _whole(cost["flops"])} for name, cost in functions}}
 
 
 def _whole(value: float | None) -> float | None:
@@ -141,7 +118,7 @@ def write(path: Path, entries: Mapping[str, Entry]) -> None:
     """Replaces the file, as a whole or not at all; raises `BaselineError` if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, rendered(entries))
+        private_files.write_whole(os.path.realpath(path), [rendered(entries).encode()], 0o644)
     except OSError as error:
         raise BaselineError(f"The baseline `{path}` cannot be written: {error.strerror or error}.") from None
 
@@ -162,18 +139,3 @@ def rendered(entries: Mapping[str, Entry]) -> str:
 def _function(name: str, cost: Mapping[str, Any]) -> str:
     figures = ",\n".join(f"          {json.dumps(key)}: {json.dumps(value)}" for key, value in cost.items())
     return f"        {json.dumps(name)}: {{\n{figures}\n        }}"
-
-
-def _replace(path: Path, text: str) -> None:
-    path = Path(os.path.realpath(path))
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    number, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

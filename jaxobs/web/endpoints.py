@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jaxobs.base import private_files
 from jaxobs.base.process_age import start_tick
 
 MOST_BYTES = 4096
@@ -39,10 +40,7 @@ def announce(url: str, port: int, program: str | None) -> Callable[[], None]:
     told = {"url": url, "pid": pid, "start_tick": start_tick(), "namespace": _namespace(), "program": named}
     folder = _folder(make=True)
     path = os.path.join(folder, f"{pid}-{port}.json")
-    number, temporary = tempfile.mkstemp(dir=folder)  # mode 0600
-    with open(number, "w", encoding="utf-8") as file:
-        json.dump(told, file)
-    os.replace(temporary, path)
+    private_files.write_whole(path, [json.dumps(told).encode()])
 
     def withdraw() -> None:
         if os.getpid() == pid:  # a forked child has it from its parent

@@ -26,12 +26,7 @@ _SUSPECT = re.compile(rb"\d{19}|[eE]\+?\d\d\d")
 
 
 def loads(text: bytes | str) -> Any:
-    """Returns the value that JSON text stands for.
-
-    Raises:
-      ValueError: text that is not JSON, deeper than `MOST_DEPTH`, or with a number that is not finite or not below
-        `MOST_NUMBER`.
-    """
+    """Returns the value of JSON text; raises `ValueError` if it is too deep, or a number is out of range."""
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     try:
         # By ourselves: `json` takes bytes with NULs for UTF-16.
@@ -105,12 +100,7 @@ class Damage:
 def objects(
     file: BinaryIO, damage: Damage, progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Returns the objects of a file of JSON lines, with the numbers of their lines. One line is in memory at a time.
-
-    Args:
-      damage: counts the lines that are not objects; empty ones do not count.
-      progress: called with the bytes read so far, now and then.
-    """
+    """Yields a file's objects with line numbers, one at a time; `damage` counts other lines."""
     done = 0
     for number, line in _lines(file):
         done += len(line)

@@ -21,10 +21,7 @@ def process_age(pid: int | str = "self") -> float | None:
 
 
 def start_tick(pid: int | str = "self") -> int | None:
-    """Returns a process's start in ticks of the system since it booted; None if the system does not say.
-
-    None as well of one that has ended and that its parent has not yet waited for.
-    """
+    """Returns a process's start in ticks since the system booted; None if unknown, or it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             figures = file.read().rpartition(b")")[2].split()

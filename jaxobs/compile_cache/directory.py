@@ -104,14 +104,7 @@ def local(given: str) -> Path:
 
 
 def scan(path: Path, progress: Callable[[int, int], None] = lambda done, of: None) -> Contents:
-    """Reads a directory and each entry in it.
-
-    Args:
-      progress: called with the number of entries read and of all, now and then.
-
-    Raises:
-      OSError: the directory cannot be listed.
-    """
+    """Reads a directory's entries; `progress` gets how many are read and there are. Raises `OSError`."""
     with os.scandir(path) as found:
         files = {each.name: each for each in found}
     names = sorted(name for name, each in files.items() if name.endswith(ENTRY) and not _is_directory(each))

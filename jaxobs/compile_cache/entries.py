@@ -136,10 +136,7 @@ _Pieces = Callable[[BinaryIO], Iterator[bytes]]
 
 
 def _decompressor(codec: str) -> _Pieces | None:
-    """Returns what decompresses a file; for zstd the standard library's (Python 3.14) or `zstandard`'s, as JAX does.
-
-    None if Python has neither of these.
-    """
+    """Returns what decompresses a codec, zstd by Python 3.14 or `zstandard` as in JAX; None without these."""
     if codec == "zlib":
         return _unzlib
     with contextlib.suppress(ImportError):

@@ -51,11 +51,7 @@ def run(
     command: Sequence[str], variables: Mapping[str, str], *, timeout: float | None = None,
     stdout: IO[bytes] | int | None = None, stderr: IO[bytes] | int | None = None,
 ) -> Run:  # fmt: skip
-    """Runs the command to its end, in a process group of its own; with us, it is ended as well.
-
-    Raises:
-      JaxobsError: it cannot be started.
-    """
+    """Runs the command in a process group of its own, which ends with us; raises `JaxobsError` if it can't start."""
     began, clock = time.time(), time.monotonic()
     # On a thread of its own: an interruption while it starts reaches this one, which then still knows what to end.
     with ThreadPoolExecutor(1) as pool:

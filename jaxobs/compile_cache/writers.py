@@ -17,14 +17,7 @@ from jaxobs.reasons import cache_records
 
 
 def of_keys(log: Path, damage: Damage | None = None) -> dict[str, str]:
-    """Versions of jaxlib by cache key, from an event log or from the directory that holds it.
-
-    Args:
-      damage: counts the lines of the log that were skipped.
-
-    Raises:
-      JaxobsError: there is no such file or directory, or it cannot be read.
-    """
+    """Versions of jaxlib by cache key, from an event log or its directory; raises `JaxobsError` without one."""
     try:
         folder = log if log.is_dir() else log.parent
         found = {} if log.is_dir() else _from_events(log, damage or Damage())

@@ -36,13 +36,7 @@ class _Stopped(Exception):  # noqa: N818
 
 
 class Story:
-    """A run of the demo; `seen` and `accuracy` hold its results.
-
-    Args:
-      teller: says what happens.
-      minutes: how long to train at an easy pace; None for a few epochs as fast as they go.
-      stopped: asked before each step whether to end early.
-    """
+    """A run of the demo, at an easy pace for so many minutes or fast; `seen` and `accuracy` hold its results."""
 
     def __init__(self, teller: Teller, minutes: float | None, stopped: Callable[[], bool] = lambda: False) -> None:
         self.seen: list[Seen] = []

@@ -67,11 +67,7 @@ class Library:
     """The SDK, loaded."""
 
     def __init__(self) -> None:
-        """Loads it. Only for a process that uses TPUs: it loads libtpu.
-
-        Raises:
-          Unavailable: there is none, it has no monitoring, or its first answer would take minutes.
-        """
+        """Loads libtpu, so only for a process that uses TPUs; raises `Unavailable` if it has no monitoring."""
         if not os.environ.get("TPU_SKIP_MDS_QUERY") and not _metadata_answers():
             raise Unavailable(
                 "Google's metadata service does not answer; libtpu would retry for minutes, with the program stopped. "

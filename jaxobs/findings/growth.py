@@ -112,13 +112,7 @@ class Floor:
             self._cycle = max(self._cycle, top)
 
     def run(self, now: Point, *, at_end: bool = False) -> Run | None:
-        """The growth that persists as of the sample `now`, the last one taken in; None if there is none.
-
-        How much growth matters is for the caller to say.
-
-        Args:
-          at_end: whether the program has ended, just after `now`.
-        """
+        """The growth that persists as of the last sample `now`, or None; `at_end` if the program ended after it."""
         least = LEAST_RISES_AT_END if at_end else LEAST_RISES
         if len(self.points) <= least:
             return None

@@ -87,11 +87,7 @@ class Standing(Generic[Looked]):
         self._standing: dict[str, _Standing] = {}
 
     def see(self, evidence: Looked, between: bool = False) -> Iterator[tuple[Finding, bool]]:
-        """Takes in a look; yields the findings that last or have just ended, and whether each is news.
-
-        Args:
-          between: whether it comes between two regular looks: it shows only what need not last, and ends nothing.
-        """
+        """Takes in a look; yields findings and whether they are news. One in `between` ends nothing."""
         now, shown = evidence.time, set()
         for kind, case in _cases(self._kinds, evidence, self._rules):
             steady = all_kinds.steady(kind)

@@ -38,12 +38,7 @@ def verdict(snapshot: Snapshot) -> Verdict:
 
 
 def of(findings: Iterable[Finding], wall_seconds: float, well: str) -> Verdict:
-    """The verdict on findings; those that are over do not count.
-
-    Args:
-      wall_seconds: time since the process began.
-      well: the headline where there are none.
-    """
+    """The verdict on findings that last, after `wall_seconds` of the process; `well` is the headline without any."""
     standing = [each for each in findings if each.ended is None]
     found = _ordered([_entry(each, wall_seconds) for each in standing], _causes(standing))
     word = "mend" if any(each.severity != "info" for each in found) else "watch" if found else "fine"

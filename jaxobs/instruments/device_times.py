@@ -309,10 +309,7 @@ def _exit() -> None:
 
 
 def _output(result: Any) -> tuple[Any, bool] | None:
-    """The smallest output that is not there yet, or any if all are; and whether it is there.
-
-    None if nothing says when the program is done. An output may be there before it: an argument handed through.
-    """
+    """Returns the smallest output that is not there yet, or any, and whether it is there; None if nothing tells."""
     leaves = [result]
     if not hasattr(type(result), "is_ready"):
         tree_util = internals.tree_util()

@@ -93,10 +93,6 @@ def device_name(device: Any) -> str:
 
 
 def allocator(device: Any) -> dict[str, Any]:
-    """Returns the figures of a device's allocator in bytes; every key is optional, and the CPU has none.
-
-    Raises:
-      RuntimeError: or another of `UNTOLD`, where the backend cannot be asked about this device.
-    """
+    """Returns a device's allocator figures in bytes; raises `RuntimeError` or another of `UNTOLD`."""
     statistics = device.memory_stats() or {}
     return {ours: int(statistics[theirs]) for ours, theirs in _STATISTICS.items() if statistics.get(theirs) is not None}

@@ -42,12 +42,7 @@ def forget_new_entries(program: Any) -> None:
 
 
 def why(fall: Fall, stuck_before: bool) -> Why | None:
-    """Why the call fell; None where it brought an executable, or was traced or transformed instead of run.
-
-    Args:
-      fall: a call whose dispatch has ended.
-      stuck_before: whether a call was seen that JAX keeps others like it off the fast path for.
-    """
+    """Returns why a `fall` left the fast path; None if it compiled, or was traced or transformed."""
     local = fall.frame.f_locals
     executable = local.get("executable")
     with _lock:

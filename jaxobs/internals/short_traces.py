@@ -39,11 +39,7 @@ class ShortTrace:
         _mark()
 
     def has_waiters(self, frames: dict[int, FrameType]) -> bool:
-        """Returns whether a thread of the program waits for it to end, to begin or to end a trace of its own.
-
-        Args:
-          frames: the innermost frame of each thread.
-        """
+        """Returns whether a thread waits for a trace to end or to begin its own, by the threads' `frames`."""
         own = threading.get_ident()
         codes = [each.f_code for thread, each in frames.items() if thread != own]
         return any(each.co_name in _LOCKING and each.co_filename.endswith(_FILE) for each in codes)

@@ -58,11 +58,7 @@ _LAUNCHERS = frozenset(
 
 
 def in_library(filename: str) -> str | None:
-    """The path of an installed library's file, from the library's name on: `flax/nnx/nn/linear.py`.
-
-    None for a user's file, for ours, and for the standard library. A program that is installed itself, and was started
-    as a module or by its command, is the user's.
-    """
+    """The path in an installed library, from its name on; None for the program's, ours and the standard library's."""
     path = _packaged(filename)
     if path is None or is_own(filename):
         return None

@@ -77,11 +77,7 @@ def common(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[In
 
 
 def own_time(row: Iterable[S]) -> list[tuple[float, float, S]]:
-    """Divides a row's time among its events, moment by moment: the innermost one has it, where events lie within
-    others.
-
-    An event that outlasts the one around it has its time to its own end.
-    """
+    """Divides a row's time among its events: at each moment, the innermost has it."""
     found: list[tuple[float, float, S]] = []
     open_events: list[tuple[float, int, S]] = []
     at = 0.0

@@ -40,14 +40,7 @@ class Reading:
 
 
 def read(path: str | os.PathLike[str], kinds: Mapping[str, str] | None = None) -> Reading:
-    """Returns the profile of a trace file, or of the newest trace in a directory.
-
-    Args:
-      kinds: JAX's `device_kind` of devices by name, for what the trace itself doesn't report them.
-
-    Raises:
-      TraceError: there is none, or it cannot be read; the message names the file and what to do.
-    """
+    """Returns the profile of a trace, or of a directory's newest; raises `TraceError`, which says what to do."""
     files, notes = _find(Path(path))
     traces = {each.name.removesuffix(ENDING): (_read(each), host_record.find(each)) for each in files}
     if not any(each.tracks for each, _ in traces.values()):

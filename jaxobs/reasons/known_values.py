@@ -30,13 +30,7 @@ class OpaqueValueError(JaxobsError, ValueError):
 
 
 class Program:
-    """The values that a program has in memory and a log may name.
-
-    Args:
-      modules: the program's own, imported already.
-      main: which of them stands for `__main__` of the process that wrote.
-      fun: its function whose arguments are read.
-    """
+    """Values that a program has and a log may name: its modules, `main` for `__main__`, and those of `fun`."""
 
     def __init__(
         self, modules: Iterable[types.ModuleType] = (), main: types.ModuleType | None = None, fun: Any = None

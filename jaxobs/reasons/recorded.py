@@ -35,11 +35,7 @@ class _UnwritableError(Exception):
 
 
 def record(fun: Any, signature: Signature | None, *, values: bool = True) -> dict[str, Any] | None:
-    """Returns the signature with which `fun` was compiled, as JSON; None where it cannot be recorded or is too large.
-
-    Args:
-      values: whether metadata of pytrees may be recorded.
-    """
+    """Returns a compile's signature of `fun` as JSON, or None; `values` allows metadata of pytrees in it."""
     if fun is None or signature is None or len(signature.leaves) > MOST_LEAVES:
         return None
     try:

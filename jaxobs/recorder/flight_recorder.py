@@ -94,11 +94,7 @@ class FlightRecorder:
 
     @guard("flight_recorder.uncaught")
     def uncaught(self, error: BaseException, *, ending: bool = False) -> None:
-        """Records an exception that nothing caught, once, and reports it if it is out of memory.
-
-        Args:
-          ending: whether the process ends by it; at a prompt it does not.
-        """
+        """Records once what nothing caught, and reports it if memory ran out; `ending` unless at a prompt."""
         if not self._uncaught.is_new(error):
             return
         if isinstance(error, Exception):

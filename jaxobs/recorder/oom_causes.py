@@ -38,13 +38,7 @@ MANY_EXECUTABLES = 50
 def diagnose(
     event: OutOfMemory, *, executables: int = 0, growing: bool = False, leaks: Sequence[Finding] = ()
 ) -> tuple[OomCause, ...]:
-    """The causes that the report's figures support, the likeliest first; `unknown` where they support none.
-
-    Args:
-      executables: programs that the process has compiled so far.
-      growing: whether the bytes of live arrays grew from sample to sample until the end.
-      leaks: findings of arrays that accumulate, those that still lasted.
-    """
+    """The causes that figures, compilations so far and lasting leaks support, likeliest first; or `unknown`."""
     case = case_of(event, executables=executables, growing=growing, leaks=leaks)
     found: list[OomCause] = []
     for rule in RULES:

@@ -81,10 +81,7 @@ def compiled_at(store: Store, site: str | None, program: str | None) -> Compilat
 
 
 def of_size(store: Store, wanted: int | None) -> Compilation | None:
-    """The only function with a program whose outputs or temporaries are as many bytes as were wanted.
-
-    Where a result is waited for, its error comes out far from the call that made it.
-    """
+    """Returns the only function whose program has outputs or temporaries of the wanted size."""
     if not wanted:
         return None
     programs = _programs(store)

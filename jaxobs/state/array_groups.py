@@ -113,11 +113,7 @@ class Live:
         return found
 
     def groups(self, *, sites: bool = False) -> list[ArrayGroup]:
-        """The groups, the largest first.
-
-        Args:
-          sites: whether to say where the newest arrays of each were made.
-        """
+        """The groups, the largest first; with `sites`, where the newest arrays of each were made."""
         made = [
             ArrayGroup(
                 shape=key[0], dtype=key[1], sharding=key[2], memory_kind=key[3], count=count,

@@ -149,13 +149,7 @@ class CallStats:
                 self._error_kinds[known_as] += 1
 
     def fell(self, cause: str, reason: str, *, keep_on: bool) -> None:
-        """Counts a call that JAX dispatched from Python without compiling anything.
-
-        Args:
-          cause: one of `facts.functions.FASTPATH_CAUSES`.
-          reason: the same as a sentence for a person.
-          keep_on: whether the next calls must be timed, and so watched, as well.
-        """
+        """Counts a call that left the fast path and compiled nothing; `keep_on` has the next calls watched."""
         with self._lock:
             self._falls[cause] += 1
             self._reason = reason

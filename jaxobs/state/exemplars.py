@@ -45,11 +45,7 @@ class Exemplars:
         self, metric: str, labels: tuple[str, ...], bounds: tuple[float, ...], exemplar: Exemplar, *,
         unless_known: bool = False,
     ) -> None:  # fmt: skip
-        """An observation of a metric, a histogram with these bounds, has a trace.
-
-        Args:
-          unless_known: whether one that is there for the same observation stays.
-        """
+        """Notes the trace of an observation in a histogram; `unless_known` keeps one that is there for it."""
         key = metric, (labels, bisect.bisect_left(bounds, exemplar.value))
         with self._lock:
             known = self._kept.get(key)

@@ -86,11 +86,7 @@ class OtherThreads:
             self.seen = self.drawn = 0.0
 
     def apply(self, seconds: dict[str, float], root: str, resting: float) -> None:
-        """Moves what was drawn out of `root`, in `seconds` by category.
-
-        Args:
-          resting: what the charged thread had spent in no category when `seconds` were read.
-        """
+        """Moves what was drawn out of `root`'s `seconds`; `resting` was spent in no category until then."""
         with self._lock:
             running = max(0.0, resting - self.seen) if self._open else 0.0
             seconds[root] -= self.drawn + running

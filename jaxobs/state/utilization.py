@@ -131,10 +131,7 @@ class ProgramFlops:
         return program.all_flops, None
 
     def range_of_call(self, name: str, function: FunctionState | None) -> tuple[float, float] | None:
-        """FLOPs of the smallest and of the largest program that a call may run; None if either is not certain.
-
-        What the compiler leaves out is known of the latest program alone: here it must have left out nothing.
-        """
+        """FLOPs of the smallest and largest program that a call may run; None if either is not certain."""
         program = None if function is None else function.program
         if program is None or program.all_flops is None or program.all_flops != program.flops:
             return None
@@ -150,14 +147,7 @@ def loop_states(
     part: Callable[[Any], Any], functions: Iterable[FunctionState], devices: Iterable[DeviceState],
     setting: float | None,
 ) -> tuple[LoopState, ...]:  # fmt: skip
-    """The loops that the program reports; else those that were found.
-
-    Args:
-      part: `Store.part`.
-      functions: as in the snapshot.
-      devices: as in the snapshot.
-      setting: `peak_flops`, where it is given.
-    """
+    """The loops that the program reports, else those that were found; `functions` as in the snapshot."""
     told = [(each.frozen(), each.threads()) for each in part(Loops).all()]
     found: NoLoops = part(NoLoops)
     loops = told or [(each, found.threads(each.name)) for each in found.frozen()]

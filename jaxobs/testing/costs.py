@@ -172,10 +172,7 @@ def _additional(old: Cost, name: str, compilations: Sequence[Compilation]) -> tu
 
 
 def settled(before: Cost | None, now: Cost) -> Cost:
-    """Returns the cost to write down: with the seconds of before if nothing else changed and they are about right.
-
-    They differ from run to run, and a file under version control should not.
-    """
+    """Returns the cost to write down, with the old seconds if nothing else changed and they are about right."""
     if before is None or before.compile_seconds is None:
         return now
     old, new = before.compile_seconds, now.compile_seconds

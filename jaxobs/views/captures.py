@@ -41,14 +41,7 @@ def capture(
     url: str, action: str, parameters: Mapping[str, Any], token_variable: str, seconds: float,
     stopped: Callable[[], bool],
 ) -> Outcome:  # fmt: skip
-    """Has a process make a capture, and waits for its end.
-
-    Args:
-      action: as the process knows it, `profile` or `memory`.
-      token_variable: the environment variable with the process's `action_token`.
-      seconds: how long to wait at most.
-      stopped: whether to wait no longer.
-    """
+    """Has a process make a capture, and waits for its end, until `stopped` and `seconds` at most."""
     token = os.environ.get(token_variable, "")
     if not token:
         return failed(f"The variable {token_variable} with the processes' token is not set.")

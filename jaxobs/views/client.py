@@ -114,15 +114,7 @@ def endpoint_url(text: str) -> str:
 
 
 def fetch_snapshot(url: str, *, timeout: float = TIMEOUT, get: Get | None = None) -> Snapshot:
-    """The whole state of the process behind `url`.
-
-    Args:
-      get: asks in place of `get` of this module, and raises as it does.
-
-    Raises:
-      EndpointUnreachableError: nothing answers within `timeout` seconds.
-      NotAnEndpointError: what answers is not jaxobs endpoint, or one of another version.
-    """
+    """The process's state; raises `EndpointUnreachableError`, or `NotAnEndpointError` where no jaxobs answers."""
 
     def snapshot(body: Any) -> Snapshot:
         return typing.cast(Snapshot, decode(Snapshot, body))
@@ -182,11 +174,7 @@ def _moment(text: Any) -> float:
 
 
 def decode(kind: Any, value: Any, path: str = "") -> Any:
-    """Returns `value`, which `facts.events.plain` made, as an object of type `kind` again.
-
-    Raises:
-      ValueError: a field is missing or of another type; the message says which.
-    """
+    """Returns what `facts.events.plain` made as an object of type `kind` again; raises `ValueError`."""
     if kind is int and type(value) is int and not abs(value) < _MOST:
         raise ValueError(f"`{path}` is out of range")
     if (type(value) is kind and kind is not float) or kind is Any:

@@ -31,11 +31,7 @@ class Parameter:
     most: float = math.inf
 
     def parsed(self, value: Any) -> Any:
-        """Returns the value in the parameter's type, also from the text of a query.
-
-        Raises:
-          ParameterError: it does not fit; the message names the parameter, the value and what would.
-        """
+        """Returns the value in the parameter's type, also from a query's text; raises `ParameterError`."""
         try:
             found = _PARSE[self.kind](value)
         except (KeyError, OverflowError, TypeError, ValueError):

@@ -29,8 +29,7 @@ def registered(store: Store) -> bool:
 
 
 def unmet(store: Store) -> str | None:
-    """Returns what is between the settings and actions, as a sentence; None if nothing does, or nobody wants
-    actions."""
+    """Returns what is between the settings and actions, as a sentence; None if nothing, or nobody wants any."""
     if store.settings.actions and not store.settings.action_token:
         return "`actions` is on, but `action_token` is not set: the endpoint accepts no actions."
     if store.settings.action_token and not store.settings.actions:

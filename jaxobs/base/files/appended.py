@@ -48,10 +48,7 @@ class AppendedFile:
     """File, pipe or device that lines are appended to. Not safe for threads."""
 
     def __init__(self, path: str, most_bytes: int, keep: int = 0, sync_each: bool = False) -> None:
-        """Keeps `keep` older files when a regular file is full; with 0 it stops growing.
-
-        `sync_each` has each write brought to the disk before the next.
-        """
+        """Keeps `keep` older files when one is full, 0 for none; `sync_each` brings each write to the disk."""
         self.path = path
         self._most_bytes = most_bytes
         self._keep = keep

@@ -21,11 +21,7 @@ class Patience:
         self._hanging: _Work | None = None
 
     def do(self, work: Callable[[], T]) -> T:
-        """Returns the result of `work`, or its exception.
-
-        Raises:
-          TimeoutError: it, or the piece before it, has not come to an end yet. It is left to itself.
-        """
+        """Returns the result of `work`, or its exception; raises `TimeoutError` while it or the piece before lasts."""
         if self.hangs and self._hanging is not None:
             raise _no_answer(time.monotonic() - self._hanging.began)
         self._hanging = None

@@ -43,11 +43,7 @@ def without_parts(given: Iterable[str]) -> list[str]:
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """All lines of a set as one file, the oldest first.
-
-    Raises:
-      OSError: the file that is written cannot be read, and no older one is there.
-    """
+    """Opens all lines of a set as one file, the oldest first; raises `OSError` if none can be read."""
     current = os.fspath(path)
     with contextlib.ExitStack() as stack:
         files: list[IO[bytes]] = []

@@ -179,11 +179,7 @@ def _arguments(what: str, given: Any) -> Arguments:
 def compile_ahead(
     tasks: Sequence[Task], parallel: int | None = None, done: Callable[[int, Warmed], object] | None = None
 ) -> list[Warmed]:
-    """Compiles each task ahead; what became of them, in their order.
-
-    Args:
-      done: called on this thread with the number of a task that is done and its result.
-    """
+    """Compiles each task ahead, and returns the results in order; calls `done` on this thread with each."""
     workers = min(parallel or min(_cores(), MOST_PARALLEL), max(len(tasks), 1))
     results: dict[int, Warmed] = {}
     pending: dict[Future[Warmed], int] = {}

@@ -31,14 +31,7 @@ class Finder:
     """Imports what the user named, and finds functions in it."""
 
     def __init__(self, modules: Sequence[str] = (), script: str | None = None) -> None:
-        """
-        Args:
-          modules: to import.
-          script: to load.
-
-        Raises:
-          SettingError: one cannot be imported, or the script would run.
-        """
+        """Imports the modules and loads the script; raises `SettingError` if it cannot, or that would run."""
         self._script = None if script is None else _imported(script, _load_script)
         self._modules = [_imported(name, importlib.import_module) for name in modules]
 

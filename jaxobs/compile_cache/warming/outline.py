@@ -94,11 +94,7 @@ def _damaged(what: str) -> DamagedError:
 
 
 def describe(recorded: Mapping[str, Any]) -> str:
-    """Returns the arguments in short: `({26 arrays}, {float32[64,64], int32[64]}, train=True)`.
-
-    Raises:
-      DamagedError: as `check`.
-    """
+    """Returns the arguments in short, as `({26 arrays}, {float32[64,64]}, train=True)`; raises as `check`."""
     nodes = _Nodes(recorded)
     args, kwargs = _roots(recorded, nodes)
     parts = [_told(nodes, each) for each in args] + [f"{name}={_told(nodes, each)}" for name, each in kwargs.items()]

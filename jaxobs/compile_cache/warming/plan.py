@@ -105,11 +105,7 @@ def make(
 
 
 def outlined(log: Path, names: Sequence[str], makers: Mapping[str, str]) -> Plan:
-    """Returns the plan as far as the log alone tells: no program is imported, and nothing run.
-
-    Raises:
-      SettingError: the log cannot be read, or a name is not in it.
-    """
+    """Returns the plan as far as the log alone tells, and imports no program; raises `SettingError`."""
     plan, found = _wanted_of(log, names, makers)
     for recorded in found:
         item = Item(recorded, dry=True)

@@ -41,17 +41,7 @@ def rebuild(
     like: tuple[Sequence[Any], Mapping[str, Any]] | None = None,
     program: Program | None = None,
 ) -> Arguments:
-    """Returns the arguments of one recorded signature.
-
-    Args:
-      recorded: `Compilation.signature`, as it is in an event log.
-      fun: the function, for the names of its parameters in messages.
-      like: positional and keyword arguments of an example call, for the parts that are not written down.
-      program: what the record may name; the modules of `fun` and `__main__` when absent.
-
-    Raises:
-      UnbuildableError: it cannot be made again here.
-    """
+    """Returns a recorded signature's arguments, from `like` what a log lacks; raises `UnbuildableError`."""
     try:
         outline.check(recorded)
         return _Builder(recorded, program or Program(fun=fun)).arguments(fun, like or ((), {}))

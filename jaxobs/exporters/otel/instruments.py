@@ -39,11 +39,7 @@ _made: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
 
 
 def of(store: Store, provider: Any, points: Points | None = None) -> Instruments:
-    """The instruments of a meter provider, made when first asked for.
-
-    Args:
-      points: takes whole histograms; None if they must be recorded value by value.
-    """
+    """Returns a meter provider's instruments, made once; without `points` histograms go value by value."""
     found = _made.get(provider)
     if found is None:
         found = _made[provider] = Instruments(store, provider, points)
@@ -162,10 +158,7 @@ class Recorded:
     sum: float = 0.0
 
     def values(self, now: Histogram, most: int = MOST_VALUES) -> Iterator[float]:
-        """The values to record so that counts and sum become those of `now`, the sum to the last bit but rounding.
-
-        A histogram that has fewer than before was reset: then it counts from nothing.
-        """
+        """Yields values until counts and sum are those of `now`, which counts from nothing if it has fewer."""
         if (
             not self.counts
             or len(self.counts) != len(now.counts)

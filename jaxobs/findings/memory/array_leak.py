@@ -82,8 +82,7 @@ class ArrayLeaks:
         return run.grown >= LEAST_SMALL and (run.rises >= SMALL_RISES or run.rises < growth.LEAST_RISES)
 
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
-        """Returns whether it goes with the same function's calls, and was made at the same line or, if none is known,
-        began then."""
+        """Returns whether it goes with the same calls, and the same line or, if none is known, the same start."""
         if key == _TOTAL or _TOTAL in case.runs:
             return False
         if case.run.function != run.function:

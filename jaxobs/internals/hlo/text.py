@@ -37,10 +37,7 @@ class _Computation:
 
 
 def lines(text: str) -> Iterator[str]:
-    """The lines of a text, offering the interpreter to other threads every millisecond.
-
-    One after the other in place: a list of all lines would take the memory of the text once more.
-    """
+    """Yields a text's lines in place, offering the interpreter to other threads every millisecond."""
     since = time.perf_counter()
     start, left = 0, 64
     while start < len(text):

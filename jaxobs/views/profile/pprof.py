@@ -12,11 +12,7 @@ _NANO = 1_000_000_000
 
 
 def pprof(profile: Profile, ended: float | None = None) -> bytes:
-    """The operations' own time and their runs, by function, scope and operation, with categories as labels.
-
-    Args:
-      ended: when the trace ended, in seconds since the epoch.
-    """
+    """The operations' own time and runs by function, scope and operation; `ended` in seconds since the epoch."""
     made = _Profile()
     samples = [made.sample(row) for row in profile.operations]
     message = [made.value_type(1, "device", "nanoseconds"), made.value_type(1, "runs", "count"), *samples]

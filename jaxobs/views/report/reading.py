@@ -34,16 +34,7 @@ class Report:
 
 
 def read(path: str, process: int | None = None, progress: Callable[[int], None] | None = None) -> Report:
-    """Reads a log, one line at a time.
-
-    Args:
-      process: only those with this JAX process index or, where there is none, with this number of the operating system.
-      progress: called with the bytes read so far, now and then.
-
-    Raises:
-      EventLogError: the file cannot be read, or holds no event.
-      UnknownProcessError: no process has that number.
-    """
+    """Reads a log, of one process by its index or pid; raises `EventLogError` or `UnknownProcessError`."""
     recordings: dict[story.ProcessEvents, Recording | None] = {}
     damage = Damage()
     taken = 0

@@ -151,11 +151,7 @@ class Recording:
     # --------------------------------------------------------------------------------------------- going out
 
     def snapshot(self, process_count: int = 1) -> Snapshot:
-        """State of things at the last event. What a log does not tell is `None`, empty or "".
-
-        Args:
-          process_count: JAX processes that the log knows of; the manifest may know of more.
-        """
+        """State at the last event, unknowns as `None`, empty or "", in a job of so many processes or more."""
         manifest = self.manifest
         devices = tuple(self._device(memory) for memory in self._memory.values())
         known = self._store.snapshot()

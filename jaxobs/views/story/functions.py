@@ -89,11 +89,7 @@ class Story:
 
 
 def tell(process: ProcessEvents, function: str | None = None, snapshot: Snapshot | None = None) -> Story:
-    """The story of a process, or of one of its functions: by its `module.qualname` or the end of it.
-
-    Args:
-      snapshot: how the process is or was; without it findings come from its events alone.
-    """
+    """The story of a process, or of a function in it; a snapshot, if given, has the findings."""
     rows: dict[str, FunctionStory] = {}
     eager = {each.function for each in process.compilations if each.eager}
     own = {each.function for each in process.compilations if not each.eager}
@@ -134,10 +130,7 @@ def matches(name: str, function: str | None) -> bool:
 
 
 def latest_findings(told: Iterable[Finding], replayed: Iterable[Finding]) -> Iterable[Finding]:
-    """Merges findings that a process reported with those that its compilations show now; the larger of each is kept.
-
-    A process reports a finding again only when it has doubled, and a log may have lost its beginning or its end.
-    """
+    """Merges reported findings, which come again only when doubled, with those that compilations show now."""
     found: dict[str, Finding] = {}
     for finding in told:
         known = found.get(finding.id)

@@ -61,10 +61,7 @@ def recent(
     *,
     facts: bool = False,
 ) -> list[Line]:
-    """The newest compilations first, with their sentence; eager operations in a row are reported together.
-
-    With `facts` each has another line: where it was called, what the program takes, why it was not stored.
-    """
+    """The newest compilations first, eager ones together; `facts` adds call site, cost and why unstored."""
     # A lookup is reported just before its compilation, with the same time.
     missed = {(each.function, each.time): each for each in lookups if each.reason or each.differs}
     groups = _grouped(compilations)

@@ -112,10 +112,7 @@ def program_bytes(memory: Mapping[str, int]) -> int | None:
 
 
 def middle(text: str, width: int, ellipsis: str = "…") -> str:
-    """`text` in at most `width` characters, cut in the middle: the end of a name tells most.
-
-    A dotted name keeps its first part, if that is short, and whole parts at its end, if that wastes little.
-    """
+    """`text` in at most `width` characters, cut in the middle; a dotted name keeps whole parts at its end."""
     if len(text) <= width:
         return text
     if width <= len(ellipsis):
@@ -143,10 +140,7 @@ def tail(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 def safe(text: str, encoding: str = "utf-8") -> str:
-    """`text` on one line, without control characters and without what the terminal cannot show.
-
-    A name or a sentence comes from another process: an escape code in it must not reach the terminal.
-    """
+    """`text` on one line without control characters: what another process sent must not steer the terminal."""
     return shown(" ".join(text.split()), encoding)
 
 
@@ -198,10 +192,7 @@ def spark(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
 
 
 def causes(counts: Mapping[str, int], width: int, glyphs: Glyphs) -> list[tuple[str, str]]:
-    """The causes as (cause, text) pieces that fit `width` when joined by a space, most frequent first.
-
-    A first call is expected, so it comes last; what does not fit is reported as `+n`, the compilations left out.
-    """
+    """The causes as (cause, text) that fit, most frequent first, first calls last, `+n` for what does not fit."""
     order = sorted(counts, key=lambda cause: (cause == "first_call", -counts[cause], cause))
     pieces = [(cause, f"{cause}{glyphs.count}{counts[cause]}") for cause in order]
     for kept in range(len(pieces), 0, -1):

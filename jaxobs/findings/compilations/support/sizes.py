@@ -85,10 +85,7 @@ class Buckets:
 
 
 def suggested(sizes: Collection[int]) -> Buckets:
-    """The buckets that bound both the programs and the padding best.
-
-    Sizes that came in ascending order will continue growing: then powers of two, as no other set stays small.
-    """
+    """Returns buckets that bound programs and padding best: powers of two for ascending sizes, which go on."""
     in_order = [size for size in sizes if size > 0]
     ascending = sorted(in_order)
     powers = _powers_of_two(ascending)

@@ -34,13 +34,7 @@ class Pace:
         """Seconds between two looks at which the count had grown, by how much, and looks so far."""
 
     def see(self, now: float, counts: Mapping[str, int], seconds: Mapping[str, float] | None = None) -> None:
-        """Takes in the counts by loop or function.
-
-        Args:
-          now: the time, by the monotonic clock.
-          counts: steps or calls so far.
-          seconds: what they took so far, where that is known.
-        """
+        """Takes in steps or calls by loop or function, and their seconds so far; `now` is by the monotonic clock."""
         loop = self._main(counts, seconds or {})
         total = sum(counts.values())
         self._looks += 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import prometheus_client
+
 import jaxobs
 from helpers.made_by_hand import compilation
 from jaxobs.facts.requests import RouteState
@@ -24,6 +26,13 @@ def first_tokens(route: str = "/predict") -> int:
     """Requests whose time to the first token is known."""
     found = routes()[route].first_token_seconds
     return 0 if found is None else sum(found.counts)
+
+
+def exposed(name: str, **labels: str) -> float | None:
+    """The value of a sample of the metrics."""
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(jaxobs.collector())
+    return registry.get_sample_value(name, labels)
 
 
 def compiled(function: str = "f", **fields: Any) -> None:

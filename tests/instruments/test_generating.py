@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import numpy as np
-import prometheus_client
 import pytest
-from helpers.route_states import first_tokens, routes
+from helpers.route_states import exposed, first_tokens, routes
 from helpers.threads import OFTEN, at_once, elsewhere
 
 import jaxobs
@@ -31,12 +30,6 @@ pytestmark = pytest.mark.usefixtures("installed")
 
 def route(name: str = "generate") -> RouteState:
     return routes()[name]
-
-
-def exposed(name: str, **labels: str) -> float | None:
-    registry = prometheus_client.CollectorRegistry()
-    registry.register(jaxobs.collector())
-    return registry.get_sample_value(name, labels)
 
 
 def metric(name: str, **labels: str) -> float | None:

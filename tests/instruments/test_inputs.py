@@ -42,15 +42,14 @@ def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_waits, "_LOOK_PAUSE", 10)
 
 
+@dataclasses.dataclass(eq=False)
 class Loader:
     """In the manner of PyTorch's `DataLoader`: a length, attributes, and a fresh iterator for each epoch."""
 
-    batch_size = 4
-
-    def __init__(self, batches: int = 3, seconds: float = 0.0, sleep: Callable[[float], object] = time.sleep) -> None:
-        self.batches = batches
-        self.seconds = seconds
-        self.sleep = sleep
+    batches: int = 3
+    seconds: float = 0.0
+    sleep: Callable[[float], object] = time.sleep
+    batch_size: int = 4
 
     def __len__(self) -> int:
         return self.batches
@@ -64,8 +63,7 @@ class Loader:
 class Checkpointable:
     """In the manner of Grain's iterators: the place in the data can be saved."""
 
-    def __init__(self) -> None:
-        self.place = 0
+    place = 0
 
     def __iter__(self) -> Checkpointable:
         return self
@@ -95,19 +93,15 @@ def test_a_loader_stays_what_it_is() -> None:
     next(first)
     assert next(second)["y"][0] == 0
     for other in (copy.copy(loader), pickle.loads(pickle.dumps(loader))):
-        assert type(other) is type(loader)
-        assert len(list(other)) == 3
+        assert type(other) is type(loader) and len(list(other)) == 3
     assert len(list(jaxobs.data(loader, "again"))) == 3
-    assert state_of().batches == 14
-    assert state_of("again").batches == 3
+    assert (state_of().batches, state_of("again").batches) == (14, 3)
 
 
 def test_iterators_and_generators_stay_what_they_are() -> None:
     iterator = jaxobs.data(Checkpointable(), "grain")
-    assert iter(iterator) is iterator
-    assert next(iterator) == 1
-    assert iterator.get_state() == 1
-    assert not hasattr(iterator, "__len__")
+    assert iter(iterator) is iterator and not hasattr(iterator, "__len__")
+    assert next(iterator) == iterator.get_state() == 1
 
     def doubling() -> Any:
         got = 1
@@ -230,8 +224,7 @@ def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_ov
         told += [(float(now), *each) for each in findings.see(looks.look([state], float(now)))]
     news = [(now, round(finding.seconds), finding.ended) for now, finding, new in told if new]
     assert news == [(30.0, 27, None), (60.0, 54, None), (120.0, 108, None), (125.0, 108, 125.0)]
-    assert told[0][1].finding == input_bound.NAME
-    assert told[0][1].subject == "train"
+    assert (told[0][1].finding, told[0][1].subject) == (input_bound.NAME, "train")
     assert "27 s of the last 30 s" in told[0][1].summary
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+from collections import UserList
 from typing import Any, Generic, TypeVar
 
 import equinox as eqx
@@ -20,36 +21,13 @@ pytestmark = pytest.mark.usefixtures("fresh")
 T = TypeVar("T")
 
 
-class Model:
-    """Layers that can be called one after the other."""
+class Model(UserList[int]):
+    """Layers that can be called one after the other, with special methods of most sorts."""
 
-    def __init__(self, *layers: int) -> None:
-        self.layers = list(layers)
-        self.entered = 0
+    entered = 0
 
     def __call__(self, x: int) -> int:
-        return x + sum(self.layers)
-
-    def __len__(self) -> int:
-        return len(self.layers)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.layers[at]
-
-    def __setitem__(self, at: int, layer: int) -> None:
-        self.layers[at] = layer
-
-    def __delitem__(self, at: int) -> None:
-        del self.layers[at]
-
-    def __iter__(self) -> Any:
-        return iter(self.layers)
-
-    def __reversed__(self) -> Any:
-        return reversed(self.layers)
-
-    def __contains__(self, layer: int) -> bool:
-        return layer in self.layers
+        return x + sum(self.data)
 
     def __enter__(self) -> Any:
         self.entered += 1
@@ -66,32 +44,18 @@ class Model:
         return None
 
     def __bool__(self) -> bool:
-        return bool(self.layers)
+        return bool(self.data)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and self.layers == other.layers
-
-    def __lt__(self, other: Any) -> bool:
-        return len(self) < len(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.layers))
-
-    def __add__(self, other: Any) -> Any:
-        return Model(*self.layers, *other.layers)
-
-    def __iadd__(self, other: Any) -> Any:
-        self.layers += other.layers
-        return self
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.data))
 
     def __matmul__(self, other: int) -> int:
         return other * len(self)
 
-    def __rmatmul__(self, other: int) -> int:
-        return other * len(self)
+    __rmatmul__ = __matmul__
 
     def __float__(self) -> float:
-        return float(sum(self.layers))
+        return float(sum(self.data))
 
     def __index__(self) -> int:
         return len(self)
@@ -109,14 +73,14 @@ def calls(name: str) -> int | None:
 
 def test_an_object_keeps_its_special_methods() -> None:
     """Length, items, iteration, blocks, truth, comparison, arithmetic, text; and calls in all that are counted."""
-    inner = Model(1, 2, 3)
+    inner = Model([1, 2, 3])
     model: Any = jaxobs.instrument(inner, name="model")
     assert isinstance(model, Model) and model.__class__ is Model
     assert (len(model), model[0], model[1:], list(model), list(reversed(model))) == (3, 1, [2, 3], [1, 2, 3], [3, 2, 1])
     assert 2 in model and 4 not in model and max(*model) == 3
     model[0] = 4
     del model[1]
-    assert inner.layers == [4, 3]
+    assert inner.data == [4, 3]
     with model as entered:
         assert entered is model and inner.entered == 1
         assert entered(1) == 8
@@ -129,14 +93,14 @@ def test_an_object_keeps_its_special_methods() -> None:
 
     assert asyncio.run(block())
     assert model and not jaxobs.instrument(Model())
-    other = jaxobs.instrument(Model(4, 3))
+    other = jaxobs.instrument(Model([4, 3]))
     assert model == other == inner and inner == model and hash(model) == hash(inner)
     assert model != jaxobs.instrument(Model()) and model != 3
-    assert jaxobs.instrument(Model()) < model < Model(1, 2, 3) and {model: 1}[inner] == 1
-    assert (model + other).layers == [4, 3, 4, 3] and model @ 5 == 5 @ model == 10
+    assert jaxobs.instrument(Model()) < model < Model([5]) and {model: 1}[inner] == 1
+    assert (model + other).data == [4, 3, 4, 3] and model @ 5 == 5 @ model == 10
     before = model
-    model += Model(5)
-    assert model is before and inner.layers == [4, 3, 5]
+    model += Model([5])
+    assert model is before and inner.data == [4, 3, 5]
     assert (float(model), "abcdef"[model], str(model), f"{model:deep}") == (12.0, "d", "3 layers", "3 layers deep")
     assert repr(model) == repr(inner)
     assert calls("model") == 1
@@ -146,7 +110,7 @@ def test_an_object_keeps_its_special_methods() -> None:
 
 
 def test_an_object_can_be_copied_and_pickled() -> None:
-    model: Any = jaxobs.instrument(Model(1, 2), name="kept")
+    model: Any = jaxobs.instrument(Model([1, 2]), name="kept")
     for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert again == model and again(1) == 4 and len(again) == 2
     assert calls("kept") == 3
@@ -268,12 +232,12 @@ def test_a_class_can_be_derived_from_and_asked_about_its_instances() -> None:
 
 
 def test_data_keeps_special_methods_too() -> None:
-    inner = Model(1, 2)
+    inner = Model([1, 2])
     batches: Any = jaxobs.data(inner)
     assert (len(batches), batches[1], 2 in batches, bool(batches), list(batches)) == (2, 2, True, True, [1, 2])
-    assert list(reversed(batches)) == [2, 1] and batches == inner and batches == jaxobs.data(Model(1, 2))
-    assert hash(batches) == hash(inner) and (batches + batches).layers == [1, 2, 1, 2]
+    assert list(reversed(batches)) == [2, 1] and batches == inner and batches == jaxobs.data(Model([1, 2]))
+    assert hash(batches) == hash(inner) and (batches + batches).data == [1, 2, 1, 2]
     batches[0] = 5
-    assert inner.layers == [5, 2] and batches(1) == 8
+    assert inner.data == [5, 2] and batches(1) == 8
     with batches as entered:
         assert entered is batches

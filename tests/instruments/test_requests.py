@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers.route_states import compiled, outcomes, routes
+from helpers.route_states import compiled, exposed, outcomes, routes
 from helpers.threads import at_once, elsewhere
 
 import jaxobs
@@ -292,10 +292,7 @@ def test_the_state_may_be_forgotten_while_a_request_is_under_way() -> None:
 
 
 def test_metrics_tell_cold_and_steady_apart() -> None:
-    import prometheus_client
 
-    registry = prometheus_client.CollectorRegistry()
-    registry.register(jaxobs.collector())
     with jaxobs.request("predict", queue_seconds=0.5, batch=(3, 4)):
         compiled()
     for _ in range(3):
@@ -303,7 +300,7 @@ def test_metrics_tell_cold_and_steady_apart() -> None:
             pass
 
     def value(name: str, **labels: str) -> float | None:
-        return registry.get_sample_value(name, {"route": "predict", **labels})
+        return exposed(name, route="predict", **labels)
 
     assert value("jax_requests_total", cold="true", outcome="ok") == 1
     assert value("jax_requests_total", cold="false", outcome="ok") == 3
@@ -312,7 +309,7 @@ def test_metrics_tell_cold_and_steady_apart() -> None:
     assert value("jax_request_waited_seconds_count") == 0
     assert value("jax_request_queue_seconds_sum") == 0.5
     assert value("jax_request_batch_rows_total", rows="padding") == 1
-    assert registry.get_sample_value("jax_requests_in_flight") == 0
+    assert exposed("jax_requests_in_flight") == 0
 
 
 def test_percentiles_are_times_that_there_were() -> None:

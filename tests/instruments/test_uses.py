@@ -136,18 +136,15 @@ def test_one_object_in_two_generators(kind: Kind, clock: ByHand) -> None:
 def test_one_object_in_interleaved_tasks(kind: Kind, clock: ByHand) -> None:
     scope = kind.make()
 
-    async def work(begin: asyncio.Event, end: asyncio.Event, begun: asyncio.Event, stack: bool) -> None:
+    async def work(begin: asyncio.Event, end: asyncio.Event, begun: asyncio.Event) -> None:
         await begin.wait()
-        with contextlib.ExitStack() as entered:
-            if stack:
-                entered.enter_context(scope)
-            with contextlib.nullcontext() if stack else scope:
-                begun.set()
-                await end.wait()
+        with scope:
+            begun.set()
+            await end.wait()
 
     async def main() -> None:
         begin, end, begun = ([asyncio.Event() for _ in range(3)] for _ in range(3))
-        tasks = [asyncio.create_task(work(begin[n], end[n], begun[n], stack=n == 1)) for n in range(3)]
+        tasks = [asyncio.create_task(work(begin[n], end[n], begun[n])) for n in range(3)]
         for n in range(3):
             begin[n].set()
             await begun[n].wait()

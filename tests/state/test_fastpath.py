@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.route_states import exposed
 from helpers.run_programs import run
 from helpers.threads import at_once
 from jax.experimental import io_callback
-from prometheus_client import CollectorRegistry, generate_latest
 
 import jaxobs
 from jaxobs import internals
@@ -341,23 +341,14 @@ def test_what_is_no_jit_function_is_not_watched() -> None:
     ):
         repeat(jaxobs.instrument(fun, name=name), 3)
         assert not state(name).fastpath_watched
-        assert misses(name) == {}
-    assert "jax_fastpath_misses_total" not in scrape()
-
-
-def scrape() -> str:
-    """The metrics as Prometheus reads them."""
-    registry = CollectorRegistry()
-    registry.register(jaxobs.collector())
-    return generate_latest(registry).decode()
+        assert misses(name) == {} and exposed("jax_fastpath_misses_total", function=name) is None
 
 
 def test_the_metric_and_the_snapshot_tell_them() -> None:
     repeat(jaxobs.jit(lambda x: x + 1, name="good"), 3)
     repeat(jaxobs.instrument(jax.jit(calling_back()), name="bad"), 3)
-    text = scrape()
-    assert 'jax_fastpath_misses_total{function="good"} 0.0' in text
-    assert 'jax_fastpath_misses_total{function="bad"} 2.0' in text
+    assert exposed("jax_fastpath_misses_total", function="good") == 0.0
+    assert exposed("jax_fastpath_misses_total", function="bad") == 2.0
 
 
 @ONLY_MONITORS

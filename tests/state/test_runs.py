@@ -123,10 +123,6 @@ def test_a_run_goes_on_in_the_next_process(tmp_path: Path) -> None:
     assert third["down_seconds"] > run["down_seconds"]
 
 
-def attempt_of(wall: Wall, checkpoints: Checkpoints, found: Runs, **other: Any) -> Attempt:
-    return dataclasses.replace(predecessors.this_attempt(wall, checkpoints, found), **other)
-
-
 def test_lost_work_is_unknown_where_no_checkpoint_was_seen(tmp_path: Path) -> None:
     """A program that saves in a way of its own has not lost everything; once a checkpoint is seen, it is known."""
     wall, checkpoints, found = Wall(age=10.0), Checkpoints(), Runs()
@@ -135,7 +131,7 @@ def test_lost_work_is_unknown_where_no_checkpoint_was_seen(tmp_path: Path) -> No
     step = wall.enter("step")
     time.sleep(0.05)
     wall.leave(step)
-    predecessors.write_attempt(path, "r", attempt_of(wall, checkpoints, found))
+    predecessors.write_attempt(path, "r", predecessors.this_attempt(wall, checkpoints, found))
     last = predecessors.read_attempt(path)
     assert last is not None and last.unsaved_steps == 1 and last.seconds["init"] > 9.9
     assert 0.05 <= last.seconds["step"] < 9.9

@@ -325,17 +325,16 @@ def test_the_tick_lets_some_more_calls_be_timed(timing: str, first: int, spent: 
 
 
 def test_values_go_where_their_bound_is() -> None:
-    """At most, as Prometheus' `le` says; one by one, and by the quick way of filling a histogram."""
+    """At most, as Prometheus' `le` says; one by one, and few and many at once."""
     bounds = (0.5, 1.0, 2.0)
     values = [5.0, 0.1, 1.0, 0.5, 2.0, 2.1, 0.7, 1.5, 1.0]
     one, all_at_once = MutableHistogram(bounds), MutableHistogram(bounds)
-    for value in values:
+    for value in values * 51:
         one.observe(value)
-    all_at_once.observe_all(list(values))
-    assert all_at_once.frozen().counts == one.frozen().counts == (2, 3, 2, 2)
-    assert all_at_once.frozen().sum == pytest.approx(one.frozen().sum) == sum(values)
-    all_at_once.observe_all([0.7])
-    assert all_at_once.frozen().counts == (2, 4, 2, 2)
+    for several in (values, values * 50):
+        all_at_once.observe_all(several)
+    assert all_at_once.frozen().counts == one.frozen().counts == (2 * 51, 3 * 51, 2 * 51, 2 * 51)
+    assert all_at_once.frozen().sum == pytest.approx(one.frozen().sum) == pytest.approx(51 * sum(values))
 
 
 def test_the_stores_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,7 +162,7 @@ POSITIVE: dict[str, Case] = {
     **{f"arrays placed otherwise: {cause}": (
         "two_shardings_at_start",
         _placed(cause, ("state['w']", "uncommitted", "P('data')"), ("state['b']", "uncommitted", "P()")),
-        ("`state['w']` was uncommitted, then P('data') and 1 more array",
+        ("`state['w']` was uncommitted, then P('data') and 1 more array likewise",
          "with P('data') for `state['w']` and its own for each of the others"),
         {"seconds": pytest.approx(0.33), "leaves": [
             {"path": "state['w']", "before": "uncommitted", "after": "P('data')"},

@@ -87,8 +87,10 @@ def test_a_script_is_as_without_jaxobs(name: str, folder: Path) -> None:
     assert result(OBSERVED, folder, arguments, input=INPUT.get(name)) == plain
 
 
-@pytest.mark.parametrize("name", ["what it sees of itself", "an error", "a hook that fails"])
-@pytest.mark.parametrize("disabled", ["", "1"])
+@pytest.mark.parametrize(
+    ("name", "disabled"),
+    [("what it sees of itself", ""), ("what it sees of itself", "1"), ("an error", "1"), ("a hook that fails", "")],
+)
 def test_the_installed_program_does_as_the_module(name: str, disabled: str, folder: Path) -> None:
     """Launched as `jaxobs`, and when disabled, the script is as without jaxobs too."""
     (folder / "script.py").write_text(SCRIPTS[name])
@@ -393,6 +395,8 @@ def run_main(fresh: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         ("if True:\n    def step(x): return x\n    step(jnp.ones(1))\nelse:\n    step = None", {"step": 1.0}),
         ("def step(x): return x\nif step is None:\n    step = 1\nstep(jnp.ones(1))", {"step": 1.0}),
         ("try:\n    import nowhere\nexcept ImportError:\n    def step(x): return x\n    step(1)", {"step": 1.0}),
+        ("if False:\n    pass\nelse:\n    def step(x): return x\n    step(1)", {"step": 1.0}),
+        ("try:\n    pass\nfinally:\n    def step(x): return x\n    step(1)", {"step": 1.0}),
         ("for step in (jnp.sin, jnp.cos):\n    pass\nstep(1.0)", None),
         ("with jax.log_compiles(False):\n    def step(x): return x\n    step(1)", {"step": 1.0}),
         ("match 1:\n    case 1:\n        def step(x): return x\n        step(1)", {"step": 1.0}),

@@ -132,9 +132,8 @@ def test_what_was_captured_is_an_event(tmp_path: Path) -> None:
     jnp.ones(3)
     capture = jaxobs.capture("memory")
     [event] = events()
-    assert (event["name"], event["origin"], event["result"]) == ("memory", "python", "done")
-    assert (event["path"], event["bytes"], event["seconds"]) == (capture.path, capture.bytes, capture.seconds)
-    assert event["detail"] == capture.detail
+    expected = {name: getattr(capture, name) for name in ("path", "bytes", "seconds", "detail")}
+    assert ({"name": "memory", "origin": "python", "result": "done"} | expected).items() <= event.items()
 
 
 # ---------------------------------------------------------------------------------------------------- profile
@@ -233,9 +232,7 @@ def test_a_program_that_ends_our_trace_and_begins_its_own(step: Callable[[], Non
     assert list((tmp_path / "own").rglob("*.xplane.pb"))
 
 
-def test_a_trace_that_cannot_be_written(
-    step: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trace_that_cannot_be_written(step: Callable[[], None], tmp_path: Path) -> None:
     capture = jaxobs.capture("profile", steps=1)
     [unfinished] = tmp_path.iterdir()
     unfinished.rename(tmp_path / "moved")
@@ -317,21 +314,21 @@ def test_who_asks_again_and_again_does_not_fill_the_log(configure: Configure, mo
 
 @pytest.mark.usefixtures("configure")
 def test_misuse_is_told_at_once() -> None:
-    with pytest.raises(ParameterError, match=r"no action 'heap'. Known actions: memory, profile"):
-        jaxobs.capture("heap")
-    with pytest.raises(ParameterError, match=r"`memory` has no parameter `steps`. Known parameters: none"):
-        jaxobs.capture("memory", steps=3)
-    with pytest.raises(ParameterError, match=r"`steps` is 0, but must be from 1 to 1000"):
-        jaxobs.capture("profile", steps=0)
-    with pytest.raises(ParameterError, match=r"`steps` is True, which is not a valid integer"):
-        jaxobs.capture("profile", steps=True)
-    with pytest.raises(ParameterError, match=r"`seconds` is nan, but must be from 0.01 to 600"):
-        jaxobs.capture("profile", seconds=float("nan"))
     jaxobs.jit(lambda x: x, name="known.one")
-    with pytest.raises(
-        ParameterError, match=r"'nobody', which is not instrumented. Instrumented functions: .*known.one"
+    for name, given, told in (
+        ("heap", {}, r"no action 'heap'. Known actions: memory, profile"),
+        ("memory", {"steps": 3}, r"`memory` has no parameter `steps`. Known parameters: none"),
+        ("profile", {"steps": 0}, r"`steps` is 0, but must be from 1 to 1000"),
+        ("profile", {"steps": True}, r"`steps` is True, which is not a valid integer"),
+        ("profile", {"seconds": float("nan")}, r"`seconds` is nan, but must be from 0.01 to 600"),
+        (
+            "profile",
+            {"function": "nobody"},
+            r"'nobody', which is not instrumented. Instrumented functions: .*known.one",
+        ),
     ):
-        jaxobs.capture("profile", function="nobody")
+        with pytest.raises(ParameterError, match=told):
+            jaxobs.capture(name, **given)
     assert events() == []
 
 
@@ -381,14 +378,14 @@ def test_the_directory_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert Path(private.path).parent == tmp_path
     assert private.room() == Settings().capture_max_bytes
     assert stat.S_IMODE(os.stat(private.path).st_mode) == 0o700
-    os.chmod(private.path, 0o755)
-    with pytest.raises(Exception, match="is not a directory of this user alone"):
-        private.room()
-    os.rmdir(private.path)
-    os.symlink(tmp_path / "elsewhere", private.path)
     (tmp_path / "elsewhere").mkdir(mode=0o700)
-    with pytest.raises(Exception, match="is not a directory of this user alone"):
-        private.room()
+    for spoil in (
+        lambda: os.chmod(private.path, 0o755),
+        lambda: (os.rmdir(private.path), os.symlink(tmp_path / "elsewhere", private.path)),
+    ):
+        spoil()
+        with pytest.raises(Exception, match="is not a directory of this user alone"):
+            private.room()
 
 
 def test_a_directory_that_cannot_be_made(configure: Configure, tmp_path: Path) -> None:
@@ -397,8 +394,7 @@ def test_a_directory_that_cannot_be_made(configure: Configure, tmp_path: Path) -
     jnp.ones(3)
     capture = jaxobs.capture("memory")
     assert capture.result == "refused"
-    assert str(tmp_path / "file") in (capture.detail or "")
-    assert "Set `capture_directory`" in (capture.detail or "")
+    assert str(tmp_path / "file") in str(capture.detail) and "Set `capture_directory`" in str(capture.detail)
 
 
 def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

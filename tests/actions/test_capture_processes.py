@@ -121,20 +121,19 @@ def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
     found = outcome(
         """
         import faulthandler
-        jaxobs.install(capture_signal="off")
-        asked = signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
-        jaxobs.uninstall()
+        def is_left(handler, **settings):
+            jaxobs.install(**settings)
+            left = signal.getsignal(signal.SIGUSR2) is handler
+            jaxobs.uninstall()
+            return left
 
+        off = is_left(signal.SIG_DFL, capture_signal="off")
         own = lambda number, frame: None
         signal.signal(signal.SIGUSR2, own)
-        jaxobs.install()
-        asked = asked and signal.getsignal(signal.SIGUSR2) is own
-        jaxobs.uninstall()
+        asked = is_left(own)
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
         faulthandler.register(signal.SIGUSR2, file=open(os.devnull, "w"))
-        jaxobs.install()
-        asked = asked and signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
-        jaxobs.uninstall()
+        asked = asked and is_left(signal.SIG_DFL)
         faulthandler.unregister(signal.SIGUSR2)
 
         thread = threading.Thread(target=jaxobs.install, kwargs={"capture_signal": "memory"})
@@ -143,10 +142,9 @@ def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
         jaxobs.uninstall()
 
         jaxobs.install(capture_signal="memory")
-        later = lambda number, frame: None
-        signal.signal(signal.SIGUSR2, later)
+        signal.signal(signal.SIGUSR2, own)
         jaxobs.uninstall()
-        kept = signal.getsignal(signal.SIGUSR2) is later
+        kept = signal.getsignal(signal.SIGUSR2) is own
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
 
         faulthandler.register(signal.SIGUSR2, file=open(os.devnull, "w"))
@@ -154,13 +152,12 @@ def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
         in_c = signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
         os.kill(os.getpid(), signal.SIGUSR2)
         notes = [each for each in jaxobs.snapshot().observer.notes if "SIGUSR2" in each]
-        print(json.dumps([asked, elsewhere, kept, in_c, notes, actions()]))
+        print(json.dumps([[off, asked, elsewhere, kept, in_c], notes, actions()]))
         """,
         tmp_path,
     )
-    assert found[:4] == [True, True, True, True]
-    assert ["main thread" in found[4][0], "faulthandler" in found[4][1]] == [True, True]
-    assert found[5] == []
+    assert (found[0], found[2]) == ([True] * 5, [])
+    assert ["main thread" in found[1][0], "faulthandler" in found[1][1]] == [True, True]
 
 
 def test_devices_stay_asleep(tmp_path: Path) -> None:

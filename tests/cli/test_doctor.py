@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from jaxobs import cli
-
 DUMPED = """
 import sys
 import jax, jax.numpy as jnp
@@ -77,29 +75,6 @@ def test_a_table_for_people_and_the_difference_from_a_good_machine(tmp_path: Pat
     assert "variables: absent -> --xla_cpu_enable_fast_math=true" in done.stdout
     assert "ok        XLA takes its flags" in done.stdout
     assert done.stdout.splitlines()[-1].endswith(" ok.")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--baseline", "{}/none.json"), "none.json"),
-        (("--baseline", "{}/list.json"), "has no `machine`"),
-        (("--baseline", "{}/bad.json"), "cannot be read"),
-        (("--xla-dump", "{}", "{}/none"), "has no programs of XLA"),
-        (("--xla-dump", "{}", "{}", "--deep"), "leave the other options out"),
-        (("--deeper",), "Did you mean `--deep`?"),
-    ],
-)
-def test_what_cannot_be_read_is_a_usage_error(
-    arguments: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "list.json").write_text("[1]")
-    (tmp_path / "bad.json").write_text("{" * 100_000)
-    try:
-        code: object = cli.main(["doctor", *(each.replace("{}", str(tmp_path)) for each in arguments)])
-    except SystemExit as error:
-        code = error.code
-    assert code == 2 and said in capsys.readouterr().err
 
 
 def test_dumps_of_two_processes_are_compared(tmp_path: Path) -> None:

@@ -25,20 +25,6 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads(capsys.readouterr().out)) == set(faults())
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (["slow_inputs"], "Did you mean `slow_input`?"),
-        (["crash", "--minutes=0"], "--minutes"),
-        (["crash", "--after=-1"], "--after"),
-        (["crash", "--out=/dev/null/x"], "cannot be used"),
-    ],
-)
-def test_usage(line: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["gameday", *line]) == 2
-    assert said in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_the_answer_comes_at_the_end(tmp_path: Path) -> None:
     """Nothing printed before the end names the fault or alert; the same seed draws the same fault."""

@@ -110,6 +110,16 @@ MOST = {
 """Calls in Python, calls in C, instructions, and blocks of memory that wait for the slow tick."""
 
 
+def measured(fun: Callable[[], object], between: Callable[[], object]) -> tuple[float, ...]:
+    """Returns the calls in Python and in C, instructions and kept blocks of a call."""
+    made = calls(fun)
+    own = sum(count for called, count in made.items() if not called.startswith("C "))
+    between()
+    kept = statistics.median(kept_blocks(fun) for _ in range(3))
+    between()
+    return own, made.total() - own, instructions(fun), kept
+
+
 def test_what_a_program_calls_often_does_little(hot: dict[str, Callable[[], object]]) -> None:
     """In one call, scope, turn or batch; `install` alone adds nothing to a call."""
     assert hot.keys() == MOST.keys()
@@ -117,12 +127,7 @@ def test_what_a_program_calls_often_does_little(hot: dict[str, Callable[[], obje
     for name, fun in hot.items():
         settle()
         fun()  # a step that was looked at closely when it began ends
-        made = calls(fun)
-        own = sum(count for called, count in made.items() if not called.startswith("C "))
-        settle()
-        kept = statistics.median(kept_blocks(fun) for _ in range(3))
-        settle()
-        found[name] = (own, made.total() - own, instructions(fun), kept)
+        found[name] = measured(fun, settle)
     over = {
         name: f"{found[name]}, at most {most}"
         for name, most in MOST.items()
@@ -149,12 +154,9 @@ def test_a_call_that_is_seen_does_little(fresh: None, monkeypatch: pytest.Monkey
     turns.due = turns.longest = float("inf")  # to count is slow, and no turn is charged now
     monkeypatch.setattr(seen_calls, "LOOK_SECONDS", float("inf"))
     seen._left = 2**40  # or the hook comes off while it is counted
-    made = calls(lambda: jitted(x))
-    own = sum(count for called, count in made.items() if not called.startswith("C "))
-    kept = statistics.median(kept_blocks(lambda: jitted(x)) for _ in range(3))
-    found = (own, made.total() - own, instructions(lambda: jitted(x)), kept)
+    found = measured(lambda: jitted(x), lambda: None)
     assert all(one <= bound for one, bound in zip(found, MOST_FOUND, strict=True)), found
-    assert own > 0
+    assert found[0] > 0
 
 
 def grown(count: Callable[[int], int], *sizes: int) -> list[float]:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from helpers import examples, shell_examples
 from helpers.examples import Block
-from helpers.paths import ROOT
+from helpers.paths import ROOT, TESTS
 from helpers.run_programs import environment
 
 from jaxobs.base.links import page_url
@@ -86,26 +86,7 @@ def test_commands_hold(block: Block) -> None:
     assert list(shell_examples.mistakes(block.text, console=block.language == "console")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "$ jaxobs rnu train.py",
-        "$ jaxobs run --evnt-log x train.py",
-        "$ jaxobs cache verify DIRECTORY",
-        "$ jaxobs explain",
-        "$ make tset",
-        "$ pip install '.[clii]'",
-        "$ pip install 'jaxobs[cli]'",
-        "$ curl -s http://HOST:9464/api/v1/snapshto | head",
-        "$ ls -t jaxobs-*.txt | head -n 1 | xargs cat",
-        """$ grep '"event":\\s*"cache_lookups"' EVENTLOG""",
-        "$ for x in",
-        "$ kubectl apply -f deploy/kubernetes/none.yaml",
-        "$ kubectl apply -k deploy/kubernetes",
-        "$ helm install jaxobs build/deploy/helm/jaxob",
-        "$ JAXOBS_EVENTLOG=x python train.py",
-    ],
-)
+@pytest.mark.parametrize("text", (TESTS / "project" / "wrong_commands.txt").read_text().splitlines())
 def test_a_wrong_command_is_seen(text: str) -> None:
     assert list(shell_examples.mistakes(text, console=True))
 

@@ -61,22 +61,19 @@ def _wrong(lines: list[Line]) -> list[str]:
 def test_memory_is_judged() -> None:
     whole = functools.partial(accelerator, memory_total_bytes=80 * GIB)
     pool, little = whole(memory_used_bytes=61 * GIB), whole(memory_used_bytes=2 * GIB)
-    assert _wrong(judge_memory(_device(), pool, GIB, 0, True)) == []
-    assert _wrong(judge_memory(_device(), little, GIB, GIB // 2, False)) == []
-    taken = "taken from the driver since JAX began"
-    assert _wrong(judge_memory(_device(), little, GIB, 0, True)) == [taken]
-    assert _wrong(judge_memory(_device(), pool, GIB, 0, False)) == [taken]
-    assert _wrong(judge_memory(_device(in_use_bytes=2 * GIB), pool, GIB, 0, True)) == ["in use, by JAX's allocator"]
-    assert _wrong(judge_memory(_device(limit_bytes=90 * GIB), pool, GIB, None, True)) == [
-        "limit, by JAX's allocator", taken,
-    ]  # fmt: skip
-    assert _wrong(judge_memory(_device(live_array_bytes=0), pool, GIB, 0, True)) == ["bytes of live arrays"]
     silent = dataclasses.replace(pool, memory_used_bytes=None, device="gpu:1")
-    assert _wrong(judge_memory(_device(), silent, GIB, 0, True)) == [
-        "the driver's device",
-        "used, by the driver",
-        taken,
-    ]
+    taken = "taken from the driver since JAX began"
+    for memory, driver, before, preallocated, wrong in (
+        ({}, pool, 0, True, []),
+        ({}, little, GIB // 2, False, []),
+        ({}, little, 0, True, [taken]),
+        ({}, pool, 0, False, [taken]),
+        ({"in_use_bytes": 2 * GIB}, pool, 0, True, ["in use, by JAX's allocator"]),
+        ({"limit_bytes": 90 * GIB}, pool, None, True, ["limit, by JAX's allocator", taken]),
+        ({"live_array_bytes": 0}, pool, 0, True, ["bytes of live arrays"]),
+        ({}, silent, 0, True, ["the driver's device", "used, by the driver", taken]),
+    ):
+        assert _wrong(judge_memory(_device(**memory), driver, GIB, before, preallocated)) == wrong
 
 
 def test_a_report_is_judged() -> None:
@@ -99,13 +96,15 @@ def test_a_busy_device_is_judged() -> None:
             for i in range(4)
         ]
 
-    assert _wrong(judge_busy(states(60.0, 0.0), states(310.0, 1.0))) == []
-    assert _wrong(judge_busy(states(60.0, 0.0), states(50.0, 0.5, joules=50.0))) == ["power, busy", "utilization, busy"]
-    assert _wrong(judge_busy(states(60.0, 0.0), states(310.0, 1.0, joules=30.0))) == ["power by the energy counter"]
-    assert _wrong(judge_busy(states(None, None), states(None, None))) == [
-        "power, idle", "power, busy", "utilization, busy",
-    ]  # fmt: skip
-    assert _wrong(judge_busy([], [])) == ["power, idle", "power, busy", "utilization, busy", "temperature, busy"]
+    idle, nothing = states(60.0, 0.0), ["power, idle", "power, busy", "utilization, busy"]
+    for before, busy, wrong in (
+        (idle, states(310.0, 1.0), []),
+        (idle, states(50.0, 0.5, joules=50.0), ["power, busy", "utilization, busy"]),
+        (idle, states(310.0, 1.0, joules=30.0), ["power by the energy counter"]),
+        (states(None, None), states(None, None), nothing),
+        ([], [], [*nothing, "temperature, busy"]),
+    ):
+        assert _wrong(judge_busy(before, busy)) == wrong
 
 
 @pytest.mark.usefixtures("fresh")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
+import importlib.util
 import json
 import os
 import re
@@ -30,16 +32,11 @@ def run(command: list[str | Path], **options: object) -> subprocess.CompletedPro
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    done = run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, *isolation(), str(ROOT)])
+    offline = ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
+    done = run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, *offline, str(ROOT)])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (built,) = folder.glob("*.whl")
     return built
-
-
-def isolation() -> list[str]:
-    import importlib.util
-
-    return ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
 
 
 @pytest.fixture(scope="module")
@@ -56,28 +53,16 @@ def whole(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def installed(requirement: str, folder: Path) -> Path:
     """The Python of a new environment with that, and with the JAX of this one."""
-    uv = Path(sys.executable).with_name("uv")
-    python = folder / "bin" / "python"
+    uv, python = Path(sys.executable).with_name("uv"), folder / "bin" / "python"
+    make: list[str | Path] = [sys.executable, "-m", "venv", folder]
+    install: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
     if uv.exists():
-        steps: list[list[str | Path]] = [
-            [uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder],
-            [uv, "pip", "install", "--quiet", "--python", python, requirement, f"jax=={jax_version()}"],
-        ]
-    else:
-        steps = [
-            [sys.executable, "-m", "venv", folder],
-            [python, "-m", "pip", "install", "--quiet", requirement, f"jax=={jax_version()}"],
-        ]
-    for step in steps:
+        make = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder]
+        install = [uv, "pip", "install", "--quiet", "--python", python]
+    for step in (make, [*install, requirement, f"jax=={importlib.metadata.version('jax')}"]):
         done = run(step)
         assert done.returncode == 0, done.stderr[-2000:]
     return python
-
-
-def jax_version() -> str:
-    import importlib.metadata
-
-    return importlib.metadata.version("jax")
 
 
 CALLS = """\
@@ -195,30 +180,6 @@ print(json.dumps([failed, imported, jaxobs.__file__]))
     assert not file.startswith(str(ROOT))
 
 
-def test_observes_bare(bare: Path, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("import jax\nprint(jax.jit(lambda x: x + 1)(1))\n")
-    command = [bare.with_name("jaxobs"), "run", "--port", "0", "--metrics-file", "metrics.prom", "script.py"]
-    done = run(command, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
-    families = text_string_to_metric_families((tmp_path / "metrics.prom").read_text())
-    compilations = [sample for family in families if family.name == "jax_compilations" for sample in family.samples]
-    assert [(sample.labels, sample.value) for sample in compilations] == [
-        ({"function": "__main__.<lambda>", "cause": "first_call", "cache": "disabled"}, 1.0)
-    ]
-
-
-def test_command_line_bare(bare: Path) -> None:
-    """`jaxobs --help` names every command; those that need an extra say which."""
-    jaxobs = bare.with_name("jaxobs")
-    overview = run([jaxobs, "--help"])
-    assert overview.returncode == 0, overview.stderr
-    assert [command for command in ("run", "demo", "top", "generate") if command not in overview.stdout] == []
-    assert run([jaxobs, "run", "--help"]).returncode == 0
-    demo = run([jaxobs, "demo", "--once"])
-    assert demo.returncode == 2, demo.stdout + demo.stderr
-    assert "pip install 'flax>=" in demo.stderr
-
-
 def test_top_bare(bare: Path) -> None:
     """The live view of `jaxobs top` names the missing extra; the plain snapshot does without it."""
     ours, theirs = os.openpty()
@@ -254,6 +215,7 @@ COMMANDS = (
 
 
 def test_each_command_has_its_help_bare(bare: Path) -> None:
+    """So do those that need an extra; to run, they say which."""
     code = """
 import contextlib, io, json, sys
 from jaxobs.cli import main
@@ -268,6 +230,9 @@ print(json.dumps(told))
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
     assert [command for command in COMMANDS if f"jaxobs {command}" not in told[command]] == []
+    demo = run([bare.with_name("jaxobs"), "demo", "--once"])
+    assert demo.returncode == 2, demo.stdout + demo.stderr
+    assert "pip install 'flax>=" in demo.stderr
 
 
 @pytest.fixture(scope="module")
@@ -303,10 +268,16 @@ def test_what_is_generated_leads_somewhere(generated: Path) -> None:
 
 def test_a_run_is_reported_without_a_clone(bare: Path, tmp_path: Path) -> None:
     """`jaxobs run`, and what reads its event log: the page's assets come out of the wheel."""
-    (tmp_path / "script.py").write_text("import jax\n\n@jax.jit\ndef twice(x): return 2 * x\n\ntwice(1)\n")
+    (tmp_path / "script.py").write_text("import jax\n\n@jax.jit\ndef twice(x): return 2 * x\n\nprint(twice(1))\n")
     jaxobs = bare.with_name("jaxobs")
-    done = run([jaxobs, "run", "--port", "0", "--event-log", "events.jsonl", "script.py"], cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    files = ["--event-log", "events.jsonl", "--metrics-file", "metrics.prom"]
+    done = run([jaxobs, "run", "--port", "0", *files, "script.py"], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    families = text_string_to_metric_families((tmp_path / "metrics.prom").read_text())
+    compilations = [sample for family in families if family.name == "jax_compilations" for sample in family.samples]
+    assert [(sample.labels, sample.value) for sample in compilations] == [
+        ({"function": "__main__.twice", "cause": "first_call", "cache": "disabled"}, 1.0)
+    ]
     done = run([jaxobs, "report", "events.jsonl"], cwd=tmp_path)
     assert done.returncode == 0 and "1 compilation" in done.stdout, done.stdout + done.stderr
     page = (tmp_path / "events.html").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ CONTRACT = {
     name: (kind, tuple(labels))
     for name, kind, *labels in map(str.split, Path(__file__).with_name("contract.txt").read_text().splitlines())
 }
-"""What is promised: the name, the type and the labels of each metric."""
+"""Names, types and labels that are promised."""
 
 
 def test_names_types_and_labels_are_those_of_the_contract() -> None:

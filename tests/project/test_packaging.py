@@ -215,7 +215,7 @@ COMMANDS = (
 
 
 def test_each_command_has_its_help_bare(bare: Path) -> None:
-    """So do those that need an extra; to run, they say which."""
+    """A command that needs an extra has one too, and names the extra when it runs."""
     code = """
 import contextlib, io, json, sys
 from jaxobs.cli import main

@@ -76,7 +76,6 @@ def test_memory(endpoint: Handle) -> None:
 
 
 def test_profile(endpoint: Handle, tmp_path: Path) -> None:
-    """The answer comes when the trace runs; its end is an event, at the address that the answer names."""
     step = jaxobs.jit(lambda x: x + 1, name="train.step")
     step(1.0)
     response, answer = ask(endpoint, "profile", '{"steps": 2, "function": "train.step"}')
@@ -117,7 +116,6 @@ def test_absent_unless_allowed_and_a_token_is_set(endpoint: Handle, settings: di
 def test_half_of_the_settings_is_told(
     settings: dict[str, Any], sentence: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In the log, once, where somebody serves: a 404 says nothing."""
     own = store.Store(Settings(**settings))
     with caplog.at_level(logging.WARNING, "jaxobs"):
         for _ in range(2):

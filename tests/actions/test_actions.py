@@ -51,8 +51,6 @@ def configure(fresh: None, tmp_path: Path) -> Iterator[Configure]:
 
 @pytest.fixture
 def step(configure: Configure) -> Callable[[], None]:
-    """Makes a step of a program, long enough to be distinguished from the next."""
-
     @jaxobs.jit(name="train.step")
     def traced_train_step(x: jax.Array) -> jax.Array:
         return jnp.sin(x) @ x
@@ -87,13 +85,8 @@ def traced(capture: Capture, name: str) -> int:
     return len(ends) - 1
 
 
-# ----------------------------------------------------------------------------------------------------- memory
-
-
 @pytest.mark.usefixtures("configure")
 def test_memory_is_a_profile_for_pprof_with_the_functions_that_made_the_arrays(tmp_path: Path) -> None:
-    """Gzipped, with the stack of a live array; beside it the devices and groups as JSON; all for the user alone."""
-
     def where_the_arrays_are_made() -> list[jax.Array]:
         return [jnp.ones((16, 16)) + number for number in range(3)]
 
@@ -114,7 +107,6 @@ def test_memory_is_a_profile_for_pprof_with_the_functions_that_made_the_arrays(t
 
 @pytest.mark.usefixtures("configure")
 def test_captures_are_private_and_named_with_time_process_and_pid(tmp_path: Path) -> None:
-    """Nobody else may read what a program holds; nothing half is left under any name."""
     jnp.ones(3)
     capture = jaxobs.capture("memory")
     assert [each.name for each in tmp_path.iterdir()] == [capture.name]
@@ -134,9 +126,6 @@ def test_what_was_captured_is_an_event(tmp_path: Path) -> None:
     [event] = events()
     expected = {name: getattr(capture, name) for name in ("path", "bytes", "seconds", "detail")}
     assert ({"name": "memory", "origin": "python", "result": "done"} | expected).items() <= event.items()
-
-
-# ---------------------------------------------------------------------------------------------------- profile
 
 
 def test_a_trace_of_so_many_steps(step: Callable[[], None], tmp_path: Path) -> None:
@@ -168,7 +157,6 @@ def test_the_steps_of_one_function(step: Callable[[], None]) -> None:
 
 
 def test_a_trace_ends_by_time_where_no_steps_come(step: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result says so; a trace that can count nothing does not last long by itself."""
     clock = SimpleNamespace(now=1.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("jaxobs.actions.profile.time", clock)
     capture = jaxobs.capture("profile", steps=5, seconds=0.2)
@@ -244,9 +232,6 @@ def test_a_trace_that_cannot_be_written(step: Callable[[], None], tmp_path: Path
     jax.profiler.stop_trace()
 
 
-# ------------------------------------------------------------------------------------- what is refused, and misuse
-
-
 def test_one_at_a_time(step: Callable[[], None]) -> None:
     first = jaxobs.capture("profile", steps=1)
     second = jaxobs.capture("memory")
@@ -258,7 +243,6 @@ def test_one_at_a_time(step: Callable[[], None]) -> None:
 
 
 def test_not_too_often(configure: Configure) -> None:
-    """Each kind by itself; the refusal says how long to wait, and one that was refused does not count."""
     configure(capture_interval=100.0)
     jnp.ones(3)
     assert jaxobs.capture("memory").result == "done"
@@ -272,7 +256,6 @@ def test_not_too_often(configure: Configure) -> None:
 
 
 def test_not_too_many_bytes(configure: Configure, step: Callable[[], None], tmp_path: Path) -> None:
-    """Neither one that is too large nor one more when the directory is full; nothing is left of what was refused."""
     configure(capture_max_bytes=200)
     assert "are left of `capture_max_bytes`" in (jaxobs.capture("memory").detail or "")
     capture = jaxobs.capture("profile", steps=1)
@@ -289,7 +272,6 @@ def test_not_too_many_bytes(configure: Configure, step: Callable[[], None], tmp_
 
 
 def test_not_too_many_captures(configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound holds for all processes; other files are left alone; half a capture of a dead process is removed."""
     jnp.ones(3)
     monkeypatch.setattr(folder, "MOST_CAPTURES", 2)
     (tmp_path / "memory-of-mine").mkdir()
@@ -366,11 +348,7 @@ def test_every_action_is_whole() -> None:
             assert action.kind not in (int, float) or action.least > float("-inf") < action.most < float("inf")
 
 
-# --------------------------------------------------------------------------------------------------- the directory
-
-
 def test_the_directory_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The setting wins, then the event log's place, else a private directory among temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert folder.directory(Settings(capture_directory="/x/y", event_log="/z/log")) == "/x/y"
     assert folder.directory(Settings(event_log="/z/log")) == "/z"

@@ -49,7 +49,6 @@ def outcome(program: str, folder: Path, **variables: str) -> Any:
 
 
 def start(program: str, folder: Path) -> subprocess.Popen[str]:
-    """Returns a program with an event log, when it has printed `ready`."""
     process = subprocess.Popen(
         [sys.executable, "-c", BEGIN + STEP + textwrap.dedent(program)], cwd=ROOT, stdout=subprocess.PIPE, text=True,
         env=environment(JAXOBS_EVENT_LOG=str(folder / "log")),
@@ -99,7 +98,6 @@ def test_sigusr2(tmp_path: Path) -> None:
 
 
 def test_sigusr2_captures_both_where_nobody_handles_it(tmp_path: Path) -> None:
-    """The signal would have ended the program, which goes on; after `uninstall` it would again."""
     found = outcome(
         STEP
         + """
@@ -246,7 +244,6 @@ def test_a_trace_under_way_at_the_end(begin: str, end: str, tmp_path: Path) -> N
 
 
 def test_sigterm_under_way(tmp_path: Path) -> None:
-    """The trace is among the last words; the death is the signal's."""
     process = start(
         """
         jaxobs.install()

@@ -80,7 +80,6 @@ def test_an_unknown_command_names_the_known_ones(capsys: pytest.CaptureFixture[s
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """Each command and subcommand with its help, as it is printed, on one line."""
     for line in [[name] for name in COMMANDS] + [["cache", name] for name in ("inspect", "verify", "warm")]:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), pytest.raises(SystemExit):
@@ -147,7 +146,6 @@ def test_options_of_run_end_where_the_script_begins(
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """A command named `made-up` that does what its `run` is set to."""
     module = ModuleType("jaxobs.cli.made_up")
     module.HELP = "do what it is told"  # type: ignore[attr-defined]
     module.configure = lambda parser: None  # type: ignore[attr-defined]
@@ -196,7 +194,6 @@ def test_a_reader_that_left_ends_it_quietly() -> None:
 
 
 def test_every_setting_can_be_a_flag() -> None:
-    """Flags have what `jaxobs.base.config` says: sentence, default, variable, choices; and give it back as keywords."""
     parser = argparse.ArgumentParser()
     cli.add_settings(parser, config.names())
     printed = " ".join(parser.format_help().split())
@@ -245,7 +242,6 @@ def test_run_imports_no_other_command_and_not_jax(tmp_path: Path) -> None:
 def test_bash_completes_commands_options_and_files(
     words: tuple[str, ...], expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the script that `jaxobs completion bash` prints, as bash itself uses it."""
     assert cli.main(["completion", "bash"]) == 0
     (tmp_path / "completion.bash").write_text(capsys.readouterr().out, encoding="utf-8")
     (tmp_path / "some.jsonl").touch()

@@ -45,7 +45,6 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def test_real_faults_are_named_with_what_mends_them(tmp_path: Path) -> None:
-    """A bad environment gets its findings: aborts, a fall back to the CPU, every output fetched."""
     done = doctor(
         "--json", XLA_FLAGS="--xla_cpu_enable_fast_math=false --xla_nonexistent_flag=1", JAX_DEBUG_NANS="true",
         JAX_PLATFORMS="cuda,cpu", JAX_COMPILATION_CACHE_DIRS="/x", JAX_COMPILATION_CACHE_DIR=str(tmp_path),
@@ -78,7 +77,6 @@ def test_a_table_for_people_and_the_difference_from_a_good_machine(tmp_path: Pat
 
 
 def test_dumps_of_two_processes_are_compared(tmp_path: Path) -> None:
-    """Which programs one of them lacks, and where one begins to differ; source lines and paths are no difference."""
     (tmp_path / "a.py").write_text(DUMPED)
     (tmp_path / "b.py").write_text("# another line\n" + DUMPED)
     for name, number in (("a", 2), ("b", 2), ("c", 3)):

@@ -160,7 +160,6 @@ def test_zstd_is_checked_where_it_can_be_read_and_is_never_called_broken_otherwi
 def test_leftovers_are_told_apart_from_what_jax_and_xla_keep_there(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Access times without entry and temporary files are problems; XLA's directories and the lock are none."""
     entry = entry_of(cache, "wide_step")
     used = time.time() - 3600
     for case in cache.glob("*-cache"):
@@ -188,7 +187,6 @@ def test_leftovers_are_told_apart_from_what_jax_and_xla_keep_there(
 def test_what_breaks_a_cache_of_bounded_size_is_told(
     cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Entries without access time stop all writing under a limit; a missing `filelock` switches the cache off."""
     monkeypatch.setenv("JAX_COMPILATION_CACHE_MAX_SIZE", "100")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     code, body = inspected(capsys, cache)
@@ -256,7 +254,6 @@ def test_what_this_user_may_not_read_or_write_is_told() -> None:
 def test_several_writers_and_another_place_are_advice(
     cache: Path, made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A mix of layouts, a directory without a version and one that was moved are told, and fail nothing."""
     code, body = inspected(capsys, cache)
     moved = [each for each in body["findings"] if each["kind"] == "stored_under_another_name"]
     assert (code, kinds(body, "advice")) == (0, ["stored_under_another_name"])

@@ -116,7 +116,6 @@ def test_caches_that_lie_are_found_out_function_by_function(
 def test_an_honest_cache_passes_and_one_in_the_programs_own_place_does_not(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """All hits give 0, under `jaxobs run` too, and the table says so; a directory that the program sets gives 1."""
     script = tmp_path / "honest.py"
     script.write_text(HONEST)
     log = tmp_path / "events.jsonl"
@@ -211,9 +210,6 @@ def test_a_process_without_jax_gets_nothing_of_ours(tmp_path: Path) -> None:
     assert events.read(tmp_path) == Observation(processes=1)
 
 
-# ---------------------------------------------------------------------------------- observations made by hand
-
-
 def judged(cold: list[Program], warm: list[Program]) -> dict[str, verdicts.Verdict]:
     found = verdicts.judge(Observation(programs=tuple(cold)), Observation(programs=tuple(warm)))
     return {each.function: each for each in found}
@@ -251,7 +247,6 @@ def test_verdicts_that_need_several_processes_or_bad_luck() -> None:
 
 
 def test_single_operations_below_the_threshold_are_no_failure_but_others_are() -> None:
-    """Single operations are one row, and fail only for a reason that is not theirs."""
     fast = {"eager": True, "uncached_because": "too_fast"}
     found = judged(
         [stored("add", "a", **fast), stored("mul", "m", **fast)],

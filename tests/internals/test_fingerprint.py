@@ -41,7 +41,6 @@ def lowered(fun: Any, *args: Any, **options: Any) -> Any:
 
 
 def test_it_is_equal_in_every_process_and_from_every_file(tmp_path: Path) -> None:
-    """A program from other lines of other files is the same, in processes with another hash seed and memory layout."""
     found = set()
     for number, lines in enumerate((0, 40)):
         script = tmp_path / f"program_{number}.py"
@@ -56,7 +55,6 @@ def test_it_is_equal_in_every_process_and_from_every_file(tmp_path: Path) -> Non
 
 
 def test_it_is_equal_wherever_the_code_stands() -> None:
-    """Locations, which the module does contain, are no part of it."""
     source = "import jax.numpy as jnp\ndef f(x):\n    return jnp.sin(x) * 2"
     modules = []
     for lines, name in ((0, "one.py"), (50, "another.py")):
@@ -83,7 +81,6 @@ def test_it_differs_from_that_of_another_program(other: Any) -> None:
 
 
 def test_it_tells_large_constants_apart() -> None:
-    """A constant of thousands of numbers counts in full, not by what a printer would show of it."""
     one = np.arange(5000, dtype=np.float32)
     another = one.copy()
     another[2500] += 1

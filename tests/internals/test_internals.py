@@ -92,7 +92,6 @@ def test_this_jax_shows_everything() -> None:
     [("f", "f"), ("jit(f)", "f"), ("pmap(<lambda>)", "<lambda>"), ("jit(jit(f))", "jit(f)"), ("jit", "jit")],
 )
 def test_one_function_has_one_name(name: str, plain: str) -> None:
-    """JAX's events spell a function in several ways."""
     assert internals.plain_name(name) == plain
 
 

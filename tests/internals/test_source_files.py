@@ -82,7 +82,6 @@ def line(text: str, what: str) -> int:
 
 
 def test_the_users_line_and_the_innermost_of_a_library(installed: Path, tmp_path: Path) -> None:
-    """Through NumPy, `functools`, `contextlib` and what `dataclasses` generates, none of which is an answer."""
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
 
@@ -126,7 +125,6 @@ def test_a_program_in_an_archive(installed: Path, tmp_path: Path) -> None:
     ],
 )
 def test_whose_file(filename: str, library: str | None) -> None:
-    """Code in a folder of installed packages is a library's, wherever that lies; a notebook's cell is the user's."""
     assert source_files.in_library(filename) == library
     assert source_files.is_plumbing(filename) == (library is not None)
 

@@ -60,7 +60,6 @@ def test_only_instrumented_functions_have_histograms_by_function() -> None:
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_something_feeds_every_metric(metric: Metric) -> None:
-    """A metric that no fact reaches is named here, as is one whose samples do not fit its declaration."""
     samples = list(metric.read(full_store().snapshot()))
     assert samples, f"no fact feeds {metric.name}"
     for labels, value in samples:

@@ -211,7 +211,6 @@ def step(parameters: Any, batch: Any) -> None:
 
 
 def compile_call(leaves: int, size: int) -> Call:
-    """A call with so many arrays and one more of that size."""
     parameters = {f"layer_{n}": jax.ShapeDtypeStruct((8, n % 20), np.float32) for n in range(leaves)}
     return Call(step, step, (parameters, jax.ShapeDtypeStruct((size,), np.float32)), {})
 
@@ -233,7 +232,6 @@ def test_a_signature_does_the_same_for_each_array() -> None:
 
 
 def test_recording_does_the_same_however_much_was_recorded() -> None:
-    """An event of a compilation; nobody looks through those before it."""
     store, event = Store(), compilation()
     store.record(event)
     early = calls(lambda: store.record(event)).total()

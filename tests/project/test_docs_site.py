@@ -103,6 +103,5 @@ def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) ->
     ],
 )
 def test_links_lead_to_the_site(link: str, here: str, on_the_site: str) -> None:
-    """To pages of the site where it has them, to the sources for the rest."""
     known = {"index.md", "leaks.md", "alerts.md", "serving.md", "runbooks/README.md", "runbooks/JaxStraggler.md"}
     assert docs_site.lead(link, here, docs_site.place(here), known) == on_the_site

@@ -46,9 +46,6 @@ def test_what_is_not_run_says_why() -> None:
     assert sum(each.not_run is not None for each in examples.blocks()) <= 3
 
 
-# ------------------------------------------------------------------------------------------------------- Python
-
-
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in PYTHON_PAGES]
 )
@@ -77,12 +74,8 @@ def test_python_is_python(block: Block) -> None:
     compile(block.text, str(block), "exec")
 
 
-# --------------------------------------------------------------------------------------------------------- shell
-
-
 @pytest.mark.parametrize("block", examples.blocks("console", "sh"), ids=str)
 def test_commands_hold(block: Block) -> None:
-    """A shell can read them; our own are read by their parsers; files, targets and addresses in them exist."""
     assert list(shell_examples.mistakes(block.text, console=block.language == "console")) == []
 
 
@@ -93,7 +86,6 @@ def test_a_wrong_command_is_seen(text: str) -> None:
 
 @pytest.mark.parametrize("block", shell_examples.runnable(), ids=str)
 def test_commands_run(block: Block, tmp_path: Path) -> None:
-    """Commands of the docs that need nothing but a program to train run in a folder with one."""
     done = shell_examples.run(block.text, tmp_path)
     assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
     assert "Traceback" not in done.stderr and "usage:" not in done.stderr, done.stderr[-2000:]
@@ -108,13 +100,9 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[shell_examples
 
 @pytest.mark.parametrize("block", shell_examples.for_a_process(), ids=str)
 def test_runbooks_commands_run(block: Block, process: shell_examples.Process) -> None:
-    """Against a process that is alive: they find what they look for."""
     done = process.run(block.text)
     assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
     assert done.stdout.strip() and not done.stderr.strip(), f"{block.text}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-
-
-# ---------------------------------------------------------------------------------------------------- other texts
 
 
 @pytest.mark.parametrize("block", examples.blocks("promql"), ids=str)
@@ -143,9 +131,6 @@ def test_data_parses(block: Block, tmp_path: Path) -> None:
         if str(found.get("apiVersion")).startswith("openslo"):
             (tmp_path / "slos.yaml").write_text(block.text, encoding="utf-8")
             assert openslo.read(tmp_path / "slos.yaml")
-
-
-# --------------------------------------------------------------------------------------------------------- links
 
 
 @pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -58,7 +58,6 @@ def test_what_is_not_understood() -> None:
 
 
 def test_all_rules(tmp_path: pathlib.Path) -> None:
-    """Prometheus takes what is generated on the faster clock too, and nothing of it waits longer than it did."""
     groups = alerting.groups(Site())
     found = [faster.group(each, 60) for each in groups]
     path = tmp_path / "rules.yaml"

@@ -29,9 +29,6 @@ def _no_gpu() -> str | None:
     return gpu_check.gpu_at_hand()
 
 
-# --------------------------------------------------------------------------------------------- on a GPU
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", gpu_check.CHECKS)
 def test_figures_on_a_gpu(name: str) -> None:
@@ -41,9 +38,6 @@ def test_figures_on_a_gpu(name: str) -> None:
     lines = gpu_check.run(name)
     assert lines
     assert [each for each in lines if not each.holds] == []
-
-
-# ------------------------------------------------------------------------------------------- anywhere
 
 
 def _device(**memory: int) -> DeviceState:
@@ -109,7 +103,6 @@ def test_a_busy_device_is_judged() -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_both_states_are_read_through_the_real_sources(tmp_path: pathlib.Path) -> None:
-    """JAX's of a fake device, the driver's of a fake library; and they are newer than the question."""
     device = FakeDevice(0, local_hardware_id=0, statistics={"bytes_in_use": GIB, "bytes_limit": 60 * GIB})
     nvml = FakeNvml()
     nvml.device(0, uuid="GPU-a", memory__used=61 * GIB, memory__total=80 * GIB)
@@ -124,7 +117,6 @@ def test_both_states_are_read_through_the_real_sources(tmp_path: pathlib.Path) -
 
 
 def test_without_a_gpu_it_says_so() -> None:
-    """The command ends with 2, a check that is run all the same with the reason; nothing is written."""
     if _no_gpu() is None:
         pytest.skip("there is a GPU")
     command = [sys.executable, "-m", "tools.gpu_check"]

@@ -83,7 +83,6 @@ jaxobs.serve(max_connections="many")
 
 
 def test_a_type_checker_knows_the_settings(bare: Path, tmp_path: Path) -> None:
-    """For somebody who installed jaxobs: good calls pass, a misspelt setting and a wrong value are refused."""
     program = tmp_path / "program.py"
     program.write_text(CALLS)
     (tmp_path / "mypy.ini").write_text("[mypy-jax.*,jaxlib.*,numpy.*,prometheus_client.*]\nfollow_imports = skip\n")
@@ -113,7 +112,6 @@ def test_wheel_is_whole(wheel: Path) -> None:
 
 
 def test_wheel_tells_of_itself(wheel: Path) -> None:
-    """Only JAX and prometheus-client are required; the extras and the command are declared."""
     archive = zipfile.ZipFile(wheel)
     texts = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
     lines = texts["METADATA"].splitlines()
@@ -154,7 +152,6 @@ def messages(file: Path) -> list[str]:
 
 
 def test_every_module_imports_bare(bare: Path) -> None:
-    """Without any extra every module can be imported, but for those that a missing extra explains."""
     code = """
 import importlib, json, pkgutil
 import jaxobs

@@ -57,7 +57,6 @@ def test_stiff_words_are_seen(stiff: str, tmp_path: Path) -> None:
 
 
 def test_every_text_of_a_module_is_found() -> None:
-    """On its line; code and short words are not prose."""
     source = '''"""The module says something
 to those who read it.
 
@@ -84,7 +83,6 @@ def f(x):
 
 
 def test_every_text_of_the_live_page_is_found() -> None:
-    """In scripts, templates and markup; code is not prose."""
     script = 'const NAME = "step"; // a comment that says something\nsetText(node, `Last contact at ${when(it)}.`);'
     assert prose.page_sentences(script, ".js") == {2: ["Last contact at `x`."]}
     markup = '<p class="quiet small told" title="what each device holds">This page needs JavaScript.</p>'

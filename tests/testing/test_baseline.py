@@ -158,7 +158,6 @@ def test_quantities_and_tolerances(tests: pytest.Pytester) -> None:
 
 
 def test_another_platform_is_told(tests: pytest.Pytester) -> None:
-    """Figures of a GPU say nothing of a CPU: the failure says so, and names the versions of then."""
     write(tests, MODEL + TWO)
     run(tests, "--jaxobs-update", "--jaxobs-baseline=cpu.json", passed=2)
     run(tests, "--jaxobs-baseline=cpu.json", passed=2)
@@ -213,7 +212,6 @@ def test_an_update_touches_only_what_ran(tests: pytest.Pytester) -> None:
 
 
 def test_a_broken_file_is_not_written_over(tests: pytest.Pytester) -> None:
-    """A merge conflict, another version, a wrong entry: said with what to do."""
     write(tests, MODEL + TWO)
     path = tests.path / "jaxobs-baseline.json"
     for text, told in (
@@ -277,9 +275,6 @@ def test_the_group_is_no_part_of_the_id(request: pytest.FixtureRequest, monkeypa
     assert found == node
 
 
-# -------------------------------------------------------------------------------------------- facts made by hand
-
-
 def compilation(cause: str = "first_call", **fields: Any) -> Compilation:
     made: dict[str, Any] = {
         "function": "model.step", "reason": f"Because of {cause}.", "call_site": "model.py:7",
@@ -330,7 +325,6 @@ def test_seconds_are_told_and_fail_on_demand() -> None:
 
 
 def test_only_additional_causes_are_quoted() -> None:
-    """Causes that the baseline has as often are not quoted; of many, the first are."""
     before, now = [compilation(), compilation("shape")], [compilation(), compilation("dtype"), compilation("shape")]
     (found,) = costs.differences(costs.measured(before), costs.measured(now), Tolerances(), now)
     assert found.reasons == ("model.py:7: Because of dtype.",)
@@ -340,7 +334,6 @@ def test_only_additional_causes_are_quoted() -> None:
 
 
 def test_seconds_do_not_churn() -> None:
-    """Seconds are written anew only with something else, or when they are far off."""
     cost = Cost(compilations=1, flops=1.0, compile_seconds=1.5)
     for seconds in (0.6, 2.9, None):
         assert costs.settled(cost, Cost(compilations=1, flops=1.0, compile_seconds=seconds)) is cost

@@ -50,7 +50,6 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def test_the_marker_bounds_the_call(tests: pytest.Pytester) -> None:
-    """Too many fail with reasons and nothing of our frames; one function's bound leaves the others alone."""
     tests.makepyfile(
         MODEL
         + """

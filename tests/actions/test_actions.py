@@ -129,8 +129,6 @@ def test_what_was_captured_is_an_event(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_so_many_steps(step: Callable[[], None], tmp_path: Path) -> None:
-    """A trace ends after its steps while the program goes on, and holds each of them by the function's name, and no
-    more."""
     capture = jaxobs.capture("profile", steps=3)
     assert capture.result is None
     for _ in range(3):
@@ -340,8 +338,7 @@ def test_parameters_from_texts_and_from_values(kind: type, value: Any, parsed: A
 
 def test_every_action_is_whole() -> None:
     for name, module in actions.known().items():
-        assert module.__name__.endswith(f".{name}")
-        assert module.ABOUT.endswith(".")
+        assert module.__name__.endswith(f".{name}") and module.ABOUT.endswith(".")
         assert isinstance(module.WAITED_FOR, bool)
         for action in module.PARAMETERS:
             assert action.about.endswith(".")

@@ -222,7 +222,6 @@ def test_forked_children(tmp_path: Path) -> None:
     ids=["installed, an exception", "uninstalled", "never installed"],
 )
 def test_a_trace_under_way_at_the_end(begin: str, end: str, tmp_path: Path) -> None:
-    """The trace is written with the steps that were made, and the exit does not wait for the others."""
     process = start(
         f"""
         {begin}

@@ -110,10 +110,7 @@ def test_hosts_of_one_job_are_shown_side_by_side(tmp_path: Path, capsys: pytest.
 def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slower = xplanes.write(
         tmp_path / "slower",
-        xplanes.host(
-            python=[event("train", 0, 40 * US, step_num=0)],
-            worker=[operation("dot.1", 1 * US, 31 * US)],
-        ),
+        xplanes.host(python=[event("train", 0, 40 * US, step_num=0)], worker=[operation("dot.1", 1 * US, 31 * US)]),
     )
     assert cli.main(["profile", str(trace), "--compare", str(slower), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
@@ -132,7 +129,6 @@ def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest
 def test_an_event_log_leads_to_its_newest_trace(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A capture that was moved is looked for next to the log."""
     log = tmp_path / "events.jsonl"
 
     def write(*paths: str, result: str = "done") -> None:

@@ -332,7 +332,6 @@ def test_a_script_is_loaded_without_its_main_part(folder: pathlib.Path) -> None:
 
 
 def test_names_and_lines(folder: pathlib.Path) -> None:
-    """Functions are chosen by name, with or without the module; lines that tell nothing are counted."""
     log = logged(
         folder, of_jitted(), of_jitted() | {"signature": None}, entry("jax.numpy", "sin") | {"eager": True},
         of_jitted(kwargs={"y": 0}) | {"transform": "transpose"}, {"event": "exit", "why": "compilation"},
@@ -381,7 +380,6 @@ def with_static(written: Any) -> dict[str, Any]:
 
 
 def evil(mark: pathlib.Path) -> list[Any]:
-    """Static arguments that would run something if what they name were called or imported."""
     call = f"touch {mark}"
     return [
         {"dataclass": "os:system", "fields": {"command": call}},

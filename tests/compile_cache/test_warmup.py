@@ -79,8 +79,7 @@ def cases() -> dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...], dict[st
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["jax.jit", "jaxobs.jit", "a plain array", "a number", "donated", "keywords", "sharded", "Equinox", "nnx"],
+    "name", ["jax.jit", "jaxobs.jit", "a plain array", "a number", "donated", "keywords", "sharded", "Equinox", "nnx"]
 )
 def test_the_first_call_finds_it_compiled(name: str) -> None:
     function, signature, args, kwargs = cases()[name]

@@ -65,16 +65,14 @@ def test_every_mistake_is_named_and_quoted(finished: Any) -> None:
     compilations = [each for each in finished.events if each["event"] == "compilation"]
     for trouble in TROUBLES:
         assert trouble.name in said
-        of_it = [
-            each
+        assert any(
+            f'jaxobs: "{words(each["reason"])}"' in said
             for each in compilations
             if each["function"].endswith(trouble.function) and each["cause"] in trouble.causes
-        ]
-        assert any(f'jaxobs: "{words(each["reason"])}"' in said for each in of_it), trouble.name
+        ), trouble.name
 
 
 def test_summary_counts_what_the_log_holds(finished: Any) -> None:
-    """`train_step` compiled once at first and once for each of three mistakes: in table, log and metrics."""
     steps = [e for e in finished.events if e["event"] == "compilation" and e["function"].endswith("train_step")]
     assert [each["cause"] for each in steps][:2] == ["first_call", "shape"]
     assert [each["cause"] for each in steps][3:] == ["dtype"]
@@ -90,8 +88,7 @@ def test_summary_counts_what_the_log_holds(finished: Any) -> None:
 def test_model_learns(finished: Any) -> None:
     """The training is real: nine of ten digits that the model never saw are read rightly."""
     accuracy = re.search(r"It reads ([\d.]+)% of the digits", finished.ended.stdout)
-    assert accuracy is not None
-    assert float(accuracy[1]) > 90
+    assert accuracy is not None and float(accuracy[1]) > 90
 
 
 def compilation(function: str, cause: str) -> Compilation:

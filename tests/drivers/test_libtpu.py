@@ -51,10 +51,11 @@ def _tpus(count: int, cores: int = 1) -> FakeClient:
     return FakeClient(devices, platform="tpu")
 
 
-def test_every_figure_in_base_units() -> None:
-    """Percents and scores become ratios; each value goes to the device of its place."""
+@pytest.mark.parametrize("module", ["tpumonitoring", "monitoring"])
+def test_every_figure_in_base_units(module: str) -> None:
+    """Percents and scores become ratios; each value goes to the device of its place; the first releases too."""
     watch = Watch(TpuMonitoring, _tpus(2))
-    with FakeLibtpu(**ALL):
+    with FakeLibtpu(module=module, **ALL):
         watch.sample()
     found = watch.metrics()
     assert {labels[1:] for labels in found if labels[0] == "accelerator_info"} == {
@@ -261,13 +262,6 @@ def test_libtpu_is_not_asked_where_it_would_wait_for_metadata(
         assert bool(libtpu.asked) is bool(states) is (status == 200)
     notes = watch.store.snapshot().observer.notes
     assert [("TPU_SKIP_MDS_QUERY=1" in note) for note in notes] == ([] if status == 200 else [True])
-
-
-def test_the_older_name_of_the_module() -> None:
-    """The first releases called it `monitoring`."""
-    watch = Watch(TpuMonitoring, _tpus(2))
-    with FakeLibtpu(module="monitoring", **ALL):
-        assert watch.sample()["tpu:10"].utilization == 0.875
 
 
 @pytest.mark.parametrize(

@@ -306,7 +306,6 @@ def _matched(found: list[Identity], count: int, kind: str = "H100", **environmen
     ],
 )
 def test_visible_devices(visible: str, count: int, expected: str) -> None:
-    """In the order that they are listed; CUDA stops at what it does not know, and takes no device twice."""
     assert _matched(FOUR, count, CUDA_VISIBLE_DEVICES=visible) == expected
 
 
@@ -387,9 +386,7 @@ def test_a_forked_child_opens_the_library_anew() -> None:
         print(look())
         source.stop()
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == ["[('gpu:0', 2.0)]", "[('gpu:0', 2.0)] 1", "[('gpu:0', 2.0)]"]
 

@@ -77,9 +77,11 @@ def test_what_is_not_known_has_no_sample() -> None:
     """Absent, never zero: an empty process tells of no device, no compile start and no cost of a scrape."""
     snapshot = Store().snapshot()
     silent = {metric.name for metric in METRICS if not list(metric.read(snapshot))}
-    assert {"jax_device_memory_in_use_bytes", "jax_live_arrays", "jax_device_info", "jaxobs_collect_seconds"} <= silent
-    assert {"jax_executables", "jax_program_flops", "jax_device_memory_high_water_bytes"} <= silent
-    assert "jax_compilation_oldest_start_timestamp_seconds" in silent
+    assert silent >= {
+        "jax_device_memory_in_use_bytes", "jax_live_arrays", "jax_device_info", "jaxobs_collect_seconds",
+        "jax_executables", "jax_program_flops", "jax_device_memory_high_water_bytes",
+        "jax_compilation_oldest_start_timestamp_seconds",
+    }  # fmt: skip
     assert "jax_compilations_in_progress" not in silent
 
 

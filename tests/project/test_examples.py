@@ -57,9 +57,7 @@ def test_python_runs(page: str, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--jaxobs-update", str(file)]
     variables = environment(JAXOBS_PORT="0", JAXOBS_RAISE_INTERNAL_ERRORS="1")
     variables["XLA_FLAGS"] += " --xla_force_host_platform_device_count=8"
-    done = subprocess.run(
-        command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=240, check=False
-    )
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=240)
     if page not in UNDER_PYTEST:
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return

@@ -120,7 +120,7 @@ def test_without_a_gpu_it_says_so() -> None:
     if _no_gpu() is None:
         pytest.skip("there is a GPU")
     command = [sys.executable, "-m", "tools.gpu_check"]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=gpu_check.ROOT, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=gpu_check.ROOT)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith("Nothing was checked: ")
     with pytest.raises(RuntimeError, match=r"(?s)`too_large` ended with code 1:.*No GPU that JAX can use.*pip install"):

@@ -26,7 +26,7 @@ from jaxobs.ops.monitoring import generate
 def run(command: list[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
     """A finished command with its output, in an environment that knows nothing of this checkout."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JAX", "XLA"))}
-    return subprocess.run(command, env=kept, capture_output=True, text=True, timeout=240, check=False, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, env=kept, capture_output=True, text=True, timeout=240, **options)  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,6 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with the wheel and the extras for the command line, the demo and what is generated."""
     return installed(f"jaxobs[cli,demo,grafana] @ {wheel.as_uri()}", tmp_path_factory.mktemp("whole"))
 
 
@@ -183,7 +182,7 @@ def test_top_bare(bare: Path) -> None:
     command = [bare.with_name("jaxobs"), "top", "http://127.0.0.1:9/"]
     try:
         live = subprocess.run(
-            command, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+            command, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120,
             env={**os.environ, "TERM": "xterm"},
         )  # fmt: skip
     finally:
@@ -264,7 +263,6 @@ def test_what_is_generated_leads_somewhere(generated: Path) -> None:
 
 
 def test_a_run_is_reported_without_a_clone(bare: Path, tmp_path: Path) -> None:
-    """`jaxobs run`, and what reads its event log: the page's assets come out of the wheel."""
     (tmp_path / "script.py").write_text("import jax\n\n@jax.jit\ndef twice(x): return 2 * x\n\nprint(twice(1))\n")
     jaxobs = bare.with_name("jaxobs")
     files = ["--event-log", "events.jsonl", "--metrics-file", "metrics.prom"]

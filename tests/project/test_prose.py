@@ -18,7 +18,7 @@ PAGES = [*(ROOT / name for name in OTHERS), *(ROOT / "docs").rglob("*.md"), *(RO
 
 def complaints(*paths: Path) -> list[str]:
     command = [built("vale"), f"--config={CONFIGURATION}", "--output=line", *map(str, paths)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
     assert done.returncode in (0, 1), done.stderr
     assert not done.stderr, done.stderr
     return done.stdout.splitlines()

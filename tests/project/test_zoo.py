@@ -57,7 +57,6 @@ def keys(entry: Entry = ENTRY, **changed: Any) -> set[str]:
 
 
 def test_what_is_expected_is_no_difference() -> None:
-    """Times on standard error differ from run to run, and a finding is told again as it grows."""
     assert keys() == set()
 
 
@@ -197,7 +196,6 @@ def test_the_stopwatch_gives_each_second_to_one_category(tmp_path: Path) -> None
 
 
 def test_marks_become_calls_in_their_lines() -> None:
-    """Call sites stay those of the program that a person reads."""
     source = "def f():\n    #: eval\n    x = 1  #: not one\n    #: ended ('step', x)\n"
     assert stopwatch.with_marks(source).splitlines() == [
         "def f():", '    zoo_mark("eval")', "    x = 1  #: not one", "    zoo_ended(('step', x))"

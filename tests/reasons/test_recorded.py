@@ -117,7 +117,6 @@ def test_placements_are_made_again() -> None:
 
 @pytest.mark.filterwarnings("ignore:.with mesh.*:DeprecationWarning")
 def test_the_context_is_put_in_force() -> None:
-    """Options, meshes and the default device of the call hold where the arguments are lowered, and not after."""
     usual = internals.scopes.options(), internals.scopes.mesh_in_use(), internals.scopes.default_device()
     contexts = (
         (lambda: jax.default_matmul_precision("float32"), lambda: jax.config.jax_default_matmul_precision),
@@ -187,7 +186,6 @@ def test_what_cannot_be_made_again_is_told(change: Any, message: str) -> None:
 
 
 def test_equal_parts_are_written_once() -> None:
-    """Parameters and the two moments of the optimizer are one node, so that large states make small records."""
     state = {"params": PARAMETERS, "opt": optax.adam(1e-3).init(PARAMETERS)}
     assert sum("kernel" in node.get("dict", ()) for node in written(state)["nodes"]) == 1
     assert len(json.dumps(written({f"layer_{number}": PARAMETERS for number in range(3000)}))) < 80_000
@@ -216,7 +214,6 @@ def test_a_record_does_little() -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_the_log_has_signatures_and_no_values(tmp_path: pathlib.Path) -> None:
-    """Compilations of functions are recorded in the log, without a value of an array or a number; the ring has none."""
     log = tmp_path / "events.jsonl"
     lifecycle.install(event_log=str(log))
     function = jax.jit(lambda x, scale, n: x * scale + n, static_argnums=2)

@@ -238,7 +238,6 @@ def test_a_file_that_cannot_be_written_is_said(tests: pytest.Pytester) -> None:
 
 
 def test_workers_measure_and_the_controller_writes(tests: pytest.Pytester) -> None:
-    """Under pytest-xdist, with groups in the ids; what was written holds without it, and is removed by it."""
     group = '@pytest.mark.xdist_group("devices")\n'
     write(tests, MODEL + TWO.replace("def test_two", group + "def test_two"))
     command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-W", "ignore::DeprecationWarning"]
@@ -289,7 +288,6 @@ def differing(before: list[Compilation], now: list[Compilation], **tolerances: A
 
 
 def test_costs_are_added_up_by_function() -> None:
-    """Eager operations are left out; a figure that one program lacks is not known of all."""
     cost = costs.measured([compilation(), compilation("shape"), compilation(function="add", eager=True)])
     causes, memory = {"first_call": 1, "shape": 1}, {"argument": 200, "temp": 100}
     assert cost == {"model.step": Cost(compilations=2, causes=causes, flops=2000.0, memory=memory, compile_seconds=3.0)}

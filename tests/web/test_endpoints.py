@@ -33,7 +33,6 @@ def _mode(path: pathlib.Path) -> int:
 
 
 def test_an_endpoint_has_a_private_file_until_it_is_closed(folder: pathlib.Path) -> None:
-    """Each endpoint has a file; the folder is the user's alone."""
     assert endpoints.running() == []
     one, two = jaxobs.serve(port=0), jaxobs.serve(port=0)
     assert one is not None and two is not None
@@ -90,7 +89,6 @@ def test_a_process_that_was_killed_is_not_found(folder: pathlib.Path) -> None:
     ],
 )
 def test_a_file_that_does_not_fit_is_passed_over(change: dict[str, Any] | None, folder: pathlib.Path) -> None:
-    """A file that does not fit is passed over, whatever is in it."""
     handle = jaxobs.serve(port=0)
     assert handle is not None
     (path,) = folder.iterdir()

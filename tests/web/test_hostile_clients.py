@@ -3,61 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
-import itertools
-import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from helpers.certificates import Authority
+from helpers.endpoints import answers, connect, read_all, serving
 from helpers.made_by_hand import compilation, full_store
 from helpers.waiting import until
 
 from jaxobs.base.config import Settings
 from jaxobs.state.store import Store
-from jaxobs.web import server
-from jaxobs.web.server import Handle
+from jaxobs.web import connections, server
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+TIMEOUT = 3600.0
+"""Seconds that a request may take, of which no test waits a single one: `passes` lets them pass."""
 
 
-@contextlib.contextmanager
-def serving(store: Store | None = None, **settings: Any) -> Iterator[Handle]:
-    """An endpoint until the end of the block."""
-    handle = server.serve(store or full_store(), 0, "127.0.0.1", Settings(**settings))
-    with contextlib.closing(handle):
-        yield handle
-
-
-def connect(handle: Handle, sent: bytes = b"") -> socket.socket:
-    """A connection that has sent something."""
-    connection = socket.create_connection(("127.0.0.1", handle.port), timeout=120)
-    connection.sendall(sent)
-    return connection
-
-
-def read_all(connection: socket.socket) -> bytes:
-    """All up to the end, by whomever that was made."""
-    got = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := connection.recv(65536):
-            got += piece
-    return got
-
-
-def answers(handle: Handle) -> bool:
-    """Whether a client with manners is served."""
-    connection = http.client.HTTPConnection("127.0.0.1", handle.port, timeout=120)
-    with contextlib.closing(connection):
-        connection.request("GET", "/metrics")
-        return connection.getresponse().status == 200
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets so many seconds pass for the endpoint, which sees it when the next client comes."""
+    passed: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(passed), sleep=time.sleep)
+    monkeypatch.setattr(connections, "time", clock)
+    return passed.append
 
 
 def dropped(store: Store, reason: str) -> int:
@@ -74,81 +51,85 @@ def dropped(store: Store, reason: str) -> int:
     ],
     ids=["nothing", "line", "header", "body", "long body"],
 )  # fmt: skip
-def test_a_client_that_sends_a_byte_now_and_then_is_ended(begun: bytes) -> None:
+def test_a_client_that_sends_a_byte_now_and_then_is_ended(begun: bytes, passes: Callable[[float], None]) -> None:
     """Slowloris: each byte comes in time, and the request never. The time is that of the whole request."""
     store = full_store()
     store.configure(Settings(actions=True, action_token="act"))
-    stop = threading.Event()
-    with serving(store, request_timeout=0.4) as handle, connect(handle, begun) as client:
-
-        def drip() -> None:
-            with contextlib.suppress(OSError):
-                while not stop.wait(0.05):
-                    client.sendall(b"a")
-
-        dripping = threading.Thread(target=drip)
-        dripping.start()
-        try:
-            assert answers(handle)
-            assert read_all(client) == b""
-            until(lambda: dropped(store, "request_timeout") == 1)
-        finally:
-            stop.set()
-            dripping.join()
+    with serving(store, request_timeout=TIMEOUT) as handle, connect(handle, begun) as client:
+        for _ in range(2):
+            assert answers(handle) and dropped(store, "request_timeout") == 0
+            client.sendall(b"a")
+            passes(0.6 * TIMEOUT)
         assert answers(handle)
+        assert read_all(client) == b""
+        until(lambda: dropped(store, "request_timeout") == 1)
 
 
-def test_a_handshake_that_does_not_go_on_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_handshake_that_does_not_go_on_holds_nobody_up(tmp_path: Path, passes: Callable[[float], None]) -> None:
     """Twenty clients begin TLS and stop, or say nothing at all; another one is served, and they are ended."""
-    authority = Authority(tmp_path)
+    authority, store = Authority(tmp_path), full_store()
     pair = authority.sign("endpoint")
-    store = full_store()
-    settings = {"tls_certificate": str(pair.certificate), "tls_key": str(pair.key), "request_timeout": 2.0}
-
+    files = {"tls_certificate": str(pair.certificate), "tls_key": str(pair.key)}
     context = ssl.create_default_context(cafile=str(authority.certificate))
-    with serving(store, **settings) as handle, contextlib.ExitStack() as clients:
+    with serving(store, request_timeout=TIMEOUT, **files) as handle, contextlib.ExitStack() as clients:
         for number in range(20):
             clients.enter_context(connect(handle, (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00")[number % 3]))
-        connection = http.client.HTTPSConnection("127.0.0.1", handle.port, timeout=120, context=context)
-        with contextlib.closing(connection):
-            connection.request("GET", "/metrics")
-            assert connection.getresponse().status == 200
+        assert answers(handle, context)
+        passes(TIMEOUT)
+        assert answers(handle, context)
         until(lambda: dropped(store, "request_timeout") == 20)
         until(lambda: not handle._server._connections)
 
 
-def test_a_response_that_is_not_read_is_ended() -> None:
-    """A client that reads a little now and then is cut off like one that does not read."""
+@pytest.fixture(scope="module")
+def large() -> Store:
+    """A store whose events are more than a socket takes at once."""
     store = Store()
     for number in range(900):
         store.record(compilation(f"f{number}", reason="x" * 20_000))
-    with serving(store, request_timeout=0.5) as handle:
-        client = connect(handle, b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        with client:
-            until(lambda: client.recv(1) and not handle._server._connections)
-        assert dropped(store, "request_timeout") == 1
-        assert answers(handle)
+    return store
 
 
-def test_headers_beyond_the_bound_are_refused_unread() -> None:
-    """In total, however they are cut into lines."""
+EVENTS = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def test_the_endpoint_wakes_up_for_who_is_overdue(large: Store) -> None:
+    """No other client has to come for it."""
+    before = dropped(large, "request_timeout")
+    with serving(large, request_timeout=0.1) as handle, connect(handle), connect(handle, EVENTS):
+        until(lambda: dropped(large, "request_timeout") == before + 2)
+        until(lambda: not handle._server._connections)
+
+
+def test_a_response_that_is_not_read_is_ended(large: Store, passes: Callable[[float], None]) -> None:
+    """A client that reads a little now and then is cut off like one that does not read."""
+    before = dropped(large, "request_timeout")
+    with serving(large, request_timeout=TIMEOUT) as handle:
+        with connect(handle, EVENTS) as client:
+            for _ in range(2):
+                assert client.recv(1) and dropped(large, "request_timeout") == before
+                passes(0.6 * TIMEOUT)
+            assert answers(handle)
+            until(lambda: not handle._server._connections)
+        assert dropped(large, "request_timeout") == before + 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"b" * 5000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"".join(b"X%d: %s\r\n" % (n, b"y" * 90) for n in range(60)) + b"\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+    ],
+    ids=["path", "header", "headers", "too many headers"],
+)  # fmt: skip
+def test_a_request_beyond_the_bounds_is_refused_unread(sent: bytes) -> None:
+    """In total, however it is cut into lines; a hundred headers are enough for everybody."""
     with serving(max_request_bytes=4096) as handle:
-        for sent in (
-            b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n",
-            b"GET / HTTP/1.1\r\nX: " + b"b" * 5000 + b"\r\n\r\n",
-            b"GET / HTTP/1.1\r\n" + b"".join(b"X%d: %s\r\n" % (n, b"y" * 90) for n in range(60)) + b"\r\n",
-        ):
-            with connect(handle, sent) as client:
-                got = read_all(client)
-                assert got == b"" or got.split()[1] in (b"414", b"431"), got[:100]
+        with connect(handle, sent) as client:
+            got = read_all(client)
+            assert got == b"" or got.split()[1] in (b"414", b"431"), got[:100]
         assert answers(handle)
-
-
-def test_too_many_headers_are_refused() -> None:
-    """A hundred are enough for everybody."""
-    with serving() as handle, connect(handle, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n") as client:
-        got = read_all(client)
-        assert got == b"" or got.split()[1] == b"431"
 
 
 def test_http_2_is_refused() -> None:
@@ -175,7 +156,6 @@ def test_what_follows_a_request_is_not_read_as_another() -> None:
     ids=["both", "two lengths", "two hosts", "two encodings"],
 )  # fmt: skip
 def test_a_request_that_can_be_understood_in_two_ways_is_refused(headers: bytes) -> None:
-    """An ambiguous request is refused, whatever a proxy makes of it."""
     sent = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n"
     with serving() as handle, connect(handle, sent) as client:
         assert read_all(client).split()[1] == b"400"
@@ -203,16 +183,18 @@ def test_who_has_sent_a_request_does_not_make_way_for_who_has_not() -> None:
 
 def test_a_process_without_descriptors_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system lets nobody in: the thread that accepts waits between attempts, and goes on afterwards."""
-    attempts: list[float] = []
+    refused: list[float] = []
+    slept: list[float] = []
     accept = server.Server.get_request
 
     def refuse(self: Any) -> Any:
-        attempts.append(time.monotonic())
-        if len(attempts) < 4:
+        if len(refused) < 3:
+            refused.append(len(slept))
             raise OSError(24, "Too many open files")
         return accept(self)
 
     with serving() as handle:
         monkeypatch.setattr(server.Server, "get_request", refuse)
+        monkeypatch.setattr(connections, "time", SimpleNamespace(monotonic=time.monotonic, sleep=slept.append))
         assert answers(handle)
-    assert all(later - earlier > 0.15 for earlier, later in itertools.pairwise(attempts[:4]))
+    assert (refused, slept) == ([0, 1, 2], [connections._EXHAUSTED_SECONDS] * 3)

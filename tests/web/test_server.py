@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
-import http.client
 import json
 import os
 import re
@@ -16,10 +15,12 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
+from helpers.endpoints import answers, ask, connect, serving
 from helpers.made_by_hand import compilation, full_store
 from helpers.waiting import until
 
@@ -42,28 +43,14 @@ PATHS = ["/", "/metrics", "/healthz", "/api/v1/snapshot", "/api/v1/events", "/ap
 @pytest.fixture
 def endpoint() -> Iterator[Handle]:
     """An endpoint over a store that knows something of everything."""
-    handle = server.serve(full_store(), 0, "127.0.0.1")
-    yield handle
-    handle.close()
-
-
-def ask(
-    handle: Handle, path: str = "/metrics", method: str = "GET", body: bytes | None = None, **headers: str
-) -> tuple[http.client.HTTPResponse, bytes]:
-    """Sends one request on a connection of its own; underscores in header names stand for hyphens."""
-    address = urllib.parse.urlsplit(handle.url)
-    connection = http.client.HTTPConnection(address.hostname or "", handle.port, timeout=120)
-    with contextlib.closing(connection):
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-        response = connection.getresponse()
-        return response, response.read()
+    with serving() as handle:
+        yield handle
 
 
 # --------------------------------------------------------------------------------------------------- paths
 
 
 def test_metrics_as_text_and_as_openmetrics(endpoint: Handle) -> None:
-    """By content negotiation, text where nothing is asked for."""
     response, body = ask(endpoint)
     assert (response.status, response.headers["Content-Type"]) == (200, TEXT)
     assert re.search(rb'^jax_function_calls_total{function="train.step"} 3(\.0)?$', body, re.MULTILINE)
@@ -111,27 +98,20 @@ def test_events_since_a_number_and_of_a_kind(endpoint: Handle) -> None:
 
 @pytest.mark.parametrize("kind", event_types())
 def test_every_kind_of_the_contract_can_be_asked_for(endpoint: Handle, kind: str) -> None:
-    """Every kind of event can be asked for, also those that nothing records yet."""
     assert ask(endpoint, f"/api/v1/events?kind={kind}")[0].status == 200
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_head_request_gets_the_headers_alone(endpoint: Handle, path: str) -> None:
-    """With the length that a GET would have."""
-    response, body = ask(endpoint, path, "HEAD")
-    assert (response.status, body) == (200, b"")
-    if path != "/api/v1/snapshot" and path != "/metrics":  # these two tell the time
-        assert response.headers["Content-Length"] == str(len(ask(endpoint, path)[1]))
-
-
-@pytest.mark.parametrize("path", PATHS)
 def test_every_answer_has_its_length_and_says_not_to_keep_it(endpoint: Handle, path: str) -> None:
-    """No cache between us and Prometheus; no guessing at types; no address handed on."""
+    """No cache between us and Prometheus; no guessing at types; no address handed on; a HEAD gets that alone."""
     response, body = ask(endpoint, path)
-    assert response.headers["Content-Length"] == str(len(body))
-    assert response.headers["Cache-Control"] == "no-store"
-    assert response.headers["X-Content-Type-Options"] == "nosniff"
-    assert response.headers["Referrer-Policy"] == "no-referrer"
+    head, nothing = ask(endpoint, path, "HEAD")
+    known = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+    known["Content-Length"] = str(len(body))
+    assert {name: response.headers[name] for name in known} == known
+    assert (head.status, nothing) == (200, b"")
+    if path not in ("/api/v1/snapshot", "/metrics"):  # these two tell the time
+        assert head.headers["Content-Length"] == str(len(body))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +122,6 @@ def test_every_answer_has_its_length_and_says_not_to_keep_it(endpoint: Handle, p
     ],
 )  # fmt: skip
 def test_answers_are_compressed_for_those_who_take_it(endpoint: Handle, accept: str, compressed: bool) -> None:
-    """Only clients that accept gzip get it."""
     response, body = ask(endpoint, "/", Accept_Encoding=accept)
     assert (response.headers.get("Content-Encoding") == "gzip") is compressed
     assert response.headers["Content-Length"] == str(len(body))
@@ -151,27 +130,21 @@ def test_answers_are_compressed_for_those_who_take_it(endpoint: Handle, accept: 
 
 
 def test_a_small_answer_is_not_compressed(endpoint: Handle) -> None:
-    """A short body is not compressed: it would grow."""
     assert "Content-Encoding" not in ask(endpoint, "/healthz", Accept_Encoding="gzip")[0].headers
 
 
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize("path", ["/metric", "/metrics/", "/api/v1/actions/dump", "/../etc/passwd", "/%00"])
+@pytest.mark.parametrize(
+    "path", ["/metric", "/metrics/", "/api/v1/actions/dump", "/../etc/passwd", "/%00", "/" + "x" * 60_000]
+)
 def test_an_unknown_path_is_told_the_known_ones(endpoint: Handle, path: str) -> None:
-    """404, with what would be right."""
     response, body = ask(endpoint, path)
     assert response.status == 404
+    assert len(body) < 1000, "a long path does not come back whole"
     message = json.loads(body)["error"]
     assert all(known in message for known in PATHS)
-
-
-def test_a_very_long_path_does_not_come_back_whole(endpoint: Handle) -> None:
-    """An error is for reading."""
-    response, body = ask(endpoint, "/" + "x" * 60_000)
-    assert response.status == 404
-    assert len(body) < 1000
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
@@ -186,7 +159,6 @@ def test_other_methods_are_refused(endpoint: Handle, method: str) -> None:
 
 @pytest.mark.parametrize("since", ["-1", "1.5", "x", "", "0x10", "²", "9" * 5000, "1 OR 1=1"])
 def test_a_number_that_is_none_is_a_bad_request(endpoint: Handle, since: str) -> None:
-    """400, naming the parameter and its value."""
     response, body = ask(endpoint, f"/api/v1/events?since={urllib.parse.quote(since)}")
     assert response.status == 400
     message = json.loads(body)["error"]
@@ -196,7 +168,6 @@ def test_a_number_that_is_none_is_a_bad_request(endpoint: Handle, since: str) ->
 
 
 def test_an_unknown_kind_is_told_the_known_ones(endpoint: Handle) -> None:
-    """400, and the list."""
     response, body = ask(endpoint, "/api/v1/events?kind=compile")
     assert response.status == 400
     assert json.loads(body)["error"] == f"`kind` is 'compile'. Known kinds: {', '.join(event_types())}."
@@ -227,8 +198,7 @@ def test_on_loopback_requests_for_loopback_are_answered(endpoint: Handle, host: 
 
 def test_opened_to_the_network_any_host_is_answered() -> None:
     """Prometheus asks for the pod's address or name."""
-    handle = server.serve(full_store(), 0, "0.0.0.0")
-    with contextlib.closing(handle):
+    with serving(addr="0.0.0.0") as handle:
         assert handle.url == f"http://127.0.0.1:{handle.port}/"
         assert ask(handle, "/healthz", Host="pod-7.training.svc:9464")[0].status == 200
 
@@ -238,8 +208,7 @@ def test_a_failure_of_ours_is_told_counted_and_logged_once(
 ) -> None:
     """500 with a sentence, without a traceback; the other paths go on."""
     broken = Store()
-    handle = server.serve(broken, 0, "127.0.0.1")
-    with contextlib.closing(handle):
+    with serving(broken) as handle:
         monkeypatch.setattr(broken, "snapshot", lambda: {}["gone"])
         for _ in range(2):
             response, body = ask(handle, "/metrics")
@@ -253,27 +222,6 @@ def test_a_failure_of_ours_is_told_counted_and_logged_once(
 # --------------------------------------------------------------------------------------- clients of all sorts
 
 
-def _raw(handle: Handle, sent: bytes) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", handle.port), timeout=120)
-    connection.sendall(sent)
-    return connection
-
-
-def _answered(handle: Handle) -> None:
-    assert ask(handle, "/healthz")[0].status == 200
-
-
-def test_slow_and_half_open_clients_do_not_keep_others_waiting(endpoint: Handle) -> None:
-    """Clients that connect and say nothing, begin a request and stop, or never read the answer."""
-    clients = [_raw(endpoint, sent) for sent in (b"", b"GET /metr", b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")]
-    clients.append(_raw(endpoint, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
-    try:
-        _answered(endpoint)
-    finally:
-        for client in clients:
-            client.close()
-
-
 def test_a_client_that_never_reads_a_large_answer_is_given_up_in_silence(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,11 +230,10 @@ def test_a_client_that_never_reads_a_large_answer_is_given_up_in_silence(
     big = Store()
     for number in range(900):
         big.record(compilation(f"f{number}", reason="x" * 20_000))
-    handle = server.serve(big, 0, "127.0.0.1")
-    with contextlib.closing(handle), _raw(handle, b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"):
-        until(lambda: handle._server._connections)
+    with serving(big) as handle, connect(handle, b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n") as client:
+        assert client.recv(1)
         until(lambda: not handle._server._connections)
-        _answered(handle)
+        assert answers(handle)
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")
 
@@ -306,11 +253,11 @@ def test_nonsense_is_answered_or_dropped_and_the_next_client_served(
     endpoint: Handle, sent: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Port scanners, TLS hellos, requests beyond every bound."""
-    with contextlib.suppress(ConnectionError), _raw(endpoint, sent) as client:
+    with contextlib.suppress(ConnectionError), connect(endpoint, sent) as client:
         client.shutdown(socket.SHUT_WR)
         while client.recv(65536):
             pass
-    _answered(endpoint)
+    assert answers(endpoint)
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")
     assert guard.internal_errors().keys() == {"place"}
@@ -319,10 +266,10 @@ def test_nonsense_is_answered_or_dropped_and_the_next_client_served(
 def test_a_client_that_hangs_up_at_once_is_no_error(endpoint: Handle, capfd: pytest.CaptureFixture[str]) -> None:
     """Reset in the middle of the answer, fifty times."""
     for _ in range(50):
-        client = _raw(endpoint, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client = connect(endpoint, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.close()
-    _answered(endpoint)
+    assert answers(endpoint)
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")
 
@@ -330,9 +277,9 @@ def test_a_client_that_hangs_up_at_once_is_no_error(endpoint: Handle, capfd: pyt
 def test_threads_are_bounded_and_the_oldest_connection_makes_way(endpoint: Handle) -> None:
     """Two hundred clients that say nothing cost 64 threads, and a scrape still gets through."""
     before = threading.active_count()
-    clients = [_raw(endpoint, b"") for _ in range(200)]
+    clients = [connect(endpoint, b"") for _ in range(200)]
     try:
-        _answered(endpoint)
+        assert answers(endpoint)
         until(lambda: threading.active_count() - before <= Settings().max_connections + 1)
         with contextlib.suppress(ConnectionError):
             assert clients[0].recv(1) == b""
@@ -354,11 +301,11 @@ def test_fifty_scrapes_at_once_while_something_compiles() -> None:
             jax.jit(lambda x: jnp.sin(x) + 1)(jnp.zeros(size))
             size += 1
 
-    answers: list[tuple[int, bytes]] = []
+    scraped: list[tuple[int, bytes]] = []
 
     def scrape() -> None:
         response, body = ask(handle, "/metrics", Accept_Encoding="gzip")
-        answers.append((response.status, gzip.decompress(body)))
+        scraped.append((response.status, gzip.decompress(body)))
 
     compiler = threading.Thread(target=compile_things)
     scrapers = [threading.Thread(target=scrape) for _ in range(50)]
@@ -369,8 +316,8 @@ def test_fifty_scrapes_at_once_while_something_compiles() -> None:
         thread.join()
     stop.set()
     compiler.join()
-    assert [status for status, _ in answers] == [200] * 50
-    assert all(b"\njaxobs_capability{" in body and body.endswith(b"\n") for _, body in answers)
+    assert [status for status, _ in scraped] == [200] * 50
+    assert all(b"\njaxobs_capability{" in body and body.endswith(b"\n") for _, body in scraped)
     assert guard.internal_errors() == {}
 
 
@@ -379,8 +326,7 @@ def test_fifty_scrapes_at_once_while_something_compiles() -> None:
 
 def test_port_zero_takes_a_free_one_and_says_which() -> None:
     """Two endpoints at once, each over its own store."""
-    one, two = server.serve(full_store(), 0, "127.0.0.1"), server.serve(Store(), 0, "127.0.0.1")
-    with contextlib.closing(one), contextlib.closing(two):
+    with serving() as one, serving(Store()) as two:
         assert one.port != two.port
         assert one.url == f"http://127.0.0.1:{one.port}/"
         assert repr(one) == f"<jaxobs endpoint {one.url}>"
@@ -388,25 +334,17 @@ def test_port_zero_takes_a_free_one_and_says_which() -> None:
         assert b"train.step" not in ask(two)[1]
 
 
-def test_ipv6() -> None:
-    """On its loopback, with the brackets that an address needs in a URL."""
-    try:
-        handle = server.serve(full_store(), 0, "::1")
-    except SettingError as error:
-        pytest.skip(f"no IPv6 here: {error}")
-    with contextlib.closing(handle):
-        assert handle.url == f"http://[::1]:{handle.port}/"
+@pytest.mark.parametrize("addr", ["localhost", "LocalHost", "::1"])
+def test_each_name_for_loopback_is_loopback(addr: str) -> None:
+    """It is checked like 127.0.0.1; IPv6 has the brackets that an address needs in a URL."""
+    with contextlib.ExitStack() as stack:
+        try:
+            handle = stack.enter_context(serving(addr=addr))
+        except SettingError as error:
+            pytest.skip(f"no IPv6 here: {error}")
+        assert addr != "::1" or handle.url == f"http://[::1]:{handle.port}/"
         assert ask(handle, "/healthz")[0].status == 200
         assert ask(handle, "/healthz", Host="evil.example")[0].status == 403
-
-
-def test_a_name_for_loopback_is_loopback() -> None:
-    """`localhost` and capitals of it are checked like 127.0.0.1."""
-    for addr in ("localhost", "LocalHost"):
-        handle = server.serve(full_store(), 0, addr)
-        with contextlib.closing(handle):
-            assert ask(handle, "/healthz")[0].status == 200
-            assert ask(handle, "/healthz", Host="evil.example")[0].status == 403
 
 
 def test_a_taken_port_is_named_with_what_to_do() -> None:
@@ -433,7 +371,6 @@ def test_a_taken_port_is_named_with_what_to_do() -> None:
     ],
 )
 def test_an_address_that_is_not_ours_is_named(port: int, addr: str, complaint: str) -> None:
-    """At once, and in a sentence, whatever the system says of it."""
     with pytest.raises(SettingError, match=complaint):
         server.serve(full_store(), port, addr)
 
@@ -450,7 +387,6 @@ def test_a_port_that_needs_privileges_is_told_apart(monkeypatch: pytest.MonkeyPa
 
 
 def test_closing_frees_the_port_at_once_and_may_be_done_twice() -> None:
-    """The port can be taken again, and threads end."""
     before = threading.active_count()
     handle = server.serve(full_store(), 0, "127.0.0.1")
     ask(handle)
@@ -472,21 +408,20 @@ def test_closing_lets_an_answer_be_finished() -> None:
 
     slow.freshen = freshen
     handle = server.serve(slow, 0, "127.0.0.1")
-    answers = []
-    client = threading.Thread(target=lambda: answers.append(ask(handle)))
+    answered = []
+    client = threading.Thread(target=lambda: answered.append(ask(handle)))
     client.start()
     asked.wait(120)
     handle.close()
     go.set()
     client.join()
-    [(response, body)] = answers
+    [(response, body)] = answered
     assert (response.status, response.headers["Content-Length"]) == (200, str(len(body)))
 
 
 def test_an_idle_endpoint_does_not_wake_up() -> None:
     """The base class polls; ours sleeps until somebody comes."""
-    handle = server.serve(Store(), 0, "127.0.0.1")
-    with contextlib.closing(handle):
+    with serving(Store()) as handle:
         ask(handle, "/healthz")
         thread = handle._thread.native_id
 
@@ -499,16 +434,10 @@ def test_an_idle_endpoint_does_not_wake_up() -> None:
 
 
 def _switches(thread: int | None) -> str:
-    path = f"/proc/self/task/{thread}/status"
-    if not os.path.exists(path):
+    path = Path(f"/proc/self/task/{thread}/status")
+    if not path.exists():
         pytest.skip("needs /proc")
-    with open(path, encoding="utf-8") as file:
-        return next(line for line in file if line.startswith("voluntary_ctxt_switches"))
-
-
-def _run(program: str) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-X", "dev", "-W", "error", "-c", program]
-    return subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    return next(line for line in path.read_text().splitlines() if line.startswith("voluntary_ctxt_switches"))
 
 
 OPEN_REQUEST = "import socket; s = socket.create_connection(('127.0.0.1', handle.port)); s.send(b'GET /')"
@@ -524,7 +453,8 @@ handle = jaxobs.serve(port=0)
 time.sleep(0.2)
 {"s.close()" if meanwhile else ""}
 """
-    ran = _run(program)
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -76,6 +77,14 @@ class Receiver:
         """The attributes of the resource of the latest metrics."""
         latest = [request for path, request in self.requests if path == "/v1/metrics"][-1]
         return attributes(latest.resource_metrics[0].resource)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A receiver that answers."""
+    found = Receiver()
+    yield found
+    found.close()
 
 
 def _metrics(request: Any) -> Iterator[Any]:

@@ -80,6 +80,21 @@ def stretched(value: Any, field: str = "") -> Any:
     return value
 
 
+def poisoned(value: Any, text: str) -> Any:
+    """Returns the facts with this text in place of each text and name, except for kinds of findings and phases."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        given = {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if each.init}
+        return replace(value, **{n: v if n in ("finding", "phases") else poisoned(v, text) for n, v in given.items()})
+    if isinstance(value, str):
+        return text
+    if isinstance(value, Mapping):
+        inside = {name: poisoned(each, text) for name, each in value.items()}
+        return inside | dict.fromkeys((text, "__proto__") if inside else (), next(iter(inside.values()), None))
+    if isinstance(value, list):
+        return [*(poisoned(each, text) for each in value), text, None]
+    return tuple(poisoned(each, text) for each in value) if isinstance(value, tuple) else value
+
+
 def hostile() -> Snapshot:
     """`everything`, stretched."""
     given = everything()

@@ -33,7 +33,7 @@ class PageServer:
     def __init__(self, snapshot: Snapshot, events: Sequence[Event]) -> None:
         self.snapshot, self.events, self.dropped, self.port = snapshot, list(events), 0, 0
         self.broken, self.delay, self.over = False, 0.0, False
-        self.asked = self.busy = self.busiest = 0
+        self.asked = self.busy = self.busiest = self.snapshots = 0
         self._open = ExitStack()
         self.start()
 
@@ -59,6 +59,7 @@ class PageServer:
         time.sleep(self.delay)
         self.busy -= 1
         if parts.path == "/api/v1/snapshot":
+            self.snapshots += 1
             return plain(judged(self.snapshot))
         if parts.path == "/api/v1/events":
             query = parse_qs(parts.query)
@@ -115,9 +116,10 @@ def opened(chrome: Browser) -> Iterator[Opener]:
             complaints.append(said.text)
 
     def open_page(
-        server: PageServer, *, script: str = "", may_fail: str = "", ready: bool = True, **options: Any
-    ) -> Page:
-        options.setdefault("viewport", {"width": 1440, "height": 1000})
+        server: PageServer, *, script: str = "", may_fail: str = "", ready: bool = True, at: float | None = None,
+        **options: Any,
+    ) -> Page:  # fmt: skip
+        options = {"viewport": {"width": 1440, "height": 1000}, "timezone_id": "UTC"} | options
         context = chrome.new_context(**options)
         context.set_default_timeout(10_000)
         contexts.append(context)
@@ -130,6 +132,8 @@ def opened(chrome: Browser) -> Iterator[Opener]:
             allowed.append(may_fail)
         if script:
             page.add_init_script(script)
+        if at is not None:
+            page.clock.set_fixed_time(at * 1000)
         page.goto(server.url)
         if ready:
             expect(page.locator("#live")).to_have_attribute("data-state", "live")
@@ -146,6 +150,63 @@ def opened(chrome: Browser) -> Iterator[Opener]:
 def text(page: Page, selector: str) -> str:
     """Returns what a reader sees, with runs of white space as one space."""
     return re.sub(r"\s+", " ", page.locator(selector).first.inner_text()).strip()
+
+
+SEEN = """node => {
+  const added = [...node.querySelectorAll('.bar')].map(bar => {
+    const told = document.createElement('span');
+    const parts = [...bar.children].filter(each => each.style.width).map(
+      each => `${each.dataset.part || each.dataset.category || ''} ${parseFloat(each.style.width).toFixed(1)}`.trim());
+    told.textContent = `[${parts.join(', ')}] `;
+    bar.before(told);
+    return told;
+  });
+  for (const each of node.querySelectorAll('td[title]')) {
+    const told = document.createElement('span');
+    told.textContent = ` {${each.title}}`;
+    each.append(told);
+    added.push(told);
+  }
+  const lines = [], say = text => { if ((text = text.replace(/\\s+/g, ' ').trim())) lines.push(text); };
+  const drawn = svg => {
+    const counted = {};
+    for (const each of svg.querySelectorAll('[class]'))
+      if (!each.matches('text, g')) counted[each.className.baseVal] = (counted[each.className.baseVal] || 0) + 1;
+    const texts = [...svg.querySelectorAll('text, polyline')].map(
+      each => each.textContent || each.getAttribute('points')).filter(Boolean);
+    return [...texts, ...Object.entries(counted).map(([name, number]) => `${number} ${name}`)].join(', ');
+  };
+  const walk = each => {
+    if (each.nodeType === Node.TEXT_NODE) return say(each.data);
+    if (each.nodeType !== Node.ELEMENT_NODE || !each.checkVisibility()) return;
+    if (each.matches('dt')) return say(`${each.innerText}: ${each.nextElementSibling.innerText}`);
+    if (each.matches('dd')) return;
+    const inside = each.querySelector('li, tr, p, dl, details, h2, h3, figcaption, svg');
+    if (each.matches('svg')) say(`${each.getAttribute('aria-label') || ''} <${drawn(each)}>`);
+    else if (inside) each.childNodes.forEach(walk);
+    else say(each.innerText);
+  };
+  walk(node);
+  added.forEach(each => each.remove());
+  return lines;
+}"""
+"""Returns the lines of an element."""
+
+
+def seen(page: Page, selector: str = "main > *") -> str:
+    """What a reader sees of these elements: a line for each row, item or chart; `[part width]` of bars, `{hint}`."""
+    texts: list[str] = []
+    for element in page.locator(selector).all():
+        if element.is_visible():
+            texts += [f"--- {element.get_attribute('id') or element.get_attribute('class')}", *element.evaluate(SEEN)]
+    return "\n".join(texts)
+
+
+def unfold(page: Page) -> None:
+    """Opens all that can be opened."""
+    page.evaluate("document.querySelectorAll('main details').forEach(each => { each.open = true; })")
+    for selector in ("#findings-more", "#groups-more", "tbody .toggle[aria-expanded=false]"):
+        page.evaluate("all => document.querySelectorAll(all).forEach(each => each.hidden || each.click())", selector)
 
 
 def in_seconds(shown: str) -> float:

@@ -12,25 +12,19 @@ from helpers.page_facts import (
     NOW,
     PID,
     compilation,
-    empty,
     events,
-    finding,
     function,
     gpu,
-    lookup,
     memory,
     on_cpu,
     process,
     rich,
 )
-from helpers.page_fixtures import Opener, chrome, chromium, in_seconds, opened, order, row, serving, text
-from helpers.page_input_facts import TRAIN
-from helpers.page_request_facts import PREDICT
-from playwright.sync_api import Page, expect
+from helpers.page_fixtures import Opener, chrome, chromium, opened, order, row, serving
+from playwright.sync_api import expect
 
 from jaxobs.base.symptoms import SECTIONS, symptom_url
 from jaxobs.facts.compilations import CAUSES, EAGER, PHASES, Change, OpenCompilation
-from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.process import ObserverState
 from jaxobs.web.page import render
 
@@ -82,102 +76,6 @@ def test_each_word_of_the_facts_has_its_own_colour(kind: str, words: tuple[str, 
         assert len(set(colours)) == len(words)
 
 
-def test_every_row_says_what_the_facts_say(opened: Opener) -> None:
-    """Calls, compilations, causes, seconds and cache results of each function equal its facts."""
-    with serving(rich()) as server:
-        page = opened(server)
-        assert sorted(order(page)) == sorted(each.name for each in server.snapshot.functions)
-        for each in server.snapshot.functions:
-            assert_row(page, each)
-
-
-def assert_row(page: Page, each: FunctionState) -> None:
-    """Compares one row with its function."""
-    shown = row(page, each.name)
-    slow = sum(each.fastpath_misses.values())
-    calls = ("—" if each.calls is None else f"{each.calls:,}") + (f"\n{slow:,} slow" if slow else "")
-    assert shown.locator(".calls").inner_text() == calls
-    assert shown.locator(".compilations").inner_text() == str(each.compiled)
-    chips = {
-        chip.get_attribute("data-cause"): int(chip.locator("b").inner_text()) for chip in shown.locator(".chip").all()
-    }
-    assert chips == {cause: sum(by_cache.values()) for cause, by_cache in each.compilations.items()}
-    total = sum(each.phase_seconds.values())
-    assert in_seconds(shown.locator(".total").inner_text()) == pytest.approx(
-        total, rel=0.05, abs=0.5 if total > 59 else 1e-4
-    )
-    widths = {
-        piece.get_attribute("data-part"): float(str(piece.get_attribute("style")).split("width: ")[1].split("%")[0])
-        for piece in shown.locator(".bar i").all()
-    }
-    assert list(widths) == [phase for phase in PHASES if each.phase_seconds.get(phase)]
-    for phase, width in widths.items():
-        assert width / sum(widths.values()) == pytest.approx(each.phase_seconds[phase] / total, rel=0.01)
-    cache = text(page, f'tbody:has(.fn[title="{each.name}"]) td.cache')
-    asked = [f"{each.cache[result]} {result}" for result in ("hit", "miss") if each.cache.get(result)]
-    assert cache == " ".join(asked or ["off"])
-
-
-def test_the_headline_figures_are_sums_of_the_facts(opened: Opener) -> None:
-    """Compilations, recompilations, seconds by phase, cache results and the fullest device."""
-    with serving(rich()) as server:
-        page = opened(server)
-        functions = server.snapshot.functions
-        compiled = sum(each.compiled for each in functions)
-        first = sum(sum(each.compilations.get("first_call", {}).values()) for each in functions)
-        loaded = sum(by.get("hit", 0) for each in functions for by in each.compilations.values())
-        assert text(page, "#compilations") == str(compiled)
-        assert text(page, "#compilations-sub").startswith(
-            f"{compiled - first} recompilations {loaded} loaded from cache"
-        )
-        spent = {phase: server.snapshot.phases[phase].sum for phase in PHASES}
-        assert in_seconds(text(page, "#time")) == pytest.approx(sum(spent.values()), abs=0.6)
-        for phase, seconds in spent.items():
-            shown = re.search(rf"{phase.replace('_', ' ')} ([\d.]+ (?:min [\d.]+ s|s|ms))", text(page, "#time-sub"))
-            assert shown and in_seconds(shown[1]) == pytest.approx(seconds, rel=0.02, abs=0.6 if seconds > 59 else 0.06)
-        misses = sum(each.cache.get("miss", 0) for each in functions)
-        assert text(page, "#cache") == f"{round(100 * loaded / (loaded + misses))} % hits"
-        assert "33 not stored (31 too fast, 2 callbacks)" in text(page, "#cache-sub")
-        fullest = max(server.snapshot.devices, key=lambda each: each.memory.in_use_bytes)  # type: ignore[union-attr,arg-type,return-value]
-        assert fullest.device == "gpu:6" and "gpu:6" in text(page, "#memory-sub")
-        assert text(page, "#memory") == f"{fullest.memory.in_use_bytes / GIB:.1f} GiB"  # type: ignore[union-attr,operator]
-
-
-def test_the_top_row_shows_what_the_process_does(opened: Opener) -> None:
-    """Steps and requests where there are any; a cache only while it is on, or a directory is set and not used."""
-    tiles = "document.querySelectorAll('.tile:not([hidden])')"
-    shown = f"[...{tiles}].map(each => each.id.replace('tile-', ''))"
-    with serving(replace(rich(), loops=(TRAIN,), routes=(PREDICT,))) as server:
-        page = opened(server)
-        always = ["compilations", "time", "memory", "progress"]
-        assert page.evaluate(shown) == ["steps", "requests", *always[:2], "cache", *always[2:]]
-        told = text(page, "#tile-steps")
-        assert told == "Steps of train 3.21 per second 41,233 steps median 310 ms MFU 48.6 % 3 slow"
-        told = text(page, "#tile-requests")
-        assert told.startswith("Requests ") and "warm p99" in told and "cold" in told
-        unused = replace(on_cpu().cache, enabled=False, directory="/var/cache/jax")
-        server.snapshot = replace(on_cpu(), cache=unused)
-        expect(page.locator("#cache-sub")).to_contain_text("jax_enable_compilation_cache is false")
-        assert page.evaluate(shown) == [*always[:2], "cache", *always[2:]]
-        server.snapshot = on_cpu()
-        expect(page.locator("#tile-cache")).to_be_hidden()
-        assert page.evaluate(shown) == always
-        server.snapshot = replace(on_cpu(), loops=(replace(TRAIN, mfu=None, mfu_range=(0.004, 0.05)),))
-        expect(page.locator("#tile-steps-sub")).to_contain_text("MFU 0.40–5.0 %")
-
-
-def test_the_header_names_the_process(opened: Opener) -> None:
-    """Program, host, pid, process index, devices, versions and uptime, and the program in the title."""
-    with serving(rich()) as server:
-        page = opened(server)
-        assert text(page, "#program") == "train.py"
-        for part in ("h100-pool-7f4c", f"pid {PID}", "process 2/8", "gpu", "8 × NVIDIA H100 80GB HBM3"):
-            assert part in text(page, "#where")
-        assert text(page, "#versions") == "jax 0.10.2 jaxlib 0.10.2 python 3.11.7 jaxobs 0.1.0"
-        expect(page.locator("#live-text")).to_contain_text("up 2 h 12 min")
-        assert page.title() == "train.py · jaxobs"
-
-
 def test_a_compilation_appears_as_it_happens(opened: Opener) -> None:
     """Without a reload, newest first, marked as new, with its sentence, site and changes; figures follow."""
     with serving(rich(), events()) as server:
@@ -187,33 +85,19 @@ def test_a_compilation_appears_as_it_happens(opened: Opener) -> None:
         expect(page.locator("#recent > li.fresh")).to_have_count(0)
         change = Change("batch['image']", "shape", "float32[128,784]", "float32[96,784]")
         late = compilation(
-            20,
-            "late.step",
-            cause="shape",
-            reason="Argument batch['image'] shrank.",
-            changes=(change,),
-            call_site="/srv/app/late.py:7",
-            library_site="brax/training/agents/ppo/train.py:512",
-            cache="hit",
+            20, "late.step", cause="shape", reason="Argument batch['image'] shrank.", changes=(change,),
+            call_site="/srv/app/late.py:7", library_site="brax/training/agents/ppo/train.py:512", cache="hit",
             phases={"trace": 0.04, "cache_load": 0.3},
-        )
+        )  # fmt: skip
         server.events.append(late)
         server.snapshot = replace(server.snapshot, functions=(*server.snapshot.functions, function("late.step")))
         newest = page.locator("#recent > li").first
         expect(newest).to_have_attribute("data-sequence", "20")
         expect(newest).to_have_class(re.compile("fresh"))
-        shown = re.sub(r"\s+", " ", newest.inner_text())
-        assert newest.locator(".fn").get_attribute("title") == "late.step"
-        for part in (
-            "shape",
-            "340 ms",
-            "loaded from cache",
-            late.reason,
-            "app/late.py:7",
-            "in brax/training/agents/ppo/train.py:512",
-            "float32[128,784] → float32[96,784]",
-        ):
-            assert part in shown
+        assert (
+            "late. step 340 ms shape loaded from cache app/late.py:7 in brax/training/agents/ppo/train.py:512 Argument "
+            "batch['image'] shrank. Argument Before Now batch['image'] float32[128,784] → float32[96,784]"
+        ) in " ".join(newest.inner_text().split())
         expect(row(page, "late.step")).to_have_count(1)
         assert page.evaluate("window.sameDocument")
 
@@ -284,25 +168,16 @@ def test_the_filter_finds_names_and_causes(opened: Opener) -> None:
         expect(page.locator("#functions-empty")).to_contain_text("No function matches")
 
 
-def test_a_row_opens_to_what_is_known_of_the_function(opened: Opener) -> None:
-    """By mouse and by keyboard: reason, phases with means, dispatch bounds, errors."""
+def test_a_row_opens_by_keyboard(opened: Opener) -> None:
     with serving(rich()) as server:
         page = opened(server)
-        toggle = row(page, "maxtext.train.train_step").locator(".toggle")
+        shown = row(page, "maxtext.train.train_step")
+        toggle = shown.locator(".toggle")
         toggle.focus()
-        page.keyboard.press("Enter")
-        expect(toggle).to_have_attribute("aria-expanded", "true")
-        shown = re.sub(r"\s+", " ", row(page, "maxtext.train.train_step").locator(".detail").inner_text())
-        for part in (
-            "P('fsdp', None)",
-            "compile 3 min 03 s",
-            "mean 4.1 ms, median ≤ 1.0 ms, 99 % ≤ 100 ms, 1,024 calls timed",
-            "On the device, at most mean 40 ms, median ≤ 100 ms",
-            "XlaRuntimeError 2",
-        ):
-            assert part in shown
-        page.keyboard.press("Enter")
-        expect(toggle).to_have_attribute("aria-expanded", "false")
+        for expanded in ("true", "false"):
+            page.keyboard.press("Enter")
+            expect(toggle).to_have_attribute("aria-expanded", expanded)
+            expect(shown.locator(".detail")).to_have_count(int(expanded == "true"))
 
 
 def test_eager_compilations_are_hidden_until_asked_for(opened: Opener) -> None:
@@ -332,82 +207,6 @@ def test_the_feed_is_bounded_and_says_what_it_left_out(opened: Opener) -> None:
         page.check("#eager")
         expect(page.locator("#recent > li").first).to_have_attribute("data-sequence", "699")
         expect(page.locator("#recent > li")).to_have_count(BOUND_ROWS)
-
-
-HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\'"`&amp;'
-
-
-def test_hostile_names_are_only_text(opened: Opener) -> None:
-    """Names of functions, arguments, hosts and devices are shown and never run."""
-    device = replace(gpu(0, 0.5), device=HOSTILE, device_kind=HOSTILE, memory=memory(HOSTILE, NOW, 5, 5))
-    snapshot = replace(
-        rich(),
-        functions=(
-            function(
-                HOSTILE,
-                last_reason=HOSTILE,
-                compilations={"shape": {"miss": 1}, HOSTILE: {"miss": 2}},
-                errors={HOSTILE: 1},
-                fastpath_misses={HOSTILE: 1},
-            ),
-            function("__proto__"),
-        ),
-        process=process(
-            program=HOSTILE, hostname=HOSTILE, platform=HOSTILE, versions={"jax": HOSTILE, HOSTILE: HOSTILE}
-        ),
-        in_progress=(OpenCompilation(HOSTILE, HOSTILE, NOW, HOSTILE),),
-        devices=(device,),
-        findings=(
-            finding(
-                "unbounded_shapes",
-                HOSTILE,
-                id=HOSTILE,
-                subject=HOSTILE,
-                summary=HOSTILE,
-                advice=HOSTILE,
-                evidence=(HOSTILE,),
-                sequences=(1,),
-                data={
-                    "sizes": [1, 2, HOSTILE],
-                    "buckets": [2, HOSTILE],
-                    "leaves": [{"path": HOSTILE, "before": HOSTILE, "after": "x"}, None],
-                    HOSTILE: HOSTILE,
-                },
-            ),
-        ),
-        observer=ObserverState(
-            installed=True,
-            capabilities={HOSTILE: False},
-            notes=(HOSTILE,),
-            internal_errors={HOSTILE: 1},
-            dropped={HOSTILE: 1},
-        ),
-    )
-    bad = compilation(
-        1,
-        HOSTILE,
-        cause=HOSTILE,
-        reason=HOSTILE,
-        call_site=HOSTILE,
-        library_site=HOSTILE,
-        cache=HOSTILE,
-        uncached_because=HOSTILE,
-        transform=HOSTILE,
-        changes=(Change(HOSTILE, HOSTILE, HOSTILE, HOSTILE),) * 5,
-        uncached_detail=HOSTILE,
-        memory={HOSTILE: 1, "temp": 2},
-    )
-    found = lookup(bad, key=HOSTILE, differs=(HOSTILE,), reason=HOSTILE)
-    with serving(snapshot, [bad, found]) as server:
-        page = opened(server)
-        page.evaluate("document.querySelectorAll('main details').forEach(each => { each.open = true; })")
-        page.locator("tbody .toggle").first.click()
-        page.locator("figure.device svg").hover()
-        page.fill("#filter", HOSTILE)
-        expect(page.locator("#recent .fn")).to_have_text(HOSTILE)
-        expect(page.locator("#program")).to_have_text(HOSTILE)
-        assert page.evaluate("document.images.length + document.querySelectorAll('script').length") == 2
-        assert page.evaluate("window.pwned") is None
 
 
 def test_it_says_when_the_process_is_gone_and_goes_on_when_it_is_back(opened: Opener) -> None:
@@ -446,7 +245,6 @@ def test_another_process_at_the_same_address_starts_afresh(opened: Opener) -> No
 
 
 def test_an_endpoint_that_answers_badly_is_not_called_gone(opened: Opener) -> None:
-    """An error status is told as such."""
     with serving(rich()) as server:
         page = opened(server, may_fail="status of 500")
         server.broken = True
@@ -456,7 +254,6 @@ def test_an_endpoint_that_answers_badly_is_not_called_gone(opened: Opener) -> No
 
 
 def test_a_slow_endpoint_is_never_asked_twice_at_once(opened: Opener) -> None:
-    """Requests wait for each other, however long one takes."""
     with serving(rich(), events()) as server:
         server.delay = 1.5
         page = opened(server)
@@ -466,7 +263,6 @@ def test_a_slow_endpoint_is_never_asked_twice_at_once(opened: Opener) -> None:
 
 
 def test_a_hidden_tab_asks_nothing(opened: Opener) -> None:
-    """Polling pauses while nobody looks and resumes at once afterwards."""
     hide = "window.away = false; Object.defineProperty(document, 'hidden', { get: () => window.away });"
     with serving(rich(), events()) as server:
         page = opened(server, script=hide)
@@ -493,21 +289,6 @@ def test_a_compile_that_hangs_turns_amber(opened: Opener) -> None:
         expect(page.locator("#progress-list")).to_contain_text("1 min 1")
         server.snapshot = replace(server.snapshot, time=NOW + 75, in_progress=())
         expect(page.locator("#progress")).to_have_text("none")
-
-
-def test_memory_is_drawn_for_each_device(opened: Opener) -> None:
-    """Eight devices, eight charts with in use, live arrays, peak and limit; ticks in binary units."""
-    with serving(rich()) as server:
-        page = opened(server)
-        expect(page.locator("figure.device")).to_have_count(8)
-        for line in ("path.line.used", "path.line.live", "line.peak", "line.limit"):
-            expect(page.locator(f"figure[data-device='gpu:3'] {line}")).to_have_count(1)
-        ticks = page.locator("figure[data-device='gpu:3'] text[text-anchor=end]").all_inner_texts()
-        ticks = page.locator("figure[data-device='gpu:3'] text[text-anchor=end]").evaluate_all(
-            "n => n.map(e => e.textContent)"
-        )
-        assert ticks == ["0 B", "20 GiB", "40 GiB", "60 GiB", "80 GiB"]
-        expect(page.locator("figure[data-device='gpu:6']")).to_have_attribute("data-state", "bad")
 
 
 def test_a_curve_stands_where_its_samples_are(opened: Opener) -> None:
@@ -542,17 +323,6 @@ def test_the_page_keeps_samples_that_the_process_has_let_go(opened: Opener) -> N
         assert line.get_attribute("d").count("L") == before + 1  # type: ignore[union-attr]
 
 
-def test_where_the_allocator_tells_nothing_live_arrays_stand_in(opened: Opener) -> None:
-    """The CPU: no figure is made up, and what is shown is named."""
-    with serving(on_cpu()) as server:
-        page = opened(server)
-        assert text(page, "#memory-title") == "Memory of live arrays"
-        assert text(page, "#memory") == "12.4 MiB"
-        assert "213 arrays" in text(page, "#memory-sub")
-        expect(page.locator("path.line.used.as-live")).to_have_count(1)
-        expect(page.locator("line.limit, line.peak")).to_have_count(0)
-
-
 def test_a_chart_is_read_by_pointer_and_by_keys(opened: Opener) -> None:
     """The crosshair names time and bytes of the nearest sample, on every chart at once."""
     with serving(rich()) as server:
@@ -572,27 +342,12 @@ def test_a_chart_is_read_by_pointer_and_by_keys(opened: Opener) -> None:
 
 
 def test_more_devices_than_fit_become_a_compact_grid(opened: Opener) -> None:
-    """Sixty-four devices are all there, each by itself."""
     devices = tuple(replace(gpu(index, 0.5), history=gpu(index, 0.5).history[:20]) for index in range(64))
     with serving(replace(rich(), devices=devices)) as server:
         page = opened(server)
         expect(page.locator("figure.device")).to_have_count(64)
         expect(page.locator("#charts")).to_have_attribute("data-size", "compact")
         expect(page.locator("figure.device path.line.used")).to_have_count(64)
-
-
-def test_an_empty_process_says_what_to_do(opened: Opener) -> None:
-    """Nothing happened yet: every part tells so, and none shows a slip of the page."""
-    with serving(empty()) as server:
-        page = opened(server)
-        assert text(page, "#functions-empty").startswith("No compilation yet")
-        assert text(page, "#recent-empty").startswith("No compilation yet")
-        assert text(page, "#devices-empty").startswith("No devices yet")
-        expect(page.locator("#tile-cache")).to_be_hidden()
-        expect(page.locator("#facts-list")).to_contain_text("off: set JAX_COMPILATION_CACHE_DIR")
-        assert not re.search(r"undefined|NaN|null|\[object|Infinity", page.locator("body").inner_text())
-        server.snapshot = replace(server.snapshot, observer=ObserverState(installed=False))
-        expect(page.locator("#functions-empty")).to_contain_text("jaxobs.install()")
 
 
 def test_the_observer_shows_itself_when_something_is_wrong(opened: Opener) -> None:

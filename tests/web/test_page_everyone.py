@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from helpers import requirements
-from helpers.page_extremes import all_events, everything, hostile, hostile_events, many, many_events
+from helpers.page_extremes import all_events, everything, hostile, hostile_events, many, many_events, poisoned
 from helpers.page_facts import NOW, compilation, empty, finding, on_cpu
-from helpers.page_fixtures import Opener, chrome, opened, serving
+from helpers.page_fixtures import Opener, chrome, opened, serving, unfold
 from playwright.sync_api import Browser, Page, expect
 
 from jaxobs import cli
@@ -61,15 +61,6 @@ UNCLIPPED = """() => document.head.append(Object.assign(document.createElement('
 """axe judges no contrast of what is scrolled out of sight."""
 
 
-def unfold(page: Page) -> None:
-    """Opens all that can be opened."""
-    page.evaluate("document.querySelectorAll('main details').forEach(each => { each.open = true; })")
-    for selector in ("#findings-more", "#groups-more", "tbody .toggle"):
-        page.evaluate(
-            "each => { const node = document.querySelector(each); if (node && !node.hidden) node.click(); }", selector
-        )
-
-
 def violations(page: Page) -> list[str]:
     """Returns what axe-core has against the page: WCAG 2.2 up to AA, and its best practices."""
     page.evaluate(UNCLIPPED)
@@ -91,6 +82,25 @@ def test_nothing_overflows(opened: Opener, kind: str, width: int) -> None:
         unfold(page)
         assert page.evaluate(OUTSIDE) == []
         assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\'"`&amp;'
+
+
+def test_hostile_names_are_only_text(opened: Opener) -> None:
+    """Whatever names functions, arguments, hosts, devices, arrays, causes and captures have is shown and never run."""
+    with serving(poisoned(everything(), HOSTILE), [poisoned(each, HOSTILE) for each in all_events()]) as server:
+        page = opened(server)
+        expect(page.locator("#recent .fn").first).to_have_text(HOSTILE)
+        unfold(page)
+        page.locator("#accounts button").first.click()
+        page.locator("figure.device svg").first.hover()
+        page.fill("#filter", HOSTILE)
+        expect(page.locator("#actions")).to_contain_text(HOSTILE)
+        for panel in ("#oom-title", "#groups-rows", "#findings-list", "#accelerators", "#inputs", "#watched", "#facts"):
+            expect(page.locator(panel)).to_contain_text(HOSTILE)
+        assert page.evaluate("document.images.length + document.querySelectorAll('script').length") == 2
+        assert page.evaluate("window.pwned") is None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

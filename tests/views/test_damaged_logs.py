@@ -19,25 +19,17 @@ START = 1_770_000_000.0
 
 
 def lines() -> list[dict[str, Any]]:
-    """A small run."""
     events = [
         Manifest(time=START, sequence=1, versions={"jax": "0.10.2"}, program="train.py"),
         compilation("train.step", time=START + 1, sequence=2),
         compilation("train.step", time=START + 2, sequence=3, cause="shape", reason="`train.step`: smaller."),
         Step(
-            time=START + 3,
-            sequence=4,
-            loop="train",
-            last=9,
-            count=9,
-            seconds=3.0,
-            least_seconds=0.2,
-            most_seconds=0.4,
+            time=START + 3, sequence=4, loop="train", last=9, count=9, seconds=3.0, least_seconds=0.2, most_seconds=0.4,
             median_seconds=0.3,
         ),
         DeviceMemory(time=START + 4, sequence=5, device="gpu:0", in_use_bytes=2**30, peak_bytes=2**31),
         Exit(time=START + 5, sequence=6, reason="normal"),
-    ]
+    ]  # fmt: skip
     return [as_event(each) for each in events]
 
 
@@ -113,7 +105,6 @@ def test_a_damaged_line_costs_that_line(
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_warming_goes_on(damage: bytes, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`cache warm` reads compilations only, and counts the lines that are none."""
     signature = {
         "version": 1, "module": "m", "qualname": "f", "platform": "cpu", "options": {}, "shardings": [],
         "nodes": [{"shape": [3], "dtype": "float32"}], "args": [0], "kwargs": {},

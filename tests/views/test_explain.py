@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,7 +18,6 @@ from helpers.waiting import until
 
 import jaxobs
 from jaxobs import cli
-from jaxobs.base.symptoms import symptom_url
 from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Change, Compilation
 from jaxobs.facts.errors import Error
@@ -161,13 +160,9 @@ def write(path: pathlib.Path, *events: Event | str) -> pathlib.Path:
 
 def resized(count: int = 8, **more: Any) -> list[Compilation]:
     """A first call, and as many sizes as are wanted."""
-    shapes = [[Change("x", "shape", f"float32[{n}]", f"float32[{n - 1}]")] for n in range(90, 90 - count, -1)]
-    again = [
-        compilation(
-            cause="shape", reason="`train.step`: smaller.", changes=tuple(each), sequence=n, call_site="t.py:3", **more
-        )
-        for n, each in enumerate(shapes, 3)
-    ]
+    changes = [Change("x", "shape", f"float32[{n}]", f"float32[{n - 1}]") for n in range(90, 90 - count, -1)]
+    given = {"cause": "shape", "reason": "`train.step`: smaller.", "call_site": "t.py:3"} | more
+    again = [compilation(changes=(each,), sequence=n, **given) for n, each in enumerate(changes, 3)]
     return [compilation(sequence=2, **more), *again]
 
 
@@ -198,20 +193,6 @@ def test_every_mistake_of_a_real_program_is_found(wrong: pathlib.Path, capsys: p
     assert sum(each["seconds"] for each in body["functions"]) == pytest.approx(
         sum(sum(each["phases"].values()) for each in compilations)
     )
-
-
-def test_the_line_of_a_library_is_told_beside_the_users(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The library's line is shown if all passes through one line of the user's, also in the finding."""
-    path = tmp_path / "log.jsonl"
-    events = [as_event(each) for each in resized(16, library_site="brax/training/agents/ppo/train.py:512")]
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in events))
-    _, out = explained(capsys, path)
-    text = " ".join(out.split())
-    findings, _, recompilations = text.partition("Functions by cost")
-    for part in (findings, recompilations):
-        assert "t.py:3, in brax/training/agents/ppo/train.py:512" in part
 
 
 def test_the_text_tells_findings_first_then_functions_and_reasons(
@@ -269,136 +250,93 @@ def test_a_running_process_explains_itself(capsys: pytest.CaptureFixture[str]) -
 # ---------------------------------------------------------------------------------------------- logs made by hand
 
 
-def test_logs_of_several_processes_are_told_each(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Processes that share a file are kept apart; those that did the same are told once, and a number comes back."""
+def two_processes() -> list[Event]:
+    """Two that compiled the same into one file, of which the first was started again with the number of its process."""
     manifest = {"time": 1.0, "versions": {"jax": "0.10.2"}, "program": "train.py", "process_count": 2, "sequence": 1}
     events: list[Event] = []
     for index in (0, 1):
-        events += [
-            Manifest(process_index=index, pid=9 + index, **manifest),
-            *resized(process_index=index, pid=9 + index),
-        ]
-    events += [Manifest(pid=9, **manifest), compilation(pid=9, sequence=2)]
-    log = write(tmp_path / "log", *events)
-    body = as_object(capsys, log)
+        given: dict[str, Any] = {"process_index": index, "pid": 9 + index}
+        events += [Manifest(**manifest, **given), *resized(**given)]  # type: ignore[arg-type]
+    return [*events, Manifest(pid=9, **manifest), compilation(pid=9, sequence=2)]  # type: ignore[arg-type]
+
+
+LINES = [json.dumps(as_event(each)) + "\n" for each in resized()]
+CAUSE = OomCause(cause="leaked_arrays", summary="412 arrays alike hold 26 GiB.", advice="Keep `float(x)`.")
+DIED = OutOfMemory(
+    time=2.0, sequence=2, function="train.step", stage="run", error="E", message="m", device="gpu:0",
+    wanted_bytes=2**31, call_site="train.py:61", causes=(CAUSE,), report="/logs/out-of-memory-1.txt",
+)  # fmt: skip
+ERROR = Error(time=3.0, sequence=3, error="ValueError", message="bad\nshape", call_site="train.py:9")
+END = Exit(time=4.0, sequence=4, reason="exception", detail="ValueError", code=1, report="/logs/last-minutes-1.txt")
+LEAK = Finding(
+    time=2.0, sequence=2, id="array_leak-1", finding="array_leak", function="train.step", subject="float32[8]",
+    summary="412 more arrays.", advice="Find what keeps them.", count=30, since=1.0,
+)  # fmt: skip
+OVER = dataclasses.replace(LEAK, time=3.0, sequence=3, ended=3.0, summary="412 more arrays. Over.")
+ROTATED = Finding(
+    time=2.0, id="x-1", finding="static_values", function="f", summary="It was.", advice="Do it.", count=9
+)
+UNSAVED = {"cache": "miss", "uncached_because": "too_fast", "uncached_detail": "Compiled in 0.3 s, below 1 s."}
+CACHE = [
+    compilation("f", sequence=1, **UNSAVED),
+    CacheLookup(time=1.0, function="f", result="miss", differs=("flags",), reason="XLA_FLAGS had --xla_x."),
+    compilation("g", sequence=3, cache="hit", phases={"trace": 0.1, "cache_load": 0.2}),
+    CacheLookup(time=1.0, function="g", result="hit", saved_seconds=12.0),
+]
+HOSTILE = compilation("f\x1b[31m", cause="shape", reason="\x1b]0;title\x07 bad", sequence=1)
+
+LOGS: dict[str, list[Any]] = {
+    "line of a library beside the user's": resized(16, library_site="brax/training/agents/ppo/train.py:512"),
+    "several processes": two_processes(),
+    "half-written lines": [*LINES[:4], LINES[4][:70] + "\n", *LINES[5:], LINES[5][:200]],
+    "finding that only the log knows": [*resized(), ROTATED],
+    "persistent cache": CACHE,
+    "leak that stands": [compilation(sequence=1), LEAK],
+    "leak that is over": [compilation(sequence=1), LEAK, OVER],
+    "bad end": [compilation(sequence=1), DIED, ERROR, END],
+    "trouble that was survived": [compilation(), DIED],
+    "good end": [compilation(), Exit(time=4.0, reason="normal", code=0)],
+    "control characters": [HOSTILE],
+}
+
+
+@pytest.mark.usefixtures("in_utc")
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_is_told_as_the_file_has_it(
+    name: str, whole: Callable[[str, str], None], tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Exit code and text; no control character of a log reaches the terminal."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    code, text = explained(capsys, write(pathlib.Path("log"), *LOGS[name]))
+    assert "\x1b" not in text
+    whole(name, f"exit code {code}\n{text}")
+
+
+def test_the_same_as_an_object(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Processes that share a file are kept apart; a finding that a log has all of has its latest count."""
+    body = as_object(capsys, write(tmp_path / "log", *two_processes()))
     assert [(each["process_index"], each["pid"], each["programs"]) for each in body["functions"]] == [
         (0, 9, 9), (1, 10, 9), (0, 9, 1),
     ]  # fmt: skip
     assert [(each["process_index"], each["count"]) for each in body["findings"]] == [(0, 8), (1, 8)]
-    _, text = explained(capsys, log)
-    assert text.count("unbounded_shapes") == 1
-    assert "process 0 and 1 other that compiled the same" in text
-
-
-def test_half_written_lines_are_passed_over(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A process that was killed leaves half a line, at the end or before the next process's."""
-    whole = [json.dumps(as_event(each)) + "\n" for each in resized()]
-    log = write(tmp_path / "log", *whole[:4], whole[4][:70] + "\n", *whole[5:], whole[5][:200])
-    code, text = explained(capsys, log)
-    assert code == 1
-    assert "Skipped 2 damaged lines (lines 5, 10): the first is not valid JSON." in text
-
-
-def test_findings_that_only_the_log_knows_are_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A log that was rotated lost the compilations of a finding; one that has them all knows its latest count."""
-    told = Finding(
-        time=2.0, id="x-1", finding="static_values", function="f", summary="It was.", advice="Do it.", count=9
-    )
-    findings = as_object(capsys, write(tmp_path / "log", *resized(), told))["findings"]
-    assert {(each["finding"], each["count"]) for each in findings} == {("static_values", 9), ("unbounded_shapes", 8)}
+    findings = as_object(capsys, write(tmp_path / "log", *resized(), ROTATED))["findings"]
+    assert {each["finding"]: each["count"] for each in findings} == {"unbounded_shapes": 8, "static_values": 9}
+    f, _ = as_object(capsys, write(tmp_path / "log", *CACHE))["functions"]
+    assert f["unsaved"] == [{"reason": "too_fast", "count": 1, "detail": "Compiled in 0.3 s, below 1 s."}]
+    assert f["lookups"][0]["differs"] == ["flags"]
+    ends = as_object(capsys, write(tmp_path / "log", compilation(sequence=1), DIED, ERROR, END))["ends"]
+    assert [each["event"] for each in ends] == ["out_of_memory", "error", "exit"]
 
 
 def test_old_and_newer_logs_are_read(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Fields that an old log lacks, fields and kinds that a newer one adds, do no harm."""
-    old = [
-        {
-            name: value
-            for name, value in as_event(each).items()
-            if name not in ("flops", "memory", "signature", "transform")
-        }
-        for each in resized()
-    ]
+    lacking = ("flops", "memory", "signature", "transform")
+    old = [{name: each[name] for name in each if name not in lacking} for each in map(as_event, resized())]
     newer = {"time": "2026-01-01T00:00:00Z", "event": "invented", "pid": 0, "colour": "blue"}
     log = write(tmp_path / "log", *(json.dumps(each | {"new": 1}) + "\n" for each in [*old, newer]))
     assert [each["finding"] for each in as_object(capsys, log)["findings"]] == ["unbounded_shapes"]
-
-
-def test_what_the_persistent_cache_did_is_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Hits, misses, what was not stored and why, and which part of the key differed."""
-    unsaved = {"cache": "miss", "uncached_because": "too_fast", "uncached_detail": "Compiled in 0.3 s, below 1 s."}
-    log = write(
-        tmp_path / "log",
-        compilation("f", sequence=1, **unsaved),
-        CacheLookup(time=1.0, function="f", result="miss", differs=("flags",), reason="XLA_FLAGS had --xla_x."),
-        compilation("g", sequence=3, cache="hit", phases={"trace": 0.1, "cache_load": 0.2}),
-        CacheLookup(time=1.0, function="g", result="hit", saved_seconds=12.0),
-    )
-    code, text = explained(capsys, log)
-    assert code == 0
-    assert "1 hit, 1 miss, 0 not asked" in text
-    assert "Hits saved 12.0 s of compiling." in text
-    assert "f: 1 program not stored, too_fast. Compiled in 0.3 s, below 1 s." in text
-    assert "(differs: flags). XLA_FLAGS had --xla_x." in " ".join(text.split())
-    f = next(each for each in as_object(capsys, log)["functions"] if each["function"] == "f")
-    assert f["unsaved"] == [{"reason": "too_fast", "count": 1, "detail": "Compiled in 0.3 s, below 1 s."}]
-    assert f["lookups"][0]["differs"] == ["flags"]
-
-
-def test_a_leak_that_stands_is_a_finding_and_one_that_is_over_is_none(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Both are shown; only the first is worth an exit code."""
-    leak = Finding(
-        time=2.0, sequence=2, id="array_leak-1", finding="array_leak", function="train.step", subject="float32[8]",
-        summary="412 more arrays.", advice="Find what keeps them.", count=30, since=1.0,
-    )  # fmt: skip
-    code, text = explained(capsys, write(tmp_path / "stands", compilation(sequence=1), leak))
-    assert code == 1
-    assert "412 more arrays." in text
-    over = dataclasses.replace(leak, time=3.0, sequence=3, ended=3.0, summary="412 more arrays. Over.")
-    code, text = explained(capsys, write(tmp_path / "over", compilation(sequence=1), leak, over))
-    assert code == 0
-    assert "Over." in text
-
-
-def test_how_it_ended_is_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Memory that ran out with its first cause, the error, the exit and both files; a good end is no news."""
-    cause = OomCause(cause="leaked_arrays", summary="412 arrays alike hold 26 GiB.", advice="Keep `float(x)`.")
-    died = OutOfMemory(
-        time=2.0, sequence=2, function="train.step", stage="run", error="E", message="m", device="gpu:0",
-        wanted_bytes=2**31, call_site="train.py:61", causes=(cause,), report="/logs/out-of-memory-1.txt",
-    )  # fmt: skip
-    error = Error(time=3.0, sequence=3, error="ValueError", message="bad\nshape", call_site="train.py:9")
-    end = Exit(time=4.0, sequence=4, reason="exception", detail="ValueError", code=1, report="/logs/last-minutes-1.txt")
-    log = write(tmp_path / "log", compilation(sequence=1), died, error, end)
-    code, text = explained(capsys, log)
-    assert code == 1
-    assert re.search(r"How it ended ─+ exception ValueError, exit code 1\n", text)
-    lines = [line.strip()[10:] if re.match(r" \d\d:", line) else line.strip() for line in text.splitlines()]
-    start = next(number for number, each in enumerate(lines) if each.startswith("How it ended"))
-    assert lines[start + 1 : start + 9] == [
-        "out of memory in train.step on gpu:0, 2.00 GiB wanted  train.py:61",
-        "412 arrays alike hold 26 GiB. [leaked_arrays]",
-        "Do: Keep `float(x)`.",
-        "The report: /logs/out-of-memory-1.txt",
-        "ValueError: bad  train.py:9",
-        "The last minutes: /logs/last-minutes-1.txt",
-        'By symptom: "It ran out of memory" in',
-        symptom_url(),
-    ]
-    assert [each["event"] for each in as_object(capsys, log)["ends"]] == ["out_of_memory", "error", "exit"]
-    _, text = explained(capsys, write(tmp_path / "alive", compilation(), died))
-    assert "Trouble ─" in text and "How it ended" not in text
-    _, text = explained(capsys, write(tmp_path / "well", compilation(), Exit(time=4.0, reason="normal", code=0)))
-    assert "How it ended" not in text and "Trouble" not in text
-
-
-def test_control_characters_of_a_log_do_not_reach_the_terminal(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A name or a reason comes from elsewhere; escape codes in it are shown as question marks."""
-    bad = compilation("f\x1b[31m", cause="shape", reason="\x1b]0;title\x07 bad", sequence=1)
-    assert "\x1b" not in explained(capsys, write(tmp_path / "log", bad))[1]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
@@ -89,51 +89,36 @@ def test_html_is_whole_and_escaped(blocks: Any) -> None:
     assert not re.search(r"https?:|url\(|@import", document)
 
 
-def test_html_and_text_say_the_same() -> None:
-    """Every word of the text is in the HTML, in the same order of parts."""
-    texts = " ".join(" ".join(Tags(notebook.html(notebook.cell(NASTY_CELL))).texts).split())
-    for word in ("failed after 9.00 s", "5.00 s of it compiling", "compile 4.00 s", "another 2.00 s", "0 B → 48 B",
-                 "Cost: 3 s", "Python, execution and the traceback 4.00 s"):  # fmt: skip
-        assert word in html.unescape(texts), word
-        assert word in " ".join(notebook.text(notebook.cell(NASTY_CELL)).split()), word
-    assert "\x1b" not in notebook.text(notebook.cell(NASTY_CELL))
-    assert "Evidence" in texts
+def cell(**fields: Any) -> Cell:
+    """A cell of a second, unless told otherwise."""
+    return Cell(**({"number": 1, "seconds": 1.0, "time": {}} | fields))
 
 
-def test_what_a_cell_compiled_is_bounded() -> None:
-    """The most expensive have rows; the others, and those that nobody kept, are a sum."""
-    many = tuple(
-        Compiled(count=2, seconds=1.0, costliest=compilation(f"f{number}", cause="first_call")) for number in range(30)
-    )
-    text = notebook.text(
-        notebook.cell(Cell(number=None, seconds=90.0, time={}, compiled=many, dropped=5, dropped_seconds=2))
-    )
-    assert text.startswith("This cell took 90.0 s, 32.0 s of it compiling: 65 programs compiled.")
-    assert "45 more programs, 22.0 s." in text and "f9 " in text and "f10" not in text
+HIT = Compiled(count=1, seconds=1.0, costliest=compilation("f", cache="hit"))
+MISSED = Compiled(count=2, seconds=1.0, costliest=compilation("g", cache="miss"))
+MANY = tuple(Compiled(count=2, seconds=1.0, costliest=compilation(f"f{number}")) for number in range(30))
+CELLS = {
+    "hostile": NASTY_CELL,
+    "more programs than rows": cell(number=None, seconds=90.0, compiled=MANY, dropped=5, dropped_seconds=2),
+    "compiled and loaded": cell(seconds=4.0, compiled=(MISSED, HIT)),
+    "loaded": cell(seconds=4.0, compiled=(HIT,)),
+    "hardly computing": cell(still_computing=0.001),
+    "still computing": cell(still_computing=3.0),
+    "computing before": cell(still_computing=3.0, computing_before=True),
+    "computing on and on": cell(still_computing=60.0, unfinished=True),
+}
 
 
-def test_programs_that_were_loaded_are_no_compilations() -> None:
-    """Answers of the cache have a column if any was asked for."""
-    hit = Compiled(count=1, seconds=1.0, costliest=compilation("f", cache="hit"))
-    missed = Compiled(count=2, seconds=1.0, costliest=compilation("g", cache="miss"))
-    text = notebook.text(notebook.cell(Cell(number=1, seconds=4.0, time={}, compiled=(missed, hit))))
-    assert "2 programs compiled and 1 program loaded from the persistent cache." in text.replace("\n", " ")
-    assert re.search(r"function +cause +cache +programs", text)
-    assert "(loaded from the cache)" in notebook.text(
-        notebook.line(Cell(number=1, seconds=4.0, time={}, compiled=(hit,)))
-    )
-
-
-def test_what_devices_still_compute_is_told_if_it_matters() -> None:
-    """Not where it is nothing; with what is not known of it."""
-
-    def told(**fields: Any) -> str:
-        return " ".join(notebook.text(notebook.cell(Cell(number=1, seconds=1.0, time={}, **fields))).split())
-
-    assert "device" not in told(still_computing=0.001)
-    assert "computed for another 3.00 s after the last line." in told(still_computing=3.0)
-    assert "may be work from earlier cells" in told(still_computing=3.0, computing_before=True)
-    assert "was still computing 60.0 s after" in told(still_computing=60.0, unfinished=True)
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_is_told_as_the_file_has_it(name: str, whole: Callable[[str, str], None]) -> None:
+    """As a line, as text and as HTML, of which the texts alone are compared."""
+    blocks = notebook.cell(CELLS[name])
+    text = notebook.text(blocks)
+    if CELLS[name].compiled:
+        text = f"{notebook.text(notebook.line(CELLS[name]))}\n\n{text}"
+    assert "\x1b" not in text
+    html = [" ".join(each.replace("\x1b", "ESC").split()) for each in Tags(notebook.html(blocks)).texts]
+    whole(name, f"{text}\n\n{' | '.join(each for each in html if each and '{' not in each)}")
 
 
 def test_call_sites_are_cells() -> None:

@@ -149,7 +149,6 @@ def test_what_is_no_address_is_refused_with_the_forms_that_are(given: str) -> No
 
 
 def test_facts_come_back_as_they_were() -> None:
-    """A snapshot and its events go through JSON without a loss."""
     endpoint = CannedEndpoint(snapshot(), compilations())
     with serving(endpoint.answer) as url:
         assert client.fetch_snapshot(url) == snapshot()
@@ -181,7 +180,6 @@ def test_nothing_listens() -> None:
 
 
 def test_slow_endpoint_times_out() -> None:
-    """An endpoint that accepts and says nothing is told as one that is too slow."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(EndpointUnreachableError, match=r"no answer within 0\.2 s\)\. The program may be stopped"),
@@ -208,7 +206,6 @@ def test_something_else_listens(body: Any, said: str) -> None:
 
 
 def test_something_else_than_http_listens() -> None:
-    """A server of another protocol is told as no endpoint."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def greet() -> None:
@@ -273,7 +270,6 @@ def test_feed_keeps_the_last_values_and_comes_back() -> None:
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
-    """The arguments of `jaxobs top`."""
     parser = argparse.ArgumentParser(prog="jaxobs top")
     top.configure(parser)
     return parser.parse_args(arguments)
@@ -302,7 +298,6 @@ def test_pipe_works_without_rich(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 def test_live_view_without_rich_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The live view says which extra brings what it needs."""
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(MissingExtraError) as caught:
         make_console("jaxobs top")
@@ -311,7 +306,6 @@ def test_live_view_without_rich_names_the_extra(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("interval", ["0", "-1", "nan", "often", "1e9"])
 def test_interval_is_checked(interval: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An interval that makes no sense is refused with the range."""
     with pytest.raises(SystemExit) as caught:
         parsed(f"--interval={interval}")
     assert caught.value.code == 2
@@ -380,7 +374,6 @@ def test_live_view_in_a_terminal(tmux: Tmux) -> None:
 
 
 def test_ctrl_c_ends_the_live_view(tmux: Tmux) -> None:
-    """Ctrl-C ends the view like `q`, with the code 0."""
     with serving(CannedEndpoint(snapshot()).answer) as url:
         tmux.type(f"{shlex.join(COMMAND)} {url}; echo code $?", "Enter")
         tmux.await_text("● live")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,6 @@ def found(tmp_path: Path) -> Reading:
 
 
 def row(scope: str | None, function: str | None = "train_step", operation: str = "dot.1") -> OperationTime:
-    """An operation."""
     return OperationTime(
         operation=operation, function=function, category="matmul", scope=scope, source="train.py:3",
         device_seconds=2e-6, share=1.0, count=2, flops=None, bytes=None, bound="unknown",
@@ -76,7 +76,6 @@ def test_stacks_make_a_tree() -> None:
 
 
 def test_folded_stacks(found: Reading) -> None:
-    """A line each, in microseconds of own time."""
     assert folded.folded(found.profile).splitlines() == ["f;while.1 7", "f;add.3 5", "f;dot.2 3"]
 
 
@@ -127,28 +126,15 @@ def test_pprof_begins_with_the_innermost_frame() -> None:
     assert 9 not in made
 
 
-def test_perfetto_has_tracks_for_operations_steps_compilations_and_idle_time(found: Reading) -> None:
+def test_perfetto_has_tracks_for_operations_steps_compilations_and_idle_time(
+    found: Reading, whole: Callable[[str, str], None]
+) -> None:
     """Slices on named tracks, in microseconds."""
     events = json.loads("".join(perfetto.perfetto(found)))["traceEvents"]
-    named = {(each["pid"], each["tid"]): each["args"]["name"] for each in events if each["name"] == "thread_name"}
-    processes = {each["pid"]: each["args"]["name"] for each in events if each["name"] == "process_name"}
-    slices = defaultdict(list)
-    for row in events:
-        if row["ph"] == "X":
-            slices[processes[row["pid"]], named[row["pid"], row["tid"]]].append((row["name"], row["ts"], row["dur"]))
-    assert slices["host", "steps"] == [("train 3", 0, 10)]
-    assert slices["host", "compile"] == [("compile", 11, 3)]
-    assert slices["cpu:0", "operations"] == [("while.1", 0, 10), ("dot.2", 1, 3)]
-    assert slices["cpu:1", "operations"] == [("add.3", 15, 5)]
-    assert slices["cpu:0", "idle, and why"] == [
-        ("dispatch", 10, 1), ("compile", 11, 3), ("dispatch", 14, 1), ("waiting", 15, 5),
-    ]  # fmt: skip
-    told = next(each["args"] for each in events if each["name"] == "dot.2")
-    assert told == {"function": "f", "category": "matmul"}
+    whole("perfetto", "\n".join(map(json.dumps, events)))
 
 
 def test_files_are_written_beside_the_text(found: Reading, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whole, or the command says why not."""
     trace = str(tmp_path / "trace")
     paths = {name: tmp_path / name for name in ("pprof", "perfetto", "folded")}
     options = [each for name, path in paths.items() for each in (f"--{name}", str(path))]

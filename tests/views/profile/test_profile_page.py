@@ -63,7 +63,6 @@ def test_names_of_the_program_are_text(found: Reading) -> None:
 
 
 def test_the_page_shows_what_the_profile_says(found: Reading) -> None:
-    """Devices, reasons, categories, functions and operations."""
     text = b"".join(page(found, "trace")).decode()
     for expected in ("cpu:0", "100.0%", "cpu:1", "50.0%", "dot.1", "waiting", "matmul", "0.01 ms"):
         assert expected in text
@@ -92,7 +91,6 @@ def test_frames_lie_on_what_they_are_part_of(found: Reading) -> None:
 
 
 def test_every_category_has_a_colour() -> None:
-    """In the style sheet."""
     style = (Path(flame.__file__).parent / "page.css").read_text()
     assert [each for each in CATEGORIES if f"--{each}: #" not in style] == []
 

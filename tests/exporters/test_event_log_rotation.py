@@ -67,7 +67,6 @@ def test_a_full_log_is_followed_by_another(tmp_path: Path) -> None:
 
 
 def test_only_so_many_are_kept_and_what_goes_is_counted(tmp_path: Path) -> None:
-    """The latest events, without a gap; the files that were removed are counted."""
     path = tmp_path / "events.jsonl"
     store = written(path, 200, event_log_max_bytes=8192, event_log_files=2)
     assert [os.path.basename(each) for each in rotated.paths(path)] == ["events.jsonl.2", "events.jsonl.1", path.name]
@@ -96,7 +95,6 @@ def test_the_manifest_outlives_the_file_that_began_with_it(tmp_path: Path, monke
 
 
 def test_without_rotation_it_stops_growing(tmp_path: Path) -> None:
-    """The default."""
     path = tmp_path / "events.jsonl"
     store = written(path, 200, event_log_max_bytes=8192)
     assert rotated.paths(path) == [str(path)]

@@ -126,7 +126,6 @@ def test_after_a_line_that_was_cut_off_a_new_line_begins(tmp_path: pathlib.Path)
 
 
 def test_sixteen_threads_write_whole_lines_and_each_event_once(tmp_path: pathlib.Path) -> None:
-    """The lines may change places; none is torn, lost or doubled."""
     store, path = Store(), tmp_path / "events.jsonl"
     log = _log(store, path)
 
@@ -434,7 +433,6 @@ def test_a_device_or_pipe_is_written_to_and_not_replaced(tmp_path: pathlib.Path)
 
 
 def test_a_forked_child_does_not_write_the_parents_file(tmp_path: pathlib.Path) -> None:
-    """Neither at its end nor in between."""
     store, path = full_store(), tmp_path / "jaxobs.prom"
     written = _file(store, path, metrics_interval=0.01)
     with warnings.catch_warnings():
@@ -453,7 +451,6 @@ def test_a_forked_child_does_not_write_the_parents_file(tmp_path: pathlib.Path) 
 
 
 def test_exporters_are_made_only_where_the_settings_want_them(tmp_path: pathlib.Path) -> None:
-    """No file is touched that nobody asked for."""
     store = Store()
     assert event_log.exporter(store, Settings()) is None
     assert metrics_file.exporter(store, Settings(metrics_interval=5.0)) is None

@@ -76,7 +76,6 @@ def _numbers(metric: Metric, value: Any) -> Iterator[tuple[str, dict[str, str], 
 
 @pytest.mark.parametrize("content_type", [TEXT, OPENMETRICS])
 def test_what_is_read_is_what_is_known(content_type: str) -> None:
-    """Every sample of both formats, value by value, and no sample more."""
     store = full_store()
     expected = _expected(store.snapshot())
     assert _parsed(Renderer(store).render(content_type), content_type) == expected
@@ -105,7 +104,6 @@ def test_types_are_told_as_declared() -> None:
 
 
 def test_promtool_finds_nothing_to_say() -> None:
-    """About names, types, helps and units."""
     promtool = program("promtool")
     text = Renderer(full_store()).render()
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, timeout=120, check=False)
@@ -296,7 +294,6 @@ def test_a_busy_training_process_stays_under_five_hundred_series() -> None:
 
 
 def test_a_scrape_leaves_its_duration() -> None:
-    """The next scrape tells what this one took."""
     store = Store()
     began = time.perf_counter()
     first = Renderer(store).render()

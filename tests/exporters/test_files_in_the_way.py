@@ -43,7 +43,6 @@ HANGS = 60
 
 @pytest.fixture
 def pipe(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A pipe that nobody reads."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
@@ -51,7 +50,6 @@ def pipe(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for long."""
     monkeypatch.setattr(line_queue, "STALLED_PATIENCE", 0.2)
     monkeypatch.setattr(line_queue, "PATIENCE", 0.2)
     monkeypatch.setattr("jaxobs.exporters.event_log.OPEN_SECONDS", 0.2)
@@ -77,7 +75,6 @@ def _reading(path: pathlib.Path) -> Iterator[int]:
 
 
 def _read_lines(reader: int, most: int) -> list[dict[str, Any]]:
-    """Lines of a pipe, waited for."""
     data = b""
     until = time.monotonic() + HANGS
     while data.count(b"\n") < most and time.monotonic() < until:
@@ -231,7 +228,6 @@ class _Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Disk]:
-    """A disk that can be made to hang."""
     made = _Disk(monkeypatch)
     yield made
     made.answers.set()
@@ -387,7 +383,6 @@ def test_a_metrics_file_on_a_disk_that_hangs_is_counted(tmp_path: pathlib.Path, 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_pipe_that_nobody_reads_costs_the_metrics_and_nothing_else(pipe: pathlib.Path) -> None:
-    """The failure says why."""
     store = full_store()
     MetricsFile(store, Settings(), str(pipe)).close()
     assert _dropped(store)["metrics_file_write"] == 1

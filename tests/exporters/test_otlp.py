@@ -135,7 +135,6 @@ def test_names_are_unique_and_lead_back_to_ours() -> None:
 
 
 def test_deltas_are_what_came_since(kept: Kept) -> None:
-    """For backends that want those."""
     store = Store()
     exporter = opened(store)
     for expected in (2, 1):
@@ -193,7 +192,6 @@ def test_accelerators_have_the_names_of_the_conventions(kept: Kept) -> None:
     ],
 )  # fmt: skip
 def test_what_a_route_does_is_read_from_its_name(route: str, operation: str) -> None:
-    """As the paths of OpenAI's API have it."""
     assert conventions.operation(route) == operation
 
 
@@ -265,7 +263,6 @@ def test_checkpoints_are_spans_once(kept: Kept) -> None:
 
 
 def test_findings_are_events(kept: Kept) -> None:
-    """With their name, severity, sentence and figures."""
     store = Store()
     exporter = opened(store)
     store.record(
@@ -454,7 +451,6 @@ def test_a_forked_child_is_silent_until_it_records(receiver: Receiver) -> None:
     ],
 )
 def test_when_it_is_wanted(setting: bool | None, environment: dict[str, str], expected: bool) -> None:
-    """By the setting, else by the variables."""
     assert wanted.wanted(setting, environment) is expected
 
 
@@ -476,7 +472,6 @@ def test_where_a_signal_goes(environment: dict[str, str], expected: tuple[str, i
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to install."""
     import sys
 
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", None)

@@ -8,11 +8,10 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.otlp_receiver import Receiver, attributes
+from helpers.otlp_receiver import Receiver, attributes, receiver
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -20,6 +19,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from jaxobs.session import lifecycle
 from jaxobs.session.instrumentor import JaxInstrumentor
 from jaxobs.state import store
+
+__all__ = ["receiver"]  # a fixture that the tests take by name
 
 GROUP = "opentelemetry_instrumentor"
 PROGRAM = """
@@ -42,16 +43,7 @@ def command() -> list[str]:
     return [found, sys.executable]
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A receiver that answers."""
-    found = Receiver()
-    yield found
-    found.close()
-
-
 def run(command: list[str], program: pathlib.Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs the program under the command."""
     return subprocess.run(
         [*command, str(program)], env={**os.environ, **variables}, capture_output=True, text=True, timeout=240,
         check=False,

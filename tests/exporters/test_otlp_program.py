@@ -8,10 +8,11 @@ import pathlib
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
-from helpers.otlp_receiver import Receiver, attributes
+from helpers.otlp_receiver import Receiver, attributes, receiver
+
+__all__ = ["receiver"]  # a fixture that the tests take by name
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -31,16 +32,7 @@ with jaxobs.request("/v1/chat/completions") as request:
 """
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A receiver that answers."""
-    found = Receiver()
-    yield found
-    found.close()
-
-
 def run(folder: pathlib.Path, settings: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the program with these settings and variables."""
     program = folder / "program.py"
     program.write_text(PROGRAM.replace("{settings}", settings))
     return subprocess.run(

@@ -292,7 +292,6 @@ def test_stored_counts_are_true(training: Training, prometheus: Prometheus, prox
 
 
 def series(store: Store, content_type: str) -> list[Any]:
-    """All samples of a store, in one format."""
     text = Renderer(store).render(content_type).decode()
     families = text_format(text) if content_type == TEXT else open_metrics(text)
     return [sample for family in families for sample in family.samples]

@@ -192,11 +192,6 @@ def test_a_redirect_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     assert store.snapshot().observer.dropped["pushgateway"] == 1
 
 
-def deaf() -> socket.socket:
-    """A server that takes connections and never answers."""
-    return socket.create_server(("127.0.0.1", 0))
-
-
 @pytest.mark.parametrize("kind", ["refused", "error", "hangs", "unknown"])
 def test_a_gateway_that_fails_costs_the_push_alone(
     kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -36,7 +36,6 @@ scrape_configs:
 
 
 def asked(store: Store) -> Response:
-    """Returns what this process answers."""
     return targets.routes(store)["/api/v1/targets"](Request("/api/v1/targets"))
 
 
@@ -126,7 +125,6 @@ def urls(tmp_path: pathlib.Path) -> Iterator[list[str]]:
 
 
 def answer(url: str) -> tuple[int, Any]:
-    """Status and JSON."""
     try:
         with urllib.request.urlopen(url, timeout=120) as response:
             return response.status, json.loads(response.read())

@@ -194,7 +194,7 @@ SEEN = """node => {
 
 
 def seen(page: Page, selector: str = "main > *") -> str:
-    """What a reader sees of these elements: a line for each row, item or chart; `[part width]` of bars, `{hint}`."""
+    """Returns what these elements show: a line for each row, item or chart; `[part width]` of bars, `{hint}`."""
     texts: list[str] = []
     for element in page.locator(selector).all():
         if element.is_visible():

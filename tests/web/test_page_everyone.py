@@ -88,7 +88,7 @@ HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\'
 
 
 def test_hostile_names_are_only_text(opened: Opener) -> None:
-    """Whatever names functions, arguments, hosts, devices, arrays, causes and captures have is shown and never run."""
+    """Names of functions, arguments, hosts, devices, arrays, causes and captures are shown and never run."""
     with serving(poisoned(everything(), HOSTILE), [poisoned(each, HOSTILE) for each in all_events()]) as server:
         page = opened(server)
         expect(page.locator("#recent .fn").first).to_have_text(HOSTILE)

@@ -32,7 +32,7 @@ __all__ = ["chrome", "opened"]  # fixtures that the tests take by name
 
 
 def test_a_device_is_chosen_by_keyboard(opened: Opener, whole: Callable[[str, str], None]) -> None:
-    """Its figures take the place of the fullest one's; its bar is as wide as what is in use of the limit."""
+    """The device's figures take the place of the fullest one's; its bar is as wide as what is in use of the limit."""
     with serving(full()) as server:
         page = opened(server, at=NOW)
         button = page.locator("#accounts li[data-device='gpu:3'] button")

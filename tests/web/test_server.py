@@ -336,7 +336,7 @@ def test_port_zero_takes_a_free_one_and_says_which() -> None:
 
 @pytest.mark.parametrize("addr", ["localhost", "LocalHost", "::1"])
 def test_each_name_for_loopback_is_loopback(addr: str) -> None:
-    """It is checked like 127.0.0.1; IPv6 has the brackets that an address needs in a URL."""
+    """Each is checked like 127.0.0.1; IPv6 has the brackets that an address needs in a URL."""
     with contextlib.ExitStack() as stack:
         try:
             handle = stack.enter_context(serving(addr=addr))

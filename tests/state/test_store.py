@@ -66,6 +66,8 @@ def test_the_ring_keeps_the_latest_of_each_kind_and_tells_how_many_are_gone() ->
     assert found(kind="compilation") == ([9, 10, 11, 12, 13], 13, 7)
     store.configure(Settings(max_events=4))  # takes effect at once
     assert found() == ([1, 10, 11, 12, 13], 13, 8)
+    store.record(CacheLookup(time=2.0, function="f", result="miss"))
+    assert store.events(since=9, kind="compilation")[2] == 0
 
 
 def test_subscribers_may_raise_record_and_get_out_while_they_are_called() -> None:

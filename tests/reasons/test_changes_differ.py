@@ -128,6 +128,7 @@ SHARDINGS: dict[str, tuple[Callable[[], tuple[Any, Any]], str, str]] = {
 
 @pytest.mark.parametrize("name", SHARDINGS)
 def test_shardings_whose_texts_are_alike(name: str) -> None:
+    """Only the difference is in the texts."""
     make, before, after = SHARDINGS[name]
     try:
         old, new = make()
@@ -230,7 +231,10 @@ def test_static_arguments_whose_texts_are_alike(name: str) -> None:
 
 
 def test_functions_of_one_name_are_told_by_their_lines() -> None:
-    old, new = (lambda x: x, lambda x: x)
+    old, new = (
+        lambda x: x,
+        lambda x: x,
+    )
     (change,) = told(taken(X, old, static=(1,)), taken(X, new, static=(1,)))
     line = old.__code__.co_firstlineno
     assert f"test_changes_differ.py:{line + 1} instead of test_changes_differ.py:{line};" in change.after
@@ -238,6 +242,7 @@ def test_functions_of_one_name_are_told_by_their_lines() -> None:
 
 @pytest.mark.parametrize("keys", [True, False])
 def test_nodes_whose_texts_are_alike(keys: bool) -> None:
+    """Nodes of two classes of one name; with metadata that prints alike, or is alike but for blanks."""
     (change,) = told(taken(node(keys=keys)(X)), taken(node(keys=keys)(X)))
     assert (change.path, change.what) == ("x", "structure") and "another class of the same name" in change.after
     model = node(keys=keys)
@@ -247,6 +252,7 @@ def test_nodes_whose_texts_are_alike(keys: bool) -> None:
 
 
 def test_keys_whose_texts_are_alike() -> None:
+    """A dictionary with another key that prints alike; one that differs in the type of key."""
     told(taken({Key(1): X}), taken({Key(2): X}))
     told(taken({"1": X}), taken({1: X}))
 
@@ -260,6 +266,7 @@ class Key(Alike):
 
 
 def test_types_of_keys_whose_texts_are_alike() -> None:
+    """Two generators that are defined under one name."""
     from jax.extend import random as extended
 
     def make(scale: int) -> Any:
@@ -275,6 +282,8 @@ def test_types_of_keys_whose_texts_are_alike() -> None:
 
 
 def test_layouts_whose_order_is_alike() -> None:
+    """An accelerator's tiles."""
+
     class Layout:
         def __init__(self, tiling: Any) -> None:
             self.major_to_minor, self.tiling = (0, 1), tiling
@@ -286,6 +295,9 @@ def test_layouts_whose_order_is_alike() -> None:
     signatures = [signature.take(Call(f, f, (X,), {}, layouts=each)) for each in found]
     (change,) = told(signatures[0], signatures[1])
     assert change.what == "layout" and "(8, 128)" in change.before and "(4, 128)" in change.after
+
+
+# ------------------------------------------------------------------------------------------------ generated pairs
 
 
 def _value(pick: random.Random) -> Any:

@@ -20,6 +20,10 @@ STEPS = 5
 KEYS = jax.random.split(jax.random.key(0), 8)
 
 
+def normal(number: int, *shape: int, by: float = 1.0) -> jax.Array:
+    return jax.random.normal(KEYS[number], shape) * by
+
+
 def trained(loss: Callable[..., Any], *batch: Any) -> Callable[[Any], Any]:
     """A step of gradient descent."""
 
@@ -32,62 +36,41 @@ def trained(loss: Callable[..., Any], *batch: Any) -> Callable[[Any], Any]:
 
 def transformer() -> tuple[Callable[[Any], Any], Any]:
     """Two layers with attention."""
-    width, heads, length, batch = 128, 4, 64, 4
-    layer = {
-        "qkv": jax.random.normal(KEYS[0], (width, 3 * width)) * 0.02,
-        "out": jax.random.normal(KEYS[1], (width, width)) * 0.02,
-        "up": jax.random.normal(KEYS[2], (width, 4 * width)) * 0.02,
-        "down": jax.random.normal(KEYS[3], (4 * width, width)) * 0.02,
-    }
-    tokens = jnp.zeros((batch, length), jnp.int32)
+    sizes = {"qkv": (128, 384), "out": (128, 128), "up": (128, 512), "down": (512, 128)}
+    layer = {name: normal(number, *size, by=0.02) for number, (name, size) in enumerate(sizes.items())}
 
     def norm(x: jax.Array) -> jax.Array:
         return (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
 
-    def apply(weights: Any, x: jax.Array) -> jax.Array:
-        def split(t: jax.Array) -> jax.Array:
-            return t.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
-
-        with jax.named_scope("attention"):
-            q, k, v = map(split, jnp.split(norm(x) @ weights["qkv"], 3, -1))
-            mixed = jax.nn.softmax(q @ k.transpose(0, 1, 3, 2) / 8) @ v
-            x = x + mixed.transpose(0, 2, 1, 3).reshape(batch, length, width) @ weights["out"]
-        with jax.named_scope("mlp"):
-            return x + jax.nn.gelu(norm(x) @ weights["up"]) @ weights["down"]
-
     def loss(weights: Any, tokens: jax.Array) -> jax.Array:
         layers, table = weights
         x = table[tokens]
-        for each in layers:
-            x = apply(each, x)
+        for block in layers:
+            parts = jnp.split(norm(x) @ block["qkv"], 3, -1)
+            q, k, v = (part.reshape(4, 64, 4, 32).swapaxes(1, 2) for part in parts)
+            mixed = jax.nn.softmax(q @ k.swapaxes(2, 3) / 8) @ v
+            x = x + mixed.swapaxes(1, 2).reshape(x.shape) @ block["out"]
+            x = x + jax.nn.gelu(norm(x) @ block["up"]) @ block["down"]
         likely = jax.nn.log_softmax(x @ table.T)
         return -jnp.take_along_axis(likely, jnp.roll(tokens, 1, 1)[..., None], -1).mean()
 
-    return jax.jit(trained(loss, tokens)), ([layer, dict(layer)], jax.random.normal(KEYS[4], (1000, width)))
+    step = trained(loss, jnp.zeros((4, 64), jnp.int32))
+    return jax.jit(step), ([layer, dict(layer)], normal(4, 1000, 128))
 
 
 def convolutional() -> tuple[Callable[[Any], Any], Any]:
     """Two convolutions with pooling."""
-    weights = {
-        "first": jax.random.normal(KEYS[0], (3, 3, 3, 16)) * 0.1,
-        "second": jax.random.normal(KEYS[1], (3, 3, 16, 32)) * 0.1,
-        "dense": jax.random.normal(KEYS[2], (32, 10)) * 0.1,
-    }
+    kernels = [normal(0, 3, 3, 3, 16, by=0.1), normal(1, 3, 3, 16, 32, by=0.1)]
 
     def loss(weights: Any, images: jax.Array) -> jax.Array:
-        for name in ("first", "second"):
-            with jax.named_scope(name):
-                images = jax.nn.relu(
-                    jax.lax.conv_general_dilated(
-                        images, weights[name], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-                    )
-                )
-                images = jax.lax.reduce_window(
-                    images, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"
-                )  # fmt: skip
-        return (jax.nn.log_softmax(images.mean((1, 2)) @ weights["dense"]) ** 2).mean()
+        kernels, dense = weights
+        layout, pool = ("NHWC", "HWIO", "NHWC"), (1, 2, 2, 1)
+        for kernel in kernels:
+            convolved = jax.lax.conv_general_dilated(images, kernel, (1, 1), "SAME", dimension_numbers=layout)
+            images = jax.lax.reduce_window(jax.nn.relu(convolved), -jnp.inf, jax.lax.max, pool, pool, "VALID")
+        return (jax.nn.log_softmax(images.mean((1, 2)) @ dense) ** 2).mean()
 
-    return jax.jit(trained(loss, jax.random.normal(KEYS[3], (16, 32, 32, 3)))), weights
+    return jax.jit(trained(loss, normal(3, 16, 32, 32, 3))), (kernels, normal(2, 32, 10, by=0.1))
 
 
 def recurrent() -> tuple[Callable[[Any], Any], Any]:
@@ -106,29 +89,18 @@ def recurrent() -> tuple[Callable[[Any], Any], Any]:
 
 def experts() -> tuple[Callable[[Any], Any], Any]:
     """A mixture of experts, one on each of eight devices."""
-    mesh, width = Mesh(np.array(jax.devices()), ("x",)), 64
+    mesh = Mesh(np.array(jax.devices()), ("x",))
     whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("x"))
     shardings = {"gate": whole, "up": split, "down": split}
-    weights = jax.device_put(
-        {
-            "gate": jnp.ones((width, 8)) * 0.1,
-            "up": jnp.ones((8, width, 4 * width)) * 0.01,
-            "down": jnp.ones((8, 4 * width, width)) * 0.01,
-        },
-        shardings,
-    )
-    batch = jax.device_put(jax.random.normal(KEYS[0], (512, width)), split)
+    weights = {"gate": jnp.full((64, 8), 0.1), "up": jnp.full((8, 64, 256), 0.01), "down": jnp.full((8, 256, 64), 0.01)}
 
     def loss(weights: Any, x: jax.Array) -> jax.Array:
-        chosen = jax.nn.softmax(x @ weights["gate"])
-        with jax.named_scope("dispatch"):
-            given = jnp.einsum("bd,be->ebd", x, chosen)
-        with jax.named_scope("experts"):
-            hidden = jax.nn.relu(jnp.einsum("ebd,edf->ebf", given, weights["up"]))
-            made = jnp.einsum("ebf,efd->ebd", hidden, weights["down"]).sum(0)
-        return ((made - x) ** 2).mean()
+        given = jnp.einsum("bd,be->ebd", x, jax.nn.softmax(x @ weights["gate"]))
+        hidden = jax.nn.relu(jnp.einsum("ebd,edf->ebf", given, weights["up"]))
+        return ((jnp.einsum("ebf,efd->ebd", hidden, weights["down"]).sum(0) - x) ** 2).mean()
 
-    return jax.jit(trained(loss, batch), out_shardings=shardings), weights
+    step = trained(loss, jax.device_put(normal(0, 512, 64), split))
+    return jax.jit(step, out_shardings=shardings), jax.device_put(weights, shardings)
 
 
 step, state = {each.__name__: each for each in (transformer, convolutional, recurrent, experts)}[NAME]()

@@ -19,7 +19,9 @@ def test_a_line_that_broke_off_costs_no_other_one(tmp_path: Path) -> None:
     record = Record(tmp_path, lambda: next(times))
     record.add(decision="begun", id="a")
     with record.path.open("ab") as file:
-        file.write(b'{"time": "2026-01-31T09:00:00Z", "at": 2.0, "decis')
+        file.write(
+            b'{"at": 1, "decision"\n\xff\xfe\n[]\n{"at": "x", "decision": "reset"}\n{"at": 1}\n{"at": 2.0, "decis'
+        )
     record.add(decision="begun", id="b")
     record.add(decision="done", id="b")
     assert [(each["at"], each["id"]) for each in record.lines()] == [(1.0, "a"), (2.0, "b"), (3.0, "b")]

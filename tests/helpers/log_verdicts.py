@@ -1,8 +1,20 @@
-"""Verdict of a diagnosis on the text of a log."""
+"""Verdict of a diagnosis on the text of a log, and tables of such logs:
+
+    == subject
+    lines that each log of it begins with
+    => expected of the first log
+    its further lines
+    => expected of the second one
+
+`{steps}` stands for two lines of ordinary steps, `{traceback}` for the beginning of a traceback.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
 
@@ -16,3 +28,18 @@ def said(folder: Path, text: str) -> tuple[str, list[str]]:
     path.write_text(text, encoding="utf-8")
     found = diagnose(gather(Inputs(logs=(str(path),))))
     return found.verdict, [each.id for each in found.causes]
+
+
+def tables(*paths: Path) -> list[Any]:
+    """Returns each log of some files, and what is expected of it, as parameters of a test."""
+    found = []
+    for path in paths:
+        for subject in f"\n{path.read_text(encoding='utf-8')}".removesuffix("\n").split("\n== ")[1:]:
+            beginning, *logs = subject.split("\n=> ")
+            title, *head = beginning.split("\n")
+            for number, log in enumerate(logs, 1):
+                expected, *rest = log.split("\n")
+                text = "".join(f"{line}\n" for line in (*head, *rest))
+                text = text.replace("{steps}\n", STEPS).replace("{traceback}\n", TRACEBACK)
+                found.append(pytest.param(text, expected, id=f"{path.stem}: {title}, {number}"))
+    return found

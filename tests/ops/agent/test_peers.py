@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jaxobs.ops.agent import steps
 
 
@@ -16,19 +18,17 @@ def test_one_that_differs_is_found() -> None:
     assert found.median == 1.0
 
 
-def test_one_window_is_no_vote() -> None:
-    given = {f"{number}": windows(1, 1, 1, 1, 1) for number in range(5)} | {"spike": windows(1, 9, 1, 9, 1)}
+@pytest.mark.parametrize(
+    "given",
+    [
+        {**dict.fromkeys("12345", windows(1, 1, 1, 1, 1)), "spike": windows(1, 9, 1, 9, 1)},
+        {**dict.fromkeys("12345", windows(1, 1, 1, 1, 1)), "a few per cent": windows(*[1.05] * 5)},
+        {"one": windows(1, 1, 1), "another": windows(9, 9, 9)},
+        {**dict.fromkeys("abc", windows(1, 1)), "two windows": windows(9, 1)},
+    ],
+)
+def test_what_is_ordinary(given: dict[str, list[tuple[float, float]]]) -> None:
     assert steps.outliers(given) == []
-
-
-def test_a_few_per_cent_are_ordinary() -> None:
-    given = {f"{number}": windows(1, 1, 1, 1, 1) for number in range(5)} | {"near": windows(*[1.05] * 5)}
-    assert steps.outliers(given) == []
-
-
-def test_two_cannot_be_compared() -> None:
-    assert steps.outliers({"a": windows(1, 1, 1), "b": windows(9, 9, 9)}) == []
-    assert steps.outliers({name: windows(9 if name == "d" else 1, 1) for name in "abcd"}) == []
 
 
 def test_a_change_is_held_against_the_variation_before() -> None:

@@ -18,49 +18,26 @@ from jaxobs.ops.agent.report import Report
 from jaxobs.ops.agent.store import Store
 
 NOW = 1_769_850_000.0
+HERE = pathlib.Path(__file__).parent / "summaries"
 
 
 def made(days_ago: float, **changes: Any) -> Report:
     """A report that was opened so long ago."""
     opened = NOW - days_ago * 86_400
-    name = time.strftime("%Y%m%d-%H%M%S-train-abcdef", time.gmtime(opened))
-    alert = {
-        "name": "JaxStraggler", "labels": {}, "summary": "", "severity": "warning", "status": "resolved",
-        "starts_at": None, "ends_at": None, "fingerprint": "f", "notifications": 1, "confirmed": True, "runbook": "r",
-    }  # fmt: skip
-    cause = {
-        "id": "straggler", "title": "One | is slow", "component": "c:9464", "impact": "slow",
-        "onset": timestamp(opened - 30),
-        "evidence": ["e1"], "fix": "Check <b>that</b> host.", "runbook": "r", "victims": [], "consequences": [],
-        "explains_alert": True,
-    }  # fmt: skip
-    body: dict[str, Any] = {
-        "id": name, "fingerprint": "f", "revision": 1, "state": "closed", "subject": {"labels": {}, "name": "train"},
-        "severity": "warning", "impact": "slow", "verdict": "cause", "headline": "train: slow", "what_happened": "It.",
-        "opened_at": timestamp(opened), "investigated_at": timestamp(opened), "resolved_at": timestamp(opened + 1800),
-        "seconds": 1.5, "notifications": 2, "alerts": [alert], "runbooks": ["JaxStraggler"], "causes": [cause],
-        "other_faults": [], "hypotheses": [], "steps": [], "timeline": [], "do_now": [], "do_for_good": ["Check it."],
-        "evidence": [{"id": "e1", "source": "s", "place": 1, "time": None, "process": None, "text": "`evil` | text"}],
-        "blast_radius": {"processes": 4, "unreachable": [], "affected": [], "alerts_firing": [], "summary": "1 of 4."},
-        "context": {"cache_hits": 0.25, "cache_requests": 40.0, "versions": {"jax": ["0.9", "0.10"]},
-                    "version_changes": ["a: jax 0.9 -> 0.10"], "restarts": 4},
-        "verify": [], "collect": [], "not_looked_at": [], "suggested_actions": [], "jaxobs": "0",
-        "verification": {"at": timestamp(opened + 1900), "result": "recovered", "because": "It ended.", "steps": []},
-    }  # fmt: skip
-    return Report.model_validate({**body, **changes})
+    body = json.loads((HERE / "report.json").read_text())
+    body["causes"][0]["onset"] = timestamp(opened - 30)
+    body["verification"]["at"] = timestamp(opened + 1900)
+    return Report.model_validate({
+        **body, "id": time.strftime("%Y%m%d-%H%M%S-train-abcdef", time.gmtime(opened)), "opened_at": timestamp(opened),
+        "investigated_at": timestamp(opened), "resolved_at": timestamp(opened + 1800), **changes,
+    })  # fmt: skip
 
 
 def test_a_week_is_summed_up() -> None:
     open_one = made(
         2, verdict="inconclusive", causes=[], verification=None, resolved_at=None, headline="# evil\nheading"
     )
-    page = summaries.summary([made(1), open_one, made(9), made(40)], NOW)
-    assert "2 incidents; 1 in as many days before." in page
-    assert "| train | 2 | `straggler` 1 |" in page
-    assert "| JaxStraggler | 2 | 1 | 0 |" in page
-    assert "30 min (median)" in page and "verified: recovered 1" in page
-    assert "25% of 40" in page and "`a: jax 0.9 -> 0.10`" in page and "`0.9` and `0.10`" in page
-    assert "\n# evil" not in page and "\nheading" not in page
+    assert summaries.summary([made(1), open_one, made(9), made(40)], NOW) == (HERE / "week.md").read_text()
 
 
 def test_a_week_without_incidents() -> None:
@@ -68,14 +45,7 @@ def test_a_week_without_incidents() -> None:
 
 
 def test_a_postmortem_is_drafted() -> None:
-    page = summaries.postmortem(made(1))
-    for each in (
-        "# Postmortem (draft): train: slow", "One \\| is slow (`straggler`) at `c:9464`, evidence e1",
-        "- [ ] Check it.",
-        "from the first sign to the first webhook: 30 s", "hits of the persistent cache: 25% of 40", "to be filled in",
-        "`a: jax 0.9 -> 0.10`", "Verified: recovered. It ended.",
-    ):  # fmt: skip
-        assert each in page, each
+    assert summaries.postmortem(made(1)) == (HERE / "postmortem.md").read_text()
 
 
 def test_the_commands_print_them(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

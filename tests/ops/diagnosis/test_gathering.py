@@ -228,6 +228,22 @@ def test_damaged_metrics_and_events_cost_their_lines(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------------- servers
 
 
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+
+
+@contextlib.contextmanager
+def listening(handler: type[http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server with a handler; yields its address."""
+    with Server(("127.0.0.1", 0), handler) as made:
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        try:
+            yield f"127.0.0.1:{made.server_address[1]}"
+        finally:
+            made.shutdown()
+
+
 @contextlib.contextmanager
 def server(answer: bytes | None, pause: float = 0.0) -> Iterator[str]:
     """Answers every request with these bytes, one by one where it pauses; with None it never answers."""
@@ -250,20 +266,9 @@ def server(answer: bytes | None, pause: float = 0.0) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""
 
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        block_on_close = False
-
-    made = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{made.server_address[1]}"
-    finally:
+    with listening(Handler) as address:
+        yield f"http://{address}"
         ended.set()
-        made.shutdown()
-        made.server_close()
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -321,13 +326,8 @@ class Guarded(http.server.BaseHTTPRequestHandler):
 def guarded() -> Iterator[tuple[str, list[dict[str, str]]]]:
     """The host of such a Prometheus, and the headers that it saw."""
     seen: list[dict[str, str]] = []
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Guarded,), {"seen": seen}))
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield f"127.0.0.1:{made.server_address[1]}", seen
-    made.shutdown()
-    made.server_close()
-    thread.join()
+    with listening(type("Handler", (Guarded,), {"seen": seen})) as address:
+        yield address, seen
 
 
 def test_a_prometheus_that_wants_credentials_gets_them(

@@ -47,22 +47,6 @@ def test_a_mount_whose_helper_was_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "onset"),
-    [
-        ("012 (1201.000.000) 2020-06-11 11:02:11 Docker job has gone over memory limit of 1024 Mb",
-         "2020-06-11T11:02:11.000000Z"),
-        ("Fri Jul 23 10:59:54 2021: [PE_0]:inet_setup_listen_socket: bind failed port 1371 Address already in use",
-         "2021-07-23T10:59:54.000000Z"),
-    ],
-)  # fmt: skip
-def test_times_of_launchers(tmp_path: Path, line: str, onset: str) -> None:
-    """As HTCondor and Cray's PMI write them."""
-    log = tmp_path / "job.log"
-    log.write_text(f"{line}\n", encoding="utf-8")
-    assert [each.onset for each in diagnose(gather(Inputs(logs=(str(log),)))).causes] == [onset]
-
-
-@pytest.mark.parametrize(
     ("cause", "hosts", "found"),
     [
         ("bad TPU chips on the following hosts", "  The host that have bad TPUs are: host-13",

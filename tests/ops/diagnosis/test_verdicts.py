@@ -1,13 +1,4 @@
-"""Verdicts on logs of one process. The files in `verdicts/` have them by subject, what looks alike beside each other:
-
-    == subject
-    lines that each log of it begins with
-    => causes of the first log, or the verdict if there is none
-    its further lines
-    => causes of the second one
-
-`{steps}` stands for two lines of ordinary steps, `{traceback}` for the beginning of a traceback.
-"""
+"""Verdicts on logs of one process: `verdicts/` has them by subject, what looks alike beside each other."""
 
 from __future__ import annotations
 
@@ -16,24 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.log_verdicts import STEPS, TRACEBACK, said
+from helpers.log_verdicts import said, tables
 
 from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT
 
 
-def cases() -> Iterator[Any]:
-    for path in sorted((Path(__file__).parent / "verdicts").glob("*.txt")):
-        for subject in f"\n{path.read_text(encoding='utf-8')}".removesuffix("\n").split("\n== ")[1:]:
-            beginning, *logs = subject.split("\n=> ")
-            title, *head = beginning.split("\n")
-            for number, log in enumerate(logs, 1):
-                expected, *rest = log.split("\n")
-                text = "".join(f"{line}\n" for line in (*head, *rest))
-                text = text.replace("{steps}\n", STEPS).replace("{traceback}\n", TRACEBACK)
-                yield pytest.param(text, expected, id=f"{path.stem}: {title}, {number}")
-
-
-@pytest.mark.parametrize(("text", "expected"), list(cases()))
+@pytest.mark.parametrize(("text", "expected"), tables(*sorted((Path(__file__).parent / "verdicts").glob("*.txt"))))
 def test_a_log(tmp_path: Path, text: str, expected: str) -> None:
     causes = [] if expected in (NO_FAULT, INCONCLUSIVE) else expected.split(", ")
     assert said(tmp_path, text) == (CAUSE if causes else expected, causes)

@@ -37,15 +37,9 @@ def test_an_empty_file_allows_nothing(tmp_path: Path) -> None:
     [
         ("allow = ['A3']", "`allow.0` is 'A3'"),
         ("alow = ['A1']", "`alow` is unknown. Did you mean `allow`?"),
-        (
-            "actions = ['capture_profil']",
-            "'capture_profil': input should be 'capture_profile', 'collect_bundle'",
-        ),
+        ("actions = ['capture_profil']", "'capture_profil': input should be 'capture_profile', 'collect_bundle'"),
         ("[cooldown_seconds]\nkill = 5", "`cooldown_seconds.kill` is 'kill': input should be 'capture_profile'"),
-        (
-            "[cooldown_seconds]\ndump_memory = 0",
-            "dump_memory` is 0: input should be greater than or equal to 1",
-        ),
+        ("[cooldown_seconds]\ndump_memory = 0", "dump_memory` is 0: input should be greater than or equal to 1"),
         ("jobs = ['(']", "`jobs.0` is '(': input should be a valid regular expression"),
         ("share_of_processes = 2", "`share_of_processes` is 2: input should be less than or equal to 1"),
         ("failures = 0", "`failures` is 0: input should be greater than or equal to 1"),
@@ -54,10 +48,7 @@ def test_an_empty_file_allows_nothing(tmp_path: Path) -> None:
         ("[warm_cache]\nevent_log = 'a'", "`warm_cache.cache_dir` is"),
         ("[warm_cache]\nevent_log = 'a'\ncache_dir='b'\nscrip='c'", "Did you mean `script`?"),
         ("[[maintenance]]\nbegin = 2026-01-01T00:00:00Z\nend = 2026-01-01T00:00:00Z", "a `begin` before its `end`"),
-        (
-            "[[maintenance]]\nbegin = 2026-01-01T00:00:00\nend = 2026-01-02T00:00:00",
-            "input should have timezone info",
-        ),
+        ("[[maintenance]]\nbegin = 2026-01-01T00:00:00\nend = 2026-01-02T00:00:00", "input should have timezone info"),
         ("allow = [", "is not valid TOML"),
     ],
 )

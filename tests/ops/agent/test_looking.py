@@ -28,7 +28,6 @@ def two(count: int) -> Iterator[tuple[str, str]]:
 
 
 def look(given: tuple[str, ...], instance: str) -> Seen:
-    """At given processes, for an alert about one of them."""
     gone = f"http://127.0.0.1:{free_port()}"
     subject = Subject.of({"alertname": "X", "job": "train", "instance": instance})
     return looking.look(gone, given, subject, [instance] if instance else [], WINDOW, Bounds())

@@ -23,7 +23,6 @@ ALERT = {**OWN, "alertname": "JaxNonFiniteValues", "severity": "critical"}
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    """A Prometheus with one process that answers."""
     with serving() as found:
         found.series = {"up": [(OWN, 1.0)]}
         yield found

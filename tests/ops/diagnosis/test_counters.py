@@ -27,7 +27,6 @@ _PLACES = itertools.count()
 
 
 def told(found: Diagnosis) -> tuple[str, list[str]]:
-    """The verdict and the causes."""
     return found.verdict, [each.id for each in found.causes]
 
 
@@ -44,7 +43,6 @@ def recompiled(count: int) -> str:
 
 
 def requests(warm: int, cold: int) -> str:
-    """Answered requests of a server."""
     return "".join(
         f'jax_requests_total{{route="/predict",cold="{name}",outcome="ok"}} {count}\n'
         for name, count in (("false", warm), ("true", cold))

@@ -32,14 +32,12 @@ MOMENT = 1769850000.0  # 2026-01-31T09:00:00Z
 
 
 def log(folder: Path, text: str | bytes, name: str = "train.log") -> str:
-    """A file."""
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return str(path)
 
 
 def look(*paths: str) -> Evidence:
-    """At logs."""
     return gather(Inputs(logs=paths))
 
 

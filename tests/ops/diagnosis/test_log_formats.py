@@ -38,8 +38,6 @@ _LOST = (
 
 @dataclass(frozen=True)
 class Said:
-    """A line that a process writes."""
-
     rank: int
     seconds: float
     text: str

@@ -178,7 +178,6 @@ def test_each_object_is_in_a_kustomization() -> None:
 
 
 def examples_of(page: str) -> list[Any]:
-    """The YAML in a page of the docs."""
     return [quickly(each.text) for each in examples.blocks("yaml") if each.page == page]
 
 

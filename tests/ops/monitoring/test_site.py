@@ -53,7 +53,6 @@ MISTAKES = {
 
 
 def written(folder: Path, text: str, name: str = "site.toml") -> Path:
-    """The file with that text."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path

@@ -10,15 +10,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
 
 from jaxobs.base.errors import ParameterError
 from jaxobs.facts.loops import LoopState
+from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.ops.agent.acting import desk, processes, record
-from jaxobs.ops.agent.acting.actions import ACTIONS, Around, Plan, Request
+from jaxobs.ops.agent.acting.actions import ACTIONS, Around, Plan, RefusedError, Request
 from jaxobs.ops.agent.acting.policy import Name, Policy, WarmCache
 from jaxobs.ops.agent.acting.record import Record
 from jaxobs.views.captures import Outcome
@@ -246,6 +248,9 @@ def test_what_changes_something_needs_an_approval_of_exactly_that(scene: Scene) 
     assert scene.desk(WARMING).approved() == [WARM], "the agent asks again for what was approved"
     other = changed(WARMING, warm_cache=WarmCache(event_log="/e.jsonl", cache_dir="/d"))
     assert scene.ask(other, WARM).decision == "approval_wanted", "of another plan"
+    asked = {"action": "warm_cache", "target": URL, "job": "train", "incident": "i1"}
+    scene.record.add(decision="approved", id=first.plan, actor="human:mia", **asked)
+    assert scene.ask(other, WARM).decision == "approval_wanted", "of the plan before"
     scene.record.decide(scene.ask(WARMING, WARM).plan, True, "mia")
     assert scene.ask(WARMING, dataclasses.replace(WARM, incident="i2")).decision == "approval_wanted"
     scene.now += 29 * 60
@@ -272,14 +277,26 @@ def test_an_approval_holds_from_when_it_was_given(scene: Scene) -> None:
     assert scene.ask(WARMING, WARM).decision == "done" and scene.done == ["warm_cache"]
 
 
-def test_a_bad_moment(scene: Scene) -> None:
-    """A process that compiles, saves or hangs is left alone."""
-    scene.snapshot = stepping(scene.now - 60)
-    assert "it may hang" in scene.ask().reason
-    scene.snapshot = stepping(scene.now, in_progress=(object(),))
-    assert "is in `compile`" in scene.ask().reason
-    scene.snapshot = None
-    assert scene.ask().decision == "done"
+FULL = DeviceMemory(time=START, device="gpu:3", in_use_bytes=99, limit_bytes=100)
+
+
+@pytest.mark.parametrize(
+    ("age", "fields", "why"),
+    [
+        (60, {}, "it may hang"),
+        (0, {"in_progress": (object(),)}, "is in `compile`"),
+        (0, {"wall": SimpleNamespace(category="checkpoint")}, "is in `checkpoint`"),
+        (
+            0,
+            {"devices": (SimpleNamespace(device="gpu:3", memory=FULL),)},
+            "2% of the memory of gpu:3",
+        ),
+    ],
+)
+def test_a_bad_moment(scene: Scene, age: float, fields: dict[str, Any], why: str) -> None:
+    """A process that compiles, saves, hangs or has no memory left is left alone."""
+    scene.snapshot = stepping(scene.now - age, **fields)
+    assert why in scene.ask().reason and scene.done == []
 
 
 @pytest.mark.parametrize(("busy", "decision"), [(3, "done"), (10_000, "refused")])
@@ -320,6 +337,13 @@ def test_slower_steps_afterwards_are_a_failure(scene: Scene, monkeypatch: pytest
     recent["made"] = 0
     decision = scene.ask()
     assert decision.decision == "failed" and "It made 0 steps since, and a typical one took 0.1 s" in decision.reason
+    assert processes.slower(URL, 60.0, 1.5) is None, "nobody waits for five steps of minutes"
+
+    def gone(url: str) -> Snapshot:
+        raise RefusedError("It is gone.")
+
+    monkeypatch.setattr(processes, "look", gone)
+    assert processes.slower(URL, 0.1, 1.5) == "Afterwards: It is gone."
 
 
 def test_an_approval_is_good_for_one_attempt(scene: Scene) -> None:

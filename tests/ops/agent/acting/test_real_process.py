@@ -18,8 +18,7 @@ from helpers.waiting import until
 
 from jaxobs.ops.agent.acting import desk, processes
 from jaxobs.ops.agent.acting.actions import RefusedError, Request
-from jaxobs.ops.agent.acting.policy import Policy, WarmCache
-from jaxobs.ops.agent.acting.record import Record
+from jaxobs.ops.agent.acting.policy import Policy
 from jaxobs.views import captures
 from tools.ports import free_port
 
@@ -96,21 +95,6 @@ def test_a_wrong_or_missing_token(process: tuple[str, Path], tmp_path: Path, mon
     monkeypatch.delenv("JAXOBS_ACTION_TOKEN")
     told = until(lambda: _unless_busy(asked(tmp_path / "b", url, "dump_memory"))).reason
     assert "JAXOBS_ACTION_TOKEN" in told and "not set" in told
-
-
-def test_warm_cache_runs_what_the_policy_names(process: tuple[str, Path], tmp_path: Path) -> None:
-    """An event log without the program is a failure with the command's own words; nothing is left running."""
-    _, folder = process
-    policy = Policy(
-        allow=("A2",), dry_run=False,
-        warm_cache=WarmCache(event_log=str(folder / "absent.jsonl"), cache_dir=str(tmp_path / "cache")),
-    )  # fmt: skip
-    made = desk.Desk(directory=tmp_path / "d", policy=policy, targets=lambda job: [])
-    request = Request(action="warm_cache", actor="human:mia", job="train")
-    first = made.request(request)
-    Record(tmp_path / "d").decide(first.plan, True, "mia")
-    told = made.request(request)
-    assert told.decision == "failed" and "Exit code 2" in told.reason and "absent.jsonl" in told.reason
 
 
 class Hostile(http.server.BaseHTTPRequestHandler):

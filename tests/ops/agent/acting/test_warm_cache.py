@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,4 +42,4 @@ def test_it_says_what_is_in_the_cache(tmp_path: Path, monkeypatch: pytest.Monkey
     assert plan.run(lambda: True) == Outcome("failed", "It was stopped.")
     log.unlink()
     failed = plan.run(lambda: False)
-    assert failed.result == "failed" and failed.detail.startswith("Exit code 2: jaxobs: ")
+    assert failed.result == "failed" and re.match(r"Exit code 2: jaxobs: .*events\.jsonl", failed.detail)

@@ -48,7 +48,7 @@ ci: ## As CI: installs what the tests need (Debian, root), then `make test` in a
 lint: setup ## Style, types, floors, and whether what is generated is fresh
 	@$(BIN)/python -m tools.checks lint
 
-bench: setup ## Measures what jaxobs costs, and fails when a bound does not hold or something got slower
+bench: setup ## Measures what jaxobs costs: fails if a bound is exceeded or not settled, or something got slower
 	@$(BIN)/python -m benchmarks --check $(ARGS)
 
 gpu: setup ## Checks jaxobs on this machine's NVIDIA GPU, and writes docs/gpu.md

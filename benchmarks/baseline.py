@@ -121,13 +121,20 @@ def compare(
 
 def verdict(compared: list[Comparison], baseline: Baseline | None, machine: Mapping[str, str]) -> Iterator[str]:
     """The sentences that follow the figures: what is over its bound, what got slower, and what was not compared."""
-    over = [each for each in compared if not each.figure.holds]
-    for comparison in over:
-        limit = amount(comparison.figure.limit or 0.0, comparison.figure.unit)
-        yield f"Over its bound: {_named(comparison)} is {_value(comparison.figure)}, at most {limit}."
-    if not over:
-        bounded = sum(each.figure.limit is not None for each in compared)
-        yield f"All {bounded} bounds hold." if bounded else "None of these figures has a bound."
+    bounded = [each for each in compared if each.figure.verdict]
+    for comparison in bounded:
+        figure = comparison.figure
+        told = f"{_named(comparison)} is {_value(figure)}"
+        limit = f"at most {amount(figure.limit or 0.0, figure.unit)}"
+        if figure.verdict == "over":
+            yield f"Over its bound: {told}, {limit}."
+        elif figure.verdict == "unsure":
+            yield (
+                f"Not sure: {told}, {within(figure)}; {limit}. Measure it on a machine with less to do: "
+                f"python -m benchmarks {comparison.benchmark} --thorough"
+            )
+    if all(each.figure.verdict == "holds" for each in bounded):
+        yield f"All {len(bounded)} bounds hold." if bounded else "None of these figures has a bound."
     if baseline is None:
         yield "Nothing to compare with: there is no baseline. `--update-baseline` writes one."
         return
@@ -159,6 +166,13 @@ def verdict(compared: list[Comparison], baseline: Baseline | None, machine: Mapp
 def slower(compared: Iterable[Comparison]) -> list[Comparison]:
     """Returns the figures that are slower, of those held against the baseline."""
     return [each for each in compared if each.figure.compared and each.slower]
+
+
+def within(figure: Figure) -> str:
+    """The interval of confidence of a figure, or nothing if it has none."""
+    if figure.low is None or figure.high is None:
+        return ""
+    return f"between {amount(figure.low, '')} and {amount(figure.high, figure.unit)} with 95 % confidence"
 
 
 def _named(each: Comparison) -> str:

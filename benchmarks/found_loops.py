@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import time
 from typing import Any
 
-from benchmarks.harness import Figure, caller, interval, quantile, without_gc
+from benchmarks.harness import Effort, Figure, by_turns, caller, interval, quantile, without_gc
 
 CALLS = 500
 """In one turn."""
 TURNS = 6
-PAIRS = 120
-QUICK_PAIRS = 40
+SECONDS = 6.0
 STEP_NS = 1e6
+MOST_OF_STEP, MOST_OF_SECOND = 0.1, 0.2
+"""Percent."""
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Differences between neighbouring blocks of calls with and without the hook, by turns."""
     import jax
     import jax.numpy as jnp
@@ -44,35 +44,36 @@ def run(quick: bool) -> list[Figure]:
             if seen:
                 calls._left = seen_calls.MOST_CALLS
                 calls.watch(wall)
-            started = time.perf_counter_ns()
+            started = time.thread_time_ns()
             loop()
-            turns.append((time.perf_counter_ns() - started) / CALLS)
+            turns.append((time.thread_time_ns() - started) / CALLS)
             post_hook.take(calls.hook)
             calls.fold()
         return quantile(turns, 0.2)
 
-    added, plain = [], []
+    plain: list[float] = []
+
+    def difference(swapped: bool) -> float:
+        first, second = block(seen=swapped), block(seen=not swapped)
+        seen, bare = (first, second) if swapped else (second, first)
+        plain.append(bare)
+        return seen - bare
+
+    per_step, per_second = 100 / STEP_NS, 100 * seen_calls.CALLS_A_SECOND / 1e9
     with without_gc():
-        for _, swapped in zip(range(QUICK_PAIRS if quick else PAIRS), itertools.cycle((False, True)), strict=False):
-            first, second = block(seen=swapped), block(seen=not swapped)
-            seen, bare = (first, second) if swapped else (second, first)
-            added.append(seen - bare)
-            plain.append(bare)
+        limit = min(MOST_OF_STEP / per_step, MOST_OF_SECOND / per_second)
+        added = by_turns(difference, effort, seconds=SECONDS, limit=limit)
     calls.stop()
     median, (low, high) = statistics.median(added), interval(added)
     return [
         Figure(name="a call of `jax.jit`", value=statistics.median(plain), unit="ns", compared=False),
+        Figure(name="the hook adds to a call that it sees", value=median, unit="ns", low=low, high=high),
         Figure(
-            name="the hook adds to a call that it sees",
-            value=median,
-            unit="ns",
-            note=f"95 % confidence: {low:+.1f} to {high:+.1f}",
+            name="that is, of a step of 1 ms", unit="%", limit=MOST_OF_STEP,
+            value=median * per_step, low=low * per_step, high=high * per_step,
         ),
-        Figure(name="that is, of a step of 1 ms", value=median / STEP_NS * 100, unit="%", limit=0.1),
         Figure(
-            name="all calls that it sees in a second at most",
-            value=median * seen_calls.CALLS_A_SECOND / 1e9 * 100,
-            unit="%",
-            limit=0.2,
+            name="all calls that it sees in a second at most", unit="%", limit=MOST_OF_SECOND,
+            value=median * per_second, low=low * per_second, high=high * per_second,
         ),
-    ]
+    ]  # fmt: skip

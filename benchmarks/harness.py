@@ -2,6 +2,8 @@
 
 Whatever is compared is measured in turns within one run. Noise only ever adds time, so that a low quantile of many
 short turns is what the code costs; where two things are subtracted, it is done turn by turn, and the median counts.
+Calls are timed on the thread's clock of the processor: other programs do not count.
+Turns go on until the interval of confidence is clear of the bound: see `by_turns`.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import random
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +29,53 @@ class Figure:
     unit: str
     limit: float | None = None
     """Largest value allowed; None for what only explains another figure."""
+    low: float | None = None
+    high: float | None = None
+    """Ends of the interval of confidence, for a figure that has one."""
     note: str = ""
     """Way in which the figure was measured, or what to compare it with."""
     compared: bool = True
     """Whether the baseline bounds the figure. Not what JAX, Python or another library costs, nor what is known only
-    within an interval of confidence: its lower end is a figure of its own."""
+    within an interval of confidence."""
 
     @property
-    def holds(self) -> bool:
-        """Whether the value is within its limit."""
-        return self.limit is None or self.value <= self.limit
+    def verdict(self) -> Literal["", "holds", "over", "unsure"]:
+        """Says whether the bound holds: unsure if it lies inside the interval."""
+        if self.limit is None:
+            return ""
+        low, high = (self.value if end is None else end for end in (self.low, self.high))
+        return _verdict(self.value, low, high, self.limit)
+
+
+EXACT = 0.1
+"""An interval that reaches no further than this share of the bound to either side leaves the verdict to the median."""
+
+
+def _verdict(value: float, low: float, high: float, limit: float) -> Literal["holds", "over", "unsure"]:
+    exact = high - low <= 2 * EXACT * abs(limit)
+    if high <= limit or (exact and value <= limit):
+        return "holds"
+    return "over" if low > limit or exact else "unsure"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much a benchmark measures."""
+
+    share: float = 1.0
+    """Times what `make bench` measures."""
+    stops: bool = True
+    """Whether pairs end when the bound is settled; otherwise they take all of their time, for exact figures."""
+
+    def rounds(self, usual: int) -> int:
+        """Rounds in place of the usual number."""
+        return max(3, round(usual * self.share))
+
+
+QUICK, USUAL, LONGER, THOROUGH = Effort(0.25), Effort(), Effort(3.0), Effort(5.0, stops=False)
+LEAST_PAIRS = 8
+_CAREFUL = 0.99
+"""Confidence of the interval that ends a measurement: it is looked at several times."""
 
 
 @contextlib.contextmanager
@@ -88,10 +127,26 @@ def nanoseconds_per_call(
                 prepare(name)
                 loop = loops[name]
                 for piece in times[name]:
-                    started = time.perf_counter_ns()
+                    started = time.thread_time_ns()
                     loop()
-                    piece.append(time.perf_counter_ns() - started)
+                    piece.append(time.thread_time_ns() - started)
     return {name: sum(quantile(piece, 0.2) for piece in each) / calls for name, each in times.items()}
+
+
+BATCHES = 6
+"""Measurements of their own, of which each is as good: their median lies between the least and the largest of six
+with 97 % confidence."""
+
+
+def in_batches(rounds: int, measured: Callable[[int], dict[str, float]]) -> list[dict[str, float]]:
+    """Returns what costs are in each batch of so many rounds altogether."""
+    return [measured(-(-rounds // BATCHES)) for _ in range(BATCHES)]
+
+
+def of_batches(name: str, values: Iterable[float], **more: Any) -> Figure:
+    """A figure with its interval, from one value of each batch."""
+    ordered = sorted(values)
+    return Figure(name=name, value=statistics.median(ordered), low=ordered[0], high=ordered[-1], **more)
 
 
 def caller(fun: Callable[..., Any], argument: Any, calls: int) -> Callable[[], None]:
@@ -102,6 +157,33 @@ def caller(fun: Callable[..., Any], argument: Any, calls: int) -> Callable[[], N
             fun(argument)
 
     return loop
+
+
+def by_turns(
+    difference: Callable[[bool], float], effort: Effort, *, seconds: float, limit: float | None = None
+) -> list[float]:
+    """Returns differences between neighbours, measured until it is settled whether their median is within a bound.
+
+    Args:
+      difference: measures both of a pair, and returns what the one takes more than the other. It is called with
+        False and True by turns, for the order of the two: what drifts cancels.
+      seconds: after which the usual effort ends, settled or not.
+      limit: bound of the median, in the unit of the differences; None to use all of the time.
+    """
+    found: list[float] = []
+    ends = time.perf_counter() + seconds * effort.share
+    for swapped in itertools.cycle((False, True)):
+        found.append(difference(swapped))
+        if len(found) < LEAST_PAIRS or len(found) % 2:
+            continue
+        if time.perf_counter() >= ends or (effort.stops and limit is not None and _settled(found, limit)):
+            break
+    return found
+
+
+def _settled(values: Sequence[float], limit: float) -> bool:
+    low, high = interval(values, confidence=_CAREFUL, draws=400)
+    return _verdict(statistics.median(values), low, high, limit) != "unsure"
 
 
 def interval(values: Sequence[float], *, confidence: float = 0.95, draws: int = 2000) -> tuple[float, float]:

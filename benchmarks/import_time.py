@@ -12,10 +12,9 @@ import sys
 import tempfile
 
 import jaxobs
-from benchmarks.harness import Figure, quantile
+from benchmarks.harness import Effort, Figure, quantile
 
-ROUNDS = 9
-QUICK_ROUNDS = 5
+ROUNDS = 4
 
 _PROGRAM = """
 import json, sys, threading, time
@@ -38,12 +37,12 @@ print(json.dumps({
 """
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Milliseconds of CPU, in fresh interpreters whose files are in memory; threads started and backends woken."""
     with tempfile.TemporaryDirectory() as folder:
         script = _installed(folder)
         # The first one reads all from the disk.
-        found = [_import(script) for _ in range(1 + (QUICK_ROUNDS if quick else ROUNDS))][1:]
+        found = [_import(script) for _ in range(1 + effort.rounds(ROUNDS))][1:]
     milliseconds = [each["jaxobs"] * 1e3 for each in found]
     return [
         Figure(

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import time
 from typing import Any
 
-from benchmarks.harness import Figure, caller, interval, quantile, without_gc
+from benchmarks.harness import Effort, Figure, by_turns, caller, interval, quantile, without_gc
 
 CALLS = 500
 """In one turn."""
 WARM_UP = 5
 """Turns after installing or removing, which throw everything else out of the processor's caches."""
 TURNS = 8
-PAIRS = 120
-QUICK_PAIRS = 40
+SECONDS = 12.0
+MOST = 0.5
+"""Percent of a call."""
 
 
-def run(quick: bool) -> list[Figure]:
-    """Differences between neighbouring blocks with and without jaxobs, against those between two blocks without."""
+def run(effort: Effort) -> list[Figure]:
+    """Differences between neighbouring blocks with and without jaxobs."""
     import jax
     import jax.numpy as jnp
 
@@ -41,40 +41,34 @@ def run(quick: bool) -> list[Figure]:
             loop()
         turns = []
         for _ in range(TURNS):
-            started = time.perf_counter_ns()
+            started = time.thread_time_ns()
             loop()
-            turns.append((time.perf_counter_ns() - started) / CALLS)
+            turns.append((time.thread_time_ns() - started) / CALLS)
         if installed:
             jaxobs.uninstall()
         return quantile(turns, 0.2)
 
-    with_it, without, turns = [], [], []
+    turns: list[float] = []
+
+    def difference(swapped: bool) -> float:
+        first, second = block(installed=swapped), block(installed=not swapped)
+        installed, bare = (first, second) if swapped else (second, first)
+        turns.append(bare)
+        return installed - bare
+
     with without_gc():
-        for _, swapped in zip(range(QUICK_PAIRS if quick else PAIRS), itertools.cycle((False, True)), strict=False):
-            # The one first, then the other, by turns: what drifts cancels.
-            first, second = block(installed=swapped), block(installed=not swapped)
-            installed, bare = (first, second) if swapped else (second, first)
-            with_it.append(installed - bare)
-            one, another = block(installed=False), block(installed=False)
-            without.append(one - another)
-            turns.append(bare)
+        limit = block(installed=False) * MOST / 100
+        added = by_turns(difference, effort, seconds=SECONDS, limit=limit)
     call = statistics.median(turns)
-    low, high = interval(with_it)
-    null_low, null_high = interval(without)
+    median, (low, high) = statistics.median(added), interval(added)
     return [
         Figure(name="a call of `jax.jit`", value=call, unit="ns", compared=False),
         Figure(
-            name="`install()` adds to a call",
-            value=statistics.median(with_it),
-            unit="ns",
-            note=f"95 % confidence: {low:+.1f} to {high:+.1f}; without it: {null_low:+.1f} to {null_high:+.1f}",
-            compared=False,
+            name="`install()` adds to a call", value=median, unit="ns", low=low, high=high, compared=False,
+            note=f"{len(added)} pairs of blocks",
         ),
         Figure(
-            name="`install()` surely adds to a call",
-            value=max(0.0, low) / call * 100,
-            unit="%",
-            limit=0.5,
-            note="lower end of the confidence interval: 0 if no difference was measured",
+            name="that is, of the call", unit="%", limit=MOST, compared=False,
+            value=median / call * 100, low=low / call * 100, high=high / call * 100,
         ),
-    ]
+    ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.full import LEAVES, full_store
-from benchmarks.harness import Figure
+from benchmarks.harness import Effort, Figure
 
 if TYPE_CHECKING:
     from jaxobs.reasons.explanation import Explainer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LIMIT = 20.0
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Megabytes for the store, for what explains compilations, and for the texts of the latest scrapes."""
     import jax  # noqa: F401
     import prometheus_client  # noqa: F401

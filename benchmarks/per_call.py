@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import statistics
 from time import perf_counter
 from typing import Any
 
-from benchmarks.harness import Figure, caller, nanoseconds_per_call
+from benchmarks.harness import Effort, Figure, caller, in_batches, nanoseconds_per_call, of_batches
 
 CALLS = 4096
 """In one turn: as many as the wrapper keeps durations before it digests them, so that each turn pays for that once."""
-ROUNDS = 60
-QUICK_ROUNDS = 15
+ROUNDS = 30
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Overheads over bare `jax.jit`, as multiples of what an empty Python wrapper adds."""
     import jax
     import jax.numpy as jnp
@@ -61,32 +61,36 @@ def run(quick: bool) -> list[Figure]:
 
     ours_around = jaxobs.instrument(abs, name="around")
     caller(ours_around, 1, 1100)()
-    rounds = QUICK_ROUNDS if quick else ROUNDS
-    costs = nanoseconds_per_call(functions, x, rounds=rounds, calls=CALLS, prepare=prepare)
-    around = nanoseconds_per_call({"empty": empty_around, "ours": ours_around}, 1, rounds=rounds, calls=CALLS)
-    empty_adds, client_adds = costs["empty"] - costs["bare"], costs["client"] - costs["bare"]
-    sampled_adds, every_adds = costs["sampled"] - costs["bare"], costs["every"] - costs["bare"]
+    around = {"empty around": empty_around, "ours around": ours_around}
+
+    def measured(rounds: int) -> dict[str, float]:
+        costs = nanoseconds_per_call(functions, x, rounds=rounds, calls=CALLS, prepare=prepare)
+        return costs | nanoseconds_per_call(around, 1, rounds=rounds, calls=CALLS)
+
+    batches = in_batches(effort.rounds(ROUNDS), measured)
+
+    def added(name: str) -> list[float]:
+        return [each[name] - each["bare"] for each in batches]
+
+    def against(name: str, other: str) -> list[float]:
+        return [one / another for one, another in zip(added(name), added(other), strict=True)]
+
+    beyond = [each["ours around"] - each["empty around"] for each in batches]
+    bare = statistics.median(each["bare"] for each in batches)
     return [
-        Figure(name="a call of bare `jax.jit`", value=costs["bare"], unit="ns", compared=False),
-        Figure(name="an empty Python wrapper adds", value=empty_adds, unit="ns", compared=False),
-        Figure(name="`jaxobs.jit` adds", value=sampled_adds, unit="ns"),
-        Figure(name="`jaxobs.jit` adds, every call timed", value=every_adds, unit="ns"),
-        Figure(name="prometheus_client's `inc` and `observe` add", value=client_adds, unit="ns", compared=False),
-        Figure(name="`jaxobs.jit` against the empty wrapper", value=sampled_adds / empty_adds, unit="times", limit=2.5),
-        Figure(
-            name="`jaxobs.jit`, every call timed, against the empty wrapper",
-            value=every_adds / empty_adds,
-            unit="times",
+        Figure(name="a call of bare `jax.jit`", value=bare, unit="ns", compared=False),
+        of_batches("an empty Python wrapper adds", added("empty"), unit="ns", compared=False),
+        of_batches("`jaxobs.jit` adds", added("sampled"), unit="ns"),
+        of_batches("`jaxobs.jit` adds, every call timed", added("every"), unit="ns"),
+        of_batches("prometheus_client's `inc` and `observe` add", added("client"), unit="ns", compared=False),
+        of_batches("`jaxobs.jit` against the empty wrapper", against("sampled", "empty"), unit="times", limit=2.5),
+        of_batches(
+            "`jaxobs.jit`, every call timed, against the empty wrapper", against("every", "empty"), unit="times",
             limit=4.0,
         ),
-        Figure(
-            name="`jaxobs.jit` adds to a call beyond the empty wrapper",
-            value=(around["ours"] - around["empty"]) / costs["bare"] * 100,
-            unit="%",
-            limit=5.0,
-            note=f"{around['ours'] - around['empty']:.0f} ns, measured around `abs`, whose time does not vary",
+        of_batches(
+            "`jaxobs.jit` adds to a call beyond the empty wrapper", [each / bare * 100 for each in beyond], unit="%",
+            limit=5.0, note=f"{statistics.median(beyond):.0f} ns, measured around `abs`, whose time does not vary",
         ),
-        Figure(
-            name="`jaxobs.jit` against prometheus_client", value=sampled_adds / client_adds, unit="times", limit=0.25
-        ),
-    ]
+        of_batches("`jaxobs.jit` against prometheus_client", against("sampled", "client"), unit="times", limit=0.25),
+    ]  # fmt: skip

@@ -18,14 +18,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from benchmarks.harness import Figure, quantile, without_gc
+from benchmarks.harness import Effort, Figure, quantile, without_gc
 
 ENVIRONMENT = {"JAX_ENABLE_COMPILATION_CACHE": "0"}
 
 LEAVES = 200
 MANY_LEAVES = 10_000
-ROUNDS = 24
-QUICK_ROUNDS = 8
+ROUNDS = 10
+EXPENSIVE_ROUNDS = 4
+"""Rounds of the programs that take long to compile and have no bound."""
 DEMO_SHAPES = (128, 92, 64, 48, 32)
 
 
@@ -116,14 +117,14 @@ class Watch:
         self._log.close()
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Milliseconds for a pytree of 200 leaves, and the share of the demo's compile time."""
-    rounds = QUICK_ROUNDS if quick else ROUNDS
+    rounds = effort.rounds(ROUNDS)
     with tempfile.TemporaryDirectory() as folder, Watch(folder) as watch, without_gc():
-        return [*_pytree(watch, rounds), _many_arrays(rounds), *_demo(watch)]
+        return [*_pytree(watch, rounds, effort.rounds(EXPENSIVE_ROUNDS)), _many_arrays(rounds), *_demo(watch)]
 
 
-def _pytree(watch: Watch, rounds: int) -> list[Figure]:
+def _pytree(watch: Watch, rounds: int, few: int) -> list[Figure]:
     """Programs with 200 arrays, each compiled anew for another shape of the last argument."""
     import jax
     import jax.numpy as jnp
@@ -150,9 +151,9 @@ def _pytree(watch: Watch, rounds: int) -> list[Figure]:
             unit="ms",
             limit=1.0,
         ),
-        _share(f"a small program with {LEAVES} arrays", _again_and_again(watch, rounds, small, whole), None),
+        _share(f"a small program with {LEAVES} arrays", _again_and_again(watch, few, small, whole), None),
         _share(f"an update of {LEAVES} arrays", works, None),
-        _share(f"a gradient step with {LEAVES} arrays", _again_and_again(watch, rounds, step, whole), None),
+        _share(f"a gradient step with {LEAVES} arrays", _again_and_again(watch, few, step, whole), None),
     ]
 
 

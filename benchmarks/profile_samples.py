@@ -2,62 +2,57 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.harness import Figure, interval, quantile, spinning
+from benchmarks.harness import Effort, Figure, by_turns, interval, quantile, spinning
 
 if TYPE_CHECKING:
     from jaxobs.sources.support.profile_sampling import ProfileSampling
 
 LAYERS, WIDTH, LENGTH, BATCH = 6, 128, 64, 4
-PAIRS = 60
-QUICK_PAIRS = 8
-BLOCK_SECONDS = 1.0
-"""Seconds of a block, which has one sample: sixty times as often as once a minute."""
+SECONDS = 16.0
+MOST = 0.1
+"""Percent of the time, with a sample once a minute."""
 MINUTE = 60.0
 SAMPLES = 10
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Neighbouring blocks of steps with a sample and without; and what a sample itself says that it cost."""
     from jaxobs.state.store import Store
 
     store, step = Store(), _training_step()
     seconds = statistics.median(_timed(step, 20) for _ in range(5)) / 20
-    steps = max(5, int(BLOCK_SECONDS / seconds))
     sampling = _sampling(store, seconds)
-    _sampled(sampling, step, steps)  # the first has the programs in it
-    lost, plain = [], []
-    for _, swapped in zip(range(QUICK_PAIRS if quick else PAIRS), itertools.cycle((False, True)), strict=False):
-        if swapped:
-            first = _timed(step, steps)
-            second = _sampled(sampling, step, steps)
-            lost.append(second - first)
-            plain.append(first)
-        else:
-            first = _sampled(sampling, step, steps)
-            second = _timed(step, steps)
-            lost.append(first - second)
-            plain.append(second)
+    steps = [_sampled(sampling, step)[0] for _ in range(3)][-1]  # the first has the programs in it
+    plain = []
+
+    def difference(swapped: bool) -> float:
+        """Seconds that the steps take longer from the beginning of a sample until it is read."""
+        before = _timed(step, steps) / steps if swapped else 0.0
+        count, found = _sampled(sampling, step)
+        plain.append(before or _timed(step, steps) / steps)
+        return found - count * plain[-1]
+
+    lost = by_turns(difference, effort, seconds=SECONDS, limit=MOST / 100 * MINUTE)
     sampling.stop()
     known: list[Any] = store.events(kind="profile")[0]
     held = [1e3 * (each.start_seconds + each.stop_seconds) for each in known]
     read = [1e3 * each.reading_seconds for each in known]
     median, (low, high) = 1e3 * statistics.median(lost), interval(lost)
     return [
-        Figure(name="a training step", value=1e3 * statistics.median(plain) / steps, unit="ms", compared=False),
+        Figure(name="a training step", value=1e3 * statistics.median(plain), unit="ms", compared=False),
         Figure(
             name="a sample adds to the steps around it", value=median, unit="ms", compared=False,
-            note=f"95 % confidence: {1e3 * low:+.1f} to {1e3 * high:+.1f}; {len(lost)} pairs of {steps} steps",
+            low=1e3 * low, high=1e3 * high, note=f"{len(lost)} pairs of {steps} steps",
         ),
         Figure(
-            name="that surely is, once a minute", value=max(0.0, low) / MINUTE * 100, unit="%", limit=0.1,
-            compared=False, note="lower end of the confidence interval: 0 if no difference was measured",
+            name="that is, once a minute", value=statistics.median(lost) / MINUTE * 100, unit="%", limit=MOST,
+            low=low / MINUTE * 100, high=high / MINUTE * 100, compared=False,
         ),
         Figure(
             name="beginning and ending a sample hold the interpreter", value=statistics.median(held), unit="ms",
@@ -130,14 +125,15 @@ def _timed(step: Callable[[], None], steps: int) -> float:
     return time.perf_counter() - started
 
 
-def _sampled(sampling: ProfileSampling, step: Callable[[], None], steps: int) -> float:
-    """Runs a block with a sample, which is read by the end."""
+def _sampled(sampling: ProfileSampling, step: Callable[[], None]) -> tuple[int, float]:
+    """Runs steps until a sample is taken and read; returns how many, and their seconds."""
     thread = threading.Thread(target=sampling._sample)
+    started, steps = time.perf_counter(), 0
     thread.start()
-    try:
-        return _timed(step, steps)
-    finally:
-        thread.join()
+    while thread.is_alive():
+        step()
+        steps += 1
+    return steps, time.perf_counter() - started
 
 
 def _longest_wait() -> Figure:

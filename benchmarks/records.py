@@ -12,16 +12,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.harness import Figure, quantile, without_gc
+from benchmarks.harness import Effort, Figure, quantile, without_gc
 
-ROUNDS = 200
-QUICK_ROUNDS = 50
+ROUNDS = 100
 LEAVES = 200
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """An event in the store and in the log, the record of a signature, and a full file of cache keys."""
-    rounds = QUICK_ROUNDS if quick else ROUNDS
+    rounds = effort.rounds(ROUNDS)
     with tempfile.TemporaryDirectory() as folder, without_gc():
         return [*_event(folder, rounds), _signature(rounds), _cache_keys(folder)]
 

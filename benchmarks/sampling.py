@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.full import DEVICES
-from benchmarks.harness import Figure, interval, quantile, spinning
+from benchmarks.harness import Effort, Figure, by_turns, interval, quantile, spinning
 from benchmarks.tick import live_arrays
 
 if TYPE_CHECKING:
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"}
 
 ARRAYS = 10_000
-MORE_ARRAYS = (40_000, 100_000)
-SAMPLES = 20
-QUICK_SAMPLES = 6
-PAIRS = 40
-QUICK_PAIRS = 16
+MORE_ARRAYS = 100_000
+SAMPLES = 12
+SECONDS = 16.0
+MOST = 1.0
+"""Percent of a training step."""
 BLOCK_SECONDS = 0.5
 """A sample in each block: ten times as often as by default."""
 WIDTH, LAYERS, BATCH = 256, 4, 64
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """The longest wait of another thread, a training step with and without, and what more arrays change."""
-    samples = QUICK_SAMPLES if quick else SAMPLES
+    samples = effort.rounds(SAMPLES)
     step = _training_step()
     arrays = live_arrays(ARRAYS)
     with _sampler() as sampler:
@@ -45,10 +45,9 @@ def run(quick: bool) -> list[Figure]:
                 note=f"at worst {max(wait):.1f} ms in {samples} samples; {ARRAYS} arrays on {DEVICES} devices",
             )
         ]
-        figures += _effect(sampler, step, cost, QUICK_PAIRS if quick else PAIRS)
-        for count in MORE_ARRAYS:
-            arrays += live_arrays(count - len(arrays))
-            figures += _more(sampler, count, max(3, samples // 3))
+        figures += _effect(sampler, step, cost, effort)
+        arrays += live_arrays(MORE_ARRAYS - ARRAYS)
+        figures += _more(sampler, MORE_ARRAYS, max(3, samples // 3))
     del arrays
     return figures
 
@@ -90,7 +89,7 @@ def _longest_wait(sampler: Sampler, samples: int) -> tuple[list[float], float]:
     return waits, statistics.median(costs)
 
 
-def _effect(sampler: Sampler, step: Callable[[], None], cost: float, pairs: int) -> list[Figure]:
+def _effect(sampler: Sampler, step: Callable[[], None], cost: float, effort: Effort) -> list[Figure]:
     """A block of training steps with a sample beside them, and one without, by turns."""
     started = time.perf_counter()
     for _ in range(20):
@@ -110,36 +109,36 @@ def _effect(sampler: Sampler, step: Callable[[], None], cost: float, pairs: int)
             thread.join()
         return found
 
-    without, ratios, lost = [], [], []
-    for number in range(pairs):
-        found = {sampled: block(sampled) for sampled in ((True, False) if number % 2 else (False, True))}
-        without.append(found[False])
+    ratios = []
+
+    def difference(swapped: bool) -> float:
+        found = {sampled: block(sampled) for sampled in (swapped, not swapped)}
         ratios.append(found[True] / found[False])
-        lost.append(found[True] - found[False])
-    low, high = interval(ratios)
+        return found[True] - found[False]
+
     pause = _pause(cost)
+    lost = by_turns(difference, effort, seconds=SECONDS, limit=MOST / 100 * pause)
+    low, high = interval(ratios)
     low_share, high_share = (each / pause * 100 for each in interval(lost))
     return [
         Figure(
             name=f"a training step, with a sample every {BLOCK_SECONDS} s against without",
             value=statistics.median(ratios),
             unit="times",
-            note=f"95 % confidence: {low:.4f} to {high:.4f}; {pairs} pairs of {steps} steps of {seconds * 1e3:.1f} ms",
+            low=low,
+            high=high,
+            note=f"{len(lost)} pairs of {steps} steps of {seconds * 1e3:.1f} ms",
             compared=False,
         ),
         Figure(
             name="sampling adds to a training step at the default settings",
             value=statistics.median(lost) / pause * 100,
             unit="%",
-            note=f"95 % confidence: {low_share:+.2f} to {high_share:+.2f}; one sample in {pause:.1f} s",
+            low=low_share,
+            high=high_share,
+            limit=MOST,
+            note=f"one sample in {pause:.1f} s",
             compared=False,
-        ),
-        Figure(
-            name="sampling surely adds to a training step at the default settings",
-            value=max(0.0, low_share),
-            unit="%",
-            limit=1.0,
-            note="lower end of the confidence interval",
         ),
     ]
 

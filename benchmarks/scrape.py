@@ -9,22 +9,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from benchmarks.full import PHASES, full_store, function_name
-from benchmarks.harness import Figure, quantile, spinning, without_gc
+from benchmarks.harness import Effort, Figure, quantile, spinning, without_gc
 
 if TYPE_CHECKING:
     from jaxobs.state.store import Store
 
-ROUNDS = 40
-QUICK_ROUNDS = 12
+ROUNDS = 16
 CHANGING = 50
 """Functions whose counters change between two scrapes of a busy process."""
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Milliseconds of a first scrape and of those of a busy process, and the longest wait of another thread."""
     from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT, Renderer
 
-    rounds = QUICK_ROUNDS if quick else ROUNDS
+    rounds = effort.rounds(ROUNDS)
     store = full_store()
     renderer = Renderer(store)
     series = sum(not line.startswith(b"#") for line in renderer.render().splitlines())

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.harness import Figure, nanoseconds_per_call
+from benchmarks.harness import Effort, Figure, in_batches, nanoseconds_per_call, of_batches
 
 CALLS = 512
 """In one turn: fewer than wait to be worked out, which is left to the slow tick."""
-ROUNDS = 100
-QUICK_ROUNDS = 30
+ROUNDS = 60
 MOST = 10.0
 """Empty scopes that a step may cost: a ratio, so that a slower or a faster machine finds the same."""
 
@@ -27,7 +26,7 @@ class Empty:
         return None
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Each scope against an empty one, and each iterator against the iterator itself."""
     import jaxobs
     from jaxobs.state.input_waits import Inputs
@@ -91,23 +90,21 @@ def run(quick: bool) -> list[Figure]:
     for scope in scopes.values():
         for _ in range(16):  # the first batches are sampled
             scope(None)
-    rounds = QUICK_ROUNDS if quick else ROUNDS
-    costs = nanoseconds_per_call(
-        {"bare": bare, "empty": empty, **scopes}, None, rounds=rounds, calls=CALLS, prepare=prepare
+    functions = {"bare": bare, "empty": empty, **scopes}
+    measured = in_batches(
+        effort.rounds(ROUNDS),
+        lambda rounds: nanoseconds_per_call(functions, None, rounds=rounds, calls=CALLS, prepare=prepare),
     )
     turns.close()
-    nothing = costs["empty"] - costs["bare"]
-    figures = [Figure(name="an empty scope", value=nothing, unit="ns", compared=False)]
-    figures += [Figure(name=name, value=costs[name] - costs["bare"], unit="ns") for name in scopes]
+
+    def costs(name: str) -> list[float]:
+        return [each[name] - each["bare"] for each in measured]
+
+    figures = [of_batches("an empty scope", costs("empty"), unit="ns", compared=False)]
+    figures += [of_batches(name, costs(name), unit="ns") for name in scopes]
     limits = dict.fromkeys(scopes, MOST)
     limits["`jaxobs.phase`"] = limits["`jaxobs.request` with queue and batch"] = 1.5 * MOST
-    figures += [
-        Figure(
-            name=f"{name} against an empty scope",
-            value=(costs[name] - costs["bare"]) / nothing,
-            unit="times",
-            limit=limit,
-        )
-        for name, limit in limits.items()
-    ]
+    for name, limit in limits.items():
+        times = [cost / nothing for cost, nothing in zip(costs(name), costs("empty"), strict=True)]
+        figures.append(of_batches(f"{name} against an empty scope", times, unit="times", limit=limit))
     return figures

@@ -6,16 +6,15 @@ import sys
 import threading
 from typing import Any
 
-from benchmarks.harness import Figure
+from benchmarks.harness import Effort, Figure
 
 THREADS = 16
-CALLS = 4_000
-QUICK_CALLS = 1_000
+CALLS = 3_000
 FAILING = 50
 """Every so manieth call raises."""
 
 
-def run(quick: bool) -> list[Figure]:
+def run(effort: Effort) -> list[Figure]:
     """Calls and errors that were miscounted by 16 threads, with an interpreter that switches as often as it can."""
     import jax.numpy as jnp
 
@@ -23,7 +22,7 @@ def run(quick: bool) -> list[Figure]:
     from jaxobs.exporters.forms.exposition import Renderer
     from jaxobs.state.store import current
 
-    calls = QUICK_CALLS if quick else CALLS
+    calls = effort.rounds(CALLS)
 
     def increment(x: Any) -> Any:
         return x + 1

@@ -8,20 +8,22 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Figure, interval
+from benchmarks.harness import Effort, Figure, by_turns, interval
 
-BLOCK_SECONDS, QUICK_BLOCK_SECONDS = 2.5, 2.0
-"""Seconds of a block with a scrape and a sample: Prometheus asks every 15 s by default, jaxobs samples every 5 s."""
-PAIRS = 8
-QUICK_PAIRS = 3
-SECONDS, QUICK_SECONDS = 12.0, 3.0
-"""Seconds of neighbouring steps."""
+SECONDS = 10.0
+"""Seconds of neighbouring steps, and of what jaxobs' threads do meanwhile: two samples, one every 5 s."""
+SCRAPES = 5
+SCRAPE_INTERVAL = 15.0
+"""Seconds between two scrapes of a Prometheus, by default."""
+BLOCK_SECONDS, BLOCKS_SECONDS = 2.5, 15.0
+"""Seconds of a block with a scrape and a sample, and of all pairs of blocks, where they are measured as well."""
 WARM_UP = 10
 """Steps after installing or removing, which throw everything else out of the processor's caches."""
 MOST_LOST = 0.5
@@ -55,57 +57,91 @@ class _Training:
     """Percent."""
 
 
-def run(quick: bool) -> list[Figure]:
-    """The demo's step and one of a transformer, with and without jaxobs by turns; and what is added to one step."""
-    demo, transformer = _demo(), _transformer()
-    figures = _added(demo, QUICK_SECONDS if quick else SECONDS)
-    for training in (demo, transformer):
-        figures += _lost(training, *((QUICK_PAIRS, QUICK_BLOCK_SECONDS) if quick else (PAIRS, BLOCK_SECONDS)))
+def run(effort: Effort) -> list[Figure]:
+    """Measures what the demo's step and one of a transformer lose; thoroughly, in whole blocks as well."""
+    figures: list[Figure] = []
+    for training in (_demo(), _transformer()):
+        with tempfile.TemporaryDirectory() as folder, _scraper() as scraper, _everything_on(folder) as url:
+            neighbours = _neighbours(training, SECONDS * max(1.0, effort.share))
+            scrape = _scrape_seconds(scraper, url)
+        figures += _lost(training, neighbours, scrape)
+        if not effort.stops:
+            figures += _lost_in_blocks(training, effort)
     return figures
 
 
-def _added(training: _Training, seconds: float) -> list[Figure]:
-    """Returns what the program's thread does more in a step, which finds the caches full of the model's data."""
-    with tempfile.TemporaryDirectory() as folder, _everything_on(folder):
-        step_seconds, added, added_all = _neighbours(training, seconds)
-    low, high = interval(added)
-    low_all, high_all = interval(added_all)
-    return [
-        Figure(name=f"a step of {training.name}", value=step_seconds * 1e3, unit="ms", compared=False),
-        Figure(
-            name="`instrument` and `step` add to it",
-            value=statistics.median(added) * 1e6,
-            unit="µs",
-            note=f"95 % confidence: {low * 1e6:+.1f} to {high * 1e6:+.1f}; {len(added)} pairs of neighbours",
-            compared=False,
-        ),
-        Figure(
-            name="together with `data` and `watch` they add to it",
-            value=statistics.median(added_all) * 1e6,
-            unit="µs",
-            note=f"95 % confidence: {low_all * 1e6:+.1f} to {high_all * 1e6:+.1f}",
-            compared=False,
-        ),
-        Figure(
-            name=f"a step of which they surely are no more than {MOST_LOST} %",
-            value=max(0.0, low_all) * 1e3 / (MOST_LOST / 100),
-            unit="ms",
-            limit=LONG_STEP,
-            note="lower end of the confidence interval",
-        ),
-    ]
+@dataclass(frozen=True, slots=True)
+class _Neighbours:
+    """Steps side by side with everything on, of which some go through jaxobs."""
+
+    step: float
+    """Seconds of a step in the median."""
+    counted: list[float]
+    """Seconds that the step beside it takes longer, with calls and steps counted."""
+    everything: list[float]
+    """Seconds that it takes longer with inputs and losses watched, too."""
+    threads: float
+    """Share of a core that jaxobs' threads took meanwhile."""
 
 
-def _lost(training: _Training, pairs: int, block_seconds: float) -> list[Figure]:
-    """Blocks with everything on, and without jaxobs."""
+def _lost(training: _Training, found: _Neighbours, scrape: float) -> list[Figure]:
+    """Adds up what the program's thread does more in a step, and what jaxobs' threads take of a core at most."""
+    added, (low, high) = statistics.median(found.everything), interval(found.everything)
+    beside = found.threads + scrape / SCRAPE_INTERVAL
+    lost, least, most = (100 * (each / (found.step + each) + beside) for each in (added, low, high))
+    name = training.name
+    figures = [
+        Figure(name=f"a step of {name}", value=found.step * 1e3, unit="ms", compared=False),
+        _microseconds(f"`instrument` and `step` add to a step of {name}", found.counted),
+        _microseconds(f"together with `data` and `watch` they add to a step of {name}", found.everything),
+        Figure(
+            name=f"jaxobs' threads, of a core, beside {name}", value=100 * beside, unit="%", compared=False,
+            note=f"{100 * found.threads:.2f} % without scrapes, of {scrape * 1e3:.1f} ms every {SCRAPE_INTERVAL:.0f} s",
+        ),
+        Figure(
+            name=f"{name} loses of its throughput", value=lost, low=least, high=most, unit="%",
+            limit=training.most_lost, compared=False, note="what is added to a step, and all that the threads take",
+        ),
+    ]  # fmt: skip
+    if training.most_lost > MOST_LOST:
+        shortest, low, high = (each * 1e3 / (MOST_LOST / 100) for each in (added, low, high))
+        figures.append(
+            Figure(
+                name=f"a step of which they are no more than {MOST_LOST} %", value=shortest, low=low, high=high,
+                unit="ms", limit=LONG_STEP, compared=False,
+            )
+        )  # fmt: skip
+    return figures
+
+
+def _microseconds(name: str, added: list[float]) -> Figure:
+    low, high = (each * 1e6 for each in interval(added))
+    return Figure(
+        name=name, value=statistics.median(added) * 1e6, low=low, high=high, unit="µs", compared=False,
+        note=f"{len(added)} pairs of neighbours",
+    )  # fmt: skip
+
+
+def _scrape_seconds(scraper: subprocess.Popen[str], url: str) -> float:
+    """Seconds of processor time that a scrape takes of a process whose program waits."""
+    taken = []
+    for _ in range(SCRAPES):
+        began = time.process_time()
+        with _scraped(scraper, url, 0.0):
+            pass
+        taken.append(time.process_time() - began)
+    return statistics.median(taken)
+
+
+def _lost_in_blocks(training: _Training, effort: Effort) -> list[Figure]:
+    """Blocks with everything on, and without jaxobs: nothing is added up, so that many are needed."""
     import jaxobs
 
     # One compiled program for both.
     step = jaxobs.instrument(training.step, name=training.name)
     _bare(training, WARM_UP)
     seconds = statistics.median(_bare(training, 1) for _ in range(20))
-    steps = max(1, round(block_seconds / seconds))
-    lost = []
+    steps = max(1, round(BLOCK_SECONDS / seconds))
     with tempfile.TemporaryDirectory() as folder, _scraper() as scraper:
 
         def block(observed: bool) -> float:
@@ -114,31 +150,22 @@ def _lost(training: _Training, pairs: int, block_seconds: float) -> list[Figure]
                 return _bare(training, steps)
             with _everything_on(folder) as url:
                 _observed(training, step, WARM_UP)
-                with _scraped(scraper, url, block_seconds / 2):
+                with _scraped(scraper, url, BLOCK_SECONDS / 2):
                     return _observed(training, step, steps)
 
-        for swapped in itertools.islice(itertools.cycle((False, True)), pairs):
-            # The one first, then the other, by turns: what drifts cancels.
+        def difference(swapped: bool) -> float:
             found = {observed: block(observed) for observed in (swapped, not swapped)}
-            lost.append((1 - found[False] / found[True]) * 100)
+            return (1 - found[False] / found[True]) * 100
+
+        lost = by_turns(difference, effort, seconds=BLOCKS_SECONDS)
     low, high = interval(lost)
-    blocks = f"{pairs} pairs of {steps} steps of {seconds * 1e3:.1f} ms"
     return [
         Figure(
-            name=f"{training.name} loses of its throughput",
-            value=statistics.median(lost),
-            unit="%",
-            note=f"95 % confidence: {low:+.2f} to {high:+.2f}; {blocks}",
-            compared=False,
-        ),
-        Figure(
-            name=f"{training.name} surely loses of its throughput",
-            value=max(0.0, low),
-            unit="%",
-            limit=training.most_lost,
-            note="lower end of the confidence interval: 0 if no difference was measured",
-        ),
-    ]
+            name=f"{training.name} loses of its throughput in blocks, each with a scrape and a sample",
+            value=statistics.median(lost), low=low, high=high, unit="%", limit=training.most_lost, compared=False,
+            note=f"{len(lost)} pairs of {steps} steps of {seconds * 1e3:.1f} ms",
+        )
+    ]  # fmt: skip
 
 
 def _bare(training: _Training, steps: int) -> float:
@@ -164,9 +191,8 @@ def _observed(training: _Training, step: Callable[[Any], Any], steps: int) -> fl
     return time.perf_counter() - began
 
 
-def _neighbours(training: _Training, seconds: float) -> tuple[float, list[float], list[float]]:
-    """Seconds of a step in the median, and how much longer the step beside it takes: with calls and steps counted, and
-    with inputs and losses watched as well."""
+def _neighbours(training: _Training, seconds: float) -> _Neighbours:
+    """Measures steps that follow one another, with everything on and without calling jaxobs."""
     import jaxobs
 
     bare, clock = training.step, time.perf_counter
@@ -199,13 +225,20 @@ def _neighbours(training: _Training, seconds: float) -> tuple[float, list[float]
     for one in (plain, *added):
         for _ in range(WARM_UP):
             one()
-    until = clock() + seconds
-    while clock() < until:
+    threads, since = _thread_seconds(), clock()
+    while clock() < since + seconds:
         for one, found in added.items():
             first, second, third, fourth = took(plain), took(one), took(one), took(plain)
             found += [second - first, third - fourth]
             without += [first, fourth]
-    return statistics.median(without), added[counted], added[everything]
+    share = (_thread_seconds() - threads) / (clock() - since)
+    return _Neighbours(statistics.median(without), added[counted], added[everything], share)
+
+
+def _thread_seconds() -> float:
+    """Seconds of processor time of jaxobs' threads that are there, all together."""
+    ours = [each.ident for each in threading.enumerate() if each.name.startswith("jaxobs-")]
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(each)) for each in ours if each is not None)
 
 
 def _first(batches: list[Any], steps: int) -> Iterable[Any]:

@@ -6,7 +6,7 @@ import json
 import random
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,18 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import baseline, harness
-from benchmarks.harness import Figure, interval, nanoseconds_per_call, quantile
+from benchmarks.harness import (
+    LONGER,
+    QUICK,
+    THOROUGH,
+    USUAL,
+    Effort,
+    Figure,
+    by_turns,
+    interval,
+    nanoseconds_per_call,
+    quantile,
+)
 
 
 class Clock:
@@ -23,8 +34,11 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0
 
-    def perf_counter_ns(self) -> int:
+    def thread_time_ns(self) -> int:
         return self.now
+
+    def perf_counter(self) -> float:
+        return self.now / 1e9
 
 
 @pytest.fixture
@@ -40,18 +54,51 @@ def test_every_cost_of_the_contract_has_a_bound() -> None:
     assert promised == set(command.names())
 
 
-def test_a_figure_over_its_limit_is_told() -> None:
-    figure = Figure(name="a", value=2.0, unit="ms", limit=2.0)
-    assert figure.holds
-    assert not Figure(name="a", value=2.01, unit="ms", limit=2.0).holds
-    assert Figure(name="a", value=1e9, unit="ms").holds
+@pytest.mark.parametrize(
+    ("value", "low", "high", "limit", "verdict"),
+    [
+        (2.0, None, None, 2.0, "holds"),
+        (2.01, None, None, 2.0, "over"),
+        (1e9, None, None, None, ""),
+        (1.0, -3.0, 2.0, 2.0, "holds"),
+        (9.0, 2.1, 30.0, 2.0, "over"),
+        (1.0, 0.0, 2.1, 2.0, "unsure"),
+        (3.0, 1.9, 4.0, 2.0, "unsure"),
+        (1.9, 1.8, 2.1, 2.0, "holds"),  # so narrow that the median decides
+        (2.05, 1.9, 2.2, 2.0, "over"),
+    ],
+)
+def test_the_verdict_on_a_bound(value: float, low: float, high: float, limit: float, verdict: str) -> None:
+    assert Figure(name="a", value=value, unit="ms", limit=limit, low=low, high=high).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("effort", "center", "spread", "pairs"),
+    [
+        (USUAL, 1, 2, 8), (USUAL, 9, 2, 8), (USUAL, 5, 20, 100), (LONGER, 5, 20, 300), (USUAL, 5, 2, 70),
+        (THOROUGH, 1, 2, 500),
+    ],
+)  # fmt: skip
+def test_pairs_end_when_the_bound_is_settled(
+    clock: Clock, effort: Effort, center: float, spread: float, pairs: int
+) -> None:
+    """Few if the bound of 5 is far; all of the time if it is inside the interval, and for exact figures."""
+    noise, orders = random.Random(1), []
+
+    def difference(swapped: bool) -> float:
+        orders.append(swapped)
+        clock.now += 100_000_000
+        return center + noise.uniform(-spread, spread)
+
+    assert len(by_turns(difference, effort, seconds=10.0, limit=5.0)) == pairs
+    assert orders == [False, True] * (pairs // 2)
 
 
 @pytest.mark.slow
 def test_the_bound_on_memory_holds() -> None:
     """Bounds on time are left to `make bench`; bytes are the same on a busy machine."""
-    bounded = [each for each in command.measure("memory", quick=True) if each.limit is not None]
-    assert [each.unit for each in bounded] == ["MB"] and all(each.holds for each in bounded)
+    bounded = [each for each in command.measure("memory", QUICK) if each.limit is not None]
+    assert [each.unit for each in bounded] == ["MB"] and all(each.verdict == "holds" for each in bounded)
 
 
 def test_disturbances_do_not_move_the_cost_of_a_call(clock: Clock) -> None:
@@ -81,7 +128,6 @@ def test_work_that_comes_once_a_turn_is_counted(clock: Clock) -> None:
 
 
 def test_the_interval_covers_the_median() -> None:
-    """Around the true median of noise, narrower with more of it, and away from zero for a shift."""
     noise = random.Random(2)
     few, many = ([noise.gauss(0, 1) for _ in range(count)] for count in (30, 1000))
     low, high = interval(many)
@@ -89,6 +135,14 @@ def test_the_interval_covers_the_median() -> None:
     assert high - low < interval(few)[1] - interval(few)[0]
     shifted_low, _ = interval([value + 1 for value in many])
     assert shifted_low > 0.5
+
+
+def test_a_figure_of_batches_lies_between_them() -> None:
+    batches = iter([3.0, 1.0, 2.0, 9.0, 4.0, 5.0])
+    measured = harness.in_batches(31, lambda rounds: {"a": next(batches), "rounds": rounds})
+    assert {each["rounds"] for each in measured} == {6}
+    figure = harness.of_batches("a", (each["a"] for each in measured), unit="ns")
+    assert (figure.value, figure.low, figure.high) == (3.5, 1.0, 9.0)
 
 
 def test_quantiles_are_values() -> None:
@@ -122,17 +176,16 @@ class Bench:
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
     path: Path
-    measured: int = 0
+    efforts: list[Effort] = field(default_factory=list)
 
     def __call__(
         self, *options: str, figures: list[list[Figure]], machine: dict[str, str] = MACHINE
     ) -> tuple[int, str]:
-        """Exit code and output."""
-        self.measured = 0
+        self.efforts.clear()
 
-        def measure(name: str, *, quick: bool) -> list[Figure]:
-            self.measured += 1
-            return figures[min(self.measured, len(figures)) - 1]
+        def measure(name: str, effort: Effort) -> list[Figure]:
+            self.efforts.append(effort)
+            return figures[min(len(self.efforts), len(figures)) - 1]
 
         self.monkeypatch.setattr(command, "measure", measure)
         self.monkeypatch.setattr(command, "machine", lambda: machine)
@@ -150,24 +203,39 @@ def _figure(value: float, unit: str = "times", **other: Any) -> Figure:
 
 
 def test_a_bound_that_does_not_hold_fails_the_check(bench: Bench) -> None:
-    """Only where `--check` asks for it, and after several measurements, of which the least counts."""
+    """Only where `--check` asks for it, and after longer measurements, of which the least counts."""
     over, well = [_figure(2, limit=1)], [_figure(1, limit=1)]
     code, told = bench(figures=[over])
-    assert (code, bench.measured) == (0, 1) and "Over its bound: in times (tick) is 2 times, at most 1 times." in told
-    assert bench("--check", figures=[over])[0] == 1 and bench.measured == command.ATTEMPTS
+    assert (code, bench.efforts) == (
+        0,
+        [USUAL],
+    ) and "Over its bound: in times (tick) is 2 times, at most 1 times." in told
+    assert bench("--check", figures=[over])[0] == 1 and bench.efforts == [USUAL, LONGER, LONGER]
     code, told = bench("--check", figures=[over, well, over])
-    assert (code, bench.measured) == (0, 2) and "All 1 bounds hold." in told
+    assert (code, bench.efforts) == (0, [USUAL, LONGER]) and "All 1 bounds hold." in told
     wrong, right, over = ([_figure(1, "calls", limit=0)], [_figure(0, "calls", limit=0)], _figure(2, limit=1))
     assert bench("--check", figures=[[*right, over], [*wrong, over], [*right, *well]])[0] == 1, "a count stays wrong"
 
 
+def test_what_is_not_settled_is_measured_for_longer_and_said(bench: Bench) -> None:
+    """A bound that stays open neither passes nor fails; the narrower interval counts."""
+    unsure, well, over = ([_figure(1, limit=2, low=low, high=high)] for low, high in ((-1, 3), (0.5, 1.5), (2.5, 3)))
+    code, told = bench("--check", figures=[unsure])
+    assert (code, bench.efforts) == (command.UNSURE, [USUAL, LONGER, LONGER])
+    assert "NOT SURE tick" in told and "bounds hold" not in told
+    assert "Not sure: in times (tick) is 1 times, between -1 and 3 times with 95 % confidence; at most 2 times." in told
+    assert bench("--check", figures=[unsure, well])[0] == 0 and bench.efforts == [USUAL, LONGER]
+    assert bench("--check", figures=[unsure, over])[0] == 1
+    assert bench("--check", figures=[[*unsure, _figure(3, "ms", limit=2)]])[0] == 1
+    assert bench("--thorough", figures=[unsure])[0] == 0 and bench.efforts == [THOROUGH]
+
+
 def test_what_got_slower_fails_the_check_and_is_named(bench: Bench) -> None:
-    """With both values; what is within the tolerance is not, nor what is faster, nor what JAX takes."""
     usual = [_figure(2.0), _figure(100, "ms"), _figure(0.1, "%"), _figure(1, "ns", compared=False)]
     assert bench("--update-baseline", figures=[usual])[0] == 0
     within = [_figure(2.45), _figure(149, "ms"), _figure(0.29, "%"), _figure(1e9, "ns", compared=False)]
     code, told = bench("--check", figures=[within])
-    assert (code, bench.measured) == (0, 1)
+    assert (code, len(bench.efforts)) == (0, 1)
     assert "Nothing is slower than the baseline of 2026-11-22 (3 figures compared)." in told
     for worse, sentence in (
         (_figure(2.55), "in times (tick) is 2.55 times, was 2 times."),
@@ -175,14 +243,13 @@ def test_what_got_slower_fails_the_check_and_is_named(bench: Bench) -> None:
         (_figure(0.31, "%"), "in % (tick) is 0.31 %, was 0.10 %."),
     ):
         code, told = bench("--check", figures=[[worse]])
-        assert (code, bench.measured) == (1, command.ATTEMPTS)
+        assert (code, len(bench.efforts)) == (1, 3)
         assert f"Slower than the baseline of 2026-11-22: {sentence}\n" in told
     assert bench(figures=[[_figure(9)]])[0] == 0
     assert bench("--check", figures=[[_figure(1.0), _figure(1, "ms")]])[0] == 0
 
 
 def test_seconds_are_not_compared_with_those_of_another_processor(bench: Bench) -> None:
-    """Ratios are; and it is said what was left out, and what else differs."""
     bench("--update-baseline", figures=[[_figure(2.0), _figure(100, "ms")]])
     other = {**MACHINE, "processor": "B, 96 cores", "jax": "0.11"}
     code, told = bench("--check", figures=[[_figure(2.0), _figure(900, "ms")]], machine=other)
@@ -236,4 +303,4 @@ def test_a_benchmark_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "jax.py").write_text("raise ImportError('this is no JAX')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(RuntimeError, match=r"(?s)`threads` failed with code 1:.*this is no JAX"):
-        command.measure("threads", quick=True)
+        command.measure("threads")

@@ -49,7 +49,6 @@ def outcome(program: str, folder: Path, **variables: str) -> Any:
 
 
 def start(program: str, folder: Path) -> subprocess.Popen[str]:
-    """Returns a program with an event log, when it has printed `ready`."""
     process = subprocess.Popen(
         [sys.executable, "-c", BEGIN + STEP + textwrap.dedent(program)], cwd=ROOT, stdout=subprocess.PIPE, text=True,
         env=environment(JAXOBS_EVENT_LOG=str(folder / "log")),
@@ -99,7 +98,6 @@ def test_sigusr2(tmp_path: Path) -> None:
 
 
 def test_sigusr2_captures_both_where_nobody_handles_it(tmp_path: Path) -> None:
-    """The signal would have ended the program, which goes on; after `uninstall` it would again."""
     found = outcome(
         STEP
         + """
@@ -121,20 +119,19 @@ def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
     found = outcome(
         """
         import faulthandler
-        jaxobs.install(capture_signal="off")
-        asked = signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
-        jaxobs.uninstall()
+        def is_left(handler, **settings):
+            jaxobs.install(**settings)
+            left = signal.getsignal(signal.SIGUSR2) is handler
+            jaxobs.uninstall()
+            return left
 
+        off = is_left(signal.SIG_DFL, capture_signal="off")
         own = lambda number, frame: None
         signal.signal(signal.SIGUSR2, own)
-        jaxobs.install()
-        asked = asked and signal.getsignal(signal.SIGUSR2) is own
-        jaxobs.uninstall()
+        asked = is_left(own)
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
         faulthandler.register(signal.SIGUSR2, file=open(os.devnull, "w"))
-        jaxobs.install()
-        asked = asked and signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
-        jaxobs.uninstall()
+        asked = asked and is_left(signal.SIG_DFL)
         faulthandler.unregister(signal.SIGUSR2)
 
         thread = threading.Thread(target=jaxobs.install, kwargs={"capture_signal": "memory"})
@@ -143,10 +140,9 @@ def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
         jaxobs.uninstall()
 
         jaxobs.install(capture_signal="memory")
-        later = lambda number, frame: None
-        signal.signal(signal.SIGUSR2, later)
+        signal.signal(signal.SIGUSR2, own)
         jaxobs.uninstall()
-        kept = signal.getsignal(signal.SIGUSR2) is later
+        kept = signal.getsignal(signal.SIGUSR2) is own
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
 
         faulthandler.register(signal.SIGUSR2, file=open(os.devnull, "w"))
@@ -154,13 +150,12 @@ def test_sigusr2_is_left_alone(tmp_path: Path) -> None:
         in_c = signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
         os.kill(os.getpid(), signal.SIGUSR2)
         notes = [each for each in jaxobs.snapshot().observer.notes if "SIGUSR2" in each]
-        print(json.dumps([asked, elsewhere, kept, in_c, notes, actions()]))
+        print(json.dumps([[off, asked, elsewhere, kept, in_c], notes, actions()]))
         """,
         tmp_path,
     )
-    assert found[:4] == [True, True, True, True]
-    assert ["main thread" in found[4][0], "faulthandler" in found[4][1]] == [True, True]
-    assert found[5] == []
+    assert (found[0], found[2]) == ([True] * 5, [])
+    assert ["main thread" in found[1][0], "faulthandler" in found[1][1]] == [True, True]
 
 
 def test_devices_stay_asleep(tmp_path: Path) -> None:
@@ -227,7 +222,6 @@ def test_forked_children(tmp_path: Path) -> None:
     ids=["installed, an exception", "uninstalled", "never installed"],
 )
 def test_a_trace_under_way_at_the_end(begin: str, end: str, tmp_path: Path) -> None:
-    """The trace is written with the steps that were made, and the exit does not wait for the others."""
     process = start(
         f"""
         {begin}
@@ -249,7 +243,6 @@ def test_a_trace_under_way_at_the_end(begin: str, end: str, tmp_path: Path) -> N
 
 
 def test_sigterm_under_way(tmp_path: Path) -> None:
-    """The trace is among the last words; the death is the signal's."""
     process = start(
         """
         jaxobs.install()

@@ -48,6 +48,8 @@ def test_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, printed.splitlines())) <= 110
     assert cli.main([]) == 2
     assert capsys.readouterr().out == printed
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"jaxobs {__version__}\n"
 
 
 def test_help_begins_with_what_people_need_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,59 +69,17 @@ def test_help_begins_with_what_people_need_first(capsys: pytest.CaptureFixture[s
     assert [name for name in config.names() if printed.count(f"\n  --{name.replace('_', '-')}") < 1] == []
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"jaxobs {__version__}\n"
-
-
 def test_an_unknown_command_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["rnu", "script.py"]) == 2
     known = ", ".join(sorted(name.replace("_", "-") for name in COMMANDS))
     assert capsys.readouterr().err == (
         f"jaxobs: Unknown command `rnu`. Did you mean `run`? Known commands: {known}. Try: jaxobs --help\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [
-        ("run --peak 1e15 train.py", "`--peak-flops`"),
-        ("run --evnt-log events.jsonl train.py", "`--event-log`"),
-        ("run --event_log=events.jsonl train.py", "`--event-log`"),
-        ("run --dispatch-timing sample train.py", "`sampled`"),
-        ("demo --onse", "`--once`"),
-        ("explain --jsn", "`--json`"),
-        ("explain -json events.jsonl", "`--json`"),
-        ("report events.jsonl --otu run.html", "`--out`"),
-        ("compare a.jsonl b.jsonl --max-stp-time 5%", "`--max-step-time`"),
-        ("compare a.jsonl b.jsonl --same version", "`versions`"),
-        ("top --intervall 3", "`--interval`"),
-        ("generate dashbords", "`dashboards`"),
-        ("generate all --sloz slos.yaml", "`--slos`"),
-        ("cache inspct /data/cache", "`inspect`"),
-        ("cache inspect --event-lgo e.jsonl /data/cache", "`--event-log`"),
-        ("cache verify --timout 3 -- python train.py", "`--timeout`"),
-        ("exlain 9464", "`explain`"),
-        ("train.py --steps 3", "`jaxobs run train.py`"),
-        ("--verison", "`--version`"),
-    ],
-)
-def test_a_misspelt_word_gets_the_nearest_one(line: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        code: object = cli.main(line.split())
-    except SystemExit as exit:
-        code = exit.code
-    assert code == 2
-    assert f"Did you mean {meant}?" in capsys.readouterr().err
-
-
-def test_options_before_the_command_are_told_their_place(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--port", "0", "run", "train.py"]) == 2
     assert "Options of a command come after it: jaxobs COMMAND [options]" in capsys.readouterr().err
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """Each command and subcommand with its help, as it is printed, on one line."""
     for line in [[name] for name in COMMANDS] + [["cache", name] for name in ("inspect", "verify", "warm")]:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), pytest.raises(SystemExit):
@@ -131,18 +91,12 @@ def test_helps_name_only_what_there_is() -> None:
     """`serve` was named as a command; no help sends a user to a command, an option or a name that does not exist."""
     options = {f"--{name.replace('_', '-')}" for name in config.names()}
     choices = {choice for each in dataclasses.fields(Settings) for choice in each.metadata["choices"]}
-    others = {"python -m", "-", "module.qualname", "programs", "__main__", 'if __name__ == "__main__":'}
-    others |= {
-        "POST /api/v1/actions/<name>",
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "job",
-        "off",
-        "{pid}",
-        "{host}",
-        "{process_index}",
-        "python -",
-    }
+    others = {
+        "python -m", "-", "module.qualname", "programs", "__main__", 'if __name__ == "__main__":', "python -", "job",
+        "POST /api/v1/actions/<name>", "OTEL_EXPORTER_OTLP_ENDPOINT", "off", "{pid}", "{host}", "{process_index}",
+    }  # fmt: skip
     for name, text in helps():
+        assert "%%" not in text and "%(" not in text, "a per cent sign is doubled for an argument, not for a group"
         for quoted in re.findall(r"`([^`]+)`", text):
             word, _, rest = quoted.partition(" ")
             known = (word == "jaxobs" and rest in COMMANDS) or quoted in others | choices | options | {*config.names()}
@@ -163,28 +117,6 @@ def test_nothing_names_a_command_that_is_only_planned() -> None:
     for file in (*files, ROOT / "README.md"):
         text = file.read_text(encoding="utf-8")
         assert not (found := re.search(rf"\bjaxobs ({planned})\b[^:]", text)), f"{file} says {found and found[0]!r}"
-
-
-def test_helps_are_formatted() -> None:
-    """`5%%` stood in one: a per cent sign is doubled for an argument, not for a group of them."""
-    for name, text in helps():
-        assert "%%" not in text and "%(" not in text, f"`jaxobs {name} --help`"
-
-
-def test_an_unknown_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    for option in ("--no-such-option", "--sample-inter"):
-        with pytest.raises(SystemExit) as exit:
-            cli.main(["run", option, "1", "script.py"])
-        assert exit.value.code == 2
-        assert f"unrecognized arguments: {option}" in capsys.readouterr().err
-
-
-def test_run_wants_something_to_run(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["run"], ["run", "--port", "0"], ["run", "--"], ["run", "-m"], ["run", "--port"]):
-        with pytest.raises(SystemExit) as exit:
-            cli.main(arguments)
-        assert exit.value.code == 2
-    assert "name a SCRIPT, -m MODULE, or - for standard input" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -214,7 +146,6 @@ def test_options_of_run_end_where_the_script_begins(
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """A command named `made-up` that does what its `run` is set to."""
     module = ModuleType("jaxobs.cli.made_up")
     module.HELP = "do what it is told"  # type: ignore[attr-defined]
     module.configure = lambda parser: None  # type: ignore[attr-defined]
@@ -224,37 +155,31 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
+    ("outcome", "code", "message"),
     [
-        (JaxobsError("`x` is 1. Say 2."), "jaxobs: `x` is 1. Say 2.\n"),
+        (1, 1, ""),
+        (lambda: 3, 3, ""),
+        (KeyboardInterrupt(), 130, ""),
+        (JaxobsError("`x` is 1. Say 2."), 2, "jaxobs: `x` is 1. Say 2.\n"),
         (
-            MissingExtraError("jaxobs top", "rich", "cli"),
+            MissingExtraError("jaxobs top", "rich", "cli"), 2,
             f"jaxobs: `jaxobs top` needs `rich`, from the extra `cli`. Install it with: {install('cli')}\n",
         ),
     ],
-)
-def test_an_error_of_ours_is_a_line_on_stderr(
-    error: Exception, message: str, command: ModuleType, capsys: pytest.CaptureFixture[str]
+)  # fmt: skip
+def test_how_a_command_ends(
+    outcome: object, code: int, message: str, command: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command.run = lambda args: (_ for _ in ()).throw(error)  # type: ignore[attr-defined]
-    assert cli.main(["made-up"]) == 2
+    """With the code of `run` or of the function that it returns; an error of ours is a line on stderr."""
+
+    def run(args: argparse.Namespace) -> object:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    command.run = run  # type: ignore[attr-defined]
+    assert cli.main(["made-up"]) == code
     assert capsys.readouterr() == ("", message)
-
-
-def test_exit_codes_are_the_commands(command: ModuleType) -> None:
-    command.run = lambda args: 1  # type: ignore[attr-defined]
-    assert cli.main(["made-up"]) == 1
-    command.run = lambda args: lambda: 3  # type: ignore[attr-defined]
-    assert cli.main(["made-up"]) == 3
-
-
-def test_an_interrupt_ends_quietly(command: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(args: argparse.Namespace) -> int:
-        raise KeyboardInterrupt
-
-    command.run = interrupted  # type: ignore[attr-defined]
-    assert cli.main(["made-up"]) == 130
-    assert capsys.readouterr() == ("", "")
 
 
 def test_a_reader_that_left_ends_it_quietly() -> None:
@@ -269,7 +194,6 @@ def test_a_reader_that_left_ends_it_quietly() -> None:
 
 
 def test_every_setting_can_be_a_flag() -> None:
-    """Flags have what `jaxobs.base.config` says: sentence, default, variable, choices; and give it back as keywords."""
     parser = argparse.ArgumentParser()
     cli.add_settings(parser, config.names())
     printed = " ".join(parser.format_help().split())
@@ -318,7 +242,6 @@ def test_run_imports_no_other_command_and_not_jax(tmp_path: Path) -> None:
 def test_bash_completes_commands_options_and_files(
     words: tuple[str, ...], expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the script that `jaxobs completion bash` prints, as bash itself uses it."""
     assert cli.main(["completion", "bash"]) == 0
     (tmp_path / "completion.bash").write_text(capsys.readouterr().out, encoding="utf-8")
     (tmp_path / "some.jsonl").touch()

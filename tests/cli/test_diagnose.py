@@ -1,7 +1,8 @@
-"""`jaxobs diagnose`: what it prints, and its exit codes."""
+"""`jaxobs diagnose` and `jaxobs bundle`: what they print, and their exit codes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -33,31 +34,27 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert body["missing"] == []
 
 
-def test_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_fault_and_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["diagnose", "--log", log(tmp_path, "step 1\nstep 2\n")]) == 0
     assert "No fault" in capsys.readouterr().out
-
-
-def test_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["diagnose", "--log", log(tmp_path, "process exited with code 137\n")]) == 1
     said = capsys.readouterr().out
-    assert "Inconclusive" in said
-    assert "dmesg" in said
+    assert "Inconclusive" in said and "dmesg" in said
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["--json"],
-        ["--window=0", "--log=x"],
-        ["--window=nan", "--log=x"],
-        ["--prometheus=file:///etc/passwd"],
-        ["--prometheus=prometheus:9090"],
-        ["--target="],
-        ["--target=a:b:c"],
-    ],
-)
-def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["diagnose", *arguments]) == 2
-    assert "jaxobs:" in capsys.readouterr().err
+def test_a_bundle_is_written_and_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.log").write_text("OSError: [Errno 28] No space left on device: '/ckpt'\n", encoding="utf-8")
+    assert cli.main(["bundle", "--log", "train.log", "--log", "gone.log"]) == 0
+    said = capsys.readouterr().out
+    (bundle,) = tmp_path.glob("incident-*Z.tar.gz")
+    for part in (bundle.name, hashlib.sha256(bundle.read_bytes()).hexdigest(), "files:   1 of 2", "cause (disk_full)"):
+        assert part in said
+    assert "gone.log: No such file or directory" in said
+    assert cli.main(["diagnose", "--bundle", bundle.name]) == 1
+    assert "[disk_full]" in capsys.readouterr().out
+    assert cli.main(["bundle", "--json", "--log", "train.log", "-o", "b.zip"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert (body["path"], body["diagnosis"]["verdict"]) == ("b.zip", "cause")

@@ -42,7 +42,6 @@ def test_every_command_that_tells_something_has_it() -> None:
 
 
 def test_top_prints_the_snapshot_with_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    """As the API has it, by itself or beside `--once`, on a terminal or not, without `rich`."""
     entry = VerdictFinding(id="a", title="It is slow.", severity="warning")
     state = snapshot(findings=(finding(1),), verdict=Verdict(verdict="mend", headline="It is slow.", findings=(entry,)))
     with serving(CannedEndpoint(state, compilations()).answer) as url:

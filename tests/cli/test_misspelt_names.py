@@ -70,7 +70,6 @@ def test_names_of_settings_variables_and_actions() -> None:
 def test_an_address_that_does_not_answer_gets_those_that_are_served(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The processes of this machine, by address; nothing of it where there are none."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     port = str(free_port())
     assert cli.main(["top", port]) == 2

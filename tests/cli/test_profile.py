@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,8 @@ from helpers import xplanes
 from helpers.xplanes import event, operation
 
 from jaxobs import cli
+from jaxobs.views import client
+from tools.ports import free_port
 
 US = 1000.0
 
@@ -53,12 +59,9 @@ def test_text_says_what_it_found(trace: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_newest_of_several_traces_is_read(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    older = trace / "older"
-    older.mkdir()
-    (older / "here.xplane.pb").write_bytes(b"")
-    import os
-
-    os.utime(older / "here.xplane.pb", (0, 0))
+    older = trace / "older.xplane.pb"
+    older.touch()
+    os.utime(older, (0, 0))
     assert cli.main(["profile", str(trace)]) == 0
     assert "has 2 traces. This is the newest" in " ".join(capsys.readouterr().out.split())
 
@@ -107,10 +110,7 @@ def test_hosts_of_one_job_are_shown_side_by_side(tmp_path: Path, capsys: pytest.
 def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slower = xplanes.write(
         tmp_path / "slower",
-        xplanes.host(
-            python=[event("train", 0, 40 * US, step_num=0)],
-            worker=[operation("dot.1", 1 * US, 31 * US)],
-        ),
+        xplanes.host(python=[event("train", 0, 40 * US, step_num=0)], worker=[operation("dot.1", 1 * US, 31 * US)]),
     )
     assert cli.main(["profile", str(trace), "--compare", str(slower), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
@@ -129,7 +129,6 @@ def test_comparison_as_json_and_text(trace: Path, tmp_path: Path, capsys: pytest
 def test_an_event_log_leads_to_its_newest_trace(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A capture that was moved is looked for next to the log."""
     log = tmp_path / "events.jsonl"
 
     def write(*paths: str, result: str = "done") -> None:
@@ -156,8 +155,6 @@ def test_an_event_log_leads_to_its_newest_trace(
 
 
 def test_an_address_without_a_process_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    from tools.ports import free_port
-
     assert cli.main(["profile", f"127.0.0.1:{free_port()}"]) == 2
     assert "No jaxobs endpoint at `http://127.0.0.1:" in capsys.readouterr().err
 
@@ -184,14 +181,6 @@ while time.time() < until:
 def test_a_running_process_takes_a_trace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-    import subprocess
-    import sys
-    import time
-
-    from jaxobs.views import client
-    from tools.ports import free_port
-
     script, log, port = tmp_path / "train.py", tmp_path / "events.jsonl", free_port()
     script.write_text(PROGRAM)
     command = [

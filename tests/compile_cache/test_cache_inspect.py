@@ -126,9 +126,8 @@ def test_broken_entries_are_named_with_the_command_that_deletes_them(
     (complaint,) = [each for each in body["findings"] if each["kind"] == "broken_entries"]
     assert sorted(complaint["files"]) == sorted(map(str, (torn, empty, other, bare)))
     problems = {each["function"]: each["problem"] for each in body["entries"] if each["state"] == "broken"}
-    assert "truncated" in problems["wide_step"]
-    assert "empty" in problems["empty"]
-    assert "68 65 6c 6c" in problems["other"]
+    for name, problem in (("wide_step", "truncated"), ("empty", "empty"), ("other", "68 65 6c 6c")):
+        assert problem in problems[name]
     assert cli.main(["cache", "inspect", str(cache)]) == 1
     printed = capsys.readouterr().out
     removal = next(line for line in printed.splitlines() if line.strip().startswith("rm -- "))
@@ -160,7 +159,6 @@ def test_zstd_is_checked_where_it_can_be_read_and_is_never_called_broken_otherwi
 def test_leftovers_are_told_apart_from_what_jax_and_xla_keep_there(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Access times without entry and temporary files are problems; XLA's directories and the lock are none."""
     entry = entry_of(cache, "wide_step")
     used = time.time() - 3600
     for case in cache.glob("*-cache"):
@@ -188,7 +186,6 @@ def test_leftovers_are_told_apart_from_what_jax_and_xla_keep_there(
 def test_what_breaks_a_cache_of_bounded_size_is_told(
     cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Entries without access time stop all writing under a limit; a missing `filelock` switches the cache off."""
     monkeypatch.setenv("JAX_COMPILATION_CACHE_MAX_SIZE", "100")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     code, body = inspected(capsys, cache)
@@ -245,7 +242,7 @@ def test_what_this_user_may_not_read_or_write_is_told() -> None:
         shutil.copytree(ROOT / "jaxobs", Path(folder) / "jaxobs", ignore=shutil.ignore_patterns("__pycache__"))
         done = subprocess.run(
             [sys.executable, "-c", UNPRIVILEGED, cache], cwd=folder,  # which `-c` imports from
-            env={**os.environ, "PYTHONPATH": folder}, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": folder}, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [
@@ -256,7 +253,6 @@ def test_what_this_user_may_not_read_or_write_is_told() -> None:
 def test_several_writers_and_another_place_are_advice(
     cache: Path, made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A mix of layouts, a directory without a version and one that was moved are told, and fail nothing."""
     code, body = inspected(capsys, cache)
     moved = [each for each in body["findings"] if each["kind"] == "stored_under_another_name"]
     assert (code, kinds(body, "advice")) == (0, ["stored_under_another_name"])
@@ -272,12 +268,9 @@ def test_several_writers_and_another_place_are_advice(
 
 
 def test_what_is_no_cache_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["cache", "inspect", "gs://bucket/cache"]) == 2
-    assert "gsutil" in capsys.readouterr().err
-    assert cli.main(["cache", "inspect", str(tmp_path / "nowhere")]) == 2
-    assert "nowhere" in capsys.readouterr().err
-    assert cli.main(["cache", "inspect", str(tmp_path), "--event-log", str(tmp_path / "none.jsonl")]) == 2
-    capsys.readouterr()
+    for line, said in (("gs://bucket/cache", "gsutil"), ("{}/nowhere", "nowhere"), ("{} --event-log {}/no.jsonl", "")):
+        assert cli.main(["cache", "inspect", *line.replace("{}", str(tmp_path)).split()]) == 2
+        assert said in capsys.readouterr().err
     code, body = inspected(capsys, tmp_path)
     assert (code, kinds(body, "advice")) == (0, ["empty"])
     file = tmp_path / "file"
@@ -319,7 +312,5 @@ def test_a_large_entry_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_names_of_functions() -> None:
-    assert entries.function_name(f"jit_train_step-{HEX}") == "train_step"
-    assert entries.function_name(f"jit__reduce_sum-{HEX}") == "_reduce_sum"
-    assert entries.function_name(f"pmap_f-{HEX}") == "f"
-    assert entries.function_name("something-else") == "something-else"
+    names = (f"jit_train_step-{HEX}", f"jit__reduce_sum-{HEX}", f"pmap_f-{HEX}", "something-else")
+    assert [entries.function_name(name) for name in names] == ["train_step", "_reduce_sum", "f", "something-else"]

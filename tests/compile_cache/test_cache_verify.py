@@ -116,7 +116,6 @@ def test_caches_that_lie_are_found_out_function_by_function(
 def test_an_honest_cache_passes_and_one_in_the_programs_own_place_does_not(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """All hits give 0, under `jaxobs run` too, and the table says so; a directory that the program sets gives 1."""
     script = tmp_path / "honest.py"
     script.write_text(HONEST)
     log = tmp_path / "events.jsonl"
@@ -161,10 +160,11 @@ def test_what_cannot_be_compared_is_said(
     assert code == 1 and body["cold"]["timed_out"]
     code, body = verified(capfd, "--", sys.executable, "-c", "pass")
     assert code == 1 and "no Python that imports JAX" in body["problems"][0]
-    assert cli.main(["cache", "verify", "--quiet", "--", "sh", "-c", "echo why; exit 1"]) == 1
-    assert "why" in capfd.readouterr().err
-    assert cli.main(["cache", "verify", "--", "no-such-command"]) == 2
-    assert "no-such-command" in capfd.readouterr().err
+    for arguments, expected, said in (
+        (["--quiet", "--", "sh", "-c", "echo why; exit 1"], 1, "why"), (["--", "no-such-thing"], 2, "no-such-thing"),
+    ):  # fmt: skip
+        assert cli.main(["cache", "verify", *arguments]) == expected
+        assert said in capfd.readouterr().err
     monkeypatch.setenv("JAXOBS_DISABLED", "1")
     assert cli.main(["cache", "verify", "--", "true"]) == 2
     for wrong in (["python", "x.py"], ["--ignore", "nonsense", "--", "true"], ["--timeout", "0", "--", "true"], []):
@@ -211,9 +211,6 @@ def test_a_process_without_jax_gets_nothing_of_ours(tmp_path: Path) -> None:
     assert events.read(tmp_path) == Observation(processes=1)
 
 
-# ---------------------------------------------------------------------------------- observations made by hand
-
-
 def judged(cold: list[Program], warm: list[Program]) -> dict[str, verdicts.Verdict]:
     found = verdicts.judge(Observation(programs=tuple(cold)), Observation(programs=tuple(warm)))
     return {each.function: each for each in found}
@@ -242,16 +239,14 @@ def test_verdicts_that_need_several_processes_or_bad_luck() -> None:
         "step": ("missed", True), "new": ("missed", True), "init": ("hit", False), "once": ("unused", False),
         "shared": ("hit", False), "lost": ("missed", True),
     }  # fmt: skip
-    assert [str(miss) for miss in found["step"].misses] == ["not_writer"]
-    assert found["step"].misses[0].detail == "This is process 1 of 2."
-    assert [miss.reason for miss in found["new"].misses] == ["not_in_cold_run"]
-    assert [miss.reason for miss in found["lost"].misses] == ["gone"], "one process did store it"
+    assert [(str(miss), miss.detail) for miss in found["step"].misses] == [("not_writer", "This is process 1 of 2.")]
+    reasons = {name: [miss.reason for miss in found[name].misses] for name in ("new", "lost")}
+    assert reasons == {"new": ["not_in_cold_run"], "lost": ["gone"]}, "one process did store what is lost"
     assert found["init"].near_threshold and not found["step"].near_threshold
     assert not found["step"].fails(["not_writer"])
 
 
 def test_single_operations_below_the_threshold_are_no_failure_but_others_are() -> None:
-    """Single operations are one row, and fail only for a reason that is not theirs."""
     fast = {"eager": True, "uncached_because": "too_fast"}
     found = judged(
         [stored("add", "a", **fast), stored("mul", "m", **fast)],

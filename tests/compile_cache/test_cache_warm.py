@@ -128,7 +128,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def test_a_warmed_deployment_compiles_nothing(recorded: pathlib.Path) -> None:
-    """Every function hits on its first call, but the one that cannot be found, which is told with what to do."""
     like = ("--like", "train_step=example_arguments")
     warm = ("cache", "warm", "events.jsonl", "--script", "script.py", "--cache-dir", "cache", *like)
     first = jaxobs(recorded, *warm, OWN_LOG="own.jsonl")
@@ -178,9 +177,6 @@ def test_usage(recorded: pathlib.Path) -> None:
         result = jaxobs(recorded, "cache", "warm", "events.jsonl", *arguments)
         assert result.returncode == 2, result.stdout
         assert message in result.stderr
-
-
-# ------------------------------------------------------------------------------------- plans, in this process
 
 
 def entry(module: str, qualname: str, **fields: Any) -> dict[str, Any]:
@@ -301,7 +297,6 @@ REASONS = [
 
 
 def test_why_not_is_told(folder: pathlib.Path) -> None:
-    """A signature that cannot be found or made again has a reason, and the others are not kept from it."""
     given = [each for each, _ in REASONS]
     work = planned(folder, *given, of_jitted(), modules=["library_of_test"])
     *reasons, last = [item.why_not for item in sorted(work.items, key=lambda item: item.why_not is None)]
@@ -337,7 +332,6 @@ def test_a_script_is_loaded_without_its_main_part(folder: pathlib.Path) -> None:
 
 
 def test_names_and_lines(folder: pathlib.Path) -> None:
-    """Functions are chosen by name, with or without the module; lines that tell nothing are counted."""
     log = logged(
         folder, of_jitted(), of_jitted() | {"signature": None}, entry("jax.numpy", "sin") | {"eager": True},
         of_jitted(kwargs={"y": 0}) | {"transform": "transpose"}, {"event": "exit", "why": "compilation"},
@@ -354,9 +348,6 @@ def test_names_and_lines(folder: pathlib.Path) -> None:
         plan.make(log, [], library, None, {"jitted": "gone"})
     with pytest.raises(SettingError, match=r"nowhere.jsonl' cannot be read"):
         plan.make(folder / "nowhere.jsonl", [], library, None, {})
-
-
-# ------------------------------------------------------------------------------------ a log that was tampered with
 
 
 PROGRAM = """
@@ -389,7 +380,6 @@ def with_static(written: Any) -> dict[str, Any]:
 
 
 def evil(mark: pathlib.Path) -> list[Any]:
-    """Static arguments that would run something if what they name were called or imported."""
     call = f"touch {mark}"
     return [
         {"dataclass": "os:system", "fields": {"command": call}},
@@ -436,8 +426,6 @@ def test_a_tampered_log_imports_and_calls_nothing(folder: pathlib.Path) -> None:
 
 
 def test_what_the_program_holds_is_read(folder: pathlib.Path) -> None:
-    """Dataclasses and enumerations of the program, JAX's functions that compute, and the function's own defaults are
-    read."""
     written = [
         {"dataclass": "program_of_test:Config", "fields": {"width": 3}},
         {"import": "program_of_test:Kind.SMALL"},

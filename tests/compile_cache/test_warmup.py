@@ -79,8 +79,7 @@ def cases() -> dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...], dict[st
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["jax.jit", "jaxobs.jit", "a plain array", "a number", "donated", "keywords", "sharded", "Equinox", "nnx"],
+    "name", ["jax.jit", "jaxobs.jit", "a plain array", "a number", "donated", "keywords", "sharded", "Equinox", "nnx"]
 )
 def test_the_first_call_finds_it_compiled(name: str) -> None:
     function, signature, args, kwargs = cases()[name]
@@ -95,8 +94,6 @@ def test_the_first_call_finds_it_compiled(name: str) -> None:
 
 
 def test_one_that_fails_does_not_stop_the_others() -> None:
-    """Results come in the order of the signatures, each with what became of it, and the progress with the latest."""
-
     @jax.jit
     def add(a, b):
         return a + b
@@ -142,8 +139,6 @@ def test_few_programs_wait_for_the_compiler() -> None:
     """Lowered programs are large: what is lowered ahead is no more than twice what compiles at once."""
 
     class Slow:
-        """Stands in for a function whose programs take long to compile."""
-
         waiting = most = 0
 
         def __call__(self) -> None:
@@ -221,7 +216,6 @@ def test_recorded_signatures_warm_the_function_of_that_name(tmp_path: pathlib.Pa
 
 
 def test_the_cache_is_told(tmp_path: pathlib.Path) -> None:
-    """The result has what the persistent cache did, and why it does not have a program."""
     from jax.experimental.compilation_cache import compilation_cache
 
     options = {

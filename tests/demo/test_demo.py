@@ -35,7 +35,6 @@ COMMAND = [sys.executable, "-m", "jaxobs", "demo"]
 
 
 def environment(**changed: str) -> dict[str, str]:
-    """Returns the environment of a run that shares nothing with this one's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("JAXOBS_")}
     return kept | {"PYTHONIOENCODING": "utf-8", "JAX_ENABLE_COMPILATION_CACHE": "false"} | changed
 
@@ -43,9 +42,6 @@ def environment(**changed: str) -> dict[str, str]:
 def words(text: str) -> str:
     """Returns the text with every run of blanks as one, as it was before it was wrapped."""
     return " ".join(text.split())
-
-
-# ---------------------------------------------------------------------------------------- the whole run
 
 
 @pytest.fixture(scope="module")
@@ -65,21 +61,18 @@ def test_once_ends_well(finished: Any) -> None:
 
 
 def test_every_mistake_is_named_and_quoted(finished: Any) -> None:
-    """The output names each mistake, and what it quotes is the reason of an event of its own process."""
     said = words(finished.ended.stdout)
     compilations = [each for each in finished.events if each["event"] == "compilation"]
     for trouble in TROUBLES:
         assert trouble.name in said
-        of_it = [
-            each
+        assert any(
+            f'jaxobs: "{words(each["reason"])}"' in said
             for each in compilations
             if each["function"].endswith(trouble.function) and each["cause"] in trouble.causes
-        ]
-        assert any(f'jaxobs: "{words(each["reason"])}"' in said for each in of_it), trouble.name
+        ), trouble.name
 
 
 def test_summary_counts_what_the_log_holds(finished: Any) -> None:
-    """`train_step` compiled once at first and once for each of three mistakes: in table, log and metrics."""
     steps = [e for e in finished.events if e["event"] == "compilation" and e["function"].endswith("train_step")]
     assert [each["cause"] for each in steps][:2] == ["first_call", "shape"]
     assert [each["cause"] for each in steps][3:] == ["dtype"]
@@ -95,11 +88,7 @@ def test_summary_counts_what_the_log_holds(finished: Any) -> None:
 def test_model_learns(finished: Any) -> None:
     """The training is real: nine of ten digits that the model never saw are read rightly."""
     accuracy = re.search(r"It reads ([\d.]+)% of the digits", finished.ended.stdout)
-    assert accuracy is not None
-    assert float(accuracy[1]) > 90
-
-
-# ------------------------------------------------------------------------------------------- the pieces
+    assert accuracy is not None and float(accuracy[1]) > 90
 
 
 def compilation(function: str, cause: str) -> Compilation:
@@ -127,7 +116,6 @@ def test_mistake_that_does_not_show_fails_the_run(capsys: pytest.CaptureFixture[
 
 
 def test_batches_cover_the_digits() -> None:
-    """With the rest kept every digit comes once and the last batch is ragged; without, all are equal."""
     from jaxobs.demo import training
 
     train, test = training.load()
@@ -140,7 +128,6 @@ def test_batches_cover_the_digits() -> None:
 
 
 def test_example_trains() -> None:
-    """The example in `examples/` is an ordinary script, runs as it stands, and jaxobs sees it."""
     ended = subprocess.run(
         [sys.executable, str(EXAMPLE), "--epochs=30"],
         capture_output=True, text=True, timeout=240, env=environment(JAXOBS_PORT="0"),
@@ -148,9 +135,6 @@ def test_example_trains() -> None:
     assert ended.returncode == 0, ended.stderr
     accuracy = re.search(r"epoch 30: loss [\d.]+, accuracy ([\d.]+)%", ended.stdout)
     assert accuracy is not None and float(accuracy[1]) > 85
-
-
-# ------------------------------------------------------------------------------------ what may be missing
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -183,7 +167,6 @@ def test_missing_prometheus_is_told_before_training(
 
 
 def test_usual_port_taken_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo takes a free port if 9464 is taken, unless somebody asked for that very port."""
     asked: list[Any] = []
 
     def serve(**given: Any) -> Any:
@@ -209,9 +192,6 @@ def test_minutes_are_checked(minutes: str, capsys: pytest.CaptureFixture[str]) -
     assert "is not a number of minutes above 0, up to 1440" in refused(capsys, f"--minutes={minutes}")
 
 
-# --------------------------------------------------------------------------------- the local Prometheus
-
-
 @pytest.fixture
 def prometheus_installed() -> None:
     if shutil.which("prometheus") is None:
@@ -228,7 +208,6 @@ def query(url: str, expression: str) -> list[Any]:
 
 @pytest.mark.slow
 def test_paced_run_with_prometheus(prometheus_installed: None, tmp_path: Path) -> None:
-    """A real Prometheus stores the demo's compilations; Ctrl-C ends both, with a summary, and leaves no file."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     output = tmp_path / "output"

@@ -51,13 +51,11 @@ def _tpus(count: int, cores: int = 1) -> FakeClient:
     return FakeClient(devices, platform="tpu")
 
 
-# ------------------------------------------------------------------------------------------------- figures
-
-
-def test_every_figure_in_base_units() -> None:
-    """Percents and scores become ratios; each value goes to the device of its place."""
+@pytest.mark.parametrize("module", ["tpumonitoring", "monitoring"])
+def test_every_figure_in_base_units(module: str) -> None:
+    """Percents and scores become ratios; each value goes to the device of its place; the first releases too."""
     watch = Watch(TpuMonitoring, _tpus(2))
-    with FakeLibtpu(**ALL):
+    with FakeLibtpu(module=module, **ALL):
         watch.sample()
     found = watch.metrics()
     assert {labels[1:] for labels in found if labels[0] == "accelerator_info"} == {
@@ -82,7 +80,6 @@ def test_every_figure_in_base_units() -> None:
 
 
 def test_what_is_empty_or_no_number_is_absent() -> None:
-    """An idle runtime tells nothing: the devices are up, without a figure; never a zero."""
     watch = Watch(TpuMonitoring, _tpus(2))
     nonsense = ["", "n/a", "nan", "inf", "-1", "0-", "tray1"]
     for metrics in ({}, {name: each for name in ALL for each in ([text] * 2 for text in nonsense)}):
@@ -140,9 +137,6 @@ def test_other_drivers_keep_their_devices() -> None:
         assert set(watch.sample()) == {"gpu:0", "tpu:10"}
     watch.store.set_accelerators(())
     assert {state.device for state in watch.store.snapshot().accelerators} == {"tpu:10"}
-
-
-# ------------------------------------------------------------------------------------------------- trouble
 
 
 def test_a_question_that_fails_takes_only_its_own_figure() -> None:
@@ -216,9 +210,6 @@ def test_a_reading_is_paid_for_with_a_pause(monkeypatch: pytest.MonkeyPatch) -> 
         assert len(libtpu.asked) == len(tpu_monitoring.METRICS)
 
 
-# ---------------------------------------------------------------------------------------- nothing to talk to
-
-
 @pytest.mark.parametrize(
     ("libtpu", "reason"),
     [
@@ -227,7 +218,6 @@ def test_a_reading_is_paid_for_with_a_pause(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_what_is_missing_is_said_once(libtpu: FakeLibtpu | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No package, or a release without monitoring: a capability at 0, one note, and no error."""
     watch = Watch(TpuMonitoring, _tpus(2))
     if libtpu is None:
         monkeypatch.setitem(__import__("sys").modules, "libtpu", None)
@@ -272,13 +262,6 @@ def test_libtpu_is_not_asked_where_it_would_wait_for_metadata(
         assert bool(libtpu.asked) is bool(states) is (status == 200)
     notes = watch.store.snapshot().observer.notes
     assert [("TPU_SKIP_MDS_QUERY=1" in note) for note in notes] == ([] if status == 200 else [True])
-
-
-def test_the_older_name_of_the_module() -> None:
-    """The first releases called it `monitoring`."""
-    watch = Watch(TpuMonitoring, _tpus(2))
-    with FakeLibtpu(module="monitoring", **ALL):
-        assert watch.sample()["tpu:10"].utilization == 0.875
 
 
 @pytest.mark.parametrize(

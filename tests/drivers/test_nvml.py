@@ -52,11 +52,7 @@ def _gpus(count: int, kind: str = "Fake H100") -> FakeClient:
     return FakeClient([FakeDevice(i, local_hardware_id=i, device_kind=kind) for i in range(count)])
 
 
-# ------------------------------------------------------------------------------------------------- figures
-
-
 def test_every_figure_in_base_units(fake: FakeNvml) -> None:
-    """Milliwatts, millijoules, megahertz, percents and KiB become watts, joules, hertz, ratios and bytes."""
     fake.device(0, uuid="GPU-a", **ALL)
     fake.field(0, PCIE_TX, 5_000_000_000_000)
     fake.field(0, PCIE_RX, 6)
@@ -192,11 +188,7 @@ def test_processes_of_whom_nobody_knows(fake: FakeNvml) -> None:
     assert "accelerator_process_memory_bytes" not in {name[0] for name in watch.metrics()}
 
 
-# ------------------------------------------------------------------------------------------ lost and hanging
-
-
 def test_a_lost_device_says_so_and_comes_back(fake: FakeNvml) -> None:
-    """The last Xid of a lost device is counted, its figures are gone; after a reset it is found again."""
     for index, uuid in enumerate(("GPU-a", "GPU-b")):
         fake.device(index, uuid=uuid, **ALL)
     watch = Watch(Accelerators, _gpus(2))
@@ -243,9 +235,6 @@ def test_a_device_that_cannot_be_named_is_left_out(fake: FakeNvml) -> None:
     assert {d: s.uuid for d, s in Watch(Accelerators, _gpus(1)).sample().items()} == {"gpu:0": "GPU-b"}
 
 
-# ---------------------------------------------------------------------------------------- nothing to talk to
-
-
 def test_nothing_is_loaded_without_a_gpu(fake: FakeNvml) -> None:
     """Before the program wakes JAX, on the CPU, and with AMD's devices: no library, no thread, no word."""
     for client in (
@@ -262,7 +251,6 @@ def test_nothing_is_loaded_without_a_gpu(fake: FakeNvml) -> None:
 
 @pytest.mark.parametrize("trouble", ["no package", "no library", "no driver", "no device"])
 def test_what_is_missing_is_said_once(trouble: str, fake: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAX runs on GPUs and we cannot see them: a capability at 0, at most one note, and no error."""
     import pynvml
 
     if trouble == "no package":
@@ -289,8 +277,6 @@ def test_what_is_missing_is_said_once(trouble: str, fake: FakeNvml, monkeypatch:
     assert guard.internal_errors() == {}
     fake.set(init=None)
 
-
-# -------------------------------------------------------------------------------------------------- matching
 
 FOUR = [Identity(uuid=f"GPU-{letter}", index=i, model="H100") for i, letter in enumerate("abcd")]
 MIXED = [Identity(uuid="GPU-a", index=0, model="T4"), *FOUR[1:3]]
@@ -320,7 +306,6 @@ def _matched(found: list[Identity], count: int, kind: str = "H100", **environmen
     ],
 )
 def test_visible_devices(visible: str, count: int, expected: str) -> None:
-    """In the order that they are listed; CUDA stops at what it does not know, and takes no device twice."""
     assert _matched(FOUR, count, CUDA_VISIBLE_DEVICES=visible) == expected
 
 
@@ -334,7 +319,6 @@ def test_devices_of_several_models() -> None:
 
 
 def test_the_bus_decides_where_jax_tells_it() -> None:
-    """With a domain of four digits or eight, whatever the numbers say."""
     found = [Identity(uuid=f"GPU-{i}", index=i, pci_bus_id=f"00000000:{i + 0x1A:02X}:00.0") for i in range(3)]
     devices = [JaxDevice(name="gpu:7", kind="H100", ordinal=0, pci_bus_id="0000:1c:00.0")]
     assert match(devices, found, {}) == {"GPU-2": "gpu:7"}
@@ -350,7 +334,6 @@ def test_instances_of_a_divided_device() -> None:
 
 
 def test_mig_through_the_driver(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The instance has its memory, its device the power; the device is told of with it, the other instance is not."""
     fake.device(0, uuid="GPU-a", mig=1, **ALL)
     for number in (0, 1):
         fake.device(
@@ -374,11 +357,7 @@ def test_other_processes_devices_are_theirs_to_tell_of(fake: FakeNvml, monkeypat
     assert [state.index for state in states.values()] == [1, 3]
 
 
-# -------------------------------------------------------------------------------------- forked, and given back
-
-
 def test_a_forked_child_opens_the_library_anew() -> None:
-    """A child of a process that is watched knows nothing of its parent's devices, and asks for itself."""
     script = """
         import os, threading, warnings
         warnings.simplefilter("ignore")
@@ -407,9 +386,7 @@ def test_a_forked_child_opens_the_library_anew() -> None:
         print(look())
         source.stop()
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == ["[('gpu:0', 2.0)]", "[('gpu:0', 2.0)] 1", "[('gpu:0', 2.0)]"]
 

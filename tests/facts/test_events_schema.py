@@ -110,7 +110,6 @@ def test_it_is_a_schema_of_every_event() -> None:
 
 @pytest.mark.slow
 def test_what_real_programs_log_is_in_it(logged: list[dict[str, Any]]) -> None:
-    """Each line, with no property that it does not name; every kind occurs."""
     strict = {
         name: jsonschema.Draft202012Validator({"$defs": closed(SCHEMA["$defs"]), "$ref": f"#/$defs/{name}"})
         for name in event_types()
@@ -128,7 +127,6 @@ def test_what_real_programs_log_is_in_it(logged: list[dict[str, Any]]) -> None:
 
 @pytest.mark.slow
 def test_what_is_damaged_is_not_in_it(logged: list[dict[str, Any]]) -> None:
-    """A schema that lets everything through would be none."""
     for name in event_types():
         line = next(each for each in logged if each["event"] == name)
         for field in ("time", "event", "sequence", "pid"):

@@ -15,7 +15,6 @@ from jaxobs.views import client
 
 
 def test_an_event_is_a_line_of_the_log() -> None:
-    """A line begins with time and event; then come the fields, with tuples as lists and times as RFC 3339 in UTC."""
     event = Compilation(
         time=1_770_000_000.25, function="f", cause="shape", reason="Why.", pid=7, sequence=3, process_index=1,
         changes=(Change(path="x", what="shape", before="(2,)", after="(3,)"),),
@@ -34,9 +33,6 @@ def test_every_fact_is_frozen_and_says_what_it_is(name: str) -> None:
     kind = kinds.classes()[name]
     assert kind.__dataclass_params__.frozen, f"{name} is not frozen"  # type: ignore[attr-defined]
     assert (kind.__doc__ or "").partition("\n\n")[0].rstrip().endswith("."), f"{name} has no sentence"
-
-
-# ---------------------------------------------------------------------- logs of an earlier version
 
 
 def test_a_field_that_has_a_better_name_now() -> None:

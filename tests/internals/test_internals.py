@@ -70,16 +70,13 @@ def test_an_unknown_future_jax(moved_jax: Path) -> None:
     )
     told = json.loads(done.stdout)
     assert told["jax"].startswith(str(moved_jax))
-    assert told["errors"] == {}
-    assert told["capabilities"]["miss_frame"] is False
-    assert told["capabilities"]["phase_starts"] is False
-    assert told["capabilities"]["listeners"] is True
+    assert (told["errors"], told["in_progress"], told["devices"]) == ({}, 0, 8)
+    expected = {"miss_frame": False, "phase_starts": False, "listeners": True}
+    assert expected.items() <= told["capabilities"].items()
     assert sum(told["compiled"].values()) == 3
     assert [n for n in told["calls"].values() if n is not None] == [3]
     assert told["causes"] == ["first_call", "unknown", "first_call"]
     assert "retraced" in told["reasons"][1]
-    assert told["in_progress"] == 0
-    assert told["devices"] == 8
 
 
 def test_this_jax_shows_everything() -> None:
@@ -92,7 +89,6 @@ def test_this_jax_shows_everything() -> None:
     [("f", "f"), ("jit(f)", "f"), ("pmap(<lambda>)", "<lambda>"), ("jit(jit(f))", "jit(f)"), ("jit", "jit")],
 )
 def test_one_function_has_one_name(name: str, plain: str) -> None:
-    """JAX's events spell a function in several ways."""
     assert internals.plain_name(name) == plain
 
 

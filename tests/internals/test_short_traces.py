@@ -42,7 +42,6 @@ def names(data: bytes | None) -> set[str]:
 
 
 def test_it_records_what_runs_and_leaves_no_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the program where it is wanted, and a mark at its beginning and end."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     product = jax.jit(lambda x: x @ x)

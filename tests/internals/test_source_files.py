@@ -68,9 +68,7 @@ def places(folder: Path, *command: str, log: Path) -> list[tuple[str | None, str
     """Call site and line of a library, of each compilation of a program; each once."""
     path = os.pathsep.join((str(ROOT), str(folder)))
     run = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", str(log), *command]
-    done = subprocess.run(
-        run, env=environment(PYTHONPATH=path), capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run(run, env=environment(PYTHONPATH=path), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     events: list[dict[str, Any]] = [json.loads(line) for line in log.read_text().splitlines()]
     found = [(each["call_site"], each["library_site"]) for each in events if each["event"] == "compilation"]
@@ -82,7 +80,6 @@ def line(text: str, what: str) -> int:
 
 
 def test_the_users_line_and_the_innermost_of_a_library(installed: Path, tmp_path: Path) -> None:
-    """Through NumPy, `functools`, `contextlib` and what `dataclasses` generates, none of which is an answer."""
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
 
@@ -99,7 +96,6 @@ def test_the_users_line_and_the_innermost_of_a_library(installed: Path, tmp_path
 
 
 def test_an_installed_program_is_the_users(installed: Path, tmp_path: Path) -> None:
-    """Started as a module: its lines are call sites, from the package's name on."""
     found = places(installed, "-m", "library", log=tmp_path / "log.jsonl")
     assert found == [(f"library/deep.py:{line(DEEP, what)}", None) for what in ("# inner", "# through NumPy")]
 
@@ -126,7 +122,6 @@ def test_a_program_in_an_archive(installed: Path, tmp_path: Path) -> None:
     ],
 )
 def test_whose_file(filename: str, library: str | None) -> None:
-    """Code in a folder of installed packages is a library's, wherever that lies; a notebook's cell is the user's."""
     assert source_files.in_library(filename) == library
     assert source_files.is_plumbing(filename) == (library is not None)
 

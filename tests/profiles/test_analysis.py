@@ -42,7 +42,6 @@ def test_a_loop_that_waits_for_another_thread_has_no_time_of_its_own() -> None:
 
 
 def test_threads_work_for_one_device_after_another() -> None:
-    """The event says what ran for whom."""
     profile = profiled(
         xplanes.host(
             one=[operation("dot.2", 0, 4 * US, device=0), operation("dot.2", 4 * US, 10 * US, device=1)],

@@ -68,7 +68,6 @@ def test_operations_that_are_numbered_otherwise_are_matched_by_their_scope() -> 
 
 
 def test_the_headline_names_what_most_of_it_is() -> None:
-    """An operation, or the reason of idle time; nothing for what is as fast."""
     fast = profile(operation("dot.1", 10, "a"), idle=2)
     assert headline(compare(fast, fast)) == "B takes as long as A for one step: 12 ms and 12 ms."
     assert headline(compare(fast, profile(operation("dot.1", 20, "a"), idle=3))) == (

@@ -123,8 +123,6 @@ def test_every_reason_has_a_text() -> None:
     assert set(IDLE_TEXTS) == set(IDLE_REASONS) == {*idle.ORDER, "dispatch", "unknown"}
 
 
-# ------------------------------------------------------------------------------------------------- real programs
-
 BIG = np.ones((2000, 2000), np.float32)
 PAUSE = 0.02
 

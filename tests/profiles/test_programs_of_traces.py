@@ -51,11 +51,7 @@ CASES: dict[str, tuple[str, Callable[..., Any], tuple[jax.Array, ...]]] = {
     "transposition": ("copy", lambda x: jnp.transpose(x).copy(), (X,)),
     "slices": ("copy", looked_up, (X,)),
     "sort": ("other", lambda x: jnp.sort(x, axis=0), (X,)),
-    "callback": (
-        "custom",
-        lambda x: jax.pure_callback(lambda y: y, jax.ShapeDtypeStruct(x.shape, x.dtype), x),
-        (X,),
-    ),
+    "callback": ("custom", lambda x: jax.pure_callback(lambda y: y, jax.ShapeDtypeStruct(x.shape, x.dtype), x), (X,)),
 }
 
 

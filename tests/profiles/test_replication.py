@@ -85,7 +85,6 @@ CASES: dict[str, tuple[bool, Callable[..., Any], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_products_that_all_devices_compute_alike(case: str, tmp_path: Path) -> None:
-    """By the shardings of what the program is given, through loops, branches and sums over all devices."""
     expected, fun, axes = CASES[case]
     assert alike(operations(tmp_path, fun, put(W, *axes[0]), put(X, *axes[1]))) == {expected}
 

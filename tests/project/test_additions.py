@@ -73,9 +73,6 @@ def test_mypy_refuses_an_entry_with_another_signature(
     assert 'of Module "registry_of_this_test.wrong" have conflicts' in printed and "Found 1 error" in printed
 
 
-# ------------------------------------------------------------------------------------------------------ metrics
-
-
 @pytest.mark.parametrize("module", entries(Subject), ids=lambda each: each.__name__)
 def test_every_metric_that_is_declared_is_exported(module: Any) -> None:
     exported = {each.name for each in module.METRICS}
@@ -84,9 +81,6 @@ def test_every_metric_that_is_declared_is_exported(module: Any) -> None:
             for name in (each.value for each in node.keywords if each.arg == "name"):
                 declared = ast.literal_eval(name) if isinstance(name, ast.Constant) else None
                 assert declared in {None, *exported}, f"{declared} is not in `METRICS` of {module.__name__}"
-
-
-# ------------------------------------------------------------------------------------------------------ sources
 
 
 @pytest.mark.parametrize("module", entries(SourceModule), ids=lambda each: each.__name__)
@@ -119,9 +113,6 @@ def test_a_source_that_is_stopped_leaves_nothing(module: Any) -> None:
         assert left_over() == before, f"{module.__name__}: its `stop` leaves something of its `start`"
 
 
-# ---------------------------------------------------------------------------------------------------- exporters
-
-
 @pytest.mark.parametrize("module", entries(RoutesModule), ids=lambda each: each.__name__)
 def test_every_path_of_the_endpoint_is_written_about(module: Any) -> None:
     """In README or docs; what an exporter writes by itself has a setting, and settings have their page."""
@@ -133,8 +124,6 @@ def test_every_path_of_the_endpoint_is_written_about(module: Any) -> None:
 def test_an_exporter_is_off_unless_it_is_wanted(module: Any) -> None:
     assert module.exporter(Store(), Settings()) is None
 
-
-# ----------------------------------------------------------------------------------------------------- findings
 
 FINDINGS: dict[str, Any] = {each.NAME: each for each in (*all_kinds.every(), programs)}
 
@@ -153,9 +142,6 @@ def test_a_finding_is_written_about(name: str) -> None:
     assert f"`{name}`" in WRITTEN, f"no page in docs/ says what a finding `{name}` means: see docs/findings.md"
 
 
-# ----------------------------------------------------------------------------------------- commands and actions
-
-
 @pytest.mark.parametrize("module", entries(cli.Command), ids=lambda each: each.__name__)
 def test_a_command_is_written_about(module: Any) -> None:
     name = discovery.short_name(module).replace("_", "-")
@@ -167,9 +153,6 @@ def test_an_action_is_written_about(module: Any) -> None:
     assert discovery.short_name(module) == module.NAME
     page = (ROOT / "docs" / "captures.md").read_text(encoding="utf-8")
     assert re.search(rf"[`\"/]{module.NAME}\b", page), f"docs/captures.md does not name the action `{module.NAME}`"
-
-
-# ----------------------------------------------------------------------------------------------------- settings
 
 
 def read_settings() -> set[str]:
@@ -193,18 +176,12 @@ def test_a_setting_says_what_it_does(each: dataclasses.Field[Any]) -> None:
     assert re.fullmatch(r"[A-Z].+\.", each.metadata["help"], re.DOTALL), f"the help of `{each.name}` is no sentence"
 
 
-# ------------------------------------------------------------------------------------------------------- events
-
-
 @pytest.mark.parametrize("kind", kinds.event_types())
 def test_an_event_kind_is_made_by_somebody(kind: str) -> None:
     """A class of an event that nothing makes is a promise in the reference that nobody keeps."""
     name = kinds.event_types()[kind].__name__
     makers = [path for path, text in SOURCES.items() if path.parent.name != "facts" and f"{name}(" in text]
     assert makers, f"nothing makes a `{name}`"
-
-
-# ------------------------------------------------------------------------------------------------ versions of JAX
 
 
 def test_versions_of_jax_are_the_same_everywhere() -> None:

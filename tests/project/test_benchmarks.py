@@ -155,7 +155,7 @@ def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
     options = ["threads", "--quick", "--check", "--json", str(files[0]), "--markdown", str(files[1])]
     options += ["--baseline", str(tmp_path / "none.json")]
     result = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *options], capture_output=True, text=True, cwd=command.ROOT, check=False
+        [sys.executable, "-m", "benchmarks", *options], capture_output=True, text=True, cwd=command.ROOT
     )
     assert (result.returncode, result.stderr) == (0, "")
     written = json.loads(files[0].read_text())

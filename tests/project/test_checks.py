@@ -62,7 +62,6 @@ def test_the_workflow_calls_make_alone() -> None:
 def test_what_fails_hides_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """All parts are run; the failures are named at the end, and the last line is in the form of pytest's."""
     folder = tmp_path_factory.mktemp("some tests")
     (folder / "test_them.py").write_text(
         "import pytest\n"

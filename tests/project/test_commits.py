@@ -55,7 +55,6 @@ def test_a_message_is_refused(message: str, why: str) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with a first commit that nobody checks."""
     monkeypatch.setattr(commits, "ROOT", tmp_path.resolve())
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.delenv(name, raising=False)
@@ -75,7 +74,6 @@ def commit(folder: Path, message: str) -> str:
 
 
 def test_only_new_commits_are_checked(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commits up to the base are left as they are; a new one is refused by its hash and subject."""
     base = git(history, "rev-parse", "HEAD").strip()
     commit(history, "base: keep it" + WHY)
     assert commits.main([f"{base}..HEAD"]) == 0
@@ -96,7 +94,6 @@ def test_without_history_nothing_is_checked(
 
 
 def test_the_hook_refuses(history: Path) -> None:
-    """`git commit` fails with the reason while the repository's hooks are switched on."""
     (history / "tools").mkdir()
     for name in ("commits.py", "hooks"):
         (history / "tools" / name).symlink_to(ROOT / "tools" / name)

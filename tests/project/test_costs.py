@@ -110,6 +110,16 @@ MOST = {
 """Calls in Python, calls in C, instructions, and blocks of memory that wait for the slow tick."""
 
 
+def measured(fun: Callable[[], object], between: Callable[[], object]) -> tuple[float, ...]:
+    """Returns the calls in Python and in C, instructions and kept blocks of a call."""
+    made = calls(fun)
+    own = sum(count for called, count in made.items() if not called.startswith("C "))
+    between()
+    kept = statistics.median(kept_blocks(fun) for _ in range(3))
+    between()
+    return own, made.total() - own, instructions(fun), kept
+
+
 def test_what_a_program_calls_often_does_little(hot: dict[str, Callable[[], object]]) -> None:
     """In one call, scope, turn or batch; `install` alone adds nothing to a call."""
     assert hot.keys() == MOST.keys()
@@ -117,12 +127,7 @@ def test_what_a_program_calls_often_does_little(hot: dict[str, Callable[[], obje
     for name, fun in hot.items():
         settle()
         fun()  # a step that was looked at closely when it began ends
-        made = calls(fun)
-        own = sum(count for called, count in made.items() if not called.startswith("C "))
-        settle()
-        kept = statistics.median(kept_blocks(fun) for _ in range(3))
-        settle()
-        found[name] = (own, made.total() - own, instructions(fun), kept)
+        found[name] = measured(fun, settle)
     over = {
         name: f"{found[name]}, at most {most}"
         for name, most in MOST.items()
@@ -149,12 +154,9 @@ def test_a_call_that_is_seen_does_little(fresh: None, monkeypatch: pytest.Monkey
     turns.due = turns.longest = float("inf")  # to count is slow, and no turn is charged now
     monkeypatch.setattr(seen_calls, "LOOK_SECONDS", float("inf"))
     seen._left = 2**40  # or the hook comes off while it is counted
-    made = calls(lambda: jitted(x))
-    own = sum(count for called, count in made.items() if not called.startswith("C "))
-    kept = statistics.median(kept_blocks(lambda: jitted(x)) for _ in range(3))
-    found = (own, made.total() - own, instructions(lambda: jitted(x)), kept)
+    found = measured(lambda: jitted(x), lambda: None)
     assert all(one <= bound for one, bound in zip(found, MOST_FOUND, strict=True)), found
-    assert own > 0
+    assert found[0] > 0
 
 
 def grown(count: Callable[[int], int], *sizes: int) -> list[float]:
@@ -209,7 +211,6 @@ def step(parameters: Any, batch: Any) -> None:
 
 
 def compile_call(leaves: int, size: int) -> Call:
-    """A call with so many arrays and one more of that size."""
     parameters = {f"layer_{n}": jax.ShapeDtypeStruct((8, n % 20), np.float32) for n in range(leaves)}
     return Call(step, step, (parameters, jax.ShapeDtypeStruct((size,), np.float32)), {})
 
@@ -231,7 +232,6 @@ def test_a_signature_does_the_same_for_each_array() -> None:
 
 
 def test_recording_does_the_same_however_much_was_recorded() -> None:
-    """An event of a compilation; nobody looks through those before it."""
     store, event = Store(), compilation()
     store.record(event)
     early = calls(lambda: store.record(event)).total()

@@ -24,7 +24,7 @@ def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     return subprocess.run(
         command, cwd=root, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
-        timeout=200, check=False,
+        timeout=200,
     )  # fmt: skip
 
 
@@ -103,6 +103,5 @@ def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) ->
     ],
 )
 def test_links_lead_to_the_site(link: str, here: str, on_the_site: str) -> None:
-    """To pages of the site where it has them, to the sources for the rest."""
     known = {"index.md", "leaks.md", "alerts.md", "serving.md", "runbooks/README.md", "runbooks/JaxStraggler.md"}
     assert docs_site.lead(link, here, docs_site.place(here), known) == on_the_site

@@ -39,7 +39,6 @@ def test_faults(source: str, faults: list[tuple[int, str]]) -> None:
 def test_the_repository_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All of it, but for the folders that are exempt with a reason."""
     for name in ("jaxobs/base", "jaxobs/exempt", *docstrings.CHECKED[1:]):
         (tmp_path / name).mkdir(parents=True)
     for name in ("jaxobs/base", "jaxobs/exempt"):

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from helpers import examples, shell_examples
 from helpers.examples import Block
-from helpers.paths import ROOT
+from helpers.paths import ROOT, TESTS
 from helpers.run_programs import environment
 
 from jaxobs.base.links import page_url
@@ -46,9 +46,6 @@ def test_what_is_not_run_says_why() -> None:
     assert sum(each.not_run is not None for each in examples.blocks()) <= 3
 
 
-# ------------------------------------------------------------------------------------------------------- Python
-
-
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in PYTHON_PAGES]
 )
@@ -60,9 +57,7 @@ def test_python_runs(page: str, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--jaxobs-update", str(file)]
     variables = environment(JAXOBS_PORT="0", JAXOBS_RAISE_INTERNAL_ERRORS="1")
     variables["XLA_FLAGS"] += " --xla_force_host_platform_device_count=8"
-    done = subprocess.run(
-        command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=240, check=False
-    )
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=240)
     if page not in UNDER_PYTEST:
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return
@@ -77,42 +72,18 @@ def test_python_is_python(block: Block) -> None:
     compile(block.text, str(block), "exec")
 
 
-# --------------------------------------------------------------------------------------------------------- shell
-
-
 @pytest.mark.parametrize("block", examples.blocks("console", "sh"), ids=str)
 def test_commands_hold(block: Block) -> None:
-    """A shell can read them; our own are read by their parsers; files, targets and addresses in them exist."""
     assert list(shell_examples.mistakes(block.text, console=block.language == "console")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "$ jaxobs rnu train.py",
-        "$ jaxobs run --evnt-log x train.py",
-        "$ jaxobs cache verify DIRECTORY",
-        "$ jaxobs explain",
-        "$ make tset",
-        "$ pip install '.[clii]'",
-        "$ pip install 'jaxobs[cli]'",
-        "$ curl -s http://HOST:9464/api/v1/snapshto | head",
-        "$ ls -t jaxobs-*.txt | head -n 1 | xargs cat",
-        """$ grep '"event":\\s*"cache_lookups"' EVENTLOG""",
-        "$ for x in",
-        "$ kubectl apply -f deploy/kubernetes/none.yaml",
-        "$ kubectl apply -k deploy/kubernetes",
-        "$ helm install jaxobs build/deploy/helm/jaxob",
-        "$ JAXOBS_EVENTLOG=x python train.py",
-    ],
-)
+@pytest.mark.parametrize("text", (TESTS / "project" / "wrong_commands.txt").read_text().splitlines())
 def test_a_wrong_command_is_seen(text: str) -> None:
     assert list(shell_examples.mistakes(text, console=True))
 
 
 @pytest.mark.parametrize("block", shell_examples.runnable(), ids=str)
 def test_commands_run(block: Block, tmp_path: Path) -> None:
-    """Commands of the docs that need nothing but a program to train run in a folder with one."""
     done = shell_examples.run(block.text, tmp_path)
     assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
     assert "Traceback" not in done.stderr and "usage:" not in done.stderr, done.stderr[-2000:]
@@ -127,13 +98,9 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[shell_examples
 
 @pytest.mark.parametrize("block", shell_examples.for_a_process(), ids=str)
 def test_runbooks_commands_run(block: Block, process: shell_examples.Process) -> None:
-    """Against a process that is alive: they find what they look for."""
     done = process.run(block.text)
     assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
     assert done.stdout.strip() and not done.stderr.strip(), f"{block.text}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-
-
-# ---------------------------------------------------------------------------------------------------- other texts
 
 
 @pytest.mark.parametrize("block", examples.blocks("promql"), ids=str)
@@ -162,9 +129,6 @@ def test_data_parses(block: Block, tmp_path: Path) -> None:
         if str(found.get("apiVersion")).startswith("openslo"):
             (tmp_path / "slos.yaml").write_text(block.text, encoding="utf-8")
             assert openslo.read(tmp_path / "slos.yaml")
-
-
-# --------------------------------------------------------------------------------------------------------- links
 
 
 @pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: str(page.relative_to(ROOT)))

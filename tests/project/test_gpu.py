@@ -29,9 +29,6 @@ def _no_gpu() -> str | None:
     return gpu_check.gpu_at_hand()
 
 
-# --------------------------------------------------------------------------------------------- on a GPU
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", gpu_check.CHECKS)
 def test_figures_on_a_gpu(name: str) -> None:
@@ -41,9 +38,6 @@ def test_figures_on_a_gpu(name: str) -> None:
     lines = gpu_check.run(name)
     assert lines
     assert [each for each in lines if not each.holds] == []
-
-
-# ------------------------------------------------------------------------------------------- anywhere
 
 
 def _device(**memory: int) -> DeviceState:
@@ -61,22 +55,19 @@ def _wrong(lines: list[Line]) -> list[str]:
 def test_memory_is_judged() -> None:
     whole = functools.partial(accelerator, memory_total_bytes=80 * GIB)
     pool, little = whole(memory_used_bytes=61 * GIB), whole(memory_used_bytes=2 * GIB)
-    assert _wrong(judge_memory(_device(), pool, GIB, 0, True)) == []
-    assert _wrong(judge_memory(_device(), little, GIB, GIB // 2, False)) == []
-    taken = "taken from the driver since JAX began"
-    assert _wrong(judge_memory(_device(), little, GIB, 0, True)) == [taken]
-    assert _wrong(judge_memory(_device(), pool, GIB, 0, False)) == [taken]
-    assert _wrong(judge_memory(_device(in_use_bytes=2 * GIB), pool, GIB, 0, True)) == ["in use, by JAX's allocator"]
-    assert _wrong(judge_memory(_device(limit_bytes=90 * GIB), pool, GIB, None, True)) == [
-        "limit, by JAX's allocator", taken,
-    ]  # fmt: skip
-    assert _wrong(judge_memory(_device(live_array_bytes=0), pool, GIB, 0, True)) == ["bytes of live arrays"]
     silent = dataclasses.replace(pool, memory_used_bytes=None, device="gpu:1")
-    assert _wrong(judge_memory(_device(), silent, GIB, 0, True)) == [
-        "the driver's device",
-        "used, by the driver",
-        taken,
-    ]
+    taken = "taken from the driver since JAX began"
+    for memory, driver, before, preallocated, wrong in (
+        ({}, pool, 0, True, []),
+        ({}, little, GIB // 2, False, []),
+        ({}, little, 0, True, [taken]),
+        ({}, pool, 0, False, [taken]),
+        ({"in_use_bytes": 2 * GIB}, pool, 0, True, ["in use, by JAX's allocator"]),
+        ({"limit_bytes": 90 * GIB}, pool, None, True, ["limit, by JAX's allocator", taken]),
+        ({"live_array_bytes": 0}, pool, 0, True, ["bytes of live arrays"]),
+        ({}, silent, 0, True, ["the driver's device", "used, by the driver", taken]),
+    ):
+        assert _wrong(judge_memory(_device(**memory), driver, GIB, before, preallocated)) == wrong
 
 
 def test_a_report_is_judged() -> None:
@@ -99,18 +90,19 @@ def test_a_busy_device_is_judged() -> None:
             for i in range(4)
         ]
 
-    assert _wrong(judge_busy(states(60.0, 0.0), states(310.0, 1.0))) == []
-    assert _wrong(judge_busy(states(60.0, 0.0), states(50.0, 0.5, joules=50.0))) == ["power, busy", "utilization, busy"]
-    assert _wrong(judge_busy(states(60.0, 0.0), states(310.0, 1.0, joules=30.0))) == ["power by the energy counter"]
-    assert _wrong(judge_busy(states(None, None), states(None, None))) == [
-        "power, idle", "power, busy", "utilization, busy",
-    ]  # fmt: skip
-    assert _wrong(judge_busy([], [])) == ["power, idle", "power, busy", "utilization, busy", "temperature, busy"]
+    idle, nothing = states(60.0, 0.0), ["power, idle", "power, busy", "utilization, busy"]
+    for before, busy, wrong in (
+        (idle, states(310.0, 1.0), []),
+        (idle, states(50.0, 0.5, joules=50.0), ["power, busy", "utilization, busy"]),
+        (idle, states(310.0, 1.0, joules=30.0), ["power by the energy counter"]),
+        (states(None, None), states(None, None), nothing),
+        ([], [], [*nothing, "temperature, busy"]),
+    ):
+        assert _wrong(judge_busy(before, busy)) == wrong
 
 
 @pytest.mark.usefixtures("fresh")
 def test_both_states_are_read_through_the_real_sources(tmp_path: pathlib.Path) -> None:
-    """JAX's of a fake device, the driver's of a fake library; and they are newer than the question."""
     device = FakeDevice(0, local_hardware_id=0, statistics={"bytes_in_use": GIB, "bytes_limit": 60 * GIB})
     nvml = FakeNvml()
     nvml.device(0, uuid="GPU-a", memory__used=61 * GIB, memory__total=80 * GIB)
@@ -125,11 +117,10 @@ def test_both_states_are_read_through_the_real_sources(tmp_path: pathlib.Path) -
 
 
 def test_without_a_gpu_it_says_so() -> None:
-    """The command ends with 2, a check that is run all the same with the reason; nothing is written."""
     if _no_gpu() is None:
         pytest.skip("there is a GPU")
     command = [sys.executable, "-m", "tools.gpu_check"]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=gpu_check.ROOT, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=gpu_check.ROOT)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith("Nothing was checked: ")
     with pytest.raises(RuntimeError, match=r"(?s)`too_large` ended with code 1:.*No GPU that JAX can use.*pip install"):

@@ -104,7 +104,6 @@ def test_a_sidecar_skips_what_is_no_record(tmp_path: Path) -> None:
 
 
 def test_observations_skip_what_is_no_event(tmp_path: Path) -> None:
-    """A line of `cache verify`'s observer that is damaged costs that line."""
     good = {"time": "2026-01-01T00:00:00Z", "event": "compilation", "function": "f", "cache": "miss", "phases": {}}
     lines = [{**good, **wrong} for wrong in ({"time": None}, {"phases": [1]}, {"phases": {"compile": "x"}})]
     texts = [json.dumps(each) for each in (*lines, good)]
@@ -145,7 +144,6 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
 )
 def test_a_site_file_is_refused_in_a_sentence(tmp_path: Path, name: str, text: str) -> None:
-    """Aliases that stand for very much, deep nesting, dates that are none, objects of Python."""
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(SettingError, match=r"s\.(yaml|toml) is not valid (YAML|TOML)"):
@@ -192,7 +190,6 @@ def test_an_answer_that_is_damaged_is_told(text: str, monkeypatch: pytest.Monkey
 
 
 def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece comes in time, and the answer never ends."""
     clock = itertools.count()
     monkeypatch.setattr(access, "Endpoint", lambda url: Answer(b'{"events"', forever=True))
     monkeypatch.setattr(client.time, "monotonic", lambda: float(next(clock)))

@@ -33,7 +33,6 @@ def rooms() -> set[str]:
 
 
 def folders(place: Path) -> set[str]:
-    """The folders in a place that git would keep."""
     return {each.name for each in place.iterdir() if each.is_dir() and any(each.glob("**/*.py"))}
 
 
@@ -57,7 +56,6 @@ def test_the_contract_of_the_library_names_every_room_below_ops() -> None:
 
 
 def test_state_starts_no_thread_and_opens_no_file() -> None:
-    """`state/` counts and takes snapshots; threads and files are for the rooms above it."""
     found = []
     for path in (PACKAGE / "state").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -84,7 +82,6 @@ def test_no_file_is_long() -> None:
 
 @pytest.mark.parametrize("room", sorted(rooms()))
 def test_every_room_says_what_it_holds(room: str) -> None:
-    """In one sentence, which the picture shows up to its colon."""
     sentence = architecture.sentence(room)
     assert re.fullmatch(r"[A-Z][^\n]*\.", sentence), f"jaxobs/{room}/__init__.py begins with no sentence: {sentence!r}"
     assert len(sentence.partition(":")[0]) <= 62, "too long for its box in the picture: put a colon behind the gist"

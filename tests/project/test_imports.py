@@ -19,7 +19,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 def outcome(code: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+        env=ENVIRONMENT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -26,15 +26,14 @@ from jaxobs.ops.monitoring import generate
 def run(command: list[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
     """A finished command with its output, in an environment that knows nothing of this checkout."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JAX", "XLA"))}
-    return subprocess.run(command, env=kept, capture_output=True, text=True, timeout=240, check=False, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, env=kept, capture_output=True, text=True, timeout=240, **options)  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    # Without a download where hatchling is installed.
-    isolation = ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
-    done = run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, *isolation, str(ROOT)])
+    offline = ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
+    done = run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, *offline, str(ROOT)])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (built,) = folder.glob("*.whl")
     return built
@@ -48,14 +47,12 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with the wheel and the extras for the command line, the demo and what is generated."""
     return installed(f"jaxobs[cli,demo,grafana] @ {wheel.as_uri()}", tmp_path_factory.mktemp("whole"))
 
 
 def installed(requirement: str, folder: Path) -> Path:
     """The Python of a new environment with that, and with the JAX of this one."""
-    uv = Path(sys.executable).with_name("uv")
-    python = folder / "bin" / "python"
+    uv, python = Path(sys.executable).with_name("uv"), folder / "bin" / "python"
     make: list[str | Path] = [sys.executable, "-m", "venv", folder]
     install: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
     if uv.exists():
@@ -85,7 +82,6 @@ jaxobs.serve(max_connections="many")
 
 
 def test_a_type_checker_knows_the_settings(bare: Path, tmp_path: Path) -> None:
-    """For somebody who installed jaxobs: good calls pass, a misspelt setting and a wrong value are refused."""
     program = tmp_path / "program.py"
     program.write_text(CALLS)
     (tmp_path / "mypy.ini").write_text("[mypy-jax.*,jaxlib.*,numpy.*,prometheus_client.*]\nfollow_imports = skip\n")
@@ -115,7 +111,6 @@ def test_wheel_is_whole(wheel: Path) -> None:
 
 
 def test_wheel_tells_of_itself(wheel: Path) -> None:
-    """Only JAX and prometheus-client are required; the extras and the command are declared."""
     archive = zipfile.ZipFile(wheel)
     texts = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
     lines = texts["METADATA"].splitlines()
@@ -156,7 +151,6 @@ def messages(file: Path) -> list[str]:
 
 
 def test_every_module_imports_bare(bare: Path) -> None:
-    """Without any extra every module can be imported, but for those that a missing extra explains."""
     code = """
 import importlib, json, pkgutil
 import jaxobs
@@ -182,31 +176,13 @@ print(json.dumps([failed, imported, jaxobs.__file__]))
     assert not file.startswith(str(ROOT))
 
 
-def test_observes_bare(bare: Path, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("import jax\nprint(jax.jit(lambda x: x + 1)(1))\n")
-    command = [bare.with_name("jaxobs"), "run", "--port", "0", "--metrics-file", "metrics.prom", "script.py"]
-    done = run(command, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
-    families = text_string_to_metric_families((tmp_path / "metrics.prom").read_text())
-    compilations = [sample for family in families if family.name == "jax_compilations" for sample in family.samples]
-    assert [(sample.labels, sample.value) for sample in compilations] == [
-        ({"function": "__main__.<lambda>", "cause": "first_call", "cache": "disabled"}, 1.0)
-    ]
-
-
-def test_the_demo_names_its_extra_bare(bare: Path) -> None:
-    demo = run([bare.with_name("jaxobs"), "demo", "--once"])
-    assert demo.returncode == 2, demo.stdout + demo.stderr
-    assert "pip install 'flax>=" in demo.stderr
-
-
 def test_top_bare(bare: Path) -> None:
     """The live view of `jaxobs top` names the missing extra; the plain snapshot does without it."""
     ours, theirs = os.openpty()
     command = [bare.with_name("jaxobs"), "top", "http://127.0.0.1:9/"]
     try:
         live = subprocess.run(
-            command, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+            command, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120,
             env={**os.environ, "TERM": "xterm"},
         )  # fmt: skip
     finally:
@@ -235,7 +211,7 @@ COMMANDS = (
 
 
 def test_each_command_has_its_help_bare(bare: Path) -> None:
-    """The overview, `jaxobs --help`, names each command, too."""
+    """A command that needs an extra has one too, and names the extra when it runs."""
     code = """
 import contextlib, io, json, sys
 from jaxobs.cli import main
@@ -251,6 +227,9 @@ print(json.dumps(told))
     told = json.loads(done.stdout)
     assert [command for command in COMMANDS if f"jaxobs {command}" not in told[command]] == []
     assert [command for command in COMMANDS if command.partition(" ")[0] not in told[""]] == []
+    demo = run([bare.with_name("jaxobs"), "demo", "--once"])
+    assert demo.returncode == 2, demo.stdout + demo.stderr
+    assert "pip install 'flax>=" in demo.stderr
 
 
 @pytest.fixture(scope="module")
@@ -285,11 +264,16 @@ def test_what_is_generated_leads_somewhere(generated: Path) -> None:
 
 
 def test_a_run_is_reported_without_a_clone(bare: Path, tmp_path: Path) -> None:
-    """`jaxobs run`, and what reads its event log: the page's assets come out of the wheel."""
-    (tmp_path / "script.py").write_text("import jax\n\n@jax.jit\ndef twice(x): return 2 * x\n\ntwice(1)\n")
+    (tmp_path / "script.py").write_text("import jax\n\n@jax.jit\ndef twice(x): return 2 * x\n\nprint(twice(1))\n")
     jaxobs = bare.with_name("jaxobs")
-    done = run([jaxobs, "run", "--port", "0", "--event-log", "events.jsonl", "script.py"], cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    files = ["--event-log", "events.jsonl", "--metrics-file", "metrics.prom"]
+    done = run([jaxobs, "run", "--port", "0", *files, "script.py"], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    families = text_string_to_metric_families((tmp_path / "metrics.prom").read_text())
+    compilations = [sample for family in families if family.name == "jax_compilations" for sample in family.samples]
+    assert [(sample.labels, sample.value) for sample in compilations] == [
+        ({"function": "__main__.twice", "cause": "first_call", "cache": "disabled"}, 1.0)
+    ]
     done = run([jaxobs, "report", "events.jsonl"], cwd=tmp_path)
     assert done.returncode == 0 and "1 compilation" in done.stdout, done.stdout + done.stderr
     page = (tmp_path / "events.html").read_text(encoding="utf-8")

@@ -28,7 +28,6 @@ def test_every_picture_can_be_drawn_and_is_shown() -> None:
 
 @pytest.fixture
 def painted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with one picture, which is up to date."""
     monkeypatch.setattr(pictures, "ROOT", tmp_path)
     monkeypatch.setattr(pictures, "STAMPS", tmp_path / "stamps.json")
     monkeypatch.setattr(pictures, "INPUTS", {"page.png": ("*.css", "program.py")})
@@ -61,7 +60,6 @@ def test_of_the_library_only_sentences_count(painted: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("name", ["page.png", "stamps.json"])
 def test_a_missing_picture_is_noticed(painted: Path, name: str) -> None:
-    """A picture without a stamp is as good as none."""
     (painted / name).unlink()
     assert pictures.main(["--check"]) == 1
 

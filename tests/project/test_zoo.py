@@ -57,7 +57,6 @@ def keys(entry: Entry = ENTRY, **changed: Any) -> set[str]:
 
 
 def test_what_is_expected_is_no_difference() -> None:
-    """Times on standard error differ from run to run, and a finding is told again as it grows."""
     assert keys() == set()
 
 
@@ -185,7 +184,6 @@ def test_a_program_that_differs_is_run_once_more(
 
 
 def test_the_stopwatch_gives_each_second_to_one_category(tmp_path: Path) -> None:
-    """Compiling counts as that wherever it lies; a library's own figures replace what was marked."""
     told = {
         "began": 0.0, "ended": 20.0, "marks": [[2.0, "step"], [10.0, "other"]], "past": [[12.0, 15.0, "eval"]],
         "compiling": [[1.0, 3.0], [1.5, 2.5], [14.0, 16.0]], "programs": 2,
@@ -198,7 +196,6 @@ def test_the_stopwatch_gives_each_second_to_one_category(tmp_path: Path) -> None
 
 
 def test_marks_become_calls_in_their_lines() -> None:
-    """Call sites stay those of the program that a person reads."""
     source = "def f():\n    #: eval\n    x = 1  #: not one\n    #: ended ('step', x)\n"
     assert stopwatch.with_marks(source).splitlines() == [
         "def f():", '    zoo_mark("eval")', "    x = 1  #: not one", "    zoo_ended(('step', x))"
@@ -206,7 +203,6 @@ def test_marks_become_calls_in_their_lines() -> None:
 
 
 def test_every_program_has_an_entry() -> None:
-    """Each program has an entry, and each entry a program, unless it comes from a folder of sources."""
     known = main.entries()
     programs = {path.stem for path in running.PROGRAMS.glob("*.py")}
     assert programs == {name for name, entry in known.items() if entry.sources is None}

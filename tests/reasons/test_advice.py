@@ -34,42 +34,16 @@ def told(change: Change, **more: Any) -> str:
     return advice
 
 
-def shape(before: str, after: str) -> Change:
-    return Change("x", "shape", before, after)
+def rows(kind: str) -> list[tuple[Change, int, str]]:
+    """Returns the rows of one kind in advice.txt: a change, how many compilations came earlier, and advice."""
+    table = [line.split(" | ") for line in Path(__file__).with_name("advice.txt").read_text().splitlines()]
+    return [
+        (Change(path, what, before, after), int(earlier), advice)
+        for _, what, path, before, after, earlier, advice in (row for row in table if row[0] == kind)
+    ]
 
 
-@pytest.mark.parametrize(
-    ("change", "earlier", "says"),
-    [
-        (shape("float32[128,64]", "float32[5,64]"), 1, "If this is the last batch"),
-        (shape("float32[128,64]", "float32[5,64]"), 1, "pad `x` to 128 rows"),
-        (shape("float32[12,64]", "float32[9,64]"), 2, "pad `x` to a full batch"),
-        (shape("float32[128,64]", "float32[96,64]"), 40, "128 fits both calls"),
-        (shape("float32[5,64]", "float32[8,64]"), 1, "8 fits both calls"),
-        (shape("float32[64,60]", "float32[64,61]"), 1, "dimension 1 of `x`"),
-        (shape("float32[3136,256]", "float32[256,10]"), 1, "For different inputs, each shape compiles once"),
-        (shape("float32[8,1]", "float32[8,512]"), 1, "For different inputs, each shape compiles once"),
-        (shape("float32[8]", "float32[8,8]"), 1, "the same number of dimensions"),
-        (Change("x", "dtype", "int32[4]", "float32[4]"), 1, "jnp.asarray(x, jnp.int32)"),
-        (Change("x", "dtype", "bool[4]", "float32[4]"), 1, "jnp.asarray(x, jnp.bool_)"),
-        (Change("x", "dtype", "Mine[?]", "float32[4]"), 1, "with the same type in every call"),
-        (
-            Change("x", "dtype", f"int32[]{WEAK} (a Python int)", f"float32[]{WEAK} (a Python float)"), 1,
-            "(1.0, not 1)",
-        ),
-        (
-            Change("x", "weak_type", "float32[]{weak_type=True} (a Python float)", "float32[]"), 1,
-            "was a Python float before",
-        ),
-        (
-            Change("x", "weak_type", "float32[]", "float32[]{weak_type=True} (a Python float)"), 1,
-            "is a Python float now",
-        ),
-        (Change("x", "weak_type", "float32[8]", "float32[8]{weak_type=True}"), 1, "The code that computes `x` now"),
-        (Change("x", "weak_type", "float32[8]{weak_type=True}", "float32[8]"), 1, "was computed from"),
-        (Change("mesh in use", "context", "None", "AbstractMesh((), axis_types=())"), 1, "nothing in your code"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "earlier", "says"), rows("gets"))
 def test_advice_fits_the_facts(change: Change, earlier: int, says: str) -> None:
     assert says in told(change, earlier=earlier)
 
@@ -122,24 +96,9 @@ def test_arguments_of_a_librarys_function_may_be_its_own(change: Change) -> None
         assert refuted(as_event(event)) == objections
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (shape("float32[3136,256]", "float32[256,10]"), "If this is the last batch, drop it."),
-        (shape("float32[8,64]", "float32[16,64]"), "If this is the last batch, drop it."),
-        (shape("float32[8,2]", "float32[8,1]"), "Pad it, such as powers of two (1 to 1)."),
-        (shape("float32[8,60]", "float32[8,64]"), "Pad it; 32 fits both calls."),
-        (shape("float32[8]", "float32[8]"), "Pad it."),
-        (Change("x", "weak_type", "float32[]", f"float32[]{WEAK}"), "x = jnp.asarray(value, jnp.uncommitted)."),
-        (Change("x", "weak_type", "float32[8]", "float32[8]{weak_type=True}"), "`x` is a Python float now."),
-        (
-            Change("f", "static_argument", "numpyro.util.g.<locals>.f", "numpyro.util.g.<locals>.f (another object)"),
-            "Define the function `numpyro.util.f` once, at module level.",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "earlier", "sentence"), rows("refutes"))
 def test_the_checker_refuses_what_the_facts_refute(
-    change: Change, sentence: str, monkeypatch: pytest.MonkeyPatch
+    change: Change, earlier: int, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of these was said of a real program once."""
     monkeypatch.setattr("jaxobs.internals.source_files.owner", lambda module: "numpyro" if "numpyro" in module else "")

@@ -27,7 +27,6 @@ def record(number: int = 0, **fields: object) -> KeyRecord:
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    """All fields; what a digest stands for is written once."""
     assert read(tmp_path) == []
     sidecar = Sidecar(str(tmp_path))
     records = [record(number) for number in range(3)]
@@ -74,7 +73,6 @@ def test_neighbours_are_many_programs_and_several_records_of_each(tmp_path: Path
 
 
 def test_lines_that_cannot_be_read_are_skipped(tmp_path: Path) -> None:
-    """Half a line at the end, bytes that are no text, objects of something else: the rest is read, and added to."""
     sidecar = Sidecar(str(tmp_path))
     sidecar.add(record(1))
     whole = (tmp_path / FILE).read_bytes()

@@ -128,7 +128,6 @@ SHARDINGS: dict[str, tuple[Callable[[], tuple[Any, Any]], str, str]] = {
 
 @pytest.mark.parametrize("name", SHARDINGS)
 def test_shardings_whose_texts_are_alike(name: str) -> None:
-    """Only the difference is in the texts."""
     make, before, after = SHARDINGS[name]
     try:
         old, new = make()
@@ -242,7 +241,6 @@ def test_functions_of_one_name_are_told_by_their_lines() -> None:
 
 @pytest.mark.parametrize("keys", [True, False])
 def test_nodes_whose_texts_are_alike(keys: bool) -> None:
-    """Nodes of two classes of one name; with metadata that prints alike, or is alike but for blanks."""
     (change,) = told(taken(node(keys=keys)(X)), taken(node(keys=keys)(X)))
     assert (change.path, change.what) == ("x", "structure") and "another class of the same name" in change.after
     model = node(keys=keys)
@@ -252,7 +250,6 @@ def test_nodes_whose_texts_are_alike(keys: bool) -> None:
 
 
 def test_keys_whose_texts_are_alike() -> None:
-    """A dictionary with another key that prints alike; one that differs in the type of key."""
     told(taken({Key(1): X}), taken({Key(2): X}))
     told(taken({"1": X}), taken({1: X}))
 
@@ -266,7 +263,6 @@ class Key(Alike):
 
 
 def test_types_of_keys_whose_texts_are_alike() -> None:
-    """Two generators that are defined under one name."""
     from jax.extend import random as extended
 
     def make(scale: int) -> Any:
@@ -282,8 +278,6 @@ def test_types_of_keys_whose_texts_are_alike() -> None:
 
 
 def test_layouts_whose_order_is_alike() -> None:
-    """An accelerator's tiles."""
-
     class Layout:
         def __init__(self, tiling: Any) -> None:
             self.major_to_minor, self.tiling = (0, 1), tiling
@@ -295,9 +289,6 @@ def test_layouts_whose_order_is_alike() -> None:
     signatures = [signature.take(Call(f, f, (X,), {}, layouts=each)) for each in found]
     (change,) = told(signatures[0], signatures[1])
     assert change.what == "layout" and "(8, 128)" in change.before and "(4, 128)" in change.after
-
-
-# ------------------------------------------------------------------------------------------------ generated pairs
 
 
 def _value(pick: random.Random) -> Any:

@@ -142,7 +142,6 @@ TROUBLES: dict[str, tuple[str, Callable[[], None], tuple[Callable[[], None], ...
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_the_cure_works(name: str, fresh: None) -> None:
-    """The mistake compiles again and is told the cure; the cured loop compiles once."""
     advice, mistaken, mended = TROUBLES[name]
     with max_compiles(100) as found:
         mistaken()
@@ -154,7 +153,6 @@ def test_the_cure_works(name: str, fresh: None) -> None:
 
 
 def test_the_demo_is_cured(fresh: None) -> None:
-    """The four mistakes of the demo, made and mended, leave no recompilation."""
     pytest.importorskip("sklearn", exc_type=ImportError)
     from jaxobs.demo import training
 

@@ -53,14 +53,12 @@ X = np.zeros((4, 3), np.float32)
     ],
 )
 def test_paths_are_as_the_user_wrote_them(before, after, path, what) -> None:
-    """The argument's own name, then keys and indices."""
     explained = why(before, after)
     assert [(change.path, change.what) for change in explained.changes] == [(path, what)]
     assert f"`{path}` {explained.changes[0].before} -> {explained.changes[0].after}" in explained.reason
 
 
 def test_several_changes_are_all_listed() -> None:
-    """Each difference is a change; the cause is one of them; the sentence names four and counts the rest."""
     explained = why(*([{f"x{n}": each for n in range(7)}] for each in (X, X[:2])))
     assert (len(explained.changes), explained.cause, explained.reason.count(" -> ")) == (7, "shape", 4)
     assert "3 more differences" in explained.reason
@@ -154,7 +152,6 @@ def test_memory_is_bounded() -> None:
 
 
 def test_every_cause_is_one_of_the_contract() -> None:
-    """Causes with a cure, and their order, are names of the contract."""
     assert set(cures._GENERAL) == set(CAUSES) - {"first_call", "unknown"}
     assert {*explanation._ORDER, "cache_cleared"} == set(cures._GENERAL)
     assert set(cures._CURES) == set(explanation._ORDER) - {"new_function"}
@@ -214,7 +211,6 @@ def test_hostile_values_are_told_apart_all_the_same() -> None:
     ],
 )
 def test_trees_are_compared_where_they_part(before, after, path, texts) -> None:
-    """The first place that differs, with what stands there before and after."""
     explained = why([before], [after])
     first = explained.changes[0]
     assert (explained.cause, first.path, first.before, first.after) == ("structure", path, *texts)

@@ -24,7 +24,6 @@ def signature(size: int, prefix: str = "layer", leaves: int = 50) -> Signature:
 
 
 def test_equal_leaves_are_one_object() -> None:
-    """Two signatures of the same call share their leaves, and a program keeps one tree for both."""
     first, second = signature(3), signature(3)
     assert all(a is b for a, b in zip(first.leaves, second.leaves, strict=True))
     past = History()

@@ -93,7 +93,6 @@ TREES = {
 
 @pytest.mark.parametrize("make", TREES.values(), ids=TREES)
 def test_a_tree_is_made_again(make: Any) -> None:
-    """Structure, shapes, types and weak types are those of the call."""
     tree = make()
     (again, other), kwargs = (found := made_again(tree, 1, batch={"image": tree})).args, found.kwargs
     assert jax.tree.structure((again, kwargs)) == jax.tree.structure((tree, {"batch": {"image": tree}}))
@@ -105,8 +104,6 @@ def test_a_tree_is_made_again(make: Any) -> None:
 
 
 def test_placements_are_made_again() -> None:
-    """Arrays that were committed are committed again: to one device, or over a mesh with its order of devices and
-    axes."""
     one = jax.device_put(np.ones(3), jax.devices()[3])
     split = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh(), P(("data", "model"))))
     partly = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh(), P(None, "model")))
@@ -120,7 +117,6 @@ def test_placements_are_made_again() -> None:
 
 @pytest.mark.filterwarnings("ignore:.with mesh.*:DeprecationWarning")
 def test_the_context_is_put_in_force() -> None:
-    """Options, meshes and the default device of the call hold where the arguments are lowered, and not after."""
     usual = internals.scopes.options(), internals.scopes.mesh_in_use(), internals.scopes.default_device()
     contexts = (
         (lambda: jax.default_matmul_precision("float32"), lambda: jax.config.jax_default_matmul_precision),
@@ -156,7 +152,6 @@ def test_a_static_argument_is_made_again(values: tuple[Any, ...]) -> None:
 
 
 def test_what_cannot_be_written_down_is_taken_from_an_example() -> None:
-    """Functions in the metadata of a state, and static objects, are opaque; an example of the arguments has them."""
     state = TrainState.create(apply_fn=lambda: 0, params=PARAMETERS, tx=optax.adam(1e-3))
     record = written(state, Held(object()))
     with pytest.raises(OpaqueError, match=r"`state`: in the metadata of `flax.training.train_state.TrainState`, the"):
@@ -191,14 +186,12 @@ def test_what_cannot_be_made_again_is_told(change: Any, message: str) -> None:
 
 
 def test_equal_parts_are_written_once() -> None:
-    """Parameters and the two moments of the optimizer are one node, so that large states make small records."""
     state = {"params": PARAMETERS, "opt": optax.adam(1e-3).init(PARAMETERS)}
     assert sum("kernel" in node.get("dict", ()) for node in written(state)["nodes"]) == 1
     assert len(json.dumps(written({f"layer_{number}": PARAMETERS for number in range(3000)}))) < 80_000
 
 
 def test_a_record_is_bounded() -> None:
-    """More than 20,000 leaves or 256 KiB are not written down, nor is what has no sizes."""
     assert written([np.float32(0)] * (recorded.MOST_LEAVES - 1), 1) is not None
     assert written([np.float32(0)] * recorded.MOST_LEAVES, 1) is None
     assert written({"k" * 200 + str(number): np.float32(0) for number in range(2000)}) is None
@@ -221,7 +214,6 @@ def test_a_record_does_little() -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_the_log_has_signatures_and_no_values(tmp_path: pathlib.Path) -> None:
-    """Compilations of functions are recorded in the log, without a value of an array or a number; the ring has none."""
     log = tmp_path / "events.jsonl"
     lifecycle.install(event_log=str(log))
     function = jax.jit(lambda x, scale, n: x * scale + n, static_argnums=2)

@@ -18,7 +18,6 @@ BATCH = {"x": RANDOM.randn(8, 4).astype(np.float32), "label": np.arange(8) % 3}
 
 
 def loss(params: dict[str, Any], batch: dict[str, Any], scale: float = 1.0) -> dict[str, Any]:
-    """Returns the loss of a small network, beside something that has no derivative."""
     logits = jnp.tanh(batch["x"] @ params["w"] + params["b"])
     picked = jnp.take_along_axis(jax.nn.log_softmax(logits), batch["label"][:, None], axis=1)
     return {"loss": -scale * picked.mean(), "guess": logits.argmax(axis=1)}
@@ -94,8 +93,6 @@ def test_a_small_argument_is_not_lost_beside_a_large_one() -> None:
 
 
 def test_second_order_is_told_with_its_order() -> None:
-    """A second derivative that one argument shows by itself, and one that only all together show."""
-
     @jax.custom_jvp
     def cube(x, y):
         return x**3 * y

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -32,45 +33,44 @@ def jitted():
     return step
 
 
+ONE, OTHER = np.ones(2, np.float32), np.ones(3, np.float32)
+
+
 def test_within_the_bound_nothing_happens() -> None:
     with max_compiles(2) as found:
         step = jitted()
-        step(np.ones(2, np.float32))
-        step(np.ones(3, np.float32))
+        step(ONE)
+        step(OTHER)
     assert [each.cause for each in found] == ["first_call", "shape"]
     assert not store.current().installed
 
 
 def test_the_failure_gives_reasons_and_places() -> None:
     step = jitted()
-    step(np.ones(2, np.float32))
+    step(ONE)
     with pytest.raises(TooManyCompilesError) as raised, max_compiles(0):
-        step(np.ones(3, np.float32))
+        step(OTHER)
     text = str(raised.value)
     assert text.startswith("1 compilation, where at most 0 are allowed:\n  1. ")
     assert f"  1. {__file__.removeprefix(os.path.join(os.getcwd(), ''))}:" in text
     assert "step" in text
 
 
+@pytest.mark.usefixtures("fresh")
 def test_a_recompilation_is_told_against_what_was_seen_before() -> None:
-    """Within an installed session the reason names the argument, before and after."""
     lifecycle.install()
-    try:
-        step = jitted()
-        step(np.ones(2, np.float32))
-        with pytest.raises(TooManyCompilesError, match=r"`x`.* float32\[2\].* float32\[3\]"), max_compiles(0):
-            step(np.ones(3, np.float32))
-        assert store.current().installed
-    finally:
-        lifecycle.uninstall()
+    step = jitted()
+    step(ONE)
+    with pytest.raises(TooManyCompilesError, match=r"`x`.* float32\[2\].* float32\[3\]"), max_compiles(0):
+        step(OTHER)
+    assert store.current().installed
 
 
 def test_only_the_named_function_counts() -> None:
-    """By the end of its qualified name, on whichever thread it compiles; others do not count."""
     with max_compiles(0, function="another"):
-        jitted()(np.ones(2, np.float32))
+        jitted()(ONE)
     with pytest.raises(TooManyCompilesError, match="of `step`"), max_compiles(0, function="step"):
-        thread = threading.Thread(target=jitted(), args=(np.ones(2, np.float32),))
+        thread = threading.Thread(target=jitted(), args=(ONE,))
         thread.start()
         thread.join()
 
@@ -87,7 +87,7 @@ def test_eager_operations_count_when_asked_for() -> None:
 def test_the_blocks_own_exception_goes_through() -> None:
     """A test that fails already says why."""
     with pytest.raises(ZeroDivisionError), max_compiles(0):
-        jitted()(np.ones(2, np.float32))
+        jitted()(ONE)
         1 / 0  # noqa: B018
 
 
@@ -110,7 +110,7 @@ def test_as_a_decorator_each_call_has_its_own_bound() -> None:
     async def serve(repeat: int) -> None:
         for _ in range(repeat):
             await asyncio.sleep(0)
-            jitted()(np.ones(2, np.float32))
+            jitted()(ONE)
 
     asyncio.run(serve(1))
     with pytest.raises(TooManyCompilesError):
@@ -119,21 +119,16 @@ def test_as_a_decorator_each_call_has_its_own_bound() -> None:
     one = max_compiles(1)
 
     @one
-    async def early() -> None:
-        jitted()(np.ones(2, np.float32))
+    async def after(turns: int) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        jitted()(ONE)
         await asyncio.sleep(0)
-
-    @one
-    async def late() -> None:
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        jitted()(np.ones(2, np.float32))
 
     async def overlapping() -> None:
-        await asyncio.gather(early(), late())
+        await asyncio.gather(after(0), after(2))
 
     asyncio.run(overlapping())
-
     with pytest.raises(TypeError, match=r"`.*batches` is a generator function.*inside it"):
 
         @max_compiles(1)
@@ -143,11 +138,11 @@ def test_as_a_decorator_each_call_has_its_own_bound() -> None:
 
 def test_fresh_depends_on_nothing_before() -> None:
     step = jitted()
-    step(np.ones(2, np.float32))
+    step(ONE)
     with max_compiles(0):
-        step(np.ones(2, np.float32))
+        step(ONE)
     with max_compiles(1, fresh=True) as found:
-        step(np.ones(2, np.float32))
+        step(ONE)
     assert [each.function.rpartition(".")[2] for each in found] == ["step"]
 
 
@@ -169,7 +164,7 @@ def test_a_bound_that_cannot_see_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The count proves nothing if jaxobs failed or was uninstalled inside the block."""
     with pytest.raises(BlindError, match="jaxobs was uninstalled inside the block"), max_compiles(0):
         lifecycle.uninstall()
-        jitted()(np.ones(2, np.float32))
+        jitted()(ONE)
 
     def fail(*args: object) -> None:
         raise RuntimeError("moved")
@@ -178,7 +173,7 @@ def test_a_bound_that_cannot_see_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         with pytest.raises(BlindError, match=r"jaxobs failed in `compilations\.ended`"), max_compiles(0):
             monkeypatch.setattr("jaxobs.internals.read_miss", fail)
-            jitted()(np.ones(2, np.float32))
+            jitted()(ONE)
     finally:
         guard.raise_internal_errors(True)
         guard.reset()
@@ -187,32 +182,27 @@ def test_a_bound_that_cannot_see_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_blocks_may_overlap() -> None:
     """A block that ends leaves the others their eyes; nested ones each count what is inside them."""
     inside, done = threading.Event(), threading.Event()
-    caught: list[Exception] = []
 
     def other() -> None:
-        try:
-            with max_compiles(0):
-                inside.set()
-                done.wait(120)
-                jitted()(np.ones(2, np.float32))
-        except TooManyCompilesError as error:
-            caught.append(error)
+        with pytest.raises(TooManyCompilesError), max_compiles(0):
+            inside.set()
+            done.wait(120)
+            jitted()(ONE)
 
-    thread = threading.Thread(target=other)
     bound = max_compiles(1)
-    with bound as outer, bound:
-        thread.start()
-        inside.wait(120)
-        jitted()(np.ones(2, np.float32))
-    done.set()
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        with bound as outer, bound:
+            ended = pool.submit(other)
+            inside.wait(120)
+            jitted()(ONE)
+        done.set()
+        ended.result(120)
     assert len(outer) == 1
-    assert len(caught) == 1
     assert not store.current().installed
 
 
 def test_disabled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAXOBS_DISABLED", "1")
     with pytest.warns(UserWarning, match="`JAXOBS_DISABLED` is set"), max_compiles(0) as found:
-        jitted()(np.ones(2, np.float32))
+        jitted()(ONE)
     assert found == []

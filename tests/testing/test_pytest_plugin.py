@@ -36,7 +36,9 @@ def run(fun, *sizes):
 
 
 @pytest.fixture
-def tests(pytester: pytest.Pytester) -> pytest.Pytester:
+def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    for variable in ("CI", "BUILD_NUMBER"):  # in CI pytest tells failures in full, twice
+        monkeypatch.delenv(variable, raising=False)
     pytester.makepyprojecttoml(
         """
         [tool.pytest.ini_options]
@@ -48,7 +50,6 @@ def tests(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_the_marker_bounds_the_call(tests: pytest.Pytester) -> None:
-    """Too many fail with reasons and nothing of our frames; one function's bound leaves the others alone."""
     tests.makepyfile(
         MODEL
         + """
@@ -102,42 +103,24 @@ def test_own_failure():
     assert result.stdout.str().count("where at most") == 3
 
 
+WRONG = {
+    "max_compiles": "has a wrong `@pytest.mark.max_compiles`: missing 1 required positional argument: 'n'.",
+    'max_compiles("two")': "has a wrong `@pytest.mark.max_compiles`: `n` is 'two', but must be an integer*",
+    'max_compiles(1, functoin="step")': "has a wrong `*`: got an unexpected keyword argument 'functoin'*",
+    "jaxobs_baseline(flop=0.1)": "has no quantity `flop`. Quantities: compilations, flops, memory, compile_seconds.",
+    'jaxobs_baseline(flops="much")': "gives `flops` the tolerance 'much', but it must be a part of the baseline*",
+    "jaxobs_baseline(3)": "accepts only keywords: flops=0.02.",
+}
+"""Marks, each with what is said of the test that has it."""
+
+
 def test_wrong_markers_fail_their_test(tests: pytest.Pytester) -> None:
-    tests.makepyfile(
-        MODEL
-        + """
-@pytest.mark.max_compiles
-def test_bare(): ...
-
-@pytest.mark.max_compiles("two")
-def test_text(): ...
-
-@pytest.mark.max_compiles(1, functoin="step")
-def test_word(): ...
-
-@pytest.mark.jaxobs_baseline(flop=0.1)
-def test_quantity(): ...
-
-@pytest.mark.jaxobs_baseline(flops="much")
-def test_tolerance(): ...
-
-@pytest.mark.jaxobs_baseline(3)
-def test_position(): ...
-"""
-    )
+    marked = [f"@pytest.mark.{mark}\ndef test_{number}(): ..." for number, mark in enumerate(WRONG)]
+    tests.makepyfile("\n".join(["import pytest", *marked]))
     result = tests.runpytest_inprocess()
     result.assert_outcomes(errors=6)
-    result.stdout.fnmatch_lines_random(
-        [
-            "*::test_bare has a wrong `@pytest.mark.max_compiles`: missing 1 required positional argument: 'n'.",
-            "*::test_text has a wrong `@pytest.mark.max_compiles`: `n` is 'two', but must be an integer*",
-            "*::test_word has a wrong `@pytest.mark.max_compiles`: got an unexpected keyword argument 'functoin'*",
-            'Write `@pytest.mark.max_compiles(1)` or `@pytest.mark.max_compiles(1, function="train_step")`.',
-            "*::test_quantity has no quantity `flop`. Quantities: compilations, flops, memory, compile_seconds.",
-            "*::test_tolerance gives `flops` the tolerance 'much', but it must be a part of the baseline*",
-            "*::test_position accepts only keywords: flops=0.02.",
-        ]
-    )
+    right = 'Write `@pytest.mark.max_compiles(1)` or `@pytest.mark.max_compiles(1, function="train_step")`.'
+    result.stdout.fnmatch_lines_random([right, *(f"*::test_{n} {said}" for n, said in enumerate(WRONG.values()))])
     result.stdout.no_fnmatch_line("*During handling*")
 
 
@@ -212,24 +195,14 @@ def test_it_is_there_and_costs_next_to_nothing(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "."]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    ran = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     line = next(line for line in ran.stdout.splitlines() if line.startswith("FOUND"))
     ours, with_jax, named = json.loads(line.removeprefix("FOUND "))
-    assert ours == sorted(
-        (
-            "jaxobs",
-            "jaxobs.base",
-            "jaxobs.base.errors",
-            "jaxobs.base.version",
-            "jaxobs.testing",
-            "jaxobs.testing.plugin",
-        )
-    )
-    assert not with_jax
-    assert named
+    assert ours == [
+        "jaxobs", "jaxobs.base", "jaxobs.base.errors", "jaxobs.base.version", "jaxobs.testing", "jaxobs.testing.plugin",
+    ]  # fmt: skip
+    assert (with_jax, named) == (False, True)
 
 
 def test_pytest_does_not_warn_where_jaxobs_was_first() -> None:
@@ -240,15 +213,10 @@ def test_pytest_does_not_warn_where_jaxobs_was_first() -> None:
 
 
 def test_markers_and_options_are_listed(tests: pytest.Pytester) -> None:
-    tests.runpytest_inprocess("--markers").stdout.fnmatch_lines(
-        [
-            "@pytest.mark.max_compiles(n, function=None, *, eager=False, fresh=False): *",
-            "@pytest.mark.jaxobs_baseline(*",
-        ]
-    )
-    tests.runpytest_inprocess("--help").stdout.fnmatch_lines(
-        ["*--jaxobs-update*", "*--jaxobs-baseline=FILE*", "*--jaxobs-tolerance=QUANTITY=VALUE*"]
-    )
+    markers = ["@pytest.mark.max_compiles(n, function=None, *, eager=False, fresh=False): *", "@pytest.mark.jaxobs_b*"]
+    tests.runpytest_inprocess("--markers").stdout.fnmatch_lines(markers)
+    options = ["*--jaxobs-update*", "*--jaxobs-baseline=FILE*", "*--jaxobs-tolerance=QUANTITY=VALUE*"]
+    tests.runpytest_inprocess("--help").stdout.fnmatch_lines(options)
 
 
 def test_clearing_wakes_no_backend() -> None:
@@ -262,14 +230,7 @@ print(environment())
 from jax._src import xla_bridge
 assert not xla_bridge.backends_are_initialized()
 """
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert f"jax='{jax.__version__}'" in ran.stdout
     assert "platform=None" in ran.stdout
-
-
-@pytest.fixture(autouse=True)
-def short_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In CI pytest tells failures in full, twice."""
-    for variable in ("CI", "BUILD_NUMBER"):
-        monkeypatch.delenv(variable, raising=False)

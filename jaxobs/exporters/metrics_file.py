@@ -63,7 +63,8 @@ class MetricsFile:
         if _is_special(self._given):
             _try_special(self._given)
         else:
-            with tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.realpath(self._given)), prefix=".jaxobs-"):
+            folder, name = os.path.split(os.path.realpath(self._given))
+            with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}."):  # as a draft is named
                 pass
         if PROCESS_INDEX not in self._given:
             self._settle(self._given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 
 from jaxobs.facts.functions import FunctionState
@@ -66,4 +67,4 @@ def per(
 
 def per_function(read: Callable[[FunctionState], Iterable[tuple[Labels, Value | None]]]) -> Read:
     """Returns a `Metric.read` from what is read of each function."""
-    return per(lambda snapshot: snapshot.functions, lambda function: function.name, read)
+    return per(attrgetter("functions"), attrgetter("name"), read)

@@ -130,7 +130,7 @@ class IncidentReaders:
             return metrics
 
         with (
-            mock.patch("jaxobs.views.client._opener", lambda url: AnsweringOpener(answers)),
+            mock.patch("jaxobs.views.access.opener", lambda url, *_: AnsweringOpener(answers)),
             mock.patch("jaxobs.ops.diagnosis.gathering.answers.fetch", fetch),
         ):
             self._command(["diagnose", "--json", "--target", "http://127.0.0.1:1"])

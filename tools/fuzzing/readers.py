@@ -244,7 +244,7 @@ class Readers:
             answers = {name: self._originals.files[name] for name in ("snapshot.json", "events.json")}
             name = "snapshot.json" if changer.number() % 3 else "events.json"
             what, answers[name] = changer.body(answers[name]) if changer.number() % 5 else changer.raw(answers[name])
-            with mock.patch("jaxobs.views.client._opener", lambda url: AnsweringOpener(answers)):
+            with mock.patch("jaxobs.views.access.opener", lambda url, *_: AnsweringOpener(answers)):
                 self._command([words[0], "http://127.0.0.1:1", *words[1:]])
             return f"{name}: {what}"
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 
 from jaxobs.facts.accelerators import THROTTLE_REASONS, AcceleratorState
 from jaxobs.metrics.metric import Labels, Metric, Read, per
 
 
 def _accelerators(read: Callable[[AcceleratorState], Iterable[tuple[Labels, float | None]]]) -> Read:
-    return per(lambda snapshot: snapshot.accelerators, lambda state: state.device, read)
+    return per(attrgetter("accelerators"), attrgetter("device"), read)
 
 
 def _gauge(name: str, unit: str, read: Callable[[AcceleratorState], float | None], help: str) -> Metric:

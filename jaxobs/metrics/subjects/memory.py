@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.metrics.metric import Labels, Metric, per, per_function
@@ -14,7 +15,7 @@ def _gauge(name: str, read: Callable[[DeviceMemory], int | None], help: str, uni
     def of_device(device: DeviceState) -> list[tuple[Labels, int | None]]:
         return [((), None if device.memory is None else read(device.memory))]
 
-    read_all = per(lambda snapshot: snapshot.devices, lambda device: device.device, of_device)
+    read_all = per(attrgetter("devices"), attrgetter("device"), of_device)
     return Metric(name=name, kind="gauge", labels=("device",), unit=unit, read=read_all, help=help)
 
 

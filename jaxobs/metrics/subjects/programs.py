@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 
 from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS, ProgramState
 from jaxobs.facts.snapshot import Snapshot
@@ -22,7 +23,7 @@ def _largest(snapshot: Snapshot) -> list[tuple[str, ProgramState]]:
 
 
 def _programs(read: Callable[[ProgramState], Iterable[tuple[Labels, Value | None]]]) -> Read:
-    return per(_largest, lambda known: known[0], lambda known: read(known[1]))
+    return per(_largest, itemgetter(0), lambda known: read(known[1]))
 
 
 METRICS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.requests import (
@@ -17,7 +18,7 @@ from jaxobs.metrics.metric import Labels, Metric, Read, Value, per
 
 
 def _routes(read: Callable[[RouteState], Iterable[tuple[Labels, Value | None]]]) -> Read:
-    return per(lambda snapshot: snapshot.routes, lambda route: route.route, read)
+    return per(attrgetter("routes"), attrgetter("route"), read)
 
 
 def _histogram(name: str, read: Callable[[RouteState], Histogram | None], help: str, unit: str = "seconds") -> Metric:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from helpers.paths import ROOT
 
+from jaxobs.metrics import catalogue
 from jaxobs.ops.diagnosis.knowledge import ANY_END, IMPACTS, SYMPTOM, Alert, Knowledge, Line, Metric
 from jaxobs.ops.diagnosis.known import known
 
 ALERTS = {path.stem for path in (ROOT / "runbooks").glob("Jax*.md")}
-SUBJECTS = (ROOT / "jaxobs/metrics/subjects").glob("*.py")
-METRICS = set(re.findall(r'name="(\w+)"', "".join(path.read_text(encoding="utf-8") for path in SUBJECTS)))
+METRICS = {metric.name for metric in catalogue.METRICS}
 
 
 @pytest.mark.parametrize(("name", "each"), known().items(), ids=list(known()))

@@ -39,11 +39,8 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 WORKERS = min(CORES, 8) + 1
 """Many tests wait for processes of their own, so one more than there are cores."""
 PARALLEL = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
-ALONE = ("alerts", "lives")
-"""Parts of few tests: one whose programs have the machine for themselves, and what only computes beside it."""
-BESIDE = {"lives": "alerts"}
-"""Parts that only compute and care for no clock: they run beside the other, on what it leaves of the machine."""
-LOWEST = ("nice", "-n", "19")
+ALONE = ("alerts",)
+"""Parts whose programs have the machine for themselves."""
 TOGETHER = ("lint",)
 """Parts whose commands read the sources alone, so that they run at one time."""
 MOST_AGAIN = 8
@@ -132,18 +129,18 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def run(part: str, folder: Path, *, priority: Command = ()) -> Outcome:
-    """Runs every command of a part; with a priority, shows what each prints when it is through."""
+def run(part: str, folder: Path) -> Outcome:
+    """Runs every command of a part."""
     outcome, began = Outcome(part), time.monotonic()
     report = folder / f"{part}.xml"
 
     def execute(command: Command) -> int:
         more = _reporting(report) if "pytest" in command else ()
         heading = f"\ncheck: {part}: {_shown(command)}\n"
-        if part not in TOGETHER and not priority:
+        if part not in TOGETHER:
             print(heading, end="", flush=True)
             return subprocess.run([*command, *more], cwd=ROOT, check=False).returncode
-        done = subprocess.run([*priority, *command, *more], cwd=ROOT, check=False, stdout=PIPE, stderr=STDOUT)
+        done = subprocess.run([*command, *more], cwd=ROOT, check=False, stdout=PIPE, stderr=STDOUT)
         print(heading + done.stdout.decode(errors="replace"), end="", flush=True)
         return done.returncode
 
@@ -237,11 +234,9 @@ def main(arguments: list[str] | None = None) -> int:
     outcomes: list[Outcome] = []
     began = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
-            for part in (each for each in parts if BESIDE.get(each) not in parts):
-                beside = [each for each in parts if BESIDE.get(each) == part]
-                running = [pool.submit(run, each, Path(folder), priority=LOWEST) for each in beside]
-                outcomes += [run(part, Path(folder)), *(each.result() for each in running)]
+        with tempfile.TemporaryDirectory() as folder:
+            for part in parts:
+                outcomes.append(run(part, Path(folder)))
     except KeyboardInterrupt:
         done = {each.part for each in outcomes}
         print(summary(outcomes, [part for part in parts if part not in done], time.monotonic() - began))

@@ -86,7 +86,7 @@ def is_url(text: str) -> bool:
 
 
 def check_url(option: str, text: str) -> None:
-    """Raises `SettingError` if the text given for an option is no URL of a server."""
+    """Raises `SettingError` if the text given for an option is not the URL of a server."""
     if not is_url(text):
         raise SettingError(f"{option} {text!r} is not an address. Give a URL such as http://localhost:9090.")
 
@@ -114,7 +114,7 @@ def endpoint_url(text: str) -> str:
 
 
 def fetch_snapshot(url: str, *, timeout: float = TIMEOUT, get: Get | None = None) -> Snapshot:
-    """The process's state; raises `EndpointUnreachableError`, or `NotAnEndpointError` where no jaxobs answers."""
+    """The process's state; raises `EndpointUnreachableError`, or `NotAnEndpointError` if something else answers."""
 
     def snapshot(body: Any) -> Snapshot:
         return typing.cast(Snapshot, decode(Snapshot, body))

@@ -54,7 +54,7 @@ _SECURITY = [
 
 
 def application(store: Store, protection: Protection | None = None) -> Application:
-    """Returns the endpoint as a WSGI application for servers of others, without protection if that is None."""
+    """Returns the endpoint as a WSGI application for servers of others, unprotected if none is given."""
     hosts = None if protection is None else protection.hosts
     routes: dict[str, Route] = {_HEALTH: lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
     routes.update(_own_routes(store))

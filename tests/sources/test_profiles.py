@@ -370,6 +370,6 @@ def test_a_planted_fault_is_named_with_its_line(name: str, tmp_path: pathlib.Pat
     for found in map(json.loads, lines):
         assert {key: found[key] for key in planted["found"] if key != "summary"}.items() <= planted["found"].items()
         assert planted["found"].get("summary", "") in found["summary"]
-        path, _, number = found["where"].rpartition(":")
-        assert "line" not in planted or path == str(program)
-        assert planted.get("line", "") in source.splitlines()[int(number) - 1]
+        if "line" in planted:
+            path, _, number = found["where"].rpartition(":")
+            assert path == str(program) and planted["line"] in source.splitlines()[int(number) - 1]

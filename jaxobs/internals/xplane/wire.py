@@ -30,7 +30,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, at: int = 0, end: int | None = None) -> Iterator[tuple[int, int | bytes]]:
-    """Yields each field's number and integer or bytes; raises `WireError` if the bytes are no message."""
+    """Yields each field's number and integer or bytes; raises `WireError` if the bytes hold something else."""
     for number, value in spans(data, at, end):
         yield number, value if isinstance(value, int) else data[value[0] : value[1]]
 

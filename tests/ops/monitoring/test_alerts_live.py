@@ -232,10 +232,10 @@ class Stage:
         """A time of Alertmanager's in seconds since the programs were started."""
         return datetime.datetime.fromisoformat(moment).timestamp() - self.date
 
-    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *command: str, **variables: str) -> subprocess.Popen[bytes]:
         """Starts a program that ends with the test."""
         return self.stack.enter_context(
-            running(list(command), self.folder / f"{name}.log", cwd=self.folder, env=environment())
+            running(list(command), self.folder / f"{name}.log", cwd=self.folder, env=environment() | variables)
         )
 
     def prometheus_with(
@@ -262,14 +262,29 @@ class Stage:
         )  # fmt: skip
         return f"http://{address}"
 
-    def launch(self, job: str, index: int = 0, *more: str, scraped: bool = True) -> None:
+    def restart(self, job: str) -> None:
+        """Replaces a process by one that is ready to serve: to start takes seconds, which are minutes here."""
+        before, gate = self.processes[job, 0], self.folder / f"{job}-gate-{time.monotonic_ns()}"
+        log = self.folder / f"{job}-0.log"
+        ready = log.read_text().count("ready")
+        self.launch(job, FAULTY_GATE=str(gate))
+        while log.read_text().count("ready") == ready:
+            time.sleep(0.1)
+        before.kill()
+        before.wait()
+        gate.touch()
+        self.await_listening(job)
+
+    def launch(self, job: str, index: int = 0, *more: str, scraped: bool = True, **variables: str) -> None:
         """Starts a process of a job, on its port where it had one."""
         port = self.ports.setdefault((job, index), free_port())
         script = str(PROGRAMS / "faulty.py")
         arguments = [script, MODES.get(job, job), str(port), *more]
         if job == "demo":
             arguments = ["-m", "jaxobs", "demo", "--minutes", "3", "--port", str(port)]
-        self.processes[job, index] = self.start(f"{job}-{index}", sys.executable, "-W", "ignore", *arguments)
+        self.processes[job, index] = self.start(
+            f"{job}-{index}", sys.executable, "-W", "ignore", *arguments, **variables
+        )
         if scraped:
             self.scrape(job, index, port)
 
@@ -357,10 +372,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             stage.processes[job, 0].kill()
             stage.seen.faults[job] = stage.age
         for _ in range(RESTARTS):
-            stage.processes["restarts", 0].kill()
-            stage.processes["restarts", 0].wait()
-            stage.launch("restarts")
-            stage.await_listening("restarts")
+            stage.restart("restarts")
             stage.look_for(3.0)
         stage.until(lambda: "JaxTargetDown" in stage.seen.firing("killed"))
         stage.launch("killed")

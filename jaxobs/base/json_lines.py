@@ -26,7 +26,7 @@ _SUSPECT = re.compile(rb"\d{19}|[eE]\+?\d\d\d")
 
 
 def loads(text: bytes | str) -> Any:
-    """Returns the value of JSON text; raises `ValueError` if it is too deep, or a number is out of range."""
+    """Returns the value of JSON text; raises `ValueError` for other text, too deep a value, or too large a number."""
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     try:
         # By ourselves: `json` takes bytes with NULs for UTF-16.

@@ -106,6 +106,10 @@ class Devices(Source):
         for memory in memories if memories and memories[0].time > self._groups_told else ():
             self._store.record(dataclasses.replace(memory, groups=_on(memory.device, groups)))
 
+    def concluding(self) -> None:
+        """Lets go of devices and arrays: a backend that is still referred to at exit does not wait for its work."""
+        self._leaks, self._latest = Leaks(), ([], [])
+
     def _sample_device(
         self, device: Any, live: array_groups.Live | None, code: dict[Any, int] | None, now: float
     ) -> DeviceMemory:

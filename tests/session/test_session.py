@@ -448,6 +448,26 @@ def test_nothing_of_ours_keeps_the_process_alive(tmp_path: pathlib.Path) -> None
     assert events(tmp_path / "log")[-1]["event"] == "exit"
 
 
+IN_FLIGHT = """
+    import jax, jaxobs, jax.numpy as jnp, sys, time
+    jaxobs.start(port=0, sample_interval=0.05, event_log=sys.argv[1], array_call_sites=True)
+    step = jaxobs.jit(lambda x: jnp.tanh(x @ x), name="step")
+    kept = [jnp.ones((256, 256))]
+    for _ in jaxobs.steps(range(32), "train"):
+        kept.append(step(kept[-1]))
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "jaxobs.uninstall()"])
+def test_nothing_of_ours_keeps_the_backend_alive(end: str, tmp_path: pathlib.Path) -> None:
+    """JAX waits for the work in flight when the last reference to its backend goes, and else crashes now and then."""
+    variables = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "cpu_client=1"}
+    ran = run(textwrap.dedent(IN_FLIGHT) + end, tmp_path / "log", **variables)
+    assert {each["event"] for each in events(tmp_path / "log")} >= {"memory", "step"}
+    assert ("CpuClient created." in ran.stderr, "CpuClient destroyed." in ran.stderr) == (True, True), ran.stderr
+
+
 def test_no_warning_of_any_kind_under_the_strictest_interpreter(tmp_path: pathlib.Path) -> None:
     """Development mode with warnings as errors: no socket, file or thread is left to the collector."""
     program = """

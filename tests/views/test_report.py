@@ -229,6 +229,16 @@ def test_how_a_killed_process_stood_is_what_it_told_last_and_the_steps_since(tmp
     assert (new.name, new.steps, new.mean_seconds, new.recent, new.p50_seconds) == ("eval", 4, 0.5, (0.5,), None)
 
 
+def test_a_manifest_begins_a_process_only_where_its_numbers_begin_again(tmp_path: pathlib.Path) -> None:
+    """Threads write at the same time in any order: a second manifest may follow an event with a larger number."""
+    first = Manifest(time=START, pid=7, sequence=1, versions={})
+    lines: list[Event] = [first, compilation("f", pid=7, sequence=3), replace(first, sequence=2)]
+    log = write(tmp_path / "log", *lines, compilation("f", pid=7, sequence=4))
+    assert [len(each.compilations) for each in report.read(str(log)).recordings] == [2]
+    log = write(tmp_path / "log", *lines, first, compilation("f", pid=7, sequence=4))
+    assert [len(each.compilations) for each in report.read(str(log)).recordings] == [1, 1]
+
+
 def test_a_log_of_a_version_that_told_less_has_its_steps_and_no_account(tmp_path: pathlib.Path) -> None:
     """Figures that a log does not have are absent, and not zero."""
     step = Step(

@@ -60,6 +60,8 @@ class ProcessEvents:
     """Events that the process no longer held when it was asked."""
     newest: int = 0
     """The largest sequence number."""
+    manifest_sequence: int = 0
+    """Sequence number of the latest manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +144,23 @@ def _event_of(body: dict[str, Any], signatures: bool) -> Event | None:
 
 
 def _process(body: dict[str, Any], latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents:
-    """Returns the process of an event. Process ids come back, most often in containers: a manifest begins a new one."""
+    """Returns the process of an event. Process ids come back, most often in containers: a manifest begins a new one.
+
+    A process may write further manifests, each with a larger sequence number. Threads write events that happen at the
+    same time in any order, so that other events may precede a manifest with a smaller number.
+    """
     key = _whole(body.get("process_index")), _whole(body.get("pid"))
     known = latest.get(key)
     if known is None and key[0]:
         known = _joined(key, _whole(body.get("sequence")), latest)
-    again = body["event"] == Manifest.kind and known is not None and _whole(body.get("sequence")) <= known.newest
-    if known is None or again:
-        known = latest[key] = ProcessEvents(*key)
+    if body["event"] == Manifest.kind:
+        sequence = _whole(body.get("sequence"))
+        if known is None or sequence <= known.manifest_sequence:
+            known = ProcessEvents(*key)
+        known.manifest_sequence = sequence
+    elif known is None:
+        known = ProcessEvents(*key)
+    latest[key] = known
     return known
 
 

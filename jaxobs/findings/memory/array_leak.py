@@ -24,7 +24,7 @@ SMALL_RISES = 2 * growth.LEAST_RISES
 TOTAL_RISES = growth.LEAST_RISES + 6
 """Rises of all arrays together: some more than for a group, which must be reported first, ..."""
 MOST_TOTAL_RISES = 2 * TOTAL_RISES
-"""... and so many where one group holds most of the growth: its own run began later than that of all."""
+"""... and so many where few groups hold most of the growth: the run of each began later than that of all."""
 MOST_GROUPS = 500
 """Groups that are followed: the largest."""
 MOST_MEMBERS = 8
@@ -61,16 +61,17 @@ class ArrayLeaks:
             del self._least[next(iter(self._least))]
         yield _TOTAL, sum(group.bytes for group in sample.groups)
 
-    def _most_grown(self, sample: Sample) -> int:
-        """Bytes that the group which grew most has grown by."""
+    def _grown_by_few(self, sample: Sample) -> int:
+        """Bytes that the few groups which grew most have grown by."""
         groups = sample.groups[:MOST_GROUPS]
-        return max((group.bytes - self._least.get(group.key, group.bytes) for group in groups), default=0)
+        grown = sorted((group.bytes - self._least.get(group.key, group.bytes) for group in groups), reverse=True)
+        return sum(grown[:MOST_MEMBERS])
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """A group by its arrays' bytes, or its number; the total only for what no group explains."""
         if key == _TOTAL:
-            one = self._most_grown(sample) >= _EXPLAINED * run.grown
-            if (one and run.rises < MOST_TOTAL_RISES) or growth.LEAST_RISES <= run.rises < TOTAL_RISES:
+            few = self._grown_by_few(sample) >= _EXPLAINED * run.grown
+            if (few and run.rises < MOST_TOTAL_RISES) or growth.LEAST_RISES <= run.rises < TOTAL_RISES:
                 return False
             told = sum(grown_bytes(case, sample) for case in cases if case.kind == NAME)
             return run.grown >= LEAST_BYTES and told < _EXPLAINED * run.grown

@@ -150,6 +150,11 @@ class LoopOutputs(NoOutputs):
         found, self._found = self._found, []
         return found
 
+    def forget(self) -> None:
+        """Lets go of the outputs that have not arrived."""
+        with self._lock:
+            self._pending.clear()
+
     def wake(self) -> None:
         """Ends a wait in `settle_until`."""
         with suppress(RuntimeError):  # it is awake

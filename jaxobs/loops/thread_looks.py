@@ -17,6 +17,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import Line, Place
@@ -65,12 +66,14 @@ class ThreadLooks:
         self._computing = True
         """Whether a device computed when it was last asked in this turn."""
         self._stopped = threading.Event()
-        threading.Thread(target=self._run, name="jaxobs-thread-looks", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="jaxobs-thread-looks", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Ends the thread, which must not hold anything of the program when the interpreter ends."""
         self._stopped.set()
         self._outputs.wake()
+        threads.join(self._thread)
 
     def began(self, here: Place, after: float, now: float) -> float:
         """Returns when the call `here` began that has returned: not before `after`, and before `now` if it was seen."""

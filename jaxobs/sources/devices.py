@@ -107,7 +107,11 @@ class Devices(Source):
             self._store.record(dataclasses.replace(memory, groups=_on(memory.device, groups)))
 
     def concluding(self) -> None:
-        """Lets go of devices and arrays: a backend that is still referred to at exit does not wait for its work."""
+        """Lets go of devices and arrays.
+
+        JAX waits for the work in flight when the last reference to its client goes, as the interpreter ends. A client
+        that is kept alive does not wait, and XLA's threads then run in memory that the exit frees.
+        """
         self._leaks, self._latest = Leaks(), ([], [])
 
     def _sample_device(

@@ -72,8 +72,11 @@ class FoundLoopsSource:
         self._calls.watch(self._store.part(Wall))
 
     def concluding(self) -> None:
-        """The program has ended, and what it computed has arrived or will not."""
+        """The program has ended: reports what arrived, and lets go of the rest (see `Devices.concluding`)."""
         self._look()
+        self._store.part(LoopOutputs).forget()
+        if self._watching:
+            self._calls.stop()
 
     def _look(self) -> None:
         """Reports what turned NaN, unless the program watches its values itself."""

@@ -33,5 +33,9 @@ class WatchedSource(Source):
             if watched.pending != pending:
                 pending, until = watched.pending, time.monotonic() + PATIENCE_SECONDS
 
+    def concluding(self) -> None:
+        """Lets go of what has not arrived (see `Devices.concluding`)."""
+        self._store.part(Watched).forget()
+
 
 source = WatchedSource

@@ -228,6 +228,12 @@ class Watched:
                 found.append(told)
         return found
 
+    def forget(self) -> None:
+        """Lets go of the values that have not arrived."""
+        with self._lock:
+            self._pending.clear()
+            self._bytes = 0
+
     def _check(self, value: _Value) -> NonFinite | None:
         row, bad, read = value.row, [], 0
         for number, leaf in value.leaves:

@@ -449,22 +449,30 @@ def test_nothing_of_ours_keeps_the_process_alive(tmp_path: pathlib.Path) -> None
 
 
 IN_FLIGHT = """
-    import jax, jaxobs, jax.numpy as jnp, sys, time
+    import jax, jaxobs, jax.numpy as jnp, sys
     jaxobs.start(port=0, sample_interval=0.05, event_log=sys.argv[1], array_call_sites=True)
-    step = jaxobs.jit(lambda x: jnp.tanh(x @ x), name="step")
-    kept = [jnp.ones((256, 256))]
-    for _ in jaxobs.steps(range(32), "train"):
-        kept.append(step(kept[-1]))
-        time.sleep(0.01)
+    def step(x):
+        for _ in range(4):
+            x = jnp.tanh(x @ x)
+        return x, jnp.sum(x)
+    step, kept = {jit}(step), [jnp.ones((700, 700))]
+    for _ in {loop}:
+        x, loss = step(kept[-1])
+        kept.append(x)
+        {watch}
 """
+DECLARED = {"jit": "jaxobs.jit", "loop": "jaxobs.steps(range(50), 'train')", "watch": "jaxobs.watch(loss=loss)"}
+FOUND = {"jit": "jax.jit", "loop": "range(50)", "watch": ""}
 
 
-@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "jaxobs.uninstall()"])
-def test_nothing_of_ours_keeps_the_backend_alive(end: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("loop", "end"), [(FOUND, ""), (DECLARED, ""), (DECLARED, "raise SystemExit(3)"), (FOUND, "jaxobs.uninstall()")]
+)
+def test_nothing_of_ours_keeps_the_backend_alive(loop: dict[str, str], end: str, tmp_path: pathlib.Path) -> None:
     """JAX waits for the work in flight when the last reference to its backend goes, and else crashes now and then."""
     variables = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "cpu_client=1"}
-    ran = run(textwrap.dedent(IN_FLIGHT) + end, tmp_path / "log", **variables)
-    assert {each["event"] for each in events(tmp_path / "log")} >= {"memory", "step"}
+    ran = run(textwrap.dedent(IN_FLIGHT.format(**loop)) + end, tmp_path / "log", **variables)
+    assert {each["event"] for each in events(tmp_path / "log")} >= {"memory", "compilation"}
     assert ("CpuClient created." in ran.stderr, "CpuClient destroyed." in ran.stderr) == (True, True), ran.stderr
 
 

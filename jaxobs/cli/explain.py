@@ -168,7 +168,7 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
     worst = min(stories, key=lambda each: VERDICTS.index(each.verdict.verdict), default=None)
     judged = (
         {"verdict": worst.verdict.verdict, "headline": worst.verdict.headline} if worst is not None
-        else {"verdict": "fine", "headline": "Nothing to mend: nothing has compiled."}
+        else {"verdict": "ok", "headline": "Nothing to fix: nothing has compiled."}
     )  # fmt: skip
     ends = [
         as_event(event)

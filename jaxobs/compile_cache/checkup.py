@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxobs.compile_cache.complaints import ADVICE, PROBLEM, Check, Complaint, Setting, count, examples, user
+from jaxobs.compile_cache.complaints import Check, Complaint, Setting, count, examples, user
 from jaxobs.compile_cache.directory import Contents, Leftover
 from jaxobs.compile_cache.entries import BROKEN, UNCHECKED, UNREADABLE
 from jaxobs.views.terminal.text import size
@@ -33,7 +33,7 @@ def unusable(path: Path) -> Complaint | None:
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
             return Complaint(
-                kind="not_a_directory", severity=PROBLEM,
+                kind="not_a_directory", severity="warning",
                 summary=f"`{path}` is not a directory. JAX warns once (FileExistsError) and runs without a cache.",
                 advice="Name a directory in jax_compilation_cache_dir, or move this file away.",
             )  # fmt: skip
@@ -41,7 +41,7 @@ def unusable(path: Path) -> Complaint | None:
             next(found, None)
     except OSError as error:
         return Complaint(
-            kind="unreadable", severity=PROBLEM,
+            kind="unreadable", severity="warning",
             summary=f"`{path}` cannot be read: {error.strerror or error}. JAX runs without a cache there.",
             advice=f"Give this user (uid {user()}) access: it needs to list, read and write the directory.",
         )  # fmt: skip
@@ -49,15 +49,15 @@ def unusable(path: Path) -> Complaint | None:
 
 
 def examine(contents: Contents, setting: Setting) -> list[Complaint]:
-    """Returns all complaints, problems first."""
+    """Returns all complaints, warnings first."""
     found = [complaint for check in _CHECKS for complaint in check(contents, setting)]
-    return sorted(found, key=lambda complaint: complaint.severity != PROBLEM)
+    return sorted(found, key=lambda complaint: complaint.severity != "warning")
 
 
 def _identity(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if contents.nested:
         yield Complaint(
-            kind="nested", severity=ADVICE,
+            kind="nested", severity="info",
             summary=f"Subdirectories contain their own caches: {examples([str(path) for path in contents.nested])}.",
             advice="Each is a separate cache: inspect them one by one.",
         )  # fmt: skip
@@ -67,14 +67,14 @@ def _identity(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     names = [each for each in names if not _OF_VOLUMES.fullmatch(each)]
     if not names:
         yield Complaint(
-            kind="empty", severity=ADVICE, summary="The directory is empty: no program has been stored in it.",
+            kind="empty", severity="info", summary="The directory is empty: no program has been stored in it.",
             advice="JAX stores only what took jax_persistent_cache_min_compile_time_secs (1 s) or "
                    "longer to compile. `jaxobs cache verify -- CMD` shows what a command does not "
                    "store, and why.",
         )  # fmt: skip
     else:
         yield Complaint(
-            kind="not_a_cache", severity=PROBLEM,
+            kind="not_a_cache", severity="warning",
             summary=f"This is not a JAX persistent cache: none of {count(len(names), 'name', 'names')} in it is an "
             f"entry (`*-cache`), but {examples(names)}.",
             advice="Name the directory that jax_compilation_cache_dir is set to.",
@@ -89,7 +89,7 @@ def _broken(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     wait = f" {fresh} changed in the last minute: if a job is storing entries now, check again first." if fresh else ""
     told = examples([f"{entry.function}: {entry.reading.problem}" for entry in broken])
     yield Complaint(
-        kind="broken_entries", severity=PROBLEM, files=tuple(entry.path for entry in broken), removable=True,
+        kind="broken_entries", severity="warning", files=tuple(entry.path for entry in broken), removable=True,
         summary=f"JAX cannot read {len(broken):,} of {count(len(contents.entries), 'entry', 'entries')}: {told}",
         advice="JAX never replaces an existing entry, so the program is recompiled at every start. "
         f"Delete broken entries.{wait}",
@@ -101,7 +101,7 @@ def _unreadable(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if unreadable:
         told = examples([f"{entry.function}: {entry.reading.problem}" for entry in unreadable])
         yield Complaint(
-            kind="unreadable_entries", severity=PROBLEM, files=tuple(entry.path for entry in unreadable),
+            kind="unreadable_entries", severity="warning", files=tuple(entry.path for entry in unreadable),
             summary=f"This user (uid {user()}) cannot read {count(len(unreadable), 'entry', 'entries')}: {told}",
             advice="Their programs are recompiled at every start by this user. Make the files "
                    "readable (`chmod`, or a umask of 022 in the job that stores them).",
@@ -109,7 +109,7 @@ def _unreadable(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     unchecked = [entry for entry in contents.entries if entry.reading.state == UNCHECKED]
     if unchecked:
         yield Complaint(
-            kind="unchecked_entries", severity=ADVICE,
+            kind="unchecked_entries", severity="info",
             summary=f"{count(len(unchecked), 'entry was', 'entries were')} not checked, because this Python cannot "
             "read zstd. They may be fine.",
             advice="pip install zstandard, or run this with a Python that has it.",
@@ -119,7 +119,7 @@ def _unreadable(contents: Contents, setting: Setting) -> Iterator[Complaint]:
 def _orphans(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if contents.orphans:
         yield Complaint(
-            kind="orphaned_files", severity=PROBLEM, removable=True, files=_paths(contents.orphans),
+            kind="orphaned_files", severity="warning", removable=True, files=_paths(contents.orphans),
             summary=f"{count(len(contents.orphans), 'access time (`*-atime`) has', 'access times (`*-atime`) have')} "
             "no entry.",
             advice="An entry was deleted by hand, or its eviction was interrupted. Delete the rest of it.",
@@ -131,7 +131,7 @@ def _orphans(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if temporary:
         names = examples([file.path.name for file in temporary])
         yield Complaint(
-            kind="temporary_files", severity=PROBLEM, removable=True, files=_paths(temporary),
+            kind="temporary_files", severity="warning", removable=True, files=_paths(temporary),
             summary=f"{count(len(temporary), 'temporary file', 'temporary files')} of "
             f"{size(sum(file.bytes for file in temporary))}: {names}",
             advice="JAX never reads such a file. Delete it, unless a copy into the directory is in progress.",
@@ -139,7 +139,7 @@ def _orphans(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if others:
         names = examples([file.path.name for file in others])
         yield Complaint(
-            kind="other_files", severity=ADVICE, files=_paths(others),
+            kind="other_files", severity="info", files=_paths(others),
             summary=f"{count(len(others), 'file belongs', 'files belong')} neither to JAX nor to XLA: {names}",
             advice="Keep other files out of a cache directory: it is often deleted as a whole.",
         )  # fmt: skip
@@ -167,7 +167,7 @@ def _writable(contents: Contents, setting: Setting) -> Iterator[Complaint]:
 
 def _by_others(what: str, command: str, files: tuple[Path, ...]) -> Complaint:
     return Complaint(
-        kind="writable_by_others", severity=PROBLEM, files=files,
+        kind="writable_by_others", severity="warning", files=files,
         summary=f"{what}. JAX executes entries: anyone who can write here can run code as every user of the cache.",
         advice=f"Allow only the owner to write: {command}",
     )  # fmt: skip
@@ -181,14 +181,14 @@ def _rights(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     owner = contents.path.stat().st_uid
     if owner not in (0, user()):
         yield Complaint(
-            kind="foreign_owner", severity=PROBLEM,
+            kind="foreign_owner", severity="warning",
             summary=f"The directory belongs to uid {owner}, and you are uid {user()}. JAX executes entries: their "
             "owner can run code as every user of the cache.",
             advice="Use your own directory, unless you trust that user with your account.",
         )  # fmt: skip
     if not os.access(contents.path, os.W_OK | os.X_OK):
         yield Complaint(
-            kind="not_writable", severity=PROBLEM,
+            kind="not_writable", severity="warning",
             summary=f"This user (uid {user()}) may not write to the directory. Programs missing from the cache are "
             "recompiled at every start, with a warning each time.",
             advice=("Give write permission to the job that fills the cache. For a job that should "
@@ -209,13 +209,13 @@ def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if importlib.util.find_spec("filelock") is None:
         why = f"{MAX_SIZE} is {limit}" if wanted else ("Some job limits its size (jax_compilation_cache_max_size)")
         yield Complaint(
-            kind="filelock_missing", severity=PROBLEM if wanted else ADVICE,
+            kind="filelock_missing", severity="warning" if wanted else "info",
             summary=f"{why}, and this Python has no `filelock`. JAX then warns once and runs without a cache.",
             advice="pip install filelock in the environment of the job, or do not limit the size.",
         )  # fmt: skip
     if contents.missing_atimes:
         yield Complaint(
-            kind="missing_access_times", severity=PROBLEM if wanted or timed else ADVICE,
+            kind="missing_access_times", severity="warning" if wanted or timed else "info",
             summary=f"{contents.missing_atimes:,} of {count(len(contents.entries), 'entry', 'entries')} have no "
             "`-atime` file. A job that sets jax_compilation_cache_max_size stores nothing here (FileNotFoundError) "
             "until each entry has one.",
@@ -223,7 +223,7 @@ def _bounded(contents: Contents, setting: Setting) -> Iterator[Complaint]:
         )  # fmt: skip
     if wanted and limit.isdigit() and contents.bytes > int(limit):
         yield Complaint(
-            kind="over_max_size", severity=PROBLEM,
+            kind="over_max_size", severity="warning",
             summary=f"The entries take {size(contents.bytes)}; {MAX_SIZE} is {size(int(limit))}.",
             advice="Only jobs that limit the size evict. Set the limit in all jobs, or delete old entries.",
         )  # fmt: skip
@@ -245,14 +245,14 @@ def _namespace(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     ]
     if told:
         yield Complaint(
-            kind="mixed_writers", severity=ADVICE,
+            kind="mixed_writers", severity="info",
             summary=f"Several versions or environments stored entries here: {'; '.join(told)}.",
             advice="Each hits only its own, which is fine, but it is unclear which entries are "
                    "still in use. Give each version its own directory: .../jax-0.10.2/",
         )  # fmt: skip
     elif contents.entries and not _names_a_version(setting.given):
         yield Complaint(
-            kind="no_namespace", severity=ADVICE,
+            kind="no_namespace", severity="info",
             summary=f"The directory's name, `{setting.given}`, has no version in it.",
             advice="A new jaxlib misses all entries, and the old ones stay forever. With one "
                    "directory per version (.../jax-0.10.2/) you can delete old ones as a whole.",
@@ -272,7 +272,7 @@ def _moved(contents: Contents, setting: Setting) -> Iterator[Complaint]:
     if elsewhere:
         told = examples([f"`{name}` ({number})" for name, number in sorted(elsewhere.items())])
         yield Complaint(
-            kind="stored_under_another_name", severity=ADVICE,
+            kind="stored_under_another_name", severity="info",
             summary=f"{sum(elsewhere.values()):,} of {count(len(contents.entries), 'entry', 'entries')} were stored "
             f"while jax_compilation_cache_dir was {told}, not `{here}`.",
             advice="Up to JAX 0.10 that path is part of the key: such entries hit only if the "

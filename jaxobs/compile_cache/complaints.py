@@ -1,6 +1,6 @@
 """Complaints of a check of a cache directory, and what the check gets.
 
-A *problem* costs compiles or safety now; an *advice* is about what will.
+A `warning` costs compiles or safety now; an `info` is about what will.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from pathlib import Path
 
 from jaxobs.compile_cache.directory import Contents
 
-PROBLEM, ADVICE = "problem", "advice"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
@@ -21,7 +19,7 @@ class Complaint:
 
     kind: str
     severity: str
-    """`problem` or `advice`."""
+    """Severity, `warning` or `info`, of `facts.verdicts.SEVERITIES`."""
     summary: str
     """A sentence or two for a person, with the figures."""
     advice: str

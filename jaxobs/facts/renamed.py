@@ -1,4 +1,4 @@
-"""Names that events had in logs of an earlier version: read for one more version, and written no longer."""
+"""Names that events and answers had in an earlier version: read for one more version, and written no longer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ FINDINGS = {
     "eager_initialisation": "eager_initialization",
 }
 
+VERDICTS = {"mend": "fix", "fine": "ok"}
+
 
 def current(body: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the event under the names of this version."""
@@ -21,3 +23,12 @@ def current(body: Mapping[str, Any]) -> dict[str, Any]:
     if body["event"] == "finding" and found.get("finding") in FINDINGS:
         found["finding"] = FINDINGS[found["finding"]]
     return found
+
+
+def verdict(snapshot: Any) -> Any:
+    """Returns the answer of `/api/v1/snapshot` with the word of its verdict as this version says it."""
+    said = snapshot.get("verdict") if isinstance(snapshot, Mapping) else None
+    if not isinstance(said, Mapping) or said.get("verdict") not in VERDICTS:
+        return snapshot
+    headline = str(said.get("headline", "")).replace("Nothing to mend:", "Nothing to fix:")
+    return {**snapshot, "verdict": {**said, "verdict": VERDICTS[said["verdict"]], "headline": headline}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-VERDICTS = ("mend", "watch", "fine")
+VERDICTS = ("fix", "watch", "ok")
 """Something is wrong and worth fixing; something is worth knowing; neither."""
 
 SEVERITIES = ("critical", "warning", "info")

@@ -41,7 +41,7 @@ def of(findings: Iterable[Finding], wall_seconds: float, well: str) -> Verdict:
     """The verdict on findings that last, after `wall_seconds` of the process; `well` is the headline without any."""
     standing = [each for each in findings if each.ended is None]
     found = _ordered([_entry(each, wall_seconds) for each in standing], _causes(standing))
-    word = "mend" if any(each.severity != "info" for each in found) else "watch" if found else "fine"
+    word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
     return Verdict(verdict=word, headline=_headline(found) if found else well, findings=tuple(found))
 
 
@@ -177,16 +177,16 @@ def _well(snapshot: Snapshot) -> str:
     answered = sum(each.total for each in snapshot.routes)
     running = [each for each in snapshot.loops if each.steps and not (answered and each.found)]
     if running and wall is not None and wall.seconds.get("step"):
-        return f"Nothing to mend: {_percent(_since_start(wall))} of the time since the first step went into steps."
+        return f"Nothing to fix: {_percent(_since_start(wall))} of the time since the first step went into steps."
     if running:
-        return f"Nothing to mend: {_steps(running)}."
+        return f"Nothing to fix: {_steps(running)}."
     if answered:
-        return f"Nothing to mend: {plural(answered, 'request')} answered."
+        return f"Nothing to fix: {plural(answered, 'request')} answered."
     compiled = sum(each.compiled for each in snapshot.functions)
     if not compiled:
-        return "Nothing to mend: nothing has compiled yet."
+        return "Nothing to fix: nothing has compiled yet."
     seconds = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
-    return f"Nothing to mend: {plural(compiled, 'program')} compiled in {duration(seconds)}."
+    return f"Nothing to fix: {plural(compiled, 'program')} compiled in {duration(seconds)}."
 
 
 def _since_start(wall: TimeState) -> float:

@@ -117,7 +117,7 @@ def fetch_snapshot(url: str, *, timeout: float = TIMEOUT, get: Get | None = None
     """The process's state; raises `EndpointUnreachableError`, or `NotAnEndpointError` if something else answers."""
 
     def snapshot(body: Any) -> Snapshot:
-        return typing.cast(Snapshot, decode(Snapshot, body))
+        return typing.cast(Snapshot, decode(Snapshot, renamed.verdict(body)))
 
     return _read(f"{url}/api/v1/snapshot", timeout, snapshot, get)
 

@@ -43,11 +43,11 @@ def test_every_command_that_tells_something_has_it() -> None:
 
 def test_top_prints_the_snapshot_with_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     entry = VerdictFinding(id="a", title="It is slow.", severity="warning")
-    state = snapshot(findings=(finding(1),), verdict=Verdict(verdict="mend", headline="It is slow.", findings=(entry,)))
+    state = snapshot(findings=(finding(1),), verdict=Verdict(verdict="fix", headline="It is slow.", findings=(entry,)))
     with serving(CannedEndpoint(state, compilations()).answer) as url:
         body = printed(capsys, "top", url, "--json")
         assert body == plain(state) == printed(capsys, "top", "--once", "--json", url)
-        assert (body["verdict"]["verdict"], body["verdict"]["findings"][0]["title"]) == ("mend", "It is slow.")
+        assert (body["verdict"]["verdict"], body["verdict"]["findings"][0]["title"]) == ("fix", "It is slow.")
 
 
 def test_report_says_where_it_is_and_what_it_found(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +57,7 @@ def test_report_says_where_it_is_and_what_it_found(tmp_path: pathlib.Path, capsy
     out = pathlib.Path(body["report"])
     assert out == tmp_path / "events.html" and out.stat().st_size == body["bytes"] and body["notes"] == []
     told = [(each["pid"], each["compilations"], each["verdict"]) for each in body["processes"]]
-    assert told == [(41, 1, "fine"), (42, 1, "fine")]
+    assert told == [(41, 1, "ok"), (42, 1, "ok")]
     assert all(each["headline"] for each in body["processes"])
     assert cli.main(["report", str(log), "--json", "--out", "-"]) == 2
     assert "both write to the standard output" in capsys.readouterr().err

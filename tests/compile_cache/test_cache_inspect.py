@@ -73,7 +73,7 @@ def inspected(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[i
     return code, json.loads(capsys.readouterr().out)
 
 
-def kinds(body: dict[str, Any], severity: str = "problem") -> list[str]:
+def kinds(body: dict[str, Any], severity: str = "warning") -> list[str]:
     return [each["kind"] for each in body["findings"] if each["severity"] == severity]
 
 
@@ -153,7 +153,7 @@ def test_zstd_is_checked_where_it_can_be_read_and_is_never_called_broken_otherwi
     else:
         assert {found["packed"]["state"], found["cut"]["state"]} == {"unchecked"}
         assert (code, kinds(body)) == (0, [])
-        assert "unchecked_entries" in kinds(body, "advice")
+        assert "unchecked_entries" in kinds(body, "info")
 
 
 def test_leftovers_are_told_apart_from_what_jax_and_xla_keep_there(
@@ -176,7 +176,7 @@ def test_leftovers_are_told_apart_from_what_jax_and_xla_keep_there(
     assert code == 1
     assert kinds(body) == ["orphaned_files", "temporary_files"]
     assert {each["kind"]: each["files"] for each in body["findings"]}["orphaned_files"] == [str(orphan)]
-    assert "other_files" in kinds(body, "advice")
+    assert "other_files" in kinds(body, "info")
     assert [(each["file"], each["bytes"]) for each in body["xla"]] == [(autotune.name, 3)]
     assert body["lock"]["file"] == ".lockfile"
     accessed = next(each["accessed"] for each in body["entries"] if each["file"] == entry.name)
@@ -214,7 +214,7 @@ def inspected():
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         code = cli.main(["cache", "inspect", "--json", str(cache)])
-    return code, [each["kind"] for each in json.loads(out.getvalue())["findings"] if each["severity"] == "problem"]
+    return code, [each["kind"] for each in json.loads(out.getvalue())["findings"] if each["severity"] == "warning"]
 
 cache = Path(sys.argv[1])
 told = [inspected()]
@@ -250,21 +250,21 @@ def test_what_this_user_may_not_read_or_write_is_told() -> None:
     ]  # fmt: skip
 
 
-def test_several_writers_and_another_place_are_advice(
+def test_several_writers_and_another_place_are_information(
     cache: Path, made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, body = inspected(capsys, cache)
     moved = [each for each in body["findings"] if each["kind"] == "stored_under_another_name"]
-    assert (code, kinds(body, "advice")) == (0, ["stored_under_another_name"])
+    assert (code, kinds(body, "info")) == (0, ["stored_under_another_name"])
     assert str(made / "jax-1.2") in moved[0]["summary"]
     bare = cache.parent / "cache"
     cache.rename(bare)
-    assert "no_namespace" in kinds(inspected(capsys, bare)[1], "advice")
+    assert "no_namespace" in kinds(inspected(capsys, bare)[1], "info")
     layouts = {each["layout"] for each in body["entries"]}
     name, contents = handmade("older")
     if "pjrt" not in layouts:
         (bare / name).write_bytes(contents)
-        assert "mixed_writers" in kinds(inspected(capsys, bare)[1], "advice")
+        assert "mixed_writers" in kinds(inspected(capsys, bare)[1], "info")
 
 
 def test_what_is_no_cache_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -272,7 +272,7 @@ def test_what_is_no_cache_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert cli.main(["cache", "inspect", *line.replace("{}", str(tmp_path)).split()]) == 2
         assert said in capsys.readouterr().err
     code, body = inspected(capsys, tmp_path)
-    assert (code, kinds(body, "advice")) == (0, ["empty"])
+    assert (code, kinds(body, "info")) == (0, ["empty"])
     file = tmp_path / "file"
     file.write_text("x")
     assert (inspected(capsys, file)[0], kinds(inspected(capsys, file)[1])) == (1, ["not_a_directory"])
@@ -280,7 +280,7 @@ def test_what_is_no_cache_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (code, kinds(body)) == (1, ["not_a_cache"])
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / handmade("f")[0]).write_bytes(handmade("f")[1])
-    assert kinds(inspected(capsys, tmp_path)[1], "advice") == ["nested"]
+    assert kinds(inspected(capsys, tmp_path)[1], "info") == ["nested"]
 
 
 def test_the_text_is_bounded_and_lists_the_largest_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

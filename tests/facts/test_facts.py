@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from helpers.condition_scenes import snapshot
 from helpers.made_by_hand import compilation
 
 from jaxobs.facts import events, kinds, renamed
 from jaxobs.facts.compilations import Change, Compilation
 from jaxobs.facts.steps import Step
+from jaxobs.facts.verdicts import Verdict
 from jaxobs.findings import all_kinds
 from jaxobs.views import client
 
@@ -50,6 +52,21 @@ def test_a_finding_that_has_a_better_name_now() -> None:
     for before, now in renamed.FINDINGS.items():
         assert renamed.current({"event": "finding", "finding": before})["finding"] == now
         assert now in known and before not in known
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (("mend", "It is slow."), ("fix", "It is slow.")),
+        (("fine", "Nothing to mend: 7 requests answered."), ("ok", "Nothing to fix: 7 requests answered.")),
+        (("watch", "It pauses."), ("watch", "It pauses.")),
+    ],
+)
+def test_a_verdict_of_an_older_process(before: tuple[str, str], now: tuple[str, str]) -> None:
+    """A client of this version reads what a server of the version before it answers."""
+    body = events.plain(snapshot(verdict=Verdict(verdict=before[0], headline=before[1])))
+    read = client.fetch_snapshot("http://host:9464", get=lambda address, timeout: json.dumps(body).encode())
+    assert read.verdict == Verdict(verdict=now[0], headline=now[1])
 
 
 def test_other_events_are_left_alone() -> None:

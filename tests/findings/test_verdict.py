@@ -43,7 +43,7 @@ def test_what_costs_most_comes_first() -> None:
         finding("nonfinite_values", function="<unknown>", severity="critical", count=137),
     )
     assert kinds(result) == ["nonfinite_values", "unbounded_shapes", "static_values", "input_pauses"]
-    assert result.verdict == "mend"
+    assert result.verdict == "fix"
     assert result.headline == "nonfinite_values. 3 other findings below."
     shapes = result.findings[1]
     assert (shapes.cost.seconds, shapes.cost.share, shapes.cost.count) == (49.6, pytest.approx(0.0496), 30)
@@ -88,22 +88,22 @@ def test_a_finding_that_follows_from_another_comes_behind_it() -> None:
 
 def test_what_is_over_or_costs_little() -> None:
     """The first is no part of the verdict; the second is worth knowing."""
-    assert judged(finding("array_leak", ended=NOW)).verdict == "fine"
+    assert judged(finding("array_leak", ended=NOW)).verdict == "ok"
     small = judged(finding("unbounded_shapes", seconds=0.2))
     assert (small.verdict, small.findings[0].severity) == ("watch", "info")
-    assert judged(finding("unbounded_shapes", seconds=0.2), time=NOW - 995).verdict == "mend", "of 5 s it is much"
+    assert judged(finding("unbounded_shapes", seconds=0.2), time=NOW - 995).verdict == "fix", "of 5 s it is much"
 
 
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({}, "Nothing to mend: nothing has compiled yet."),
+        ({}, "Nothing to fix: nothing has compiled yet."),
         (
             {"functions": (FunctionState(name="f", compilations={"first_call": {"miss": 2}}, phase_seconds=PHASES),)},
-            "Nothing to mend: 2 programs compiled in 3.5 s.",
+            "Nothing to fix: 2 programs compiled in 3.5 s.",
         ),
-        ({"routes": (RouteState(route="/p", requests={"false": {"ok": 7}}),)}, "Nothing to mend: 7 requests answered."),
-        ({"loops": (LoopState(name="train", steps=1953),)}, "Nothing to mend: 1,953 steps of `train`."),
+        ({"routes": (RouteState(route="/p", requests={"false": {"ok": 7}}),)}, "Nothing to fix: 7 requests answered."),
+        ({"loops": (LoopState(name="train", steps=1953),)}, "Nothing to fix: 1,953 steps of `train`."),
         (
             {
                 "loops": (LoopState(name="train", steps=900),),
@@ -112,14 +112,14 @@ def test_what_is_over_or_costs_little() -> None:
                     counted={}, category="step", wall_seconds=120.0, started=NOW, steps=900, goodput=97 / 120, lost={},
                 )
             },
-            "Nothing to mend: 97 % of the time since the first step went into steps.",
+            "Nothing to fix: 97 % of the time since the first step went into steps.",
         ),
     ],
 )  # fmt: skip
-def test_nothing_to_mend(more: dict[str, Any], says: str) -> None:
+def test_nothing_to_fix(more: dict[str, Any], says: str) -> None:
     """With the figure that shows best how it goes."""
     result = judged(**more)
-    assert (result.verdict, result.headline, result.findings) == ("fine", says, ())
+    assert (result.verdict, result.headline, result.findings) == ("ok", says, ())
 
 
 def test_figures_of_a_log_that_are_none() -> None:

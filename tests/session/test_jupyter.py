@@ -75,7 +75,7 @@ def test_cells_in_a_kernel(notebook: Any) -> None:
     assert "new_function" in shown(notebook, 9)[0] and "Findings" not in shown(notebook, 9)[0]
     assert notebook.cells[8].outputs[0].data["text/plain"] == "'<b>&'"
     snapshot = notebook.cells[9].outputs[0].data
-    assert snapshot["text/plain"].startswith("MEND: ") and "was created again" not in snapshot["text/plain"]
+    assert snapshot["text/plain"].startswith("FIX: ") and "was created again" not in snapshot["text/plain"]
 
 
 @pytest.mark.slow

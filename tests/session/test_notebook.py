@@ -95,7 +95,7 @@ def test_a_cell_that_runs_again_is_no_mistake() -> None:
     assert "cause" in again[-1].texts[0] and "new_function" in again[-1].texts[0]
     assert "define them in a cell that you do not rerun." in again[-1].texts[0]
     assert "loop" not in again[-1].texts[0]
-    assert "FINE" in verdict.out
+    assert "OK" in verdict.out
     looped = f"for _ in range(6):\n{'    '.join(f'    {made}'.splitlines(keepends=True))}"
     shown = notebooks.run([LOAD, with_mark(looped)])
     assert "was created again" in shown[-1].texts[0].split("Findings")[1]
@@ -131,8 +131,8 @@ def test_line_magics() -> None:
         "%jaxobs verdct", "%jaxobs on soon",
     ])  # fmt: skip
     summary, verdict, functions, memory, misspelt, soon = shown[2:]
-    assert summary.texts[0].startswith("FINE: Nothing to mend") and "Where the time went" in summary.texts[0]
-    assert verdict.texts[0].startswith("FINE: Nothing to mend")
+    assert summary.texts[0].startswith("OK: Nothing to fix") and "Where the time went" in summary.texts[0]
+    assert verdict.texts[0].startswith("OK: Nothing to fix")
     assert re.search(r"^  step +1 ", functions.texts[0], re.MULTILINE)
     assert "Largest groups of live arrays" in memory.texts[0]
     assert (misspelt.error, soon.error) == ("UsageError", "UsageError")
@@ -142,10 +142,10 @@ def test_snapshots_are_short() -> None:
     """In a notebook without the extension, as text and as HTML; and at any prompt."""
     shown = notebooks.run(["import jaxobs; jaxobs.install()", STEP + "y = step(jnp.ones(3))", "jaxobs.snapshot()",
                            "from IPython.display import display; display(jaxobs.snapshot())"])  # fmt: skip
-    assert "FINE: Nothing to mend" in shown[2].out and len(shown[2].out) < 1500
+    assert "OK: Nothing to fix" in shown[2].out and len(shown[2].out) < 1500
     assert "<table>" in shown[3].html[0] and "<script" not in shown[3].html[0]
     printed = run("import jaxobs; jaxobs.install(); import jax; jax.jit(abs)(1); print(jaxobs.snapshot())").stdout
-    assert re.fullmatch(r"<Snapshot of python, pid \d+: 1 compilation; fine: Nothing to mend: .*>\n", printed)
+    assert re.fullmatch(r"<Snapshot of python, pid \d+: 1 compilation; ok: Nothing to fix: .*>\n", printed)
 
 
 def test_the_time_between_cells_is_idle() -> None:

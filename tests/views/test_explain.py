@@ -218,7 +218,7 @@ def test_a_sound_program_has_no_findings(tmp_path: pathlib.Path, capsys: pytest.
     assert '"event": "finding"' not in log.read_text()
     code, text = explained(capsys, log)
     assert code == 0
-    assert " FINE  Nothing to mend: " in text
+    assert " OK  Nothing to fix: " in text
     assert "step" in text
 
 

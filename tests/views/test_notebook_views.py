@@ -70,7 +70,7 @@ class Tags(HTMLParser):
     [
         notebook.cell(NASTY_CELL),
         notebook.line(NASTY_CELL),
-        notebook.verdict(Verdict(verdict="mend", headline=NASTY, findings=(FOUND, FOUND))),
+        notebook.verdict(Verdict(verdict="fix", headline=NASTY, findings=(FOUND, FOUND))),
         notebook.snapshot(judged(full_store().snapshot())),
         notebook.memory(dataclasses.replace(full_store().snapshot(), array_groups=(GROUP,))),
         notebook.functions(full_store().snapshot()),

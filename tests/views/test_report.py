@@ -198,7 +198,7 @@ def test_a_report_of_a_real_run_tells_what_its_log_tells(
         assert page.locator("#versions").inner_text().count("jax") >= 2
     kinds = page.locator("#findings-list > li").evaluate_all("all => all.map(each => each.dataset.kind)")
     assert kinds == ["nonfinite_values", "recreated_functions"]
-    assert page.locator("#verdict").get_attribute("data-verdict") == "mend"
+    assert page.locator("#verdict").get_attribute("data-verdict") == "fix"
 
 
 def test_how_a_killed_process_stood_is_what_it_told_last_and_the_steps_since(tmp_path: pathlib.Path) -> None:

@@ -51,7 +51,7 @@ def judged(**changed: Any) -> Overview:
         )
         for index, each in ((2, found[2]), (1, found[1]), (0, found[0]))
     ]  # fmt: skip
-    verdict = Verdict(verdict="mend", headline="Title 2.", findings=tuple(entries))
+    verdict = Verdict(verdict="fix", headline="Title 2.", findings=tuple(entries))
     return overview(snapshot=snapshot(**{"findings": found, "verdict": verdict, **changed}))
 
 

@@ -234,13 +234,13 @@ def test_thousands_of_events_stay_light(opened: Opener) -> None:
 
 
 def test_the_verdict_follows_the_findings(opened: Opener) -> None:
-    """The worst finding above all else, with the symptom that leads to it; or that there is nothing to mend."""
+    """The worst finding above all else, with the symptom that leads to it; or that there is nothing to fix."""
     with serving(replace(rich(), findings=FINDINGS[1:2])) as server:
         page = opened(server)
-        assert page.locator("#verdict").get_attribute("data-verdict") == "mend"
+        assert page.locator("#verdict").get_attribute("data-verdict") == "fix"
         assert page.evaluate("document.querySelector('main').firstElementChild.id") == "verdict"
         for place in ("#verdict-cost", "#findings-list"):
             expect(page.locator(f"{place} a.symptom")).to_have_attribute("href", symptom_url("unbounded_shapes"))
         server.snapshot = replace(rich(), findings=())
-        expect(page.locator("#verdict")).to_have_attribute("data-verdict", "fine")
+        expect(page.locator("#verdict")).to_have_attribute("data-verdict", "ok")
         expect(page.locator("#verdict-do")).to_be_hidden()

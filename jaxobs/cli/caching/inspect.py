@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxobs.base.json_lines import Damage
 from jaxobs.compile_cache import checkup, directory, writers
-from jaxobs.compile_cache.complaints import PROBLEM, Complaint, Setting
+from jaxobs.compile_cache.complaints import Complaint, Setting
 from jaxobs.compile_cache.directory import Contents, Entry, Leftover
 from jaxobs.facts.events import timestamp
 from jaxobs.views.terminal.text import ago, duration, middle, safe, size
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         setting = Setting(given=args.directory, writers=known, now=time.time(), environment=os.environ)
         complaints = checkup.examine(contents, setting)
     print(_as_json(contents, complaints, known) if args.json else _as_text(contents, complaints, known, args.all))
-    return 1 if any(complaint.severity == PROBLEM for complaint in complaints) else 0
+    return 1 if any(complaint.severity == "warning" for complaint in complaints) else 0
 
 
 class _Progress:
@@ -125,11 +125,11 @@ def _as_text(contents: Contents, complaints: Sequence[Complaint], known: dict[st
             left = size(sum(row.bytes for row in hidden))
             lines.append(f"and {len(hidden)} more functions of {left} in total; --all lists them")
     for complaint in complaints:
-        mark = "PROBLEM" if complaint.severity == PROBLEM else "advice"
+        mark = "WARNING" if complaint.severity == "warning" else "info"
         lines += ["", f"{mark} ({complaint.kind}): {_shown(complaint.summary)}", f"  {_shown(complaint.advice)}"]
         lines += [f"  {each}" for each in _removal(complaint, contents, everything)]
-    problems = sum(complaint.severity == PROBLEM for complaint in complaints)
-    lines += ["", f"{problems} problem{'s' * (problems != 1)}" if problems else "No problems."]
+    warnings = sum(complaint.severity == "warning" for complaint in complaints)
+    lines += ["", f"{warnings} warning{'s' * (warnings != 1)}" if warnings else "No warnings."]
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.agent.notifications import FIRING, RESOLVED, Alert
 from jaxobs.ops.agent.subjects import Subject
 
@@ -25,9 +26,6 @@ WAITING: Final = "waiting"
 REPORTED: Final = "reported"
 RESOLVING: Final = "resolving"
 """Phases: to be investigated; investigated, and its alerts fire; to be verified, for all have resolved."""
-
-
-SEVERITIES = ("critical", "warning", "info")
 
 
 def rank(severity: str | None) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from jaxobs.base import discovery
 from jaxobs.ops.doctor.checks import Check
-from jaxobs.ops.doctor.findings import SEVERITIES, Finding
+from jaxobs.ops.doctor.findings import LEVELS, Finding
 from jaxobs.ops.doctor.machine import Machine
 
 
@@ -43,9 +43,9 @@ def examine(machine: Machine) -> Iterator[Finding]:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Returns critical findings first, and findings of one severity as they came."""
-    return sorted(findings, key=lambda each: -SEVERITIES.index(each.severity))
+    return sorted(findings, key=lambda each: -LEVELS.index(each.severity))
 
 
 def has_faults(findings: Iterable[Finding]) -> bool:
     """Returns whether something must be fixed: a warning or worse."""
-    return any(SEVERITIES.index(each.severity) >= SEVERITIES.index("warning") for each in findings)
+    return any(LEVELS.index(each.severity) >= LEVELS.index("warning") for each in findings)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-SEVERITIES = ("ok", "info", "warning", "critical")
-"""`critical`: the job dies, hangs, computes wrong numbers, or silently runs on the CPU. `warning`: it is slow, loses
-something, or dies under load."""
+from jaxobs.facts.verdicts import SEVERITIES
+
+LEVELS = ("ok", *reversed(SEVERITIES))
+"""Severities, and `ok` for a check that passed. `critical`: the job dies, hangs, computes wrong numbers, or silently
+runs on the CPU. `warning`: it is slow, loses something, or dies under load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

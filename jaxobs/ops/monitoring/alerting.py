@@ -11,9 +11,10 @@ from urllib.parse import quote_plus
 
 from jaxobs.base.errors import SettingError
 from jaxobs.base.suggestions import did_you_mean
+from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.monitoring import burn_rates, latency_objectives, objectives, recordings, rules
 from jaxobs.ops.monitoring.objective_types import Objective
-from jaxobs.ops.monitoring.rule_types import ORDER, SEVERITIES, Alert, Case, Fired
+from jaxobs.ops.monitoring.rule_types import ORDER, Alert, Case, Fired
 from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Site
 
 Rule = dict[str, Any]

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-SEVERITIES = ("critical", "warning", "info")
-"""`critical` pages a person, `warning` opens a ticket, `info` is not routed: it inhibits or explains others."""
+from jaxobs.facts.verdicts import SEVERITIES
 
 ORDER = ("availability", "saturation", "performance", "capacity", "info")
 """The concerns of alerts, in the order in which files and pages list them."""
@@ -132,6 +131,8 @@ class Alert:
 
     name: str
     severity: str
+    """Severity, one of `SEVERITIES`: `critical` pages a person, `warning` opens a ticket, `info` is not routed, for it
+    inhibits or explains others."""
     concern: str
     """Concern of the alert: an entry of `ORDER`."""
     summary: str

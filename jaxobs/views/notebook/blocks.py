@@ -20,7 +20,7 @@ class Say:
 
     text: str
     badge: str = ""
-    """A word in front of it: `mend`, `warning`."""
+    """A word in front of it: `fix`, `warning`."""
     tone: str = ""
     """`bad`, `warn` or `good` colours the badge; `quiet` marks a secondary sentence."""
 
@@ -68,6 +68,6 @@ class Folded:
 Block = Say | Heading | Bar | Table | Folded
 
 TONES: Mapping[str, str] = {
-    "mend": "bad", "watch": "warn", "fine": "good", "critical": "bad", "warning": "warn", "info": "quiet",
+    "fix": "bad", "watch": "warn", "ok": "good", "critical": "bad", "warning": "warn", "info": "quiet",
 }  # fmt: skip
 """By verdict and by severity."""

@@ -121,7 +121,7 @@ def _judged(process: ProcessEvents, findings: Sequence[Finding], snapshot: Snaps
         return verdict.verdict(snapshot)
     times = [each.time for each in (*process.compilations, *findings)]
     seconds = max(times) - min(times) if times else 0.0
-    return verdict.of(findings, seconds, "Nothing to mend: no finding concerns it.")
+    return verdict.of(findings, seconds, "Nothing to fix: no finding concerns it.")
 
 
 def matches(name: str, function: str | None) -> bool:

@@ -70,7 +70,7 @@ def event_log(path: Path, count: int = 3, **fields: Any) -> str:
 def everything(folder: Path) -> Iterator[tuple[Sources, list[str]]]:
     """Sources of each kind, and what the two servers among them were asked."""
     entry = VerdictFinding(id="a", title="It is slow.", severity="warning")
-    state = snapshot(findings=(finding(1),), verdict=Verdict(verdict="mend", headline="It is slow.", findings=(entry,)))
+    state = snapshot(findings=(finding(1),), verdict=Verdict(verdict="fix", headline="It is slow.", findings=(entry,)))
     endpoint = CannedEndpoint(state, compilations())
     asked = endpoint.asked
     series = [{"metric": {"instance": f"h{each}"}, "values": [[1.0, "2"]] * 5} for each in range(3)]

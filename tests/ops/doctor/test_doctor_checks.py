@@ -16,7 +16,7 @@ from helpers.paths import ROOT
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.ops import doctor
 from jaxobs.ops.doctor import probes
-from jaxobs.ops.doctor.findings import SEVERITIES, Finding
+from jaxobs.ops.doctor.findings import LEVELS, Finding
 from jaxobs.ops.doctor.machine import Holder, Machine, Package, release
 from jaxobs.ops.doctor.probes import Imported, Parsed
 from tools.ports import free_port
@@ -330,7 +330,7 @@ def test_a_check_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [failed] = [each for each in found if "failed" in each.title]
     assert (failed.id, failed.severity) == ("hugepages", "info")
     assert {each.id for each in found} == {each.__name__.rpartition(".")[2] for each in doctor.known()}
-    assert {each.severity for each in found} <= set(SEVERITIES)
+    assert {each.severity for each in found} <= set(LEVELS)
 
 
 def test_who_holds_a_device_is_read_from_its_open_files(tmp_path: Path) -> None:

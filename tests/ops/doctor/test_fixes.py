@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.compile_cache.complaints import PROBLEM, Complaint
+from jaxobs.compile_cache.complaints import Complaint
 from jaxobs.ops.doctor import baselines, shell, xla_dumps
 from jaxobs.ops.doctor.checks import (
     accelerator_plugins,
@@ -267,7 +267,7 @@ def test_flags_of_two_dumps_are_compared(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_a_cache_lacks_is_a_command(kind: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rights of its owner, or a place of its own for this version."""
-    complaint = Complaint(kind=kind, severity=PROBLEM, summary="It is so.", advice="Change it.")
+    complaint = Complaint(kind=kind, severity="warning", summary="It is so.", advice="Change it.")
     monkeypatch.setattr("jaxobs.compile_cache.checkup.unusable", lambda path: complaint)
     made = machine(tmp_path, {"jax_compilation_cache_dir": str(tmp_path)})
     [(_, _, said)] = faults(list(compilation_cache.check(made)))

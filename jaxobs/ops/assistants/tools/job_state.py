@@ -20,7 +20,7 @@ def make(sources: Sources) -> Callable[..., Answer]:
         now = found.snapshot
         wall = now.wall
         return ok(
-            f"State at {timestamp(now.time)}, in seconds and bytes. A verdict of `mend` is worth acting on.",
+            f"State at {timestamp(now.time)}, in seconds and bytes. A verdict of `fix` is worth acting on.",
             {
                 "process": plain(now.process),
                 "verdict": None if now.verdict is None else now.verdict.verdict,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxobs.compile_cache import checkup, directory
-from jaxobs.compile_cache.complaints import PROBLEM, Complaint, Setting
+from jaxobs.compile_cache.complaints import Complaint, Setting
 from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
@@ -164,7 +164,7 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
     # `_thresholds` has said so.
     complaints = [each for each in complaints if each.kind != "filelock_missing"]
     for problem in complaints:
-        is_bad = problem.severity == PROBLEM
+        is_bad = problem.severity == "warning"
         yield Finding(
             severity="warning" if is_bad else "info", title=f"Cache: {problem.kind.replace('_', ' ')}",
             entity=str(path), evidence=problem.summary, fix=_fix(machine, problem, path),
@@ -178,7 +178,7 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
             why="A half-written entry is never replaced: its program is compiled at every start.",
             fix=f"jaxobs cache inspect {shell.word(str(path))}   # what to delete",
         )  # fmt: skip
-    if not any(each.severity == PROBLEM for each in complaints):
+    if not any(each.severity == "warning" for each in complaints):
         yield ok("The cache can be read and written", str(path), str(path))
 
 

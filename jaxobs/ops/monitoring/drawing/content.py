@@ -6,10 +6,11 @@ import dataclasses
 import functools
 import re
 
+from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.monitoring import alerting, promql
 from jaxobs.ops.monitoring.panel_types import Board, Column, Panel, Target
 from jaxobs.ops.monitoring.promql import quoted
-from jaxobs.ops.monitoring.rule_types import SEVERITIES, Alert
+from jaxobs.ops.monitoring.rule_types import Alert
 from jaxobs.ops.monitoring.site import Site
 
 TAG = "jaxobs"

@@ -11,8 +11,9 @@ import tomllib
 from importlib import resources
 from typing import Any
 
+from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.monitoring.rule_texts import Beside
-from jaxobs.ops.monitoring.rule_types import ORDER, SEVERITIES, Alert, Threshold
+from jaxobs.ops.monitoring.rule_types import ORDER, Alert, Threshold
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 // The verdict: the worst first, on top of everything.
-const WORDS = { mend: "Mend", watch: "Watch", fine: "Fine" };
+const WORDS = { fix: "Fix", watch: "Watch", ok: "OK" };
 
-const verdictOf = (snap) => snap.verdict || { verdict: "fine", headline: "", findings: [] };
+const verdictOf = (snap) => snap.verdict || { verdict: "ok", headline: "", findings: [] };
 const entriesOf = (snap) => new Map(verdictOf(snap).findings.map((entry) => [entry.id, entry]));
 
 function costOf(cost) {

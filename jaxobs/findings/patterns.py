@@ -72,24 +72,33 @@ class Patterns:
         """Takes in a compilation; the findings that are new by it, or have doubled since they were reported."""
         if event.by_rerun:
             return []
-        due = []
+        due: list[Finding] = []
         for each, watcher in self._to_be_shown(event):
             for case in watcher.see(each):
                 standing = self._stand(watcher, case)
-                specific = self._explained_by(case)
-                if specific is not None:
-                    if case.told and not standing.gave_way:
-                        standing.gave_way = True
-                        due.append(_given_way(standing.finding(), specific))
+                if case.refuted or self._explained_by(case) is not None:
+                    due.extend(self._given_way(standing))
                 elif self._is_due(standing):
                     case.told = case.count
                     due.append(standing.finding())
         # A specific pattern may have come after the general one, by this very compilation.
         for known in self._standing.values() if due else ():
-            if known.case.told and not known.gave_way and (specific := self._explained_by(known.case)) is not None:
-                known.gave_way = True
-                due.append(_given_way(known.finding(), specific))
+            due.extend(self._given_way(known))
         return due
+
+    def _given_way(self, standing: _Standing) -> Iterator[Finding]:
+        """Yields a finding that was reported before its explanation was known, once."""
+        if not standing.case.told or standing.gave_way:
+            return
+        specific = self._explained_by(standing.case)
+        why, advice = standing.case.refuted, "No action is needed."
+        if specific is not None:
+            what = f"`{specific.finding}`: {specific.subject}" if specific.subject else f"`{specific.finding}`"
+            why, advice = f"This is explained by {what}.", f"See `{specific.finding}`."
+        if why:
+            standing.gave_way = True
+            finding = standing.finding()
+            yield dataclasses.replace(finding, ended=finding.time, summary=f"{finding.summary} {why}", advice=advice)
 
     def _is_due(self, standing: _Standing) -> bool:
         """Returns whether a case is news: never while its set is closed, at once if the set was open after all."""
@@ -99,12 +108,20 @@ class Patterns:
         if not case.told and case.finding in _closing() and self._is_grid(standing):
             reuse.closed_at, standing.closed = case.count, case.until
             return True
-        return standing.closed is None and case.due
+        return standing.closed is None and case.due and not case.patience
 
     def _is_grid(self, standing: _Standing) -> bool:
         grid = getattr(standing.watcher, "is_grid", None)
         calls = self._made(standing.case.function) if grid is not None and grid(standing.case) else None
         return calls is not None and calls >= GRID_CALLS * (standing.case.count + 1)
+
+    def stood(self, now: float) -> list[Finding]:
+        """The findings that a further compilation might have refuted, and that none has until now."""
+        due = [each for each in self._own() if each.case.patience and now >= each.case.until + each.case.patience]
+        news = [each for each in due if each.case.due]
+        for standing in news:
+            standing.case.told = standing.case.count
+        return [standing.finding() for standing in news]
 
     def settled(self, now: float) -> list[Finding]:
         """The findings that are over now: their functions are called again and again, and nothing new compiles."""
@@ -124,8 +141,9 @@ class Patterns:
         return [each.finding() for each in reversed(list(self._own()))]
 
     def _own(self) -> Iterator[_Standing]:
-        """Yields the cases that no other explains."""
-        return (each for each in self._standing.values() if self._explained_by(each.case) is None)
+        """Yields the cases that nothing explains or refutes."""
+        standing = self._standing.values()
+        return (each for each in standing if not each.case.refuted and self._explained_by(each.case) is None)
 
     def _explained_by(self, case: Case) -> Case | None:
         """The specific case that explains most of a general one."""
@@ -189,17 +207,6 @@ def _closed(finding: Finding, now: float, reuse: Reuse) -> Finding:
         summary=f"{finding.summary} {since if reuse.without else grid}",
         advice="No action is needed: the programs are reused. Compile them before the first request or step "
         "(`jaxobs.warmup`) if their compilation is in the way.",
-    )
-
-
-def _given_way(finding: Finding, specific: Case) -> Finding:
-    """A general finding that was reported before its explanation was known."""
-    what = f"`{specific.finding}`: {specific.subject}" if specific.subject else f"`{specific.finding}`"
-    return dataclasses.replace(
-        finding,
-        ended=finding.time,
-        summary=f"{finding.summary} This is explained by {what}.",
-        advice=f"See `{specific.finding}`.",
     )
 
 

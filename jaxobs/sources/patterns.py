@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -26,10 +27,17 @@ class PatternsSource(Subscriber):
 
     def sample(self) -> None:
         """Brings the snapshot's findings up to date with what has grown since they were reported."""
+        now = time.time()
         with self._lock:
-            over = [(finding, True) for finding in self._patterns.settled(time.time())]
+            news = [(finding, True) for finding in (*self._patterns.stood(now), *self._patterns.settled(now))]
             grown = [(finding, False) for finding in self._patterns.grown()]
-        keep(self._store, over + grown)
+        keep(self._store, news + grown)
+
+    def concluding(self) -> None:
+        """Reports what nothing can refute any more."""
+        with self._lock:
+            news = [(finding, True) for finding in self._patterns.stood(math.inf)]
+        keep(self._store, news)
 
     def _made(self, function: str) -> int | None:
         """Calls of a function, or else steps of the loops that the program reports: each calls it, or does without."""

@@ -131,6 +131,12 @@ POSITIVE: dict[str, Case] = {
     "as many recompilations spread over a day are no storm": (
         "costly_recompilations", [first(), *(again(cause="dtype", time=2e9 + 3600 * n) for n in range(24))], (), {},
     ),
+    "a last batch, whose size is a multiple of 8": (
+        "costly_recompilations", resized([256, 96], phases={"compile": 4.0}),
+        ("recompiled once at train.py:33 for 96 rows instead of 256 in `batch['image']`, which took 4 s.",
+         "drop_remainder=True", "pad `batch['image']` to 256 rows"),
+        {"subject": "last batch", "rows": 256, "rest": 96, "severity": "warning", "seconds": 4.0},
+    ),
     "two programs in turn that JAX forgets": (
         "flip_flop", [first(fingerprint="a"), again(fingerprint="b", changes=[_shape(3, 4)]), *FORGOTTEN],
         ("clear_caches",), {"count": 4, "programs": 2},
@@ -342,6 +348,16 @@ SOUND = {
     "buckets of half steps": resized([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128]),
     "the last batches of three sets": resized([128, 96, 128, 112, 128, 104]),
     "two sizes in turn": resized([32, 17]),
+    "a last batch after an hour": [
+        first("other.step", time=1e9),
+        again("other.step", changes=[_shape(256, 96)], phases={"compile": 4.0}, time=1e9 + 3600),
+    ],
+    "a last batch that is loaded from the cache": resized([256, 96], cache="hit", phases={"cache_load": 4.0}),
+    "another network, with fewer and wider rows": [
+        first(), again(changes=[Change("x", "shape", "f32[64,8]", "f32[32,16]")], phases={"compile": 4.0})
+    ],
+    "buckets that are warmed up from the smallest": resized([8, 16], phases={"compile": 4.0}),
+    "buckets that are warmed up from the largest": resized([64, 32, 16, 8], phases={"compile": 4.0}),
     "a flag that is static": static(["True", "False"]),
     "static sizes that are buckets": static(["1", "2", "4", "8", "16", "32", "64", "128"]),
     "static shapes that are buckets": static([f"({2**n}, 8)" for n in range(9)]),
@@ -401,6 +417,20 @@ def test_a_sound_program_gives_none(what: str) -> None:
     assert not found(SOUND[what])
     mixed = [*SOUND["the start of a training run"], *SOUND[what]]
     assert not found(mixed) or what == "the start of a training run"
+
+
+def test_a_last_batch_is_reported_when_no_bucket_follows() -> None:
+    """The second of several buckets may be taken for a last batch, until the third one comes."""
+    first_two, third = resized([64, 32], phases={"compile": 4.0}), _shape(64, 16, "batch['image']")
+    watching, at_once = seen(first_two)
+    ended = first_two[-1].time
+    assert [at_once, watching.stood(ended + 7)] == [[], []]
+    assert [each.finding for each in watching.stood(ended + 8)] == ["costly_recompilations"]
+    assert watching.stood(ended + 99) == [], "once"
+    _, taken_back = seen([again(changes=[third], phases={"compile": 4.0})], watching)
+    assert [each.ended is None for each in taken_back] == [False]
+    assert taken_back[0].summary.endswith("The leading dimension has taken more sizes since: it is not a last batch.")
+    assert watching.standing() == []
 
 
 # ------------------------------------------------------------------------------------------------- bounded sets

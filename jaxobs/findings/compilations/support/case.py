@@ -91,6 +91,10 @@ class Case:
     """Innermost lines of libraries between each site and JAX; None for a call without one."""
     told: int = 0
     """The count when it was last told."""
+    patience: float = 0.0
+    """Seconds after the latest compilation during which another one may refute the case; it is not reported sooner."""
+    refuted: str = ""
+    """A sentence, if later compilations have shown that it is no such case."""
     caller: str | None = None
     """The library that calls this function of its own, where it is so."""
     about: Any = None

@@ -44,6 +44,7 @@ SECTIONS = {
     "idle_devices": _IDLE,
     "input_bound": _IDLE,
     "input_pauses": _SLOW_STEPS,
+    "long_compilation": _SLOW_START,
     "memory_ran_out": _OUT_OF_MEMORY,
     "no_persistent_cache": _SLOW_START,
     "nonfinite": _NAN,

@@ -34,6 +34,10 @@ PHASES = ("trace", "lower", "compile", "cache_load")
 """The phases of a cache miss. A persistent-cache hit has `cache_load` instead of `compile`."""
 
 
+LONG_SECONDS = 10.0
+"""A compilation that took so long is looked at by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A difference between a call's signature and the nearest earlier one."""
@@ -93,11 +97,19 @@ class Compilation(Event):
     """Bytes that one execution reads and writes, recorded like `flops`."""
     memory: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the program on one device by section (`MEMORY_SECTIONS`), recorded like `flops`."""
+    repeated: Mapping[str, int] = field(default_factory=dict)
+    """A block of operations that makes up most of the program, over and over: `operations` in it, and `times`. Recorded
+    for programs that took ten seconds to compile; empty if there is none."""
     signature: Mapping[str, Any] | None = None
     """Shapes, types, structure and placement that it was compiled for, to compile it ahead elsewhere; no values.
 
     Recorded if an event log is written; None if the arguments were not accessible or cannot be recorded.
     """
+
+    @property
+    def long(self) -> bool:
+        """Whether all phases together took `LONG_SECONDS`."""
+        return sum(self.phases.values()) >= LONG_SECONDS
 
     @property
     def where(self) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.errors import Error
 from jaxobs.facts.events import Event
 from jaxobs.facts.numbers import NonFinite
@@ -14,8 +15,8 @@ from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.steps import Step
 
-KINDS: tuple[type[Event], ...] = (NonFinite, Step, Error, OutOfMemory, CacheLookup)
-"""The events that a scene is made of."""
+KINDS: tuple[type[Event], ...] = (NonFinite, Step, Error, OutOfMemory, CacheLookup, Compilation)
+"""The events that a scene is made of; of compilations, only long ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Scene:
     errors: Sequence[Error] = ()
     out_of_memory: Sequence[OutOfMemory] = ()
     lookups: Sequence[CacheLookup] = ()
+    compilations: Sequence[Compilation] = ()
     ended: bool = False
     """Whether the process has ended, and not as it should."""
 

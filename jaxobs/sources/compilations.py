@@ -17,7 +17,7 @@ from typing import Any
 from jaxobs import internals
 from jaxobs.base import notebooks
 from jaxobs.base.guard import guard, guarded
-from jaxobs.facts.compilations import EAGER, Compilation, OpenCompilation
+from jaxobs.facts.compilations import EAGER, LONG_SECONDS, Compilation, OpenCompilation
 from jaxobs.internals import Call, Listeners, Lookup, Miss, Phase
 from jaxobs.reasons import explanation, naming, recorded
 from jaxobs.reasons import signature as signatures
@@ -235,6 +235,10 @@ class Compilations:
             with guarded("program"):
                 memory = internals.executables.memory(miss.executable)
                 flops, accessed = internals.executables.cost(miss.executable)
+        repeated: dict[str, int] = {}
+        if not eager and not lookup.hit and sum(phases.values()) >= LONG_SECONDS:
+            with guarded("repeated"):
+                repeated = internals.repeated(miss.module)
         if lookup.result != "disabled":
             self._store.record(self._lookups.fact(lookup, function, digest, in_key, now))
         unsaved, unsaved_detail = lookup.unsaved or (None, None)
@@ -248,7 +252,8 @@ class Compilations:
                 cache=lookup.result, uncached_because=unsaved, uncached_detail=unsaved_detail,
                 call_site=miss.call_site, library_site=next(iter(miss.library_sites), None),
                 fingerprint=digest, spans_processes=spans, eager=eager, by_rerun=why.by_rerun,
-                transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, signature=written,
+                transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, repeated=repeated,
+                signature=written,
             )
         )  # fmt: skip
         self._programs.loaded(event, miss.executable)

@@ -35,6 +35,7 @@ def scene(store: Store) -> Scene:
         errors=_latest(store, "error"),
         out_of_memory=_latest(store, "out_of_memory"),
         lookups=_latest(store, "cache_lookup"),
+        compilations=[each for each in _latest(store, "compilation") if each.long],
     )
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from helpers.condition_scenes import NOW, found, scene
+from helpers.made_by_hand import compilation
 
 from jaxobs.facts.cache import CacheLookup, CacheState
 from jaxobs.facts.errors import Error
+from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.loops import HostWait, LoopState
@@ -18,6 +20,7 @@ from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.requests import Latency, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.facts.wall import TimeState
+from jaxobs.findings import all_kinds
 from jaxobs.findings.scene import Scene
 from jaxobs.findings.standing import Standing
 
@@ -271,6 +274,58 @@ def test_a_cache_that_is_off() -> None:
     assert (finding.finding, finding.severity) == ("no_persistent_cache", "info")
     assert found(functions=functions, cache=CacheState(enabled=True, directory="/c")) == []
     assert found(functions=(FunctionState(name="f", phase_seconds={"compile": 9.0}),)) == []
+
+
+# --------------------------------------------------------------------------------------- a long compilation
+
+UNROLLED = {"repeated": {"operations": 31, "times": 40}}
+
+
+def long(seconds: float, elapsed: float = 40.0, **more: Any) -> list[Finding]:
+    """The findings about one compilation of a process that began so many seconds before its end."""
+    event = compilation(
+        time=NOW - 1000 + elapsed, phases={"trace": 1.0, "compile": seconds - 1}, call_site="train.py:5", **more
+    )
+    functions = (FunctionState(name=event.function, phase_seconds={"compile": seconds - 1}),)
+    return found({"compilations": (event,)}, functions=functions)
+
+
+def test_a_loop_that_was_unrolled() -> None:
+    """The blocks are counted, and the cure is a loop of JAX's own; a cache is not asked for as well."""
+    (finding,) = long(30.0, **UNROLLED)
+    assert (finding.finding, finding.severity, finding.where) == ("long_compilation", "warning", "train.py:5")
+    assert finding.summary == (
+        "`train.step` took 30 s to compile at train.py:5, 75% of the process's time until then (trace 1 s, compile "
+        "29 s). It compiled the same 31 operations 40 times in a row."
+    )
+    assert "`jax.lax.scan`" in finding.advice and finding.seconds == 30.0
+    assert [each.finding for each in long(300.0, 310.0, **UNROLLED)] == ["long_compilation"]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({}, "Set JAX_COMPILATION_CACHE_DIR to a directory"),
+        ({"cache": "miss"}, "No action is needed: it is in the persistent cache"),
+        ({"cache": "miss", "uncached_because": "too_small", "uncached_detail": "Raise it."}, "compile it again. Raise"),
+    ],
+)
+def test_a_large_program_is_information(more: dict[str, Any], says: str) -> None:
+    (finding,) = long(30.0, **more)
+    assert finding.severity == "info" and says in finding.advice and "in a row" not in finding.summary
+
+
+def test_one_fault_is_one_finding() -> None:
+    """From a minute on the cache that is off explains it; what was reported before follows from that."""
+    (cache,) = long(100.0, 120.0)
+    assert cache.finding == "no_persistent_cache"
+    (before,) = long(50.0, 120.0)
+    assert before.finding == "long_compilation" and cache.finding in all_kinds.follows(before)
+
+
+@pytest.mark.parametrize(("elapsed", "more"), [(200.0, UNROLLED), (40.0, {"cache": "hit"})])
+def test_a_compilation_that_is_no_large_part(elapsed: float, more: dict[str, Any]) -> None:
+    assert long(30.0, elapsed, **more) == []
 
 
 # ------------------------------------------------------------------------------------------------------ news

@@ -18,6 +18,7 @@ import pytest
 from jaxobs.base import guard
 from jaxobs.facts.compilations import Compilation
 from jaxobs.session import lifecycle
+from jaxobs.sources import compilations
 from jaxobs.state import store
 
 
@@ -323,6 +324,21 @@ def test_a_stuck_compile_is_visible_while_it_is_stuck(compiled: list[Compilation
     assert [each.phase for each in open_now] == ["trace", "trace"]
     assert all(before <= each.started <= time.time() for each in open_now)
     assert store.current().snapshot().in_progress == ()
+
+
+def test_a_long_compilation_says_what_it_repeats(compiled: list[Compilation], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that compiles quickly is not read at all."""
+
+    def unrolled(x):
+        for _ in range(12):
+            x = jnp.tanh(x @ x) + 1
+        return x
+
+    jax.jit(unrolled)(np.ones((3, 3), np.float32))
+    monkeypatch.setattr(compilations, "LONG_SECONDS", 0.0)
+    jax.jit(unrolled)(np.ones((4, 4), np.float32))
+    found = [each.repeated for each in compiled if not each.eager]
+    assert found == [{}, {"operations": 4, "times": 12}]
 
 
 def test_threads_compile_side_by_side(compiled: list[Compilation]) -> None:

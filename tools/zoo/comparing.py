@@ -14,7 +14,7 @@ from tools.zoo.entry import Entry, Finding
 from tools.zoo.running import Outcome, Pair
 from tools.zoo.stopwatch import GROUPS
 
-BY_COST = frozenset({"costly_recompilations", "host_sync", "no_persistent_cache"})
+BY_COST = frozenset({"costly_recompilations", "host_sync", "long_compilation", "no_persistent_cache"})
 """Reported from so many seconds or such a share on, by the machine: whether they come is no difference."""
 TOLERANCE = 0.05
 """Share of the process's time by which a category may differ from the stopwatch."""

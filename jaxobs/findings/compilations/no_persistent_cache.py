@@ -15,22 +15,41 @@ ABOUT = "Each start compiles for a long time, and nothing is kept for the next o
 LEAST_SECONDS = 60.0
 """Below, few would bother to keep a directory for it."""
 
-TOLD_WHEN = f"the compiler took {LEAST_SECONDS:g} s, and JAX's persistent cache is off"
+ADVICE = (
+    "Set JAX_COMPILATION_CACHE_DIR to a directory that outlives the process: the next start loads what has compiled."
+)
+
+TOLD_WHEN = (
+    f"the compiler took {LEAST_SECONDS:g} s, and JAX's persistent cache is off. Functions whose program repeats "
+    "one block of operations do not count: `long_compilation` says what to do about them"
+)
 
 
 def find(scene: Scene) -> Iterator[Case]:
     """Yields at most one case."""
-    seconds = sum(scene.compile_seconds.values())
-    if scene.snapshot.cache.enabled or scene.snapshot.cache.entries is not None or seconds < LEAST_SECONDS:
+    if not explains(scene):
         return
-    longest = max(scene.compile_seconds, key=lambda function: scene.compile_seconds[function])
+    by_function = _compile_seconds(scene)
+    seconds, longest = sum(by_function.values()), max(by_function, key=lambda function: by_function[function])
     yield Case(
         severity="info",
         summary=(
             f"JAX's persistent cache is off: the next start will compile for {duration(seconds)} again, "
-            f"{duration(scene.compile_seconds[longest])} of it for `{longest}`."
+            f"{duration(by_function[longest])} of it for `{longest}`."
         ),
-        advice="Set JAX_COMPILATION_CACHE_DIR to a directory that outlives the process.",
+        advice=ADVICE,
         seconds=seconds,
         data={"function": longest},
     )
+
+
+def explains(scene: Scene) -> bool:
+    """Returns whether a scene shows the case."""
+    cache = scene.snapshot.cache
+    off = not cache.enabled and cache.entries is None
+    return off and sum(_compile_seconds(scene).values()) >= LEAST_SECONDS
+
+
+def _compile_seconds(scene: Scene) -> dict[str, float]:
+    unrolled = {event.function for event in scene.compilations if event.repeated}
+    return {name: seconds for name, seconds in scene.compile_seconds.items() if name not in unrolled}

@@ -112,7 +112,8 @@ class Recording:
                 del self._lookups[next(iter(self._lookups))]
         elif type(event) in MARKS:
             self._take_mark(event)
-        if type(event) in self._rarer and not (isinstance(event, Step) and not event.slow):
+        usual = (isinstance(event, Step) and not event.slow) or (isinstance(event, Compilation) and not event.long)
+        if type(event) in self._rarer and not usual:
             self._rarer[type(event)].append(event)
 
     def _take_compilation(self, event: Compilation) -> None:
@@ -194,6 +195,7 @@ class Recording:
             errors=tuple(rarer[Error]),
             out_of_memory=tuple(rarer[OutOfMemory]),
             lookups=tuple(rarer[CacheLookup]),
+            compilations=tuple(rarer[Compilation]),
             ended=self.exit is not None and (self.exit.reason != "normal" or bool(self.exit.code)),
         )
 

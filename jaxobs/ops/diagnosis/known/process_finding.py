@@ -18,7 +18,10 @@ KNOWN = Knowledge(
     impact=SLOW,
     general=4,
     signs=(
-        Event(r"finding:(?!\w+_at_start|eager_initialization|no_persistent_cache|placeholder_data).*", counted=False),
+        Event(
+            r"finding:(?!\w+_at_start|eager_initialization|long_compilation|no_persistent_cache|placeholder_data).*",
+            counted=False,
+        ),
         # Which error it was, or which requests fail, a metric does not say.
         Metric(
             FINDINGS,

@@ -1,0 +1,78 @@
+"""Blocks of operations that a lowered program repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxobs.internals.programs import repeated
+
+WEIGHTS, X = jnp.ones((24, 8, 8)), jnp.ones((4, 8))
+
+
+@jax.jit
+def layer(w: Any, x: Any) -> Any:
+    return jnp.tanh(x @ w) + jnp.sin(x) * 2
+
+
+def unrolled(weights: Any, x: Any) -> Any:
+    for w in weights:
+        x = jnp.tanh(x @ w) / (1 + x.sum())
+    return x.sum()
+
+
+def calling(weights: Any, x: Any) -> Any:
+    for w in weights:
+        x = layer(w, x)
+    return x
+
+
+def inside_another(weights: Any, x: Any) -> Any:
+    return jax.jit(calling)(weights, jax.lax.fori_loop(0, 3, lambda _, y: y + 1.0, x))
+
+
+def scanned(weights: Any, x: Any) -> Any:
+    return jax.lax.scan(lambda y, w: (layer(w, y), None), x, weights)[0]
+
+
+def each_different(weights: Any, x: Any) -> Any:
+    for number, w in enumerate(weights):
+        x = jnp.pad(x @ w[: x.shape[1]], ((0, 0), (0, number))) @ jnp.ones((8 + number, 8 - number % 3))
+    return x
+
+
+def a_short_loop_in_a_long_program(weights: Any, x: Any) -> Any:
+    for w in weights[:4]:
+        x = x @ w
+    return each_different(weights, x)
+
+
+@pytest.mark.parametrize(
+    ("fun", "times"),
+    [
+        (unrolled, 24), (calling, 24), (inside_another, 24), (scanned, None), (each_different, None),
+        (a_short_loop_in_a_long_program, None), (lambda weights, x: x, None),
+    ],
+)  # fmt: skip
+def test_what_a_program_repeats(fun: Callable[..., Any], times: int | None) -> None:
+    """Each iteration of an unrolled loop, wherever it is; and one of a loop that JAX knows."""
+    weights = WEIGHTS if fun is scanned else list(WEIGHTS)
+    assert repeated(jax.jit(fun).lower(weights, X).compiler_ir()).get("times") == times
+
+
+def test_operations_of_functions_that_are_called_count() -> None:
+    found = repeated(jax.jit(calling).lower(list(WEIGHTS), X).compiler_ir())
+    assert found == {"operations": 6, "times": 24}, "those of `layer`"
+
+
+def test_forward_and_backward_passes_are_two_repetitions() -> None:
+    found = repeated(jax.jit(jax.grad(unrolled)).lower(list(WEIGHTS), X).compiler_ir())
+    assert found["times"] >= 22
+
+
+def test_without_a_program() -> None:
+    assert repeated(None) == {}

@@ -28,6 +28,9 @@ BOARDS = ("executive", "oncall", "debug", "devices", "serving", "fleet")
 KINDS = ("firing", "pending", "healthy", "recovering", "target_gone")
 REQUIRED = ("threshold", "operator", "for")
 """Kinds of changes of which each has to make a case fail."""
+OF_OBJECTIVES = "JaxSlo"
+"""Alerts whose thresholds and windows are not changed: they follow from tables, and `test_burn_rates` looks 1 % above and
+below each."""
 LONGEST_WINDOW = 6 * 3600
 """Ranges up to this long are changed; cases of days would take minutes."""
 
@@ -321,7 +324,8 @@ def mutants(alert: Alert) -> Iterator[Mutant]:
     """Each threshold by 20 % (a count by one at least), operators, times and ranges changed one at a time."""
     expr, wait = alerting.expression(alert, SITE), seconds(alert.for_)
     values = alerting.thresholds(alert, SITE)
-    for name, value in values.items():
+    given = alert.name.startswith(OF_OBJECTIVES)
+    for name, value in () if given else values.items():
         by = max(abs(value) * 0.2, 1.0 if alert.thresholds[name].unit == "count" else 0.0) or 1.0
         for changed in (value - by, value + by):
             filled = promql.filled(alert.expr, SITE.targets(), {**values, name: changed})
@@ -334,7 +338,7 @@ def mutants(alert: Alert) -> Iterator[Mutant]:
     step = seconds(max((case.interval for case in alert.cases), key=seconds, default="1m"))
     for changed in (wait / 2 // step * step, wait * 2):
         yield Mutant("for", duration(changed), expr, duration(changed))
-    for found in re.finditer(r"(?:\[|offset )((?:\d+[smhdwy])+)", expr):
+    for found in () if given else re.finditer(r"(?:\[|offset )((?:\d+[smhdwy])+)", expr):
         span = seconds(found[1])
         for changed in (span / 2, span * 2) if span <= LONGEST_WINDOW else ():
             window = expr[: found.start(1)] + duration(changed) + expr[found.end(1) :]

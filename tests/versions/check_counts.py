@@ -24,8 +24,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tools.quick_xla import quick
+
 os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+os.environ["XLA_FLAGS"] = quick("--xla_force_host_platform_device_count=2")
 
 import jax
 import jax.numpy as jnp

@@ -10,5 +10,5 @@ ENTRY = Entry(
         "build": {"first_call": 1},
         "train_step": {"first_call": 1, "shape": 1},
     },
-    loop=Loop("train_step", 200),
+    loop=Loop("train_step", 120),
 )

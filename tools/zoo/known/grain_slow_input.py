@@ -9,5 +9,5 @@ ENTRY = Entry(
         "in the same thread."
     ),
     causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}},
-    loop=Loop("train_step", 3 * 1797 // 32),
+    loop=Loop("train_step", 2 * 1797 // 32),
 )

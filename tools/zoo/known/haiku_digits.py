@@ -11,5 +11,5 @@ ENTRY = Entry(
     ),
     causes={"update": {"first_call": 1, "shape": 1}, "predict": {"first_call": 1, "shape": 4}},
     findings=(Finding("eager_initialization"), Finding("unbounded_shapes", "predict")),
-    loop=Loop("update", 60 * 24),
+    loop=Loop("update", 40 * 24),
 )

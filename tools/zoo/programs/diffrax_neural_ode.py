@@ -68,8 +68,8 @@ data = np.asarray(trajectories(random.uniform(-1, 1, size=(256, 2)).astype(np.fl
 model, state = build(jax.random.key(0))
 #: step
 for length in (10, 40):
-    for number in range(1, 101):
+    for number in range(1, 61):
         batch = data[random.integers(0, len(data), size=16), :length]
         model, state, loss = train_step(model, state, times[:length], batch)
-        if number % 50 == 0:
+        if number % 30 == 0:
             print(f"length {length}, step {number}: loss {loss:.5f}")

@@ -41,7 +41,7 @@ def train_step(parameters, state, batch):
     return optax.apply_updates(parameters, updates), state, loss
 
 
-dataset = grain.MapDataset.range(len(images)).shuffle(seed=0).repeat(3).map(augment).batch(32, drop_remainder=True)
+dataset = grain.MapDataset.range(len(images)).shuffle(seed=0).repeat(2).map(augment).batch(32, drop_remainder=True)
 parameters, state = init(jax.random.key(0))
 iterator = iter(dataset.to_iter_dataset(grain.ReadOptions(num_threads=0)))
 number = 0

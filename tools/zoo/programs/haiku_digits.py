@@ -41,7 +41,7 @@ def predict(parameters, x):
 
 random = np.random.default_rng(0)
 #: step
-for epoch in range(60):
+for epoch in range(40):
     order = random.permutation(len(train_images))
     for start in range(0, len(order), 64):
         batch = order[start : start + 64]

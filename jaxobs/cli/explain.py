@@ -167,8 +167,8 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
     ]
     worst = min(stories, key=lambda each: VERDICTS.index(each.verdict.verdict), default=None)
     judged = (
-        {"verdict": worst.verdict.verdict, "headline": worst.verdict.headline} if worst is not None
-        else {"verdict": "ok", "headline": "Nothing to fix: nothing has compiled."}
+        {name: getattr(worst.verdict, name) for name in ("verdict", "headline", "account")} if worst is not None
+        else {"verdict": "ok", "headline": "Nothing to fix: nothing has compiled.", "account": None}
     )  # fmt: skip
     ends = [
         as_event(event)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 VERDICTS = ("fix", "watch", "ok")
-"""Something is wrong and worth fixing; something is worth knowing; neither."""
+"""Something is wrong and worth fixing; something is worth knowing; neither, and the time is accounted for."""
 
 SEVERITIES = ("critical", "warning", "info")
 """Results are wrong or the program died; time or memory is lost; little is lost, or nothing yet."""
@@ -49,12 +50,27 @@ class VerdictFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The time of the process, which the verdict rests on."""
+
+    since: float
+    """Time at which the process was started, in seconds since 1970."""
+    until: float
+    seconds: Mapping[str, float]
+    """Seconds by category of time, for categories that have any; together, the time from `since` to `until`."""
+    share_in_steps: float | None = None
+    """Share of the time since the first step that steps took, from 0 to 1; None before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The whole verdict: one and the same on the page, in `jaxobs top`, `explain` and `report`, and in the API."""
 
     verdict: str
     """The verdict in a word, one of `VERDICTS`."""
     headline: str
-    """A sentence or two: the worst finding, or how well it goes."""
+    """A sentence or two: the worst finding, or where the time went."""
+    account: Account | None = None
+    """None in data read back from an event log that has no account of the time."""
     findings: tuple[VerdictFinding, ...] = ()
     """The worst first; what follows from another comes behind it."""

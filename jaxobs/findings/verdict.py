@@ -1,4 +1,7 @@
-"""The verdict: the findings of a process in the order of what they cost, each cause before what follows from it."""
+"""The verdict: where the time of a process went, and its findings in the order of what they cost.
+
+A cause comes before what follows from it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from jaxobs.facts.compilations import EAGER
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.facts.verdicts import SEVERITIES, Cost, Verdict, VerdictFinding
+from jaxobs.facts.verdicts import SEVERITIES, VERDICTS, Account, Cost, Verdict, VerdictFinding
 from jaxobs.facts.wall import TimeState
 from jaxobs.findings import all_kinds
 from jaxobs.findings.cases import UNKNOWN
@@ -27,6 +29,29 @@ SOON = 3600.0
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
 
+ACCOUNTED = 0.8
+"""Share of the time since the first step from which on it suffices that steps and evaluation took it."""
+COMPILING = 15.0
+"""Seconds that compiling takes in many a program, however short it runs."""
+SHORT = 10.0
+"""Seconds up to which anything else but steps is ordinary: a young process, or a short one."""
+STARTING = 30.0
+"""Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
+
+NOTHING = Verdict(verdict="ok", headline="Nothing to fix: no finding concerns it.")
+"""Verdict on a part of a process that has no findings; a part has no account of its own."""
+
+_INTERACTIVE = frozenset((None, "ipython", "ipython3", "IPython", "ipykernel_launcher", "colab_kernel_launcher"))
+"""Programs that rest until somebody types; a prompt of Python and `python -c` have no name."""
+_LABELS = {
+    "compile": "compiling", "input_wait": "waiting for input", "idle": "idle", "checkpoint": "checkpoints",
+    "transfer": "moving arrays between the host and the devices", "unattributed": "unknown",
+}  # fmt: skip
+"""Categories other than steps and evaluation in words; tracing and loading programs are a part of compiling."""
+_UNSAID = {"steps": 0.0, "evaluation": 0.005}
+"""Shares up to which work is not named."""
+_UNMARKED = ": jaxobs knows no steps and no requests here. Mark them with `jaxobs.step` or `jaxobs.request`"
+
 _NAMES = ("functions", "loop", "function")
 """Figures of a finding that name functions it is about, next to its own."""
 
@@ -34,15 +59,20 @@ _NAMES = ("functions", "loop", "function")
 def verdict(snapshot: Snapshot) -> Verdict:
     """Returns the verdict on a process, as its snapshot shows it."""
     wall = snapshot.wall.wall_seconds if snapshot.wall is not None else snapshot.time - snapshot.process.started
-    return of(snapshot.findings, wall, _well(snapshot))
+    return of(snapshot.findings, wall, _on_time(snapshot))
 
 
-def of(findings: Iterable[Finding], wall_seconds: float, well: str) -> Verdict:
-    """The verdict on findings that last, after `wall_seconds` of the process; `well` is the headline without any."""
+def of(findings: Iterable[Finding], wall_seconds: float, otherwise: Verdict = NOTHING) -> Verdict:
+    """The verdict on findings that last, after `wall_seconds` of the process; `otherwise` is the one without any."""
     standing = [each for each in findings if each.ended is None]
     found = _ordered([_entry(each, wall_seconds) for each in standing], _causes(standing))
     word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
-    return Verdict(verdict=word, headline=_headline(found) if found else well, findings=tuple(found))
+    headline = _headline(found) if found else otherwise.headline
+    if found and word == otherwise.verdict:  # what is only worth knowing costs less than what the account lacks
+        headline = f"{otherwise.headline} {plural(len(found), 'finding')} below."
+    return dataclasses.replace(
+        otherwise, verdict=min(word, otherwise.verdict, key=VERDICTS.index), headline=headline, findings=tuple(found)
+    )
 
 
 def judged(snapshot: Snapshot) -> Snapshot:
@@ -172,32 +202,93 @@ def costs(cost: Cost) -> str:
     return ", ".join(parts)
 
 
-def _well(snapshot: Snapshot) -> str:
-    wall = snapshot.wall
-    answered = sum(each.total for each in snapshot.routes)
+# ------------------------------------------------------------------------------------------------ the account
+
+
+def _on_time(snapshot: Snapshot) -> Verdict:
+    """The verdict by where the time went, whatever the findings are."""
+    if snapshot.wall is None:
+        told = f"Nothing found, but the log does not say where the time went: {_told(snapshot)}."
+        return Verdict(verdict="watch", headline=told)
+    account = _account(snapshot.wall)
+    total = account.until - account.since - account.seconds.get("init", 0.0)
+    worked = {"steps": account.seconds.get("step", 0.0), "evaluation": account.seconds.get("eval", 0.0)}
+    worked = {name: seconds for name, seconds in worked.items() if seconds > _UNSAID[name] * total}
+    share = sum(worked.values()) / max(total, 1e-9)
+    first = "step" if "step" in account.seconds else "evaluation"
+    told = f"{_percent(share)} of the time since the first {first} went into {' and '.join(worked)}"
+    rest = _rest(account)
+    beyond = {name: seconds for name, seconds in rest.items() if seconds > _ordinary(name, bool(worked), snapshot)}
+    if sum(beyond.values()) > (1.0 - ACCOUNTED) * total:
+        largest = max(beyond, key=lambda name: beyond[name])
+        part = f"{_LABELS[largest]}, {duration(beyond[largest])} ({_percent(beyond[largest] / total)})"
+        begins = f"{told}. The largest other part is" if worked else "The largest part of the time is"
+        headline = f"{begins} {part}{_where(largest, beyond[largest], snapshot)}."
+        return Verdict(verdict="watch", headline=headline, account=account)
+    if not worked or _answered(snapshot):
+        told = _told(snapshot)
+    elif share < ACCOUNTED:
+        most = sorted((worked | rest).items(), key=lambda item: -item[1])[:3]
+        parts = ", ".join(f"{_LABELS.get(name, name)} {duration(seconds)}" for name, seconds in most if seconds)
+        told = f"{duration(total)} since the first {first}, of which {parts}"
+    return Verdict(verdict="ok", headline=f"Nothing to fix: {told}.", account=account)
+
+
+def _account(wall: TimeState) -> Account:
+    steps, before = wall.seconds.get("step", 0.0), wall.seconds.get("init", 0.0)
+    return Account(
+        since=wall.started,
+        until=wall.started + wall.wall_seconds,
+        seconds={name: seconds for name, seconds in wall.seconds.items() if seconds > 0.0},
+        share_in_steps=steps / max(wall.wall_seconds - before, 1e-9) if steps else None,
+    )
+
+
+def _rest(account: Account) -> dict[str, float]:
+    rest = {name: account.seconds.get(name, 0.0) for name in _LABELS}
+    rest["compile"] += account.seconds.get("trace", 0.0) + account.seconds.get("cache_load", 0.0)
+    return rest
+
+
+def _ordinary(category: str, works: bool, snapshot: Snapshot) -> float:
+    """Returns the seconds up to which a category is ordinary; a server and a notebook may rest for any time."""
+    if category not in ("idle", "unattributed"):
+        return COMPILING if category == "compile" else SHORT
+    if _answered(snapshot) or snapshot.process.program in _INTERACTIVE:
+        return math.inf
+    return SHORT if works or category == "idle" else STARTING
+
+
+def _where(category: str, seconds: float, snapshot: Snapshot) -> str:
+    """Returns the place of a large part of the time, if it is known: the function, or the input."""
+    if category == "compile":
+        of = {each.name: sum(each.phase_seconds.values()) for each in snapshot.functions}
+        of |= {each.function: snapshot.time - each.started for each in snapshot.in_progress}
+        most = max(of, key=lambda name: of[name], default=None)
+        return f", most of it of `{most}`" if most is not None and of[most] > seconds / 2 else ""
+    if category == "input_wait" and snapshot.inputs:
+        return f", most of it for `{max(snapshot.inputs, key=lambda each: each.wait_seconds).name}`"
+    return _UNMARKED if category == "unattributed" and not snapshot.loops else ""
+
+
+def _told(snapshot: Snapshot) -> str:
+    """Returns a count that shows how it goes, where shares of the time say less, or are unknown."""
+    answered = _answered(snapshot)
     running = [each for each in snapshot.loops if each.steps and not (answered and each.found)]
-    if running and wall is not None and wall.seconds.get("step"):
-        return f"Nothing to fix: {_percent(_since_start(wall))} of the time since the first step went into steps."
     if running:
-        return f"Nothing to fix: {_steps(running)}."
+        most = max(running, key=lambda each: each.steps)
+        return f"{plural(most.steps, 'step')} of `{most.name}`"
     if answered:
-        return f"Nothing to fix: {plural(answered, 'request')} answered."
+        return f"{plural(answered, 'request')} answered"
     compiled = sum(each.compiled for each in snapshot.functions)
     if not compiled:
-        return "Nothing to fix: nothing has compiled yet."
+        return "nothing has compiled yet"
     seconds = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
-    return f"Nothing to fix: {plural(compiled, 'program')} compiled in {duration(seconds)}."
+    return f"{plural(compiled, 'program')} compiled in {duration(seconds)}"
 
 
-def _since_start(wall: TimeState) -> float:
-    """Share of steps in the time without the preparations."""
-    before = wall.seconds.get("init", 0.0) + wall.seconds.get("unattributed", 0.0)
-    return wall.seconds.get("step", 0.0) / max(wall.wall_seconds - before, 1e-9)
-
-
-def _steps(loops: Sequence[LoopState]) -> str:
-    most = max(loops, key=lambda each: each.steps)
-    return f"{plural(most.steps, 'step')} of `{most.name}`"
+def _answered(snapshot: Snapshot) -> int:
+    return sum(each.total for each in snapshot.routes)
 
 
 def _percent(share: float | None) -> str:

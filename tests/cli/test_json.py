@@ -57,7 +57,7 @@ def test_report_says_where_it_is_and_what_it_found(tmp_path: pathlib.Path, capsy
     out = pathlib.Path(body["report"])
     assert out == tmp_path / "events.html" and out.stat().st_size == body["bytes"] and body["notes"] == []
     told = [(each["pid"], each["compilations"], each["verdict"]) for each in body["processes"]]
-    assert told == [(41, 1, "ok"), (42, 1, "ok")]
+    assert told == [(41, 1, "watch"), (42, 1, "watch")]
     assert all(each["headline"] for each in body["processes"])
     assert cli.main(["report", str(log), "--json", "--out", "-"]) == 2
     assert "both write to the standard output" in capsys.readouterr().err

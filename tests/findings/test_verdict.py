@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from helpers.condition_scenes import NOW, snapshot
 
+from jaxobs.facts.compilations import OpenCompilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
+from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.requests import RouteState
-from jaxobs.facts.verdicts import Verdict
+from jaxobs.facts.verdicts import Account, Verdict
 from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
 from jaxobs.findings.verdict import verdict
 
@@ -88,38 +91,135 @@ def test_a_finding_that_follows_from_another_comes_behind_it() -> None:
 
 def test_what_is_over_or_costs_little() -> None:
     """The first is no part of the verdict; the second is worth knowing."""
-    assert judged(finding("array_leak", ended=NOW)).verdict == "ok"
+    assert judged(finding("array_leak", ended=NOW), wall=wall(step=100)).verdict == "ok"
     small = judged(finding("unbounded_shapes", seconds=0.2))
     assert (small.verdict, small.findings[0].severity) == ("watch", "info")
     assert judged(finding("unbounded_shapes", seconds=0.2), time=NOW - 995).verdict == "fix", "of 5 s it is much"
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({}, "Nothing to fix: nothing has compiled yet."),
-        (
-            {"functions": (FunctionState(name="f", compilations={"first_call": {"miss": 2}}, phase_seconds=PHASES),)},
-            "Nothing to fix: 2 programs compiled in 3.5 s.",
-        ),
-        ({"routes": (RouteState(route="/p", requests={"false": {"ok": 7}}),)}, "Nothing to fix: 7 requests answered."),
-        ({"loops": (LoopState(name="train", steps=1953),)}, "Nothing to fix: 1,953 steps of `train`."),
-        (
-            {
-                "loops": (LoopState(name="train", steps=900),),
-                "wall": TimeState(
-                    seconds={**dict.fromkeys(TIME_CATEGORIES, 0.0), "init": 20.0, "step": 97.0, "compile": 3.0},
-                    counted={}, category="step", wall_seconds=120.0, started=NOW, steps=900, goodput=97 / 120, lost={},
-                )
-            },
-            "Nothing to fix: 97 % of the time since the first step went into steps.",
-        ),
-    ],
-)  # fmt: skip
-def test_nothing_to_fix(more: dict[str, Any], says: str) -> None:
-    """With the figure that shows best how it goes."""
+def wall(**seconds: float) -> TimeState:
+    whole = sum(seconds.values())
+    return TimeState(
+        seconds=dict.fromkeys(TIME_CATEGORIES, 0.0) | seconds, counted={}, category="step", wall_seconds=whole,
+        started=NOW - whole, steps=0, goodput=None, lost={},
+    )  # fmt: skip
+
+
+def program(name: str | None) -> dict[str, Any]:
+    return {"process": replace(snapshot().process, program=name)}
+
+
+COMPILED = {"functions": (FunctionState(name="f", compilations={"first_call": {"miss": 2}}, phase_seconds=PHASES),)}
+SLOW = {"functions": (FunctionState(name="f", phase_seconds={"compile": 40.0}),)}
+TRAINS = {"loops": (LoopState(name="train", steps=900),)}
+SERVES = {"routes": (RouteState(route="/p", requests={"false": {"ok": 7}}),)}
+OPEN = {"in_progress": (OpenCompilation(function="train.step", phase="compile", started=NOW - 35, thread="t"),)}
+OF_STEPS = "of the time since the first step went into steps"
+UNMARKED = "jaxobs knows no steps and no requests here. Mark them with `jaxobs.step` or `jaxobs.request`."
+
+ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a young process": ({"wall": wall(unattributed=9)}, "ok", "Nothing to fix: nothing has compiled yet."),
+    "a log without an account": (
+        COMPILED, "watch", "Nothing found, but the log does not say where the time went: 2 programs compiled in 3.5 s.",
+    ),
+    "a notebook, where nobody types": (
+        {"wall": wall(unattributed=3000, compile=3.5)} | COMPILED | program("ipykernel_launcher"),
+        "ok", "Nothing to fix: 2 programs compiled in 3.5 s.",
+    ),
+    "a prompt after a loop": (
+        {"wall": wall(init=20, step=30, compile=4, idle=600)} | TRAINS | program(None),
+        "ok", "Nothing to fix: 10m34s since the first step, of which idle 10m00s, steps 30 s, compiling 4 s.",
+    ),
+    "a notebook that compiles": (
+        {"wall": wall(unattributed=60, compile=30, trace=10)} | SLOW | program(None),
+        "watch", "The largest part of the time is compiling, 40 s (40 %), most of it of `f`.",
+    ),
+    "a script that computes once": (
+        {"wall": wall(unattributed=20, compile=2.5, trace=1)} | COMPILED,
+        "ok", "Nothing to fix: 2 programs compiled in 3.5 s.",
+    ),
+    "a script that does so for long": (
+        {"wall": wall(unattributed=96, compile=4)} | COMPILED,
+        "watch", f"The largest part of the time is unknown, 96 s (96 %): {UNMARKED}",
+    ),
+    "training": (
+        {"wall": wall(init=20, step=97, compile=3)} | TRAINS, "ok", f"Nothing to fix: 97 % {OF_STEPS}.",
+    ),
+    "training for so short that it compiled for most of the time": (
+        {"wall": wall(init=5, step=3, trace=1, compile=5)} | TRAINS,
+        "ok", "Nothing to fix: 9 s since the first step, of which compiling 6 s, steps 3 s.",
+    ),
+    "training that compiled for long": (
+        {"wall": wall(init=5, step=1, compile=40, idle=9)} | TRAINS | SLOW,
+        "watch", f"2 % {OF_STEPS}. The largest other part is compiling, 40 s (80 %), most of it of `f`.",
+    ),
+    "training that compiles now": (
+        {"wall": wall(init=5, step=5, compile=35)} | TRAINS | OPEN,
+        "watch", f"12 % {OF_STEPS}. The largest other part is compiling, 35 s (88 %), most of it of `train.step`.",
+    ),
+    "training that waits for its input": (
+        {"wall": wall(init=5, step=10, input_wait=90)} | TRAINS
+        | {"inputs": (InputState(name="rows", batches=9, wait_seconds=90.0),)},
+        "watch", f"10 % {OF_STEPS}. The largest other part is waiting for input, 90 s (90 %), most of it for `rows`.",
+    ),
+    "training that hardly takes a step": (
+        {"wall": wall(init=5, step=0.1, checkpoint=99.9)} | TRAINS,
+        "watch", f"0 % {OF_STEPS}. The largest other part is checkpoints, 99.9 s (100 %).",
+    ),
+    "training that is over": (
+        {"wall": wall(init=5, step=15, idle=45)} | TRAINS,
+        "watch", f"25 % {OF_STEPS}. The largest other part is idle, 45 s (75 %).",
+    ),
+    "training of which much is unknown": (
+        {"wall": wall(init=5, step=15, unattributed=45)} | TRAINS,
+        "watch", f"25 % {OF_STEPS}. The largest other part is unknown, 45 s (75 %).",
+    ),
+    "steps of a log that does not say how long they took": (
+        TRAINS, "watch", "Nothing found, but the log does not say where the time went: 900 steps of `train`.",
+    ),
+    "training and evaluation": (
+        {"wall": wall(init=5, step=60, eval=30, compile=10)} | TRAINS,
+        "ok", "Nothing to fix: 90 % of the time since the first step went into steps and evaluation.",
+    ),
+    "evaluation only": (
+        {"wall": wall(init=5, eval=90, compile=10)},
+        "ok", "Nothing to fix: 90 % of the time since the first evaluation went into evaluation.",
+    ),
+    "a server at rest": (
+        {"wall": wall(unattributed=3600, compile=8)} | SERVES, "ok", "Nothing to fix: 7 requests answered.",
+    ),
+    "a server whose loop was found": (
+        {"wall": wall(init=60, step=5, idle=600)} | SERVES | {"loops": (LoopState(name="f", steps=9, found=True),)},
+        "ok", "Nothing to fix: 7 requests answered.",
+    ),
+    "a server that compiles": (
+        {"wall": wall(unattributed=60, compile=40)} | SERVES | SLOW,
+        "watch", "The largest part of the time is compiling, 40 s (40 %), most of it of `f`.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_an_account_without_findings(name: str) -> None:
+    """`ok` is said only if four fifths of the time are accounted for, or the rest is ordinary and named."""
+    more, word, says = ACCOUNTS[name]
     result = judged(**more)
-    assert (result.verdict, result.headline, result.findings) == ("ok", says, ())
+    assert (result.verdict, result.headline, result.findings) == (word, says, ())
+
+
+def test_the_account_beside_findings() -> None:
+    """A finding is the headline, unless it costs little and the account lacks much."""
+    starved = {"wall": wall(init=20.0, step=10.0, input_wait=90.0)} | TRAINS
+    worst = judged(finding("unbounded_shapes", seconds=49.6), **starved)
+    assert worst.headline.startswith("unbounded_shapes. Cost so far")
+    assert worst.account == Account(
+        since=NOW - 120, until=NOW, seconds={"init": 20.0, "step": 10.0, "input_wait": 90.0}, share_in_steps=0.1
+    )
+    little = judged(finding("unbounded_shapes", seconds=0.2), **starved)
+    assert little.verdict == "watch"
+    assert little.headline.startswith("10 % of") and little.headline.endswith("(90 %). 1 finding below.")
+    well = judged(finding("unbounded_shapes", seconds=0.2), wall=wall(init=20, step=99), **TRAINS)
+    assert (well.verdict, well.headline) == ("watch", "unbounded_shapes. Cost so far: 200 ms.")
 
 
 def test_figures_of_a_log_that_are_none() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from helpers.page_facts import NOW
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
@@ -42,3 +44,4 @@ WALL = TimeState(
     seconds=SECONDS, counted=SECONDS, category="step", wall_seconds=100.0, started=0.0, steps=300, goodput=0.6,
     lost={"input_wait": 25.0, "init": 10.0, "compile": 5.0},
 )  # fmt: skip
+WELL = replace(WALL, seconds={"init": 10.0, "step": 85.0, "compile": 5.0})

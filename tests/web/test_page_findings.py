@@ -19,6 +19,7 @@ from helpers.page_facts import (
     rich,
 )
 from helpers.page_fixtures import Opener, chrome, opened, row, serving
+from helpers.page_input_facts import WALL, WELL
 from playwright.sync_api import Page, expect
 
 from jaxobs.base.symptoms import symptom_url
@@ -241,6 +242,10 @@ def test_the_verdict_follows_the_findings(opened: Opener) -> None:
         assert page.evaluate("document.querySelector('main').firstElementChild.id") == "verdict"
         for place in ("#verdict-cost", "#findings-list"):
             expect(page.locator(f"{place} a.symptom")).to_have_attribute("href", symptom_url("unbounded_shapes"))
-        server.snapshot = replace(rich(), findings=())
+        server.snapshot = replace(rich(), findings=(), wall=WELL)
         expect(page.locator("#verdict")).to_have_attribute("data-verdict", "ok")
         expect(page.locator("#verdict-do")).to_be_hidden()
+        little = replace(FINDINGS[1], severity="info")
+        server.snapshot = replace(rich(), findings=(little,), wall=WALL)
+        expect(page.locator("#verdict")).to_have_attribute("data-verdict", "watch")
+        expect(page.locator("#verdict-text")).to_contain_text("67 % of the time since the first step went into steps.")

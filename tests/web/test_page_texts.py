@@ -11,7 +11,7 @@ from helpers.made_by_hand import profile_sample
 from helpers.page_extremes import everything
 from helpers.page_facts import GIB, NOW, empty, events, lookups, on_cpu, rich
 from helpers.page_fixtures import Opener, chrome, opened, seen, serving, unfold
-from helpers.page_input_facts import AHEAD, FAST, SLOW, TRAIN, WALL, WATCHED
+from helpers.page_input_facts import AHEAD, FAST, SLOW, TRAIN, WALL, WATCHED, WELL
 from helpers.page_memory_facts import CODE, FINDING_OVER, LEAK, capture, died, full, full_gpu, groups, without_allocator
 from helpers.page_profile_facts import PROFILE
 from helpers.page_request_facts import ENGINES, GENERATE, PREDICT, UNSEEN
@@ -103,7 +103,7 @@ SCENES: dict[str, tuple[Snapshot, Sequence[Event], str]] = {
     "input of mixed cost": (replace(on_cpu(), inputs=(replace(SLOW, verdict="mixed"),)), [], "#inputs"),
     "serving": (replace(on_cpu(), **SERVING), [], ".tiles, #requests"),  # type: ignore[arg-type]
     "findings": (replace(on_cpu(), findings=FINDINGS), [], "#verdict, #findings"),
-    "no findings": (replace(rich(), findings=()), [], "#verdict"),
+    "no findings": (replace(rich(), findings=(), wall=WELL), [], "#verdict"),
     "cache that is off": (replace(rich(), cache=OFF), [], "#tile-cache, #cache-panel"),
     "cache in a bucket": (replace(rich(), cache=BUCKET), [], "#tile-cache, #cache-panel"),
 }  # fmt: skip

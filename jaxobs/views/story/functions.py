@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import EAGER, Compilation
 from jaxobs.facts.findings import Finding
+from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Verdict
+from jaxobs.facts.wall import TimeState
 from jaxobs.findings import verdict
 from jaxobs.findings.patterns import Patterns
 from jaxobs.views.story import ending
@@ -70,6 +72,8 @@ class Story:
     findings: tuple[Finding, ...]
     """In the order of the verdict; those that are over come last."""
     verdict: Verdict
+    wall: TimeState | None = None
+    loops: tuple[LoopState, ...] = ()
 
     @property
     def programs(self) -> int:
@@ -106,13 +110,16 @@ def tell(process: ProcessEvents, function: str | None = None, snapshot: Snapshot
         else latest_findings(process.findings, _replayed(process.compilations))
     )  # fmt: skip
     findings = [each for each in known if matches(each.function, function)]
-    judged = _judged(process, findings, snapshot if function is None else None)
+    whole = snapshot if function is None else None
+    judged = _judged(process, findings, whole)
     place = {each.id: number for number, each in enumerate(judged.findings)}
     return Story(
         process,
         tuple(sorted(rows.values(), key=lambda row: (-row.seconds, row.name))),
         tuple(sorted(findings, key=lambda each: (place.get(each.id, len(place)), each.id))),
         judged,
+        whole.wall if whole is not None else None,
+        whole.loops if whole is not None else (),
     )
 
 
@@ -121,7 +128,7 @@ def _judged(process: ProcessEvents, findings: Sequence[Finding], snapshot: Snaps
         return verdict.verdict(snapshot)
     times = [each.time for each in (*process.compilations, *findings)]
     seconds = max(times) - min(times) if times else 0.0
-    return verdict.of(findings, seconds, "Nothing to fix: no finding concerns it.")
+    return verdict.of(findings, seconds)
 
 
 def matches(name: str, function: str | None) -> bool:

@@ -22,8 +22,10 @@ from jaxobs.views.terminal.lines import (
     titled,
     wrapped,
 )
+from jaxobs.views.terminal.overview import loops
 from jaxobs.views.terminal.text import clock, duration, short
 from jaxobs.views.terminal.verdict import STYLES, headline
+from jaxobs.views.terminal.wall import goodput, wall
 
 MOST_RECOMPILATIONS = 20
 """Recompilations of one function that are shown, the latest, unless all are asked for."""
@@ -50,6 +52,12 @@ def _process(story: Story, others: int, surface: Surface, all_of: bool) -> Itera
     yield from sentence(_who(story, others, surface), surface, "summary")
     yield plain("")
     yield from headline(story.verdict, surface)
+    if spent := wall(story.wall, surface, None):
+        yield from titled("Where the time went", goodput(story.wall), surface)
+        yield from spent
+    if rows := loops(story.loops, surface, None):
+        yield from titled("Steps", "", surface)
+        yield from rows
     yield from _findings(story, surface)
     yield from ending(story.process, surface)
     yield from _functions(story, surface)

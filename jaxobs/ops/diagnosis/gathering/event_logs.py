@@ -161,7 +161,7 @@ def _of_its_time(end: Exit, place: int, source: str, process: str) -> Iterator[O
 def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, process: str) -> Iterator[Observation]:
     """The findings that count, as the verdict of the process weighs them."""
     places = {each.id: (place, each) for place, each in findings}
-    for entry in verdict.of([each for _, each in findings], wall, "").findings:
+    for entry in verdict.of([each for _, each in findings], wall).findings:
         place, finding = places[entry.id]
         if entry.severity == "info" or finding.finding in _SAID_ELSEWHERE or _is_cheap(entry):
             continue

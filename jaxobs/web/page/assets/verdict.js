@@ -20,7 +20,7 @@ function drawVerdict(snap) {
   $("verdict").dataset.verdict = verdict.verdict;
   $("verdict").dataset.severity = worst ? worst.severity : "";
   setText($("verdict-word"), WORDS[verdict.verdict] || verdict.verdict);
-  const text = worst ? worst.title : verdict.headline;
+  const text = worst && verdict.headline.startsWith(worst.title) ? worst.title : verdict.headline;
   redraw($("verdict-text"), text, () => sentence(text));
   show($("verdict-do"), Boolean(worst && worst.do));
   redraw($("verdict-do"), worst && worst.do, () => (worst && worst.do ? [h("strong", { text: "Do" }), ...sentence(worst.do)] : []));

@@ -23,8 +23,11 @@ from jaxobs.facts.compilations import Change, Compilation
 from jaxobs.facts.errors import Error
 from jaxobs.facts.events import Event, as_event
 from jaxobs.facts.findings import Finding
+from jaxobs.facts.loops import LoopState
 from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
+from jaxobs.facts.standing import Standing
+from jaxobs.facts.wall import TimeState
 from jaxobs.state.store import Store
 
 WRONG = """
@@ -283,6 +286,22 @@ CACHE = [
     compilation("g", sequence=3, cache="hit", phases={"trace": 0.1, "cache_load": 0.2}),
     CacheLookup(time=1.0, function="g", result="hit", saved_seconds=12.0),
 ]
+MANY = [
+    *(
+        compilation(cause="shape", reason=reason, call_site=f"train.py:{line}", sequence=2 * size + line)
+        for size in range(30)
+        for line, reason in enumerate((f"`x` float32[{size}] -> float32[{size + 1}]. Pad it.", "`y` moved."))
+    ),
+    *(compilation(f"f{number}", sequence=60 + number, **UNSAVED) for number in range(5)),
+    *(CacheLookup(time=1.0, function=f"f{number}", result="miss", differs=("flags",)) for number in range(5)),
+]
+ACCOUNTED = Standing(
+    wall=TimeState(
+        seconds={"init": 5.0, "step": 10.0, "input_wait": 85.0}, counted={}, category="step", wall_seconds=100.0,
+        started=0.0, steps=20, goodput=0.1, lost={},
+    ),
+    loops=(LoopState(name="train", steps=20, mean_seconds=4.75, steps_per_second=0.21),),
+)  # fmt: skip
 HOSTILE = compilation("f\x1b[31m", cause="shape", reason="\x1b]0;title\x07 bad", sequence=1)
 
 LOGS: dict[str, list[Any]] = {
@@ -296,6 +315,8 @@ LOGS: dict[str, list[Any]] = {
     "bad end": [compilation(sequence=1), DIED, ERROR, END],
     "trouble that was survived": [compilation(), DIED],
     "good end": [compilation(), Exit(time=4.0, reason="normal", code=0)],
+    "many for one reason": MANY,
+    "account and loops": [compilation(), Exit(time=4.0, reason="normal", code=0, standing=ACCOUNTED)],
     "control characters": [HOSTILE],
 }
 

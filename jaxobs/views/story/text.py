@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxobs.facts.compilations import EAGER, PHASES, Compilation
@@ -27,8 +28,9 @@ from jaxobs.views.terminal.text import clock, duration, short
 from jaxobs.views.terminal.verdict import STYLES, headline
 from jaxobs.views.terminal.wall import goodput, wall
 
-MOST_RECOMPILATIONS = 20
-"""Recompilations of one function that are shown, the latest, unless all are asked for."""
+MOST_REASONS = 20
+"""Reasons of one function that are shown, the latest, unless all are asked for."""
+_FIGURES = re.compile(r"[\d.,]*\d")
 
 
 def lay_out(
@@ -142,16 +144,21 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
     title = "<eager>: operations outside any jitted function" if function.name == EAGER else short(function.name)
     title = surface.cut(title, max(surface.width - 40, 20))
     yield section(title, f"recompiled {_plural(len(again), 'time')}, {cost}", surface)
-    shown = again if all_of else again[-MOST_RECOMPILATIONS:]
-    if len(shown) < len(again):
-        earlier = _plural(len(again) - len(shown), "earlier one")
-        yield from sentence(f"{earlier}: add --function '{short(function.name)}'", surface, "dim")
-    for _, alike in itertools.groupby(shown, lambda each: (each.function, each.reason, each.where, each.cache)):
-        yield from _recompilation(list(alike), surface)
+    alike: dict[object, list[Compilation]] = {}
+    for event in again:
+        reason = event.reason if all_of else _FIGURES.sub("0", event.reason)
+        alike.setdefault((event.function, reason, event.where, event.cache), []).append(event)
+    shown = [*alike.values()] if all_of else [*alike.values()][-MOST_REASONS:]
+    reasons = len({each.reason for each in again}) - len(shown)
+    if reasons > 0 and not all_of:
+        more = _plural(reasons, "more reason")
+        yield from sentence(f"{more}: add --function '{short(function.name)}'", surface, "dim")
+    for events in shown:
+        yield from _recompilation(events, surface)
 
 
 def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[Line]:
-    """Lines of a recompilation, or of several in a row that differ in their cost alone."""
+    """Lines of a recompilation, or of several whose reasons differ in their figures alone."""
     event = alike[-1]
     times = f"{surface.glyphs.times}{len(alike)}" if len(alike) > 1 else ""
     cost = duration(sum(sum(each.phases.values()) for each in alike))
@@ -161,7 +168,9 @@ def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[L
         (surface.safe(" ".join(word for word in words if word)), "cause"),
         (f"  {surface.safe(event.where or 'call site unknown')}", "dim"),
     ]
-    yield from sentence(event.reason.removeprefix(f"`{event.function}`: "), surface, "sentence", indent=11)
+    latest = "At last: " if len({each.reason for each in alike}) > 1 else ""
+    reason = event.reason.removeprefix(f"`{event.function}`: ")
+    yield from sentence(f"{latest}{reason}", surface, "sentence", indent=11)
 
 
 # ----------------------------------------------------------------------------------------- persistent cache
@@ -174,21 +183,25 @@ def _cache(story: Story, surface: Surface) -> Iterator[Line]:
     yield from titled("Persistent cache", summary, surface)
     if saved:
         yield plain(f" Hits saved {duration(saved)} of compiling.", "good")
+    unsaved: dict[str, Counter[str]] = {}
+    missed: dict[str, Counter[str]] = {}
+    detail: dict[str, str] = {}
     for function in story.functions:
-        yield from _unsaved(function, surface)
+        for reason, count in function.unsaved.items():
+            unsaved.setdefault(reason, Counter())[short(function.name)] += count
+            detail[reason] = function.unsaved_detail[reason] or reason.replace("_", " ")
         for lookup in function.lookups:
             parts = f" (differs: {', '.join(lookup.differs)})" if lookup.differs else ""
-            told = f"{short(function.name)}: missed what had been compiled before{parts}. {lookup.reason or ''}"
-            yield from sentence(told, surface, "bad")
+            told = f"missed what had been compiled before{parts}. {lookup.reason or ''}"
+            missed.setdefault(told, Counter())[short(function.name)] += 1
+    for reason, of in unsaved.items():
+        told = f"{_names(of)}: {_plural(of.total(), 'program')} not stored, {reason}. {detail[reason]}"
+        yield from sentence(told, surface, "sentence")
+    for told, of in missed.items():
+        times = f"{surface.glyphs.times}{of.total()} " if of.total() > 1 else ""
+        yield from sentence(f"{_names(of)}: {times}{told}", surface, "bad")
     if off and not hits and not misses:
         yield from sentence("It is off: every start recompiles everything.", surface, "dim")
-
-
-def _unsaved(function: FunctionStory, surface: Surface) -> Iterator[Line]:
-    for reason, count in function.unsaved.most_common():
-        detail = function.unsaved_detail[reason] or reason.replace("_", " ")
-        told = f"{short(function.name)}: {_plural(count, 'program')} not stored, {reason}. {detail}"
-        yield from sentence(told, surface, "sentence")
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
@@ -198,6 +211,11 @@ def _counts(counts: Mapping[str, int]) -> str:
     """`shape 6, first_call 1`: a first call is expected, so it comes last."""
     order = sorted(counts, key=lambda cause: (cause == "first_call", -counts[cause], cause))
     return ", ".join(f"{cause} {counts[cause]}" for cause in order)
+
+
+def _names(counts: Mapping[str, int]) -> str:
+    """Returns the first three names of several."""
+    return ", ".join([*counts][:3]) + (f" and {len(counts) - 3} more" if len(counts) > 3 else "")
 
 
 def _plural(count: int, one: str, many: str | None = None) -> str:

@@ -151,7 +151,7 @@ class LoopOutputs(NoOutputs):
         return found
 
     def forget(self) -> None:
-        """Lets go of the outputs that have not arrived."""
+        """Releases the outputs that have not arrived."""
         with self._lock:
             self._pending.clear()
 

@@ -107,7 +107,7 @@ class Devices(Source):
             self._store.record(dataclasses.replace(memory, groups=_on(memory.device, groups)))
 
     def concluding(self) -> None:
-        """Lets go of devices and arrays.
+        """Releases devices and arrays.
 
         JAX waits for the work in flight when the last reference to its client goes, as the interpreter ends. A client
         that is kept alive does not wait, and XLA's threads then run in memory that the exit frees.

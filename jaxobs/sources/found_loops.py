@@ -72,7 +72,7 @@ class FoundLoopsSource:
         self._calls.watch(self._store.part(Wall))
 
     def concluding(self) -> None:
-        """The program has ended: reports what arrived, and lets go of the rest (see `Devices.concluding`)."""
+        """The program has ended: reports what arrived, and releases the rest (see `Devices.concluding`)."""
         self._look()
         self._store.part(LoopOutputs).forget()
         if self._watching:

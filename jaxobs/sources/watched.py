@@ -34,7 +34,7 @@ class WatchedSource(Source):
                 pending, until = watched.pending, time.monotonic() + PATIENCE_SECONDS
 
     def concluding(self) -> None:
-        """Lets go of what has not arrived (see `Devices.concluding`)."""
+        """Releases what has not arrived (see `Devices.concluding`)."""
         self._store.part(Watched).forget()
 
 

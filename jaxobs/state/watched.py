@@ -229,7 +229,7 @@ class Watched:
         return found
 
     def forget(self) -> None:
-        """Lets go of the values that have not arrived."""
+        """Releases the values that have not arrived."""
         with self._lock:
             self._pending.clear()
             self._bytes = 0

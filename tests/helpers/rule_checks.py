@@ -29,8 +29,8 @@ KINDS = ("firing", "pending", "healthy", "recovering", "target_gone")
 REQUIRED = ("threshold", "operator", "for")
 """Kinds of changes of which each has to make a case fail."""
 OF_OBJECTIVES = "JaxSlo"
-"""Alerts whose thresholds and windows are not changed: they follow from tables, and `test_burn_rates` looks 1 % above and
-below each."""
+"""Alerts whose thresholds and windows are not changed: they follow from tables, and `test_burn_rates` looks 1 % above
+and below each."""
 LONGEST_WINDOW = 6 * 3600
 """Ranges up to this long are changed; cases of days would take minutes."""
 

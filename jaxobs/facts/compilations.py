@@ -127,3 +127,14 @@ class OpenCompilation:
     phase: str
     started: float
     thread: str
+    began: float | None = None
+    """Time at which the first phase of this compilation began; None if that is not known."""
+    call_site: str | None = None
+    """As in `Compilation`."""
+    ended: float | None = None
+    """Time at which an exception ended it; None while it lasts."""
+
+    def seconds(self, now: float) -> float:
+        """Returns how long the compilation has taken, or had taken when it was ended."""
+        begun = self.started if self.began is None else self.began
+        return max(0.0, (now if self.ended is None else self.ended) - begun)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from jaxobs.facts.compilations import OpenCompilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.standing import Standing
 
@@ -50,6 +51,8 @@ class Exit(Event):
     """The exit code, if known."""
     report: str | None = None
     """The text file with the last minutes; None if none was written, as at a normal end."""
+    compiling: tuple[OpenCompilation, ...] = ()
+    """Compilations that had begun and were never finished."""
     standing: Standing | None = None
     """The state of the whole process at its end: in the event log."""
 

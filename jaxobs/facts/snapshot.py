@@ -39,6 +39,8 @@ class Snapshot:
     observer: ObserverState
     last_sequence: int
     """Sequence number of the newest event: ask `/api/v1/events?since=` for what comes after."""
+    unfinished: tuple[OpenCompilation, ...] = ()
+    """Compilations that an exception ended within the last minute, if nothing has compiled on their thread since."""
     findings: tuple[Finding, ...] = ()
     """Patterns over time, each as it is now, the latest first."""
     accelerators: tuple[AcceleratorState, ...] = ()

@@ -39,6 +39,7 @@ from jaxobs.internals.frames import belongs_to_a_compile as belongs_to_a_compile
 from jaxobs.internals.frames import phase_ended as phase_ended
 from jaxobs.internals.frames import plain_name as plain_name
 from jaxobs.internals.frames import read_ahead_of_time as read_ahead_of_time
+from jaxobs.internals.frames import read_begun as read_begun
 from jaxobs.internals.frames import read_miss as read_miss
 from jaxobs.internals.listeners import CACHE_HIT as CACHE_HIT
 from jaxobs.internals.listeners import CACHE_LOAD_SECONDS as CACHE_LOAD_SECONDS

@@ -151,6 +151,21 @@ def read_miss(frame: FrameType | None) -> Miss:
     return miss
 
 
+def read_begun(frame: FrameType | None) -> tuple[Any, str | None]:
+    """Returns function and user's line of a compilation that begins in `frame`; None for what is out of sight."""
+    miss = Miss()
+    for seen in _upwards(frame):
+        code = seen.f_code
+        if not is_jax(code.co_filename):
+            if not is_plumbing(code.co_filename):
+                return miss.fun, f"{shown(code.co_filename)}:{seen.f_lineno}"
+        elif miss.fun is None and code.co_name == "cache_miss":
+            _read_miss_frame(seen, miss)
+        elif miss.fun is None and code.co_name in ("jit_trace", "jit_lower"):
+            miss.fun = getattr(seen.f_locals.get("jit_func"), "_fun", None)
+    return miss.fun, None
+
+
 def _read_miss_frame(frame: FrameType, miss: Miss) -> None:
     local = frame.f_locals
     # Before 0.9 the miss frame of `pmap` knows the function as part of what it prepared.

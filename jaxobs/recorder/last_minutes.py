@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from jaxobs.base.symptoms import symptom_url
 from jaxobs.facts.actions import Action
 from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.compilations import Compilation, OpenCompilation
 from jaxobs.facts.errors import Error
 from jaxobs.facts.events import Event, timestamp
 from jaxobs.facts.findings import Finding
@@ -78,7 +78,12 @@ def _lines(ending: Ending, snapshot: Snapshot, events: Sequence[Event]) -> Itera
     yield from fact("watched for", _duration(ending.time - process.started))
     for row in snapshot.in_progress:
         since = f"{_clock(row.started)}, for {_duration(ending.time - row.started)}"
-        yield from fact("in progress", f"{row.function}: {row.phase.replace('_', ' ')} since {since}, in {row.thread}")
+        site = f" at {row.call_site}" if row.call_site else ""
+        yield from fact(
+            "in progress", f"{row.function}{site}: {row.phase.replace('_', ' ')} since {since}, in {row.thread}"
+        )
+    for row in snapshot.unfinished:
+        yield from fact("unfinished", unfinished(row, ending.time))
     yield from section("TRACEBACK, INNERMOST LAST", ending.traceback)
     for name, lines in ending.threads.items():
         yield from section(f"WHERE IT WAS: {name}", lines)
@@ -169,6 +174,12 @@ def _sentence(event: Event) -> str | None:
     if isinstance(event, Action):
         return f"action {event.name}, {event.result}{f': {event.path}' if event.path else ''}"
     return None
+
+
+def unfinished(row: OpenCompilation, now: float) -> str:
+    """Returns what was compiling when it ended, for how long, and how far it was."""
+    site = f" at {row.call_site}" if row.call_site else ""
+    return f"compilation of {row.function}{site}, after {_duration(row.seconds(now))}, in its phase {row.phase}"
 
 
 def nonfinite(event: NonFinite) -> str:

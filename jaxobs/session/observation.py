@@ -197,7 +197,7 @@ class Session:
             self.store.record(
                 Exit(
                     time=time.time(), reason=reason, detail=detail, code=code, report=recorder.last_report,
-                    standing=standing,
+                    compiling=(*self.store.in_progress(), *self.store.unfinished()), standing=standing,
                 )
             )  # fmt: skip
         self._close_exporters()

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxobs import internals
@@ -118,8 +118,17 @@ class Compilations:
         if phase == "compile":
             self._thread.lookup = internals.Lookup()
         started = OpenCompilation(self._names.get(name, name), phase, float(value), self._thread.name)
-        self._store.begin(self._thread.ident, started)
+        frame = sys._getframe(1)
+        self._store.begin(self._thread.ident, started, lambda it: self._begun(it, frame))
         self._store.part(Wall).phase_began(phase)
+
+    def _begun(self, phase: OpenCompilation, frame: Any) -> OpenCompilation:
+        """Returns the first phase of a compilation with its function and line."""
+        with guarded("begun"):
+            fun, site = internals.read_begun(frame)
+            known = naming.function_name(fun) if fun is not None and not naming.is_primitive(fun) else None
+            return replace(phase, function=known or phase.function, call_site=site)
+        return phase
 
     @guard("compilations.event")
     def _on_event(self, event: str, **kwargs: Any) -> None:
@@ -141,11 +150,11 @@ class Compilations:
                 self._thread.lookup.jax_saved_seconds = duration
             return
         now = time.time()
-        self._store.end(self._thread.ident, phase)
-        loaded = phase == "compile" and self._thread.lookup.hit
-        self._store.part(Wall).phase_ended(phase, duration, loaded=loaded)
         frame = sys._getframe(1)
         end = internals.phase_ended(frame, duration, kwargs.get("fun_name"), now)
+        self._store.end(self._thread.ident, phase, now if end.failed else None)
+        loaded = phase == "compile" and self._thread.lookup.hit
+        self._store.part(Wall).phase_ended(phase, duration, loaded=loaded)
         if phase != "compile":
             self._phase_ended(phase, end, duration, now, frame)
         else:

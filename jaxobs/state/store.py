@@ -46,6 +46,10 @@ E = TypeVar("E", bound=Event)
 T = TypeVar("T")
 
 
+UNFINISHED_SECONDS = 60.0
+"""Time after an exception within which a process ends by it, and not by something else."""
+
+
 class Store:
     """Holds what is known of this process. Safe for threads; one lock, never held while foreign code runs."""
 
@@ -232,17 +236,27 @@ class Store:
         for stats in self.all_call_stats():
             stats.tick()
 
-    def begin(self, thread: int, phase: OpenCompilation) -> None:
-        """A phase began on a thread."""
-        self._open.begin(thread, phase)
+    def begin(
+        self, thread: int, phase: OpenCompilation, read: Callable[[OpenCompilation], OpenCompilation] = lambda it: it
+    ) -> None:
+        """A phase began on a thread; `read` finds out about one that begins a compilation."""
+        self._open.begin(thread, phase, read)
 
-    def end(self, thread: int, phase: str) -> None:
-        """The innermost open phase of that name ended on a thread, and with it all that it contained."""
-        self._open.end(thread, phase)
+    def end(self, thread: int, phase: str, failed: float | None = None) -> None:
+        """The innermost open phase of that name ended on a thread, and with it all that it contained.
+
+        Args:
+          failed: time at which an exception ended it.
+        """
+        self._open.end(thread, phase, failed)
 
     def in_progress(self) -> tuple[OpenCompilation, ...]:
         """The outermost open phase of each thread."""
         return self._open.outermost()
+
+    def unfinished(self) -> tuple[OpenCompilation, ...]:
+        """Compilations that an exception has just ended, and nothing has compiled on their thread since."""
+        return self._open.unfinished(time.time() - UNFINISHED_SECONDS)
 
     def nothing_open(self) -> None:
         """Forgets the open phases: their ends were lost."""
@@ -343,6 +357,7 @@ class Store:
                 functions=(functions := self._functions.frozen()),
                 phases=self._functions.phases(),
                 in_progress=self.in_progress(),
+                unfinished=self.unfinished(),
                 devices=(devices := self._holdings.devices()),
                 cache=self._cache.frozen(*cache),
                 observer=self._facts.observer(self.installed, self.collect_seconds),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -63,6 +64,8 @@ def trouble(how):
             raise ValueError("bad shape") from error
     elif how == "interrupt":
         raise KeyboardInterrupt
+    elif how == "interrupt-tracing":
+        jax.jit(lambda x: trouble("interrupt"))(1.0)
     elif how == "jax":
         step("text")
     else:
@@ -185,12 +188,24 @@ def test_exit_codes(arguments: list[str], code: int, what: str | None, tmp_path:
     assert ended.text == "" if what is None else f"ended by:     {what}\n" in ended.text
 
 
+def test_an_interrupt_while_it_compiles(tmp_path: pathlib.Path) -> None:
+    """The exception has ended the phase before the process ends; the last minutes and the exit event name it."""
+    ended = Ended(tmp_path, "interrupt-tracing")
+    site = line(tmp_path, 'lambda x: trouble("interrupt")')
+    told = " ".join(ended.text.split())
+    assert f"unfinished: compilation of __main__.trouble.<locals>.<lambda> at {site}, after 0.0 s, in its" in told
+    events = [json.loads(each) for each in ended.log.read_text().splitlines()]
+    (compiling,) = events[-1]["compiling"]
+    assert (events[-1]["event"], compiling["phase"], compiling["call_site"]) == ("exit", "trace", site)
+
+
 def test_sigterm_while_it_compiles(tmp_path: pathlib.Path) -> None:
     """The main thread is in C++; what it compiles, since when and called from where is told, and it dies of SIGTERM."""
     ended = Ended(tmp_path, "compile", send=signal.SIGTERM)
     assert ended.code == -signal.SIGTERM
     assert "ended by:     SIGTERM" in ended.text
-    assert "in progress:  deep: compile since " in ended.text
+    told = " ".join(ended.text.split())
+    assert f"in progress: __main__.deep at {line(tmp_path, 'jax.grad(deep)')}: compile since " in told
     assert f"WHERE IT WAS: MainThread\n  {line(tmp_path, 'last line')} in <module>\n" in ended.text
     assert f"  {line(tmp_path, 'lowered.compile')} in trouble\n  (" in ended.text
 

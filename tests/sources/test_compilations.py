@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
 import logging
 import threading
@@ -9,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -339,6 +341,42 @@ def test_a_long_compilation_says_what_it_repeats(compiled: list[Compilation], mo
     jax.jit(unrolled)(np.ones((4, 4), np.float32))
     found = [each.repeated for each in compiled if not each.eager]
     assert found == [{}, {"operations": 4, "times": 12}]
+
+
+def test_a_compilation_that_an_exception_ends(compiled: list[Compilation]) -> None:
+    """The function and the line are known from the first phase on, until something else compiles on the thread."""
+    seen = []
+
+    def interrupted(x):
+        seen.extend(store.current().snapshot().in_progress)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        jax.jit(lambda x: jax.jit(interrupted)(x) + 1)(np.ones(3))
+    (while_open,), (after,) = seen, store.current().snapshot().unfinished
+    assert while_open.function == f"{__name__}.test_a_compilation_that_an_exception_ends.<locals>.<lambda>"
+    assert (after.call_site or "").rpartition(":")[0].endswith("test_compilations.py")
+    assert dataclasses.replace(while_open, ended=after.ended) == after and after.ended is not None
+    assert after.seconds(after.ended + 9) == after.ended - after.started
+    jax.jit(lambda x: x + 2)(np.ones(3))
+    assert store.current().snapshot().unfinished == ()
+
+
+def test_the_phases_of_a_compilation_have_one_beginning(
+    compiled: list[Compilation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, begin = [], store.current()._open.begin
+
+    def began(thread: int, *args: Any) -> None:
+        begin(thread, *args)
+        begun.extend(store.current().in_progress())
+
+    monkeypatch.setattr(store.current()._open, "begin", began)
+    jax.jit(lambda x: x + 3).lower(np.ones(3)).compile()
+    jax.jit(lambda x: x * 3)(np.ones(3))
+    assert [each.phase for each in begun] == ["trace", "lower", "compile"] * 2
+    assert [each.began == begun[number // 3 * 3].started for number, each in enumerate(begun)] == [True] * 6
+    assert len({(each.function, each.call_site) for each in begun}) == 2 and begun[0].call_site
 
 
 def test_threads_compile_side_by_side(compiled: list[Compilation]) -> None:

@@ -19,7 +19,7 @@ from helpers.waiting import until
 import jaxobs
 from jaxobs import cli
 from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Change, Compilation
+from jaxobs.facts.compilations import Change, Compilation, OpenCompilation
 from jaxobs.facts.errors import Error
 from jaxobs.facts.events import Event, as_event
 from jaxobs.facts.findings import Finding
@@ -314,6 +314,16 @@ LOGS: dict[str, list[Any]] = {
     "leak that is over": [compilation(sequence=1), LEAK, OVER],
     "bad end": [compilation(sequence=1), DIED, ERROR, END],
     "trouble that was survived": [compilation(), DIED],
+    "interrupted while it compiled": [
+        compilation(time=1.0),
+        Exit(
+            time=40.0,
+            reason="signal",
+            detail="SIGINT",
+            code=130,
+            compiling=(OpenCompilation("m.train", "compile", 17.0, "MainThread (1)", 15.0, "train.py:5", 40.0),),
+        ),
+    ],
     "good end": [compilation(), Exit(time=4.0, reason="normal", code=0)],
     "many for one reason": MANY,
     "account and loops": [compilation(), Exit(time=4.0, reason="normal", code=0, standing=ACCOUNTED)],

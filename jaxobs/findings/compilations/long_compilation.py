@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.facts.compilations import LONG_SECONDS, PHASES, Compilation
+from jaxobs.facts.compilations import LONG_SECONDS, PHASES, Compilation, OpenCompilation
 from jaxobs.findings.cases import Case
 from jaxobs.findings.compilations import no_persistent_cache
 from jaxobs.findings.compilations.support.case import duration, total_seconds
@@ -19,8 +19,9 @@ SHARE = 0.2
 """Share of the process's time until then. Of a long run it is less and less: no part below a fifth is worth a word."""
 
 TOLD_WHEN = (
-    f"one compilation took {LONG_SECONDS:g} s and {SHARE:.0%} of the process's time until then. It is a warning if "
-    "most of its program is blocks of operations that repeat, and information otherwise"
+    f"one compilation took {LONG_SECONDS:g} s and {SHARE:.0%} of the process's time until then, or has lasted so long. "
+    "It is a warning if most of its program is blocks of operations that repeat, or if it was never finished, and "
+    "information otherwise; of functions in which nothing repeats, the longest one is reported"
 )
 
 UNROLLED = (
@@ -30,20 +31,24 @@ UNROLLED = (
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """Yields the longest compilation of each function."""
+    """Yields the longest compilation of each function that repeats, of all others, and what lasts or never ended."""
+    snapshot = scene.snapshot
+    began = snapshot.process.started
     longest: dict[str, Compilation] = {}
-    for event in scene.compilations:
-        known = longest.get(event.function)
-        if event.cache != "hit" and (known is None or total_seconds(event) > total_seconds(known)):
-            longest[event.function] = event
-    for event in longest.values():
-        seconds = total_seconds(event)
-        share = seconds / max(event.time - scene.snapshot.process.started, seconds)
-        if share >= SHARE and (event.repeated or not no_persistent_cache.explains(scene)):
-            yield _case(event, seconds, share)
+    for event in sorted(scene.compilations, key=total_seconds):
+        if event.cache != "hit" and total_seconds(event) >= SHARE * (event.time - began):
+            longest[event.function if event.repeated else ""] = event
+    least = total_seconds(longest[""]) if "" in longest else LONG_SECONDS
+    for row in (*snapshot.in_progress, *snapshot.unfinished):
+        seconds, over = row.seconds(scene.time), row in snapshot.unfinished
+        if seconds >= max(LONG_SECONDS if over else least, SHARE * ((row.ended or scene.time) - began)):
+            longest = {key: event for key, event in longest.items() if event.function != row.function}
+            yield _unfinished(row, seconds, over=over)
+    yield from map(_case, longest.values())
 
 
-def _case(event: Compilation, seconds: float, share: float) -> Case:
+def _case(event: Compilation) -> Case:
+    seconds = total_seconds(event)
     phases = ", ".join(f"{phase} {duration(event.phases[phase])}" for phase in PHASES if phase in event.phases)
     size, times = event.repeated.get("operations", 0), event.repeated.get("times", 0)
     same = f" It compiled the same {size:,} operations {times:,} times in a row." if times else ""
@@ -52,15 +57,35 @@ def _case(event: Compilation, seconds: float, share: float) -> Case:
         function=event.function,
         severity="warning" if times else "info",
         where=event.where,
-        summary=(
-            f"`{event.function}` took {duration(seconds)} to compile{site}, {share:.0%} of the process's time until "
-            f"then ({phases}).{same}"
-        ),
+        summary=(f"`{event.function}` took {duration(seconds)} to compile{site} ({phases}).{same}"),
         advice=UNROLLED if times else _kept(event),
         count=1,
         seconds=seconds,
         since=event.time - seconds,
         data={"phases": {phase: round(value, 6) for phase, value in event.phases.items()}, **event.repeated},
+    )
+
+
+def _unfinished(row: OpenCompilation, seconds: float, *, over: bool) -> Case:
+    site = f" at {row.call_site}" if row.call_site else ""
+    how = "had been compiling" if over else "has been compiling"
+    end = " and was never finished" if over else ""
+    return Case(
+        function=row.function,
+        severity="warning" if over else "info",
+        where=row.call_site,
+        summary=(
+            f"`{row.function}` {how} for {duration(seconds)}{site}{end}; it {'was' if over else 'is'} in the phase "
+            f"`{row.phase}`."
+        ),
+        advice=(
+            "Let it finish to see what takes so long. If it is a Python loop under `jit`, all iterations are compiled: "
+            "`jax.lax.scan` and `jax.lax.fori_loop` compile the body once."
+        ),
+        count=1,
+        seconds=seconds,
+        since=row.started if row.began is None else row.began,
+        data={"phase": row.phase},
     )
 
 

@@ -27,10 +27,11 @@ TOLD_WHEN = (
 
 def find(scene: Scene) -> Iterator[Case]:
     """Yields at most one case."""
-    if not explains(scene):
+    cache, by_function = scene.snapshot.cache, _compile_seconds(scene)
+    seconds = sum(by_function.values())
+    if cache.enabled or cache.entries is not None or seconds < LEAST_SECONDS:
         return
-    by_function = _compile_seconds(scene)
-    seconds, longest = sum(by_function.values()), max(by_function, key=lambda function: by_function[function])
+    longest = max(by_function, key=lambda function: by_function[function])
     yield Case(
         severity="info",
         summary=(
@@ -41,13 +42,6 @@ def find(scene: Scene) -> Iterator[Case]:
         seconds=seconds,
         data={"function": longest},
     )
-
-
-def explains(scene: Scene) -> bool:
-    """Returns whether a scene shows the case."""
-    cache = scene.snapshot.cache
-    off = not cache.enabled and cache.entries is None
-    return off and sum(_compile_seconds(scene).values()) >= LEAST_SECONDS
 
 
 def _compile_seconds(scene: Scene) -> dict[str, float]:

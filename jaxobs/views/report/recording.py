@@ -54,7 +54,7 @@ _MOST_TEXT = 1_000
 
 MARKS: Mapping[type[Event], tuple[str, ...]] = {
     Manifest: ("program", "versions"),
-    Exit: ("reason", "detail", "code", "report"),
+    Exit: ("reason", "detail", "code", "report", "compiling"),
     NonFinite: ("name", "path", "what", "step", "call_site"),
     Error: ("error", "error_kind", "message", "call_site", "report"),
     Action: ("name", "origin", "result", "detail", "path", "bytes", "seconds"),
@@ -181,6 +181,7 @@ class Recording:
             array_groups=self._groups(),
             headroom=headroom(devices),
             last_sequence=self._newest,
+            unfinished=self.exit.compiling if self.exit is not None else (),
             **self._stood.fields(),
         )
         found = latest_findings(as_it_was.findings, standing.shown_by(self._scene(as_it_was)))

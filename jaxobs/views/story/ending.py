@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxobs.base.symptoms import SECTIONS, symptom_url
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit
-from jaxobs.recorder.last_minutes import nonfinite
+from jaxobs.recorder.last_minutes import nonfinite, unfinished
 from jaxobs.recorder.oom_texts import human
 from jaxobs.views.story.log import ProcessEvents
 from jaxobs.views.terminal.lines import Line, Surface, plain, sentence, titled
@@ -35,6 +35,9 @@ def ending(process: ProcessEvents, surface: Surface) -> Iterator[Line]:
     if well and not process.out_of_memory and not process.errors and not process.nonfinite:
         return
     yield from titled("How it ended" if not well else "Trouble", _in_words(end), surface)
+    if end is not None and not well:
+        for row in end.compiling:
+            yield from sentence(f"Never finished: {unfinished(row, end.time)}.", surface, "bad", 11)
     for memory in process.out_of_memory[-MOST_TOLD:]:
         yield from _out_of_memory(memory, surface)
     for value in process.nonfinite[-MOST_TOLD:]:

@@ -214,6 +214,7 @@ _TYPES = {
     "float": "number",
     "bool": "boolean",
     "tuple[Change, ...]": "list of `{path, what, before, after}`",
+    "tuple[OpenCompilation, ...]": "list of `{function, phase, started, thread, began, call_site, ended}`",
     "tuple[MemoryBuffer, ...]": "list of buffers: `{size, operator, shape, unpadded, padding, allocation}`",
     "tuple[DeviceMemory, ...]": "list of `memory` events",
     "tuple[AcceleratorState, ...]": "list of `accelerators` as in the snapshot",

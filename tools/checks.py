@@ -36,9 +36,11 @@ OWN = ("zoo",)
 OTHERS = "others"
 """The part of all that `make test` leaves out and that can share one run of pytest: each run costs a collection."""
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-WORKERS = min(CORES, 8) + 1
-"""Many tests wait for processes of their own, so one more than there are cores."""
-PARALLEL = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
+PARALLEL = ("--dist", "loadfile", "--no-loadscope-reorder")
+WAITING = 1
+"""Workers of pytest beyond the number of cores: some tests wait for processes of their own, ..."""
+WAITING_BEYOND = 2
+"""... and of those that `make test` leaves out most do."""
 ALONE = ("alerts",)
 """Parts whose programs have the machine for themselves."""
 TOGETHER = ("lint",)
@@ -61,7 +63,8 @@ def _selection(part: str) -> str:
 
 def pytest(*parts: str) -> Command:
     """Returns the one pytest run of some parts."""
-    parallel = () if set(parts) <= set(ALONE) else PARALLEL
+    more = WAITING if parts == ("tests",) else WAITING_BEYOND
+    parallel = () if set(parts) <= set(ALONE) else (f"-n{min(CORES, 8) + more}", *PARALLEL)
     return (sys.executable, "-m", "pytest", "-m", selection(*parts), *parallel)
 
 
@@ -164,7 +167,12 @@ def _again(command: Command, report: Path, outcome: Outcome) -> None:
     failed = list(dict.fromkeys(outcome.failed))
     if len(failed) > MOST_AGAIN or any("::" not in each for each in failed):
         return
-    again = (*(word for word in command if word not in PARALLEL), "-p", "no:xdist", *failed)
+    again = (
+        *(word for word in command if word not in PARALLEL and not word.startswith("-n")),
+        "-p",
+        "no:xdist",
+        *failed,
+    )
     print(f"\ncheck: {outcome.part}: once more, alone: {_shown(again)}", flush=True)
     report.unlink()
     subprocess.run([*again, *_reporting(report)], cwd=ROOT, check=False)

@@ -22,6 +22,7 @@ from jaxobs.session.sampler import Sampler
 from jaxobs.session.termination import on_sigterm
 from jaxobs.sources import Source, SourceModule
 from jaxobs.state import store
+from jaxobs.state.open_phases import OpenPhases
 from jaxobs.state.store import Store
 
 LAST_CAPTURE_SECONDS = 1.5
@@ -197,7 +198,7 @@ class Session:
             self.store.record(
                 Exit(
                     time=time.time(), reason=reason, detail=detail, code=code, report=recorder.last_report,
-                    compiling=(*self.store.in_progress(), *self.store.unfinished()), standing=standing,
+                    compiling=self.store.part(OpenPhases).all(), standing=standing,
                 )
             )  # fmt: skip
         self._close_exporters()

@@ -33,7 +33,8 @@ from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.event_rings import EventRings
 from jaxobs.state.function_rows import FunctionRows
 from jaxobs.state.input_waits import Inputs
-from jaxobs.state.parts import CacheTotals, Holdings, KeptFindings, OpenPhases, ProcessFacts, ProfileSamples
+from jaxobs.state.open_phases import OpenPhases, Read, unread
+from jaxobs.state.parts import CacheTotals, Holdings, KeptFindings, ProcessFacts, ProfileSamples
 from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Runs, time_state
 from jaxobs.state.standing import standing
@@ -44,10 +45,6 @@ from jaxobs.state.watched import watched_states
 
 E = TypeVar("E", bound=Event)
 T = TypeVar("T")
-
-
-UNFINISHED_SECONDS = 60.0
-"""Time after an exception within which a process ends by it, and not by something else."""
 
 
 class Store:
@@ -77,7 +74,6 @@ class Store:
         self._findings = KeptFindings(self._dropped)
         self._facts = ProcessFacts(self._dropped)
         self._cache = CacheTotals()
-        self._open = OpenPhases()
         self._holdings = Holdings()
         self._last_out_of_memory: OutOfMemory | None = None
         self._process = (0, 1)
@@ -236,31 +232,21 @@ class Store:
         for stats in self.all_call_stats():
             stats.tick()
 
-    def begin(
-        self, thread: int, phase: OpenCompilation, read: Callable[[OpenCompilation], OpenCompilation] = lambda it: it
-    ) -> None:
+    def begin(self, thread: int, phase: OpenCompilation, read: Read = unread) -> None:
         """A phase began on a thread; `read` finds out about one that begins a compilation."""
-        self._open.begin(thread, phase, read)
+        self.part(OpenPhases).begin(thread, phase, read)
 
     def end(self, thread: int, phase: str, failed: float | None = None) -> None:
-        """The innermost open phase of that name ended on a thread, and with it all that it contained.
-
-        Args:
-          failed: time at which an exception ended it.
-        """
-        self._open.end(thread, phase, failed)
+        """The innermost open phase of that name ended on a thread; `failed` is when an exception ended it."""
+        self.part(OpenPhases).end(thread, phase, failed)
 
     def in_progress(self) -> tuple[OpenCompilation, ...]:
         """The outermost open phase of each thread."""
-        return self._open.outermost()
-
-    def unfinished(self) -> tuple[OpenCompilation, ...]:
-        """Compilations that an exception has just ended, and nothing has compiled on their thread since."""
-        return self._open.unfinished(time.time() - UNFINISHED_SECONDS)
+        return self.part(OpenPhases).outermost()
 
     def nothing_open(self) -> None:
         """Forgets the open phases: their ends were lost."""
-        self._open.clear()
+        self.part(OpenPhases).clear()
         self.part(Wall).nothing_open()
 
     def set_device(self, state: DeviceState, memory: DeviceMemory) -> None:
@@ -357,7 +343,7 @@ class Store:
                 functions=(functions := self._functions.frozen()),
                 phases=self._functions.phases(),
                 in_progress=self.in_progress(),
-                unfinished=self.unfinished(),
+                unfinished=self.part(OpenPhases).unfinished(time.time()),
                 devices=(devices := self._holdings.devices()),
                 cache=self._cache.frozen(*cache),
                 observer=self._facts.observer(self.installed, self.collect_seconds),

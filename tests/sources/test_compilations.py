@@ -22,6 +22,7 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.session import lifecycle
 from jaxobs.sources import compilations
 from jaxobs.state import store
+from jaxobs.state.open_phases import OpenPhases
 
 
 @pytest.fixture
@@ -365,13 +366,13 @@ def test_a_compilation_that_an_exception_ends(compiled: list[Compilation]) -> No
 def test_the_phases_of_a_compilation_have_one_beginning(
     compiled: list[Compilation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, begin = [], store.current()._open.begin
+    begun, begin = [], store.current().part(OpenPhases).begin
 
     def began(thread: int, *args: Any) -> None:
         begin(thread, *args)
         begun.extend(store.current().in_progress())
 
-    monkeypatch.setattr(store.current()._open, "begin", began)
+    monkeypatch.setattr(store.current().part(OpenPhases), "begin", began)
     jax.jit(lambda x: x + 3).lower(np.ones(3)).compile()
     jax.jit(lambda x: x * 3)(np.ones(3))
     assert [each.phase for each in begun] == ["trace", "lower", "compile"] * 2

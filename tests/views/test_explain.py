@@ -292,6 +292,18 @@ MANY = [
         for size in range(30)
         for line, reason in enumerate((f"`x` float32[{size}] -> float32[{size + 1}]. Pad it.", "`y` moved."))
     ),
+    *(
+        compilation(
+            operation,
+            eager=True,
+            cause="shape",
+            reason=f"`x` has {number} rows. Jit it.",
+            call_site="train.py:9",
+            library_site=f"numpyro/util.py:{number}",
+            sequence=100 + number,
+        )
+        for number, operation in enumerate(("add", "mul", "add", "neg", "dot"))
+    ),
     *(compilation(f"f{number}", sequence=60 + number, **UNSAVED) for number in range(5)),
     *(CacheLookup(time=1.0, function=f"f{number}", result="miss", differs=("flags",)) for number in range(5)),
 ]

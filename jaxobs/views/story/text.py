@@ -146,8 +146,13 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
     yield section(title, f"recompiled {_plural(len(again), 'time')}, {cost}", surface)
     alike: dict[object, list[Compilation]] = {}
     for event in again:
-        reason = event.reason if all_of else _FIGURES.sub("0", event.reason)
-        alike.setdefault((event.function, reason, event.where, event.cache), []).append(event)
+        if all_of:
+            key: object = event.function, event.reason, event.where, event.cache
+        elif event.eager:  # one line of the program may compile dozens of operations, with the same advice for each
+            key = event.cause, event.call_site, event.cache
+        else:
+            key = _FIGURES.sub("0", event.reason), event.where, event.cache
+        alike.setdefault(key, []).append(event)
     shown = [*alike.values()] if all_of else [*alike.values()][-MOST_REASONS:]
     reasons = len({each.reason for each in again}) - len(shown)
     if reasons > 0 and not all_of:
@@ -158,18 +163,20 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
 
 
 def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[Line]:
-    """Lines of a recompilation, or of several whose reasons differ in their figures alone."""
+    """Lines of a recompilation, or of several whose reasons are alike."""
     event = alike[-1]
+    operations = Counter(each.function for each in alike if each.eager)
     times = f"{surface.glyphs.times}{len(alike)}" if len(alike) > 1 else ""
     cost = duration(sum(sum(each.phases.values()) for each in alike))
-    words = [event.function if event.eager else "", event.cause, times, cost, "hit" if event.cache == "hit" else ""]
+    where = event.where if len({each.where for each in alike}) == 1 else event.call_site
+    words = [_names(operations), event.cause, times, cost, "hit" if event.cache == "hit" else ""]
     yield [
         (f" {clock(alike[0].time)}  ", "dim"),
         (surface.safe(" ".join(word for word in words if word)), "cause"),
-        (f"  {surface.safe(event.where or 'call site unknown')}", "dim"),
+        (f"  {surface.safe(where or 'call site unknown')}", "dim"),
     ]
     latest = "At last: " if len({each.reason for each in alike}) > 1 else ""
-    reason = event.reason.removeprefix(f"`{event.function}`: ")
+    reason = event.reason if len(operations) > 1 else event.reason.removeprefix(f"`{event.function}`: ")
     yield from sentence(f"{latest}{reason}", surface, "sentence", indent=11)
 
 

@@ -97,6 +97,9 @@ class Compilation(Event):
     """Bytes that one execution reads and writes, recorded like `flops`."""
     memory: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the program on one device by section (`MEMORY_SECTIONS`), recorded like `flops`."""
+    grown: tuple[str, ...] = ()
+    """Arguments whose new size is one step more, and of which a result has the size after that: what is returned comes
+    back as the argument of the next call."""
     repeated: Mapping[str, int] = field(default_factory=dict)
     """A block of operations that makes up most of the program, over and over: `operations` in it, and `times`. Recorded
     for programs that took ten seconds to compile; empty if there is none."""

@@ -54,6 +54,7 @@ from jaxobs.internals.listeners import unregister as unregister
 from jaxobs.internals.programs import fingerprint as fingerprint
 from jaxobs.internals.programs import fingerprint_and_whether_in_key as fingerprint_and_whether_in_key
 from jaxobs.internals.programs import repeated as repeated
+from jaxobs.internals.programs import result_shapes as result_shapes
 from jaxobs.internals.programs import spans_processes as spans_processes
 from jaxobs.internals.source_files import is_jax_function as is_jax_function
 from jaxobs.internals.source_files import user_function as user_function

@@ -80,6 +80,16 @@ def spans_processes(module: Any, executable: Any) -> bool:
     return count > here
 
 
+def result_shapes(module: Any) -> set[tuple[int, ...]]:
+    """Returns the shapes of what a lowered program returns."""
+    for function in module.body.operations if module is not None else ():
+        if "sym_name" in function.attributes and function.attributes["sym_name"].value == _MAIN:
+            results = function.attributes["function_type"].value.results
+            return {tuple(each.shape) for each in results if hasattr(each, "shape")}
+    return set()
+
+
+_MAIN = "main"
 MOST_OPERATIONS = 200_000
 """Bound on what is looked at, which takes a second or two; the rest of a larger program is left out."""
 LEAST_REPEATS = 4
@@ -113,9 +123,6 @@ def repeated(module: Any) -> dict[str, int]:
             if calls * times * size > found[0]:
                 found = calls * times * size, {"operations": size, "times": times}
     return found[1] if covered >= LEAST_COVERED * functions.size(_MAIN) else {}
-
-
-_MAIN = "main"
 
 
 _Operation = tuple[int, "str | None"]

@@ -46,6 +46,15 @@ def cure(
     )
 
 
+def returned_longer(paths: Sequence[str]) -> str:
+    """Returns the advice on arguments that the function itself returns longer, which no padding helps."""
+    whose = ", ".join(f"`{path}`" for path in paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    return (
+        f"Allocate {whose} once, with the largest size that is needed, and pass how much of it is used. Write with "
+        "`jax.lax.dynamic_update_slice` at that place instead of concatenating, and mask the rest: one program remains."
+    )
+
+
 def operation_cure(cause: str, changes: Sequence[Change], *, varies: bool) -> str:
     """Returns the advice for an operation outside any jitted function; `varies` if the user's own line causes it."""
     if cause in ("context", "cache_cleared", "new_function", "sharding", "placement"):

@@ -10,14 +10,14 @@ import functools
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxobs import internals
 from jaxobs.facts.compilations import Change
 from jaxobs.internals import Call
-from jaxobs.reasons import differences, naming
+from jaxobs.reasons import cures, differences, naming
 from jaxobs.reasons.cures import cure, operation_cure
 from jaxobs.reasons.history import History, Program
 from jaxobs.reasons.signature import Signature, equal
@@ -178,6 +178,11 @@ def _again(
     return Explanation("unknown", f"`{name}` recompiled {_by_class(new is not None, phases)}.")
 
 
+def returned_longer(name: str, why: Explanation, paths: Sequence[str]) -> Explanation:
+    """Returns the explanation for arguments that the function itself returned, longer than it took them."""
+    return replace(why, reason=f"`{name}`: {_listed(why.changes)}. {cures.returned_longer(paths)}")
+
+
 def _cleared(name: str, how: str) -> Explanation:
     reason = f"`{name}` was compiled for these arguments before; {how}"
     return Explanation("cache_cleared", f"{reason}. {cure('cache_cleared', ())}")
@@ -203,6 +208,10 @@ def _by_class(saw_arguments: bool, phases: frozenset[str]) -> str:
     what = "with arguments that look the same" if saw_arguments else "with arguments that jaxobs could not see"
     if "trace" in phases:
         return f"{what}; it was retraced, so a signature, a config value or a context manager changed"
+    if "lower" in phases and saw_arguments:
+        return (
+            f"{what}; it was lowered again but not retraced, and jaxobs sees no difference in what it was lowered for"
+        )
     if "lower" in phases:
         return f"{what}; it was lowered again but not retraced, so a sharding, a placement or a layout changed"
     return f"{what}; it was neither retraced nor lowered again, so the devices changed"

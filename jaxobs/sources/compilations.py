@@ -18,6 +18,7 @@ from jaxobs import internals
 from jaxobs.base import notebooks
 from jaxobs.base.guard import guard, guarded
 from jaxobs.facts.compilations import EAGER, LONG_SECONDS, Compilation, OpenCompilation
+from jaxobs.findings.compilations.support import sizes
 from jaxobs.internals import Call, Listeners, Lookup, Miss, Phase
 from jaxobs.reasons import explanation, naming, recorded
 from jaxobs.reasons import signature as signatures
@@ -30,6 +31,8 @@ from jaxobs.state.wall import Wall
 
 MOST_WAITING = 64
 MOST_NAMES = 4096
+MOST_GROWN = 16
+"""Changes of one compilation that are compared with its results."""
 DEAR_SECONDS = 1.0
 """Programs that took so long are asked for their cost at once: XLA takes milliseconds to tell."""
 REMOVED = (
@@ -248,6 +251,11 @@ class Compilations:
         if not eager and not lookup.hit and sum(phases.values()) >= LONG_SECONDS:
             with guarded("repeated"):
                 repeated = internals.repeated(miss.module)
+        grown: tuple[str, ...] = ()
+        if not eager and why.cause == "shape":
+            with guarded("grown"):
+                grown = sizes.grown(why.changes[:MOST_GROWN], internals.result_shapes(miss.module))
+                why = explanation.returned_longer(function, why, grown) if grown else why
         if lookup.result != "disabled":
             self._store.record(self._lookups.fact(lookup, function, digest, in_key, now))
         unsaved, unsaved_detail = lookup.unsaved or (None, None)
@@ -262,7 +270,7 @@ class Compilations:
                 call_site=miss.call_site, library_site=next(iter(miss.library_sites), None),
                 fingerprint=digest, spans_processes=spans, eager=eager, by_rerun=why.by_rerun,
                 transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, repeated=repeated,
-                signature=written,
+                grown=grown, signature=written,
             )
         )  # fmt: skip
         self._programs.loaded(event, miss.executable)

@@ -122,6 +122,11 @@ POSITIVE: dict[str, Case] = {
     "a cache that grows by one at each step": (
         "unbounded_shapes", resized(range(100, 120)), (), {"rule": "powers of two", "buckets": [128]},
     ),
+    "a cache that the function returns one longer": (
+        "unbounded_shapes", resized(range(100, 120), grown=("batch['image']",)),
+        ("returns it one longer", "Allocate `batch['image']` once", "`jax.lax.dynamic_update_slice`"),
+        {"saves_seconds": pytest.approx(19 * 0.33)},
+    ),
     "recompilations after the warm-up": (
         "recompile_storm", STORM, ("dtype 89%", "6.7 per minute", "same type"),
         {"count": 9, "since": 1030.0, "seconds": pytest.approx(9 * 0.33),
@@ -189,7 +194,13 @@ POSITIVE: dict[str, Case] = {
     "an eager scan with a new lambda each time": (
         "eager_recompiles",
         [again("scan", cause, eager=True, fingerprint="a")
-         for cause in ("first_call", "unknown", "new_function", "unknown")], ("lax.scan",), {"why": "same"},
+         for cause in ("first_call", "unknown", "new_function", "unknown")], ("lax.scan",), {"why": "functions"},
+    ),
+    "an operation that is given no function, and is lowered again": (
+        "eager_recompiles",
+        [again("multiply", cause, eager=True, fingerprint="a")
+         for cause in ("first_call", "unknown", "unknown", "unknown")],
+        ("`multiply` 3; the same programs each time.", "jitted function that is defined once"), {"why": "same"},
     ),
     # Slices of ever new lengths differ in parameters that no change names; their number tells.
     "an operation with very many programs": (

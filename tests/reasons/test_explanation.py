@@ -142,6 +142,17 @@ def test_out_of_sight_the_class_is_told_by_the_phases(phases, part) -> None:
     explained = explainer.explain("f", out_of_sight, None, phases=frozenset(phases))
     assert explained.cause == "unknown"
     assert part in explained.reason
+    if "lower" in phases and "trace" not in phases:
+        assert "a sharding, a placement or a layout changed" in explained.reason
+
+
+def test_arguments_that_look_alike_show_no_sharding_that_changed() -> None:
+    """A reason names nothing that the evidence does not show."""
+    explainer, call = Explainer(), Call(f, f, (1.0,), {})
+    for _ in range(2):
+        explained = explainer.explain("f", call, signature.take(call), phases=frozenset({"lower", "compile"}))
+    assert explained.cause == "unknown" and "sees no difference" in explained.reason
+    assert "sharding" not in explained.reason
 
 
 def test_memory_is_bounded() -> None:

@@ -380,6 +380,19 @@ def test_the_phases_of_a_compilation_have_one_beginning(
     assert len({(each.function, each.call_site) for each in begun}) == 2 and begun[0].call_site
 
 
+def test_an_argument_that_is_returned_one_longer(compiled: list[Compilation]) -> None:
+    """A cache to which each call appends; not what grows by itself."""
+    step = jax.jit(lambda cache, x: (jnp.concatenate([cache, x[None]]), x.sum()))
+    total = jax.jit(lambda text: text.sum())
+    cache = np.zeros((3, 4), np.float32)
+    for length in range(3):
+        total(np.ones((length + 3, 4), np.float32))
+        cache, _ = step(cache, np.ones(4, np.float32))
+    resized = [each for each in compiled if each.cause == "shape"]
+    assert [each.grown for each in resized] == [(), ("cache",)] * 2
+    assert ["dynamic_update_slice" in each.reason for each in resized] == [False, True] * 2
+
+
 def test_threads_compile_side_by_side(compiled: list[Compilation]) -> None:
     def work(n: int) -> None:
         f = jax.jit(lambda x: x * n)

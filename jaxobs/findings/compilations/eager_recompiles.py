@@ -50,7 +50,7 @@ class _Operation:
         self.same += self.repetitions.take(event) is not None
         new_size = sum(self._takes(change) for change in event.changes[:MOST_CHANGES]) > 0
         if self.same >= SAME:
-            self.why = "same"
+            self.why = "functions" if event.function in TAKE_FUNCTIONS else "same"
         elif new_size:
             self.why = "sizes"
         elif not self.why and self.compiled >= PROGRAMS:
@@ -131,15 +131,23 @@ class EagerRecompiles:
         )
 
 
+TAKE_FUNCTIONS = frozenset({"scan", "while", "cond", "while_loop", "fori_loop", "switch", "map", "associative_scan"})
+"""Operations that are given functions: a new function object is another program."""
+
 _WHY = {
-    "same": "the same programs each time, because the functions passed to them are new objects",
+    "functions": "the same programs each time, because the functions passed to them are new objects",
+    "same": "the same programs each time",
     "sizes": "for new sizes each time",
     "programs": "a different program each time",
 }
 _ADVICE = {
-    "same": (
+    "functions": (
         "Put the loop into a jitted function, or define the function that you pass to lax.scan, cond, while_loop or "
         "map once, outside the loop. To JAX, a lambda or closure that is created again is a different function, and "
+        "jax.clear_caches() drops all programs."
+    ),
+    "same": (
+        "Put what this line does into one jitted function that is defined once: JAX keeps its program. "
         "jax.clear_caches() drops all programs."
     ),
     "sizes": (

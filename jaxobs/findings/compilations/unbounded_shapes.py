@@ -9,6 +9,7 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support import sizes
 from jaxobs.findings.compilations.support.case import Case, Telling, plural
 from jaxobs.findings.compilations.support.reuse import CALLS_EACH, LEAST_CALLS
+from jaxobs.reasons import cures
 
 NAME = "unbounded_shapes"
 ABOUT = "One dimension of an argument keeps taking new sizes."
@@ -23,6 +24,9 @@ CLOSES = True
 MOST_CHANGES = 16
 """Changes of one compilation that are looked at: a look has a cost, and the leaves of a batch change alike."""
 
+GROWS = 0.5
+"""Share of compilations for the size of a result: the argument is a cache that grows, which no padding helps."""
+
 MOST_DIMENSIONS = 4
 MOST_SIZES = 64
 
@@ -36,6 +40,8 @@ class _Dimension:
     case: Case
     sizes: dict[int, None] = field(default_factory=dict)
     unbounded: bool = False
+    returned: int = 0
+    """Compilations for the size of a result of the call before."""
     followers: dict[_Key, None] = field(default_factory=dict)
     """Dimensions that change with it, to sizes of their own: one finding stands for all."""
 
@@ -65,6 +71,7 @@ class UnboundedShapes:
             dimension = self._dimension(event, (varied.path, varied.number))
             dimension.take(varied.before, varied.after)
             dimension.case.add(event, varied.change)
+            dimension.returned += varied.path in event.grown
             if dimension.unbounded:
                 unbounded.append(dimension)
         for leader in unbounded[:1]:
@@ -97,17 +104,21 @@ class UnboundedShapes:
         count = len(seen) if len(seen) < MOST_SIZES else case.count + 1
         programs = plural(len(buckets.sizes), "program")
         share = f"{buckets.padding:.0%}"
+        grows = told.returned >= GROWS * case.count
         return Telling(
             summary=(
                 f"Dimension {told.number} of `{told.path}` has taken {count:,} sizes from {seen[0]:,} to {seen[-1]:,}"
                 f"{with_it}; each new one recompiles `{case.function}`."
+                f"{' The function returns it one longer, and is called with that.' if grows else ''}"
             ),
             advice=(
-                f"Pad it to {buckets.rule}{_listed(buckets.sizes)}, and mask the padding. That leaves at most "
+                cures.returned_longer([told.path])
+                if grows
+                else f"Pad it to {buckets.rule}{_listed(buckets.sizes)}, and mask the padding. That leaves at most "
                 f"{programs} instead of {count:,}; with the sizes seen, {share} of the computation would be padding."
             ),
             # The first program is none of the case's compilations, and of the buckets' it is one.
-            saves=max(0.0, 1 - max(0, len(buckets.sizes) - 1) / max(case.count, 1)),
+            saves=1.0 if grows else max(0.0, 1 - max(0, len(buckets.sizes) - 1) / max(case.count, 1)),
             data={
                 "argument": told.path,
                 "dimension": told.number,

@@ -161,6 +161,20 @@ def varied(change: Change) -> list[Varied]:
     return [Varied(change.path, *each, change) for each in _varied(change.before, change.after)]
 
 
+def grown(changes: Sequence[Change], results: Collection[tuple[int, ...]]) -> tuple[str, ...]:
+    """Returns the arguments that grew in one dimension and of which a result has grown by as much again."""
+    found = []
+    for change in changes:
+        after = shape(change.after)
+        differing = varied(change) if change.what == "shape" and after is not None else []
+        if after is not None and len(differing) == 1 and differing[0].after > differing[0].before:
+            only = differing[0]
+            following = (*after[: only.number], 2 * only.after - only.before, *after[only.number + 1 :])
+            if following in results:
+                found.append(change.path)
+    return tuple(found)
+
+
 def dimensions(changes: Sequence[Change]) -> list[Varied]:
     """The dimensions that took another size, one for all that went from the same size to the same size."""
     found: dict[tuple[int, int], Varied] = {}

@@ -94,5 +94,5 @@ def _kept(event: Compilation) -> str:
     if event.cache == "disabled":
         return no_persistent_cache.ADVICE
     if event.uncached_because is not None:
-        return f"The next start will compile it again. {event.uncached_detail or ''}".strip()
+        return f"The next start will recompile it. {event.uncached_detail or ''}".strip()
     return "No action is needed: it is in the persistent cache, from which the next start loads it."

@@ -50,9 +50,9 @@ _PASSES_ON = tuple(
 _CALLS_JITTED = ("equinox/_jit.py".replace("/", os.sep), "flax/nnx/transforms/".replace("/", os.sep))
 _LAUNCHERS = frozenset(
     {
-        "IPython", "_pytest", "accelerate", "celery", "coverage", "debugpy", "flask", "gunicorn", "hypercorn",
-        "ipykernel", "ipykernel_launcher", "jupyter", "jaxobs", "pluggy", "pytest", "ray", "streamlit", "torch",
-        "tornado", "traitlets", "uvicorn", "xdist",
+        "IPython", "_pytest", "accelerate", "celery", "coverage", "debugpy", "execnet", "flask", "gunicorn",
+        "hypercorn", "ipykernel", "ipykernel_launcher", "jupyter", "jaxobs", "pluggy", "pytest", "ray", "streamlit",
+        "torch", "tornado", "traitlets", "uvicorn", "xdist",
     }
 )  # fmt: skip
 """Installed programs that run the user's code, and are not the user's."""

@@ -163,7 +163,7 @@ def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, pro
     places = {each.id: (place, each) for place, each in findings}
     for entry in verdict.of([each for _, each in findings], wall).findings:
         place, finding = places[entry.id]
-        if entry.severity == "info" or finding.finding in _SAID_ELSEWHERE or _is_cheap(entry):
+        if entry.severity == "info" or finding.finding in _SAID_ELSEWHERE or _is_cheap(entry, finding):
             continue
         yield Observation(
             kind=EVENT, source=source, place=place, name=f"finding:{finding.finding}",
@@ -173,13 +173,17 @@ def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, pro
 
 
 _CHEAP_SECONDS, _CHEAP_SHARE = 30.0, 0.02
+_LAST_BATCH_SHARE = 0.2
 
 
-def _is_cheap(entry: VerdictFinding) -> bool:
-    """Whether it is about operations outside any jitted function, as cells of a notebook have them, and cost little."""
-    seconds, share = entry.cost.seconds, entry.cost.share
-    of_operations = entry.id.startswith("eager_recompiles-") and entry.severity == "warning"
-    return of_operations and (seconds or 0.0) < _CHEAP_SECONDS and share is not None and share < _CHEAP_SHARE
+def _is_cheap(entry: VerdictFinding, finding: Finding) -> bool:
+    """Whether a finding cost too little to be a cause: operations as a notebook's cells have them, or a last batch."""
+    seconds, share = entry.cost.seconds or 0.0, entry.cost.share
+    if entry.severity != "warning" or share is None:
+        return False
+    if finding.finding == "eager_recompiles":
+        return seconds < _CHEAP_SECONDS and share < _CHEAP_SHARE
+    return "rest" in finding.data and share < _LAST_BATCH_SHARE
 
 
 def _began(finding: Finding) -> float:

@@ -20,10 +20,11 @@ from time import perf_counter
 from typing import Any
 
 from jaxobs.facts.loops import LoopState
-from jaxobs.loops.clock import Clock
-from jaxobs.loops.seen import SLOW, SLOW_SECONDS, Seen
+from jaxobs.loops.host_waits import HostWaits
+from jaxobs.loops.seen import Seen
 from jaxobs.loops.seen_calls import CHARGED as CHARGED
 from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
+from jaxobs.loops.turns import SLOW, SLOW_SECONDS
 from jaxobs.state.loops import MOST_SHOWN, NoLoops, rates
 
 MOST_FOUND = 5
@@ -66,6 +67,11 @@ class Going:
     ended: float = 0.0
 
     @property
+    def pace(self) -> float:
+        """The 90th percentile of the seconds of a turn."""
+        return sorted(self.seconds)[int(0.9 * len(self.seconds))]
+
+    @property
     def median(self) -> float:
         """Median seconds of a turn."""
         return statistics.median(self.seconds)
@@ -93,8 +99,7 @@ class FoundLoops(NoLoops):
         self._counted: float | None = None
         self._going: dict[str, Going] = {}
         self._totals: Mapping[str, Total] = {}
-        self.clock: Clock | None = None
-        """The clock that looks at the charged thread."""
+        self.host_waits = HostWaits()
 
     def forget(self) -> None:
         """The program reports its loops itself."""
@@ -164,7 +169,7 @@ class FoundLoops(NoLoops):
         """Returns the functions that are called most, each as a loop."""
         with self._lock:
             seen = {name for loop in self._going.values() for name in loop.calls}
-            states = [_seen_state(loop, self._totals, self.clock) for loop in self._going.values()]
+            states = [_seen_state(loop, self._totals, self.host_waits) for loop in self._going.values()]
             found = {
                 name: each
                 for name, each in self._found.items()
@@ -285,11 +290,16 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
     return dropped
 
 
-def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -> LoopState:
+def longest(loop: Going) -> float:
+    """Seconds of a turn above which the loop was at rest meanwhile."""
+    return max(SLOW * loop.mean, SLOW_SECONDS)
+
+
+def _seen_state(loop: Going, totals: Mapping[str, Total], waits: HostWaits) -> LoopState:
     seen = loop.seen
     total = totals.get(seen.name)
     return LoopState(
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
         steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls,
-        host_wait=None if clock is None else clock.host_wait(seen.name), **rates(loop.seconds, max(1, seen.threads())),
+        host_wait=waits.of(seen.name), **rates(loop.seconds, max(1, seen.threads())),
     )  # fmt: skip

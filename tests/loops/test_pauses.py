@@ -6,7 +6,7 @@ import threading
 
 from helpers.waiting import until
 
-from jaxobs.loops.pauses import Pauses
+from jaxobs.loops.thread_looks import Pauses
 
 
 class _StoppedMeanwhile(threading.Event):

@@ -48,13 +48,14 @@ def as_event(event: Event) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Facts as what JSON knows: dictionaries, lists, texts, numbers."""
-    if value is None or type(value) in (str, int, bool):
+    kind = type(value)
+    if value is None or kind in (str, int, bool):
         return value
-    if isinstance(value, float):
+    if kind is float or isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, tuple | list):
+    if kind is tuple or isinstance(value, tuple | list):
         return [plain(item) for item in value]
-    if isinstance(value, Mapping):
+    if kind is dict or isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: plain(getattr(value, name)) for name in _fields(type(value))}

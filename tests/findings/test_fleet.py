@@ -536,9 +536,7 @@ def test_a_stuck_process_is_named_in_a_plain_job(job: Callable[..., Job], mode: 
         lambda told: {each["process_index"] for each in about(told, "stuck")} >= stuck
     )
     by_process = {each["process_index"]: each for each in about(told, "stuck")}
-    assert set(by_process) == stuck
-    # On a shared machine a process may really fall behind before it stops.
-    assert {each["finding"] for each in told} <= {"stuck", "straggler"}
+    assert set(by_process) == stuck and {each["finding"] for each in told} == {"stuck"}
     assert _line(by_process[1], "threading.Event().wait()")
     if 0 in stuck:
         assert by_process[0]["data"]["waits_for"] == [1] and "inside JAX" in by_process[0]["summary"]

@@ -21,6 +21,7 @@ from helpers.waiting import until
 import jaxobs
 from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.facts.numbers import NonFinite, WatchedState
+from jaxobs.sources.watched import WatchedSource
 from jaxobs.state import store
 from jaxobs.state.watched import MOST_ARRAY_BYTES, MOST_LEAVES, MOST_NAMES, MOST_PENDING, Watched
 
@@ -92,6 +93,18 @@ def test_nothing_is_waited_for() -> None:
             break
     assert (early, arrived) == (0, False)
     assert told()[-1].name == f"slow {number}"
+
+
+def test_the_end_releases_what_has_not_arrived() -> None:
+    """Whoever keeps an array keeps the backend, which then does not wait for its work."""
+    watched = store.current().part(Watched)
+    loss = jnp.ones(2) * 3
+    watched.take(watched.add("loss", None), loss)
+    kept = weakref.ref(loss)
+    del loss
+    assert (watched.pending, kept() is None) == (1, False)
+    WatchedSource(store.current()).concluding()
+    assert (watched.pending, kept()) == (0, None)
 
 
 def test_pytrees_name_the_leaf() -> None:

@@ -96,7 +96,7 @@ def test_nothing_is_waited_for() -> None:
 
 
 def test_the_end_releases_what_has_not_arrived() -> None:
-    """Whoever keeps an array keeps the backend, which then does not wait for its work."""
+    """A kept array keeps the backend, which then does not wait for its work."""
     watched = store.current().part(Watched)
     loss = jnp.ones(2) * 3
     watched.take(watched.add("loss", None), loss)

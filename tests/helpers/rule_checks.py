@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import json
 import os
 import re
@@ -18,7 +17,7 @@ import promql_parser
 
 from helpers.requirements import program
 from jaxobs.metrics.catalogue import METRICS
-from jaxobs.ops.monitoring import alerting, boards, burn_rates, promql, recordings
+from jaxobs.ops.monitoring import alerting, boards, burn_rates, promql, recordings, shipped_tests
 from jaxobs.ops.monitoring.rule_types import Alert, Group, Recording
 from jaxobs.ops.monitoring.site import Site
 from tools.monitoring_checks import label_flow
@@ -301,18 +300,28 @@ def level_of(level: str) -> set[str]:
 
 def needed(expr: str) -> list[dict[str, Any]]:
     """The recording rules that an expression rests on, with those that they rest on, as groups."""
-    names, groups = set(sources(expr)), alerting.recording_groups(SITE)
+    wanted, groups = set(_series_asked(expr)), alerting.recording_groups(SITE)
+    kept = []
     for group in reversed(groups):
+        rules = []
         for rule in reversed(group["rules"]):
-            if rule["record"] in names:
-                names.update(sources(rule["expr"]))
-    kept = [{**group, "rules": [rule for rule in group["rules"] if rule["record"] in names]} for group in groups]
-    return [group for group in kept if group["rules"]]
+            if not wanted.isdisjoint(((rule["record"], ""), (rule["record"], rule.get("labels", {}).get("slo")))):
+                rules.append(rule)
+                wanted.update(_series_asked(rule["expr"]))
+        kept.append({**group, "rules": rules[::-1]})
+    return [group for group in kept[::-1] if group["rules"]]
+
+
+def _series_asked(expr: str) -> Iterator[tuple[str, str]]:
+    """Yields the series that an expression asks for, each with its objective, "" if it asks for all of them."""
+    for selector, name in zip(promql.selectors(expr), sources(expr), strict=True):
+        equal = (each for each in selector.matchers.matchers if str(each.op) == "MatchOp.Equal")
+        yield name, next((each.value for each in equal if each.name == "slo"), "")
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A change of an alert that ought to make one of its cases fail."""
+    """A change of an alert that ought to make one of its cases fail; of the kind `none`, the alert as it is."""
 
     kind: str
     what: str
@@ -321,10 +330,11 @@ class Mutant:
 
 
 def mutants(alert: Alert) -> Iterator[Mutant]:
-    """Each threshold by 20 % (a count by one at least), operators, times and ranges changed one at a time."""
+    """The alert as it is; each threshold changed by 20 % (a count by one at least), each operator, time and range."""
     expr, wait = alerting.expression(alert, SITE), seconds(alert.for_)
     values = alerting.thresholds(alert, SITE)
     given = alert.name.startswith(OF_OBJECTIVES)
+    yield Mutant("none", "", expr, alert.for_)
     for name, value in () if given else values.items():
         by = max(abs(value) * 0.2, 1.0 if alert.thresholds[name].unit == "count" else 0.0) or 1.0
         for changed in (value - by, value + by):
@@ -357,34 +367,41 @@ class Outcome:
 
 
 def tried(alerts: list[Alert], folder: Path) -> list[Outcome]:
-    """Runs the cases of alerts of one name on them, and on their mutants under other names, with one file of rules.
+    """Runs the cases of alerts of one name on them, and on their mutants under other names.
 
-    Where several have the name, a mutant is judged by what is expected of its own labels.
+    What the alerts tell is compared case by case. Mutants are many, and each rule costs promtool time in every minute
+    that it plays: all of them look at all cases at once, each case with a job of its own, as does the alert as it is.
     """
-    name = alerts[0].name
     rules = [alerting.rule(alert, SITE) for alert in alerts]
-    changed = [(alert, rule, each) for alert, rule in zip(alerts, rules, strict=True) for each in mutants(alert)]
-    variants = {
-        f"{name}Mutant{number}": {**rule, "expr": each.expr, "for": each.for_}
-        for number, (_, rule, each) in enumerate(changed)
-    }
     groups = needed("\n or ".join(f"({rule['expr']})" for rule in rules))
-    group = {"name": "alerts", "rules": [*rules, *({**rule, "alert": other} for other, rule in variants.items())]}
+    changed = [(alert, each) for alert in alerts for each in mutants(alert)]
+    named = [dataclasses.replace(of, name=f"{of.name}Mutant{number}") for number, (of, _) in enumerate(changed)]
+    kept = ("keep_firing_for", "labels")
+    variants = [
+        {name: value for name, value in alerting.rule(mutant, SITE).items() if name in kept}
+        | {"alert": mutant.name, "expr": each.expr, "for": each.for_}
+        for mutant, (_, each) in zip(named, changed, strict=True)
+    ]
     failed: set[str] = set()
     failure = ""
     for interval in sorted({case.interval for alert in alerts for case in alert.cases}):
-        tests = [
-            _for_all(alerting.test(alert, list(cases), SITE), name, variants, alone=len(alerts) == 1)
-            for alert in alerts
-            for (_, apart), cases in itertools.groupby(alert.cases, key=lambda case: (case.series, case.interval))
-            if apart == interval
+        units = shipped_tests.units_of(alerts, interval)
+        tests = [alerting.test(unit.alert, list(unit.cases), SITE) for unit in units]
+        output = tested([*groups, {"name": "alerts", "rules": rules}], tests, folder, interval=interval)
+        failure += output if "FAILED" in output or "SUCCESS" not in output else ""
+        apart = [shipped_tests.renamed(unit, f"{number}") for number, unit in enumerate(units)]
+        test = shipped_tests.with_series(apart, interval, "all cases")
+        test["promql_expr_test"] = [
+            question
+            for mutant in named
+            for unit in apart
+            for question in shipped_tests.questions(_expected_of(mutant, unit, alone=len(alerts) == 1), SITE)
         ]
-        output = tested([*groups, group], tests, folder, interval=interval)
-        found = set(re.findall(r'alertname(?:: |=\\?")(\w+)', output))
-        if name in found or ("FAILED" in output and not found) or "no file match" in output:
-            failure += _about(output, name)
-        failed |= found
-    fates = [(key(alert), other in failed, each) for other, (alert, _, each) in zip(variants, changed, strict=True)]
+        output = tested([*groups, {"name": "mutants", "rules": variants}], [test], folder, interval=interval)
+        failed.update(re.findall(r'expr: .*?alertname=\\?"(\w+)', output))
+        if any(each.kind == "none" and mutant.name in failed for mutant, (_, each) in zip(named, changed, strict=True)):
+            failure += f"With a job of its own for each case:\n{output}"
+    fates = [(key(of), mutant.name in failed, each) for mutant, (of, each) in zip(named, changed, strict=True)]
     return [
         Outcome(
             of,
@@ -396,38 +413,21 @@ def tried(alerts: list[Alert], folder: Path) -> list[Outcome]:
     ]
 
 
-def _for_all(test: dict[str, Any], name: str, variants: dict[str, Any], *, alone: bool) -> dict[str, Any]:
-    """The test, asked of every variant as well."""
-    found, asked = dict(test), test["alert_rule_test"]
-    found["alert_rule_test"] = [
-        *asked,
-        *(
-            {
-                **each,
-                "alertname": other,
-                "exp_alerts": [
-                    one for one in each["exp_alerts"] if rule["labels"].items() <= one["exp_labels"].items()
-                ],
-            }
-            for other, rule in variants.items()
-            for each in asked
+def _expected_of(mutant: Alert, unit: shipped_tests.Unit, *, alone: bool) -> shipped_tests.Unit:
+    """The unit, asked of a mutant: where several alerts have a name, a mutant is judged by what has its own labels."""
+    own = alerting.labels(mutant, SITE).items()
+    given = alerting.labels(unit.alert, SITE)
+    return shipped_tests.Unit(
+        mutant,
+        tuple(
+            dataclasses.replace(
+                case,
+                kind=case.kind if alone else "healthy",
+                fires=tuple(each for each in case.fires if own <= {**given, **each.labels}.items()),
+            )
+            for case in unit.cases
         ),
-    ]
-    ways = test.get("promql_expr_test", [])
-    if ways and alone:
-        found["promql_expr_test"] = [
-            {**each, "expr": each["expr"].replace(f'"{name}"', f'"{other}"')}
-            for other in (name, *variants)
-            for each in ways
-        ]
-    return found
-
-
-def _about(output: str, name: str) -> str:
-    """Returns promtool's output about an alert, without its mutants."""
-    parts = re.split(r"(?m)^(?= {4}(?:alertname|expr|name): )", output)
-    kept = [part for part in parts if re.search(rf'alertname(?:: |=\\?"){name}\b', part) or "name: " in part[:10]]
-    return "".join(kept) or output
+    )
 
 
 def promtool(*arguments: str, folder: Path) -> str:

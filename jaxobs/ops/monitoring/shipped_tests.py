@@ -30,7 +30,7 @@ _NOT_ALONE = ("jax_process_start_timestamp_seconds", "jax_run_info", "jax_proces
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class Unit:
     """Cases that look at the same series."""
 
     alert: Alert
@@ -43,50 +43,55 @@ class _Unit:
 def tests(site: Site, interval: str) -> dict[str, Any]:
     """Returns the file of one interval between samples, for the alerts that the site took as they are."""
     alerts = [alert for alert in alerting.enabled(site) if alert.name not in site.alerts]
-    units = [
-        _Unit(alert, tuple(cases))
-        for alert in alerts
-        for (_, apart), cases in itertools.groupby(alert.cases, key=lambda case: (case.series, case.interval))
-        if apart == interval
-    ]
+    found = units_of(alerts, interval)
     return {
         "rule_files": ["jaxobs.rules.yaml"],
         "evaluation_interval": interval,
         "group_eval_order": [group["name"] for group in alerting.groups(site)],
-        "tests": [*_together(units, interval, site), *_annotated(units, interval, site)],
+        "tests": [*_together(found, interval, site), *_annotated(found, interval, site)],
     }
 
 
-def _together(units: list[_Unit], interval: str, site: Site) -> Iterator[dict[str, Any]]:
+def units_of(alerts: list[Alert], interval: str) -> list[Unit]:
+    """Returns the cases of an interval, those of the same series together."""
+    return [
+        Unit(alert, tuple(cases))
+        for alert in alerts
+        for (_, apart), cases in itertools.groupby(alert.cases, key=lambda case: (case.series, case.interval))
+        if apart == interval
+    ]
+
+
+def _together(units: list[Unit], interval: str, site: Site) -> Iterator[dict[str, Any]]:
     """All cases, by length: what fires of each, with its labels."""
-    numbered = [_renamed(unit, f"{number}") for number, unit in enumerate(units)]
+    numbered = [renamed(unit, f"{number}") for number, unit in enumerate(units)]
     shortened = [unit if unit.minutes() <= SHORT else _until_it_fires(unit) for unit in numbered]
     numbered = [unit for unit in shortened if unit.cases and (unit.minutes() <= SHORT or _needed(unit, shortened))]
     bounds = (0, *LENGTHS, 10**9)
     for least, most in itertools.pairwise(bounds):
         found = [unit for unit in numbered if least < unit.minutes() <= most]
         if found:
-            asked = [each for unit in found for each in _asked(unit, site)]
-            yield {**_series(found, interval, f"cases up to {most} min"), "promql_expr_test": asked}
+            asked = [each for unit in found for each in questions(unit, site)]
+            yield {**with_series(found, interval, f"cases up to {most} min"), "promql_expr_test": asked}
 
 
-def _until_it_fires(unit: _Unit) -> _Unit:
+def _until_it_fires(unit: Unit) -> Unit:
     """The cases up to the first one that fires; none if nothing does."""
     firing = min((_minutes(case.at) for case in unit.cases if case.kind == "firing"), default=0)
     return replace(unit, cases=tuple(case for case in unit.cases if _minutes(case.at) <= firing))
 
 
-def _needed(unit: _Unit, units: list[_Unit]) -> bool:
+def _needed(unit: Unit, units: list[Unit]) -> bool:
     """Returns whether the unit is the shortest of its alert that fires."""
     firing = [
         each
         for each in units
         if each.alert.name == unit.alert.name and any(case.kind == "firing" for case in each.cases)
     ]
-    return bool(firing) and min(firing, key=_Unit.minutes) is unit
+    return bool(firing) and min(firing, key=Unit.minutes) is unit
 
 
-def _asked(unit: _Unit, site: Site) -> Iterator[dict[str, Any]]:
+def questions(unit: Unit, site: Site) -> Iterator[dict[str, Any]]:
     job = _job(unit)
     name = unit.alert.name
     for case in unit.cases:
@@ -106,9 +111,9 @@ def _asked(unit: _Unit, site: Site) -> Iterator[dict[str, Any]]:
             yield {"expr": f"count({way}) > bool 0", "eval_time": case.at, "exp_samples": [seen]}
 
 
-def _annotated(units: list[_Unit], interval: str, site: Site) -> Iterator[dict[str, Any]]:
+def _annotated(units: list[Unit], interval: str, site: Site) -> Iterator[dict[str, Any]]:
     """The earliest firing case of many alerts, with all labels and annotations."""
-    first: dict[str, _Unit] = {}
+    first: dict[str, Unit] = {}
     for unit in units:
         firing = [case for case in unit.cases if case.kind == "firing"]
         for case in sorted(firing, key=lambda each: _minutes(each.at))[:1]:
@@ -116,7 +121,7 @@ def _annotated(units: list[_Unit], interval: str, site: Site) -> Iterator[dict[s
             if _minutes(case.at) > SHORT and interval == "1m":
                 continue
             if known is None or _minutes(case.at) < known.minutes():
-                first[unit.alert.name] = _Unit(unit.alert, (case,))
+                first[unit.alert.name] = Unit(unit.alert, (case,))
     driven = {name: _drivers(unit.alert, site) for name, unit in first.items()}
     has = {name: _metrics(unit) for name, unit in first.items()}
     tests: list[list[str]] = []
@@ -127,9 +132,9 @@ def _annotated(units: list[_Unit], interval: str, site: Site) -> Iterator[dict[s
                 break
         else:
             tests.append([name])
-    found = [_renamed(first[name], "a") for name in max(tests, key=len)]
+    found = [renamed(first[name], "a") for name in max(tests, key=len)]
     yield {
-        **_series(found, interval, "annotations"),
+        **with_series(found, interval, "annotations"),
         "alert_rule_test": [
             each for unit in found for each in alerting.test(unit.alert, list(unit.cases), site)["alert_rule_test"]
         ],
@@ -157,11 +162,11 @@ def _drivers(alert: Alert, site: Site) -> frozenset[str]:
     return frozenset(found.difference(_NOT_ALONE) or found)
 
 
-def _metrics(unit: _Unit) -> frozenset[str]:
+def _metrics(unit: Unit) -> frozenset[str]:
     return frozenset(name.partition("{")[0] for case in unit.cases for name in case.series)
 
 
-def _series(units: list[_Unit], interval: str, name: str) -> dict[str, Any]:
+def with_series(units: list[Unit], interval: str, name: str) -> dict[str, Any]:
     samples = {id(unit): unit.minutes() // _minutes(interval) + 1 for unit in units}
     given = {name: _cut(values, samples[id(unit)]) for unit in units for name, values in unit.cases[0].series.items()}
     return {
@@ -185,7 +190,7 @@ def _cut(values: str, most: int) -> str:
     return " ".join(kept)
 
 
-def _renamed(unit: _Unit, mark: str) -> _Unit:
+def renamed(unit: Unit, mark: str) -> Unit:
     """The unit with a job of its own."""
 
     def job(text: str) -> str:
@@ -202,10 +207,10 @@ def _renamed(unit: _Unit, mark: str) -> _Unit:
         )
         for case in unit.cases
     )
-    return _Unit(unit.alert, tuple(cases))
+    return Unit(unit.alert, tuple(cases))
 
 
-def _job(unit: _Unit) -> str:
+def _job(unit: Unit) -> str:
     """The job of what fires, else the first one of the series."""
     named = [fired.labels["job"] for case in unit.cases for fired in case.fires]
     found = _JOB.search(next(iter(unit.cases[0].series)))

@@ -37,7 +37,7 @@ test-linters: ## Rules, dashboards and prose under their linters, built with Go:
 test-docs: ## The docs as a site, with warnings as errors: after a change in a page
 test-browser: ## The live page and the report in Chromium: after a change in jaxobs/web or jaxobs/views
 test-ray: ## Ray Serve: after a change in jaxobs/instruments
-test-slow: ## Tests of many seconds, most of them jobs of several processes
+test-slow: ## Tests that take seconds of a processor: whole programs, jobs of several processes, the examples of the docs
 test-zoo: ## Real programs of many projects, against what someone who knows them would say: see docs/zoo.md
 $(PARTS:%=test-%): test-%: setup
 	@$(BIN)/python -m tools.checks $*

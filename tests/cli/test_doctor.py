@@ -59,6 +59,7 @@ def test_real_faults_are_named_with_what_mends_them(tmp_path: Path) -> None:
     assert severities == sorted(severities, key=["critical", "warning", "info", "ok"].index)
 
 
+@pytest.mark.slow
 def test_a_table_for_people_and_the_difference_from_a_good_machine(tmp_path: Path) -> None:
     """Only what is not well, unless all is wanted; a flag that the good machine had not is a warning.
 

@@ -113,6 +113,7 @@ def test_caches_that_lie_are_found_out_function_by_function(
     assert (tmp_path / "users.log").read_text().split() == ["sitecustomize"] * 2
 
 
+@pytest.mark.slow
 def test_an_honest_cache_passes_and_one_in_the_programs_own_place_does_not(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -127,6 +127,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_warmed_deployment_compiles_nothing(recorded: pathlib.Path) -> None:
     like = ("--like", "train_step=example_arguments")
     warm = ("cache", "warm", "events.jsonl", "--script", "script.py", "--cache-dir", "cache", *like)
@@ -165,6 +166,7 @@ def test_what_the_log_cannot_hold_is_told(recorded: pathlib.Path) -> None:
         assert said in result.stdout
 
 
+@pytest.mark.slow
 def test_usage(recorded: pathlib.Path) -> None:
     for arguments, message in (
         ((), "Use --cache-dir DIR, or set JAX_COMPILATION_CACHE_DIR"),

@@ -54,6 +54,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return SimpleNamespace(ended=ended, events=events, metrics=metrics.read_text())
 
 
+@pytest.mark.slow
 def test_once_ends_well(finished: Any) -> None:
     assert finished.ended.returncode == 0, finished.ended.stderr
     assert finished.ended.stderr == ""
@@ -127,6 +128,7 @@ def test_batches_cover_the_digits() -> None:
     assert sorted(map(bytes, images)) == sorted(map(bytes, train.images))
 
 
+@pytest.mark.slow
 def test_example_trains() -> None:
     ended = subprocess.run(
         [sys.executable, str(EXAMPLE), "--epochs=30"],

@@ -323,6 +323,7 @@ def test_ten_thousand_functions(content_type: str) -> None:
     assert dropped["max_functions"] > 0
 
 
+@pytest.mark.slow
 def test_many_real_functions() -> None:
     """A process that jits 120 functions with room for 20 counts all of them."""
     code = """

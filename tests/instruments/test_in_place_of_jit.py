@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from helpers.run_programs import run
 
 PROGRAM = """
@@ -76,6 +77,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_jit_in_place_of_jaxs_own() -> None:
     """By each way to put it there; then JAX's own modules, Flax, Equinox and Optax are imported after it."""
     done = run(PROGRAM)

@@ -22,8 +22,6 @@ from jaxobs.ops.agent.acting import policy
 from jaxobs.ops.monitoring import openslo, promql, site
 
 PYTHON_PAGES = sorted({each.page for each in examples.blocks("python")})
-LONG = ("docs/goodput.md",)
-"""Pages that take more than ten seconds: a run that is killed, and goes on in another process."""
 UNDER_PYTEST = {"docs/testing.md": {"failed": 1, "passed": 3}}
 """Pages of tests for pytest, and their outcomes: the first one is there to fail."""
 
@@ -46,9 +44,8 @@ def test_what_is_not_run_says_why() -> None:
     assert sum(each.not_run is not None for each in examples.blocks()) <= 3
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in PYTHON_PAGES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PYTHON_PAGES)
 def test_python_runs(page: str, tmp_path: Path) -> None:
     file = tmp_path / "test_page.py"
     file.write_text(examples.program(page), encoding="utf-8")
@@ -82,6 +79,7 @@ def test_a_wrong_command_is_seen(text: str) -> None:
     assert list(shell_examples.mistakes(text, console=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", shell_examples.runnable(), ids=str)
 def test_commands_run(block: Block, tmp_path: Path) -> None:
     done = shell_examples.run(block.text, tmp_path)

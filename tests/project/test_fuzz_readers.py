@@ -20,6 +20,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Originals]:
     yield originals.make(tmp_path_factory.mktemp("fuzz"))
 
 
+@pytest.mark.slow
 def test_no_reader_fails(made: Originals) -> None:
     result = fuzz_readers.fuzz(made, CASES, seed=1)
     assert result.failures == []

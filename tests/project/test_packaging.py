@@ -81,6 +81,7 @@ jaxobs.serve(max_connections="many")
 """
 
 
+@pytest.mark.slow
 def test_a_type_checker_knows_the_settings(bare: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(CALLS)
@@ -150,6 +151,7 @@ def messages(file: Path) -> list[str]:
     return [each.value for each in constants if isinstance(each.value, str)]
 
 
+@pytest.mark.slow
 def test_every_module_imports_bare(bare: Path) -> None:
     code = """
 import importlib, json, pkgutil

@@ -54,6 +54,7 @@ def test_the_readme_quotes_the_table() -> None:
     assert f"right on {min(theirs)} to {max(theirs)}" in said
 
 
+@pytest.mark.versions
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("row", rows())
 def test_every_cause_is_right(row: Row) -> None:

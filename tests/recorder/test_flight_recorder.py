@@ -205,6 +205,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_unchanged_script_that_dies_of_it(tmp_path: pathlib.Path) -> None:
     """`jaxobs run` leaves traceback and exit code alone; the report is there at once, before threads are waited for."""

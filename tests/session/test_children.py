@@ -49,6 +49,7 @@ def _by_pid(folder: pathlib.Path) -> dict[int, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_children_are_observed_whichever_way_they_start(method: str, tmp_path: pathlib.Path) -> None:
     """Silent until they use JAX; then with an end of their own, in the parent's log and not in its metrics."""

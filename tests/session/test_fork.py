@@ -337,6 +337,7 @@ def test_workers_that_are_forked(tmp_path: pathlib.Path) -> None:
     assert _by_pid(tmp_path)[works].count("compilation") == 1
 
 
+@pytest.mark.slow
 def test_workers_that_are_spawned(tmp_path: pathlib.Path) -> None:
     """New interpreters: those that install are observed under their own pid, the others are none of ours."""
     out = _run(

@@ -102,6 +102,7 @@ print("SPENT", json.dumps([spent, late[0]]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_time_goes_where_a_stopwatch_says(name: str, tmp_path: Path) -> None:
     """Within a tenth of all that it measured, and the time by which other work of the machine made it late."""

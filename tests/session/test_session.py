@@ -379,6 +379,7 @@ ENDINGS: list[tuple[str, str, int, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "end", "error", "code", "expected"),
     [(first, *each) for first, some in (("jaxobs", ENDINGS), ("jax", ENDINGS[:3])) for each in some],
@@ -465,6 +466,7 @@ DECLARED = {"jit": "jaxobs.jit", "loop": "jaxobs.steps(range(50), 'train')", "wa
 FOUND = {"jit": "jax.jit", "loop": "range(50)", "watch": ""}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loop", "end"), [(FOUND, ""), (DECLARED, ""), (DECLARED, "raise SystemExit(3)"), (FOUND, "jaxobs.uninstall()")]
 )

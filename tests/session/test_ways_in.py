@@ -37,6 +37,7 @@ def _told(way: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_plain_loop_is_found_and_its_time_is_in_steps(way: str, told: dict[str, Future[dict[str, Any]]]) -> None:
     """Nothing in the program says what a step is. What comes before is `init`, what comes after `idle`."""
@@ -49,6 +50,7 @@ def test_a_plain_loop_is_found_and_its_time_is_in_steps(way: str, told: dict[str
     assert name.rpartition(".")[2] in ("square", "train_step") and 118 <= steps <= 122
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", SERVERS)
 def test_a_server_has_no_steps_and_its_compilations_are_in_the_account(
     way: str, told: dict[str, Future[dict[str, Any]]]

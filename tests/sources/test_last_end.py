@@ -49,6 +49,7 @@ if how == "out_of_memory":
 """
 
 
+@pytest.mark.slow
 def test_each_end_is_known_to_the_next_process(tmp_path: Path) -> None:
     found = []
     for how in ("normal", "killed", "signal", "error", "out_of_memory", "normal"):

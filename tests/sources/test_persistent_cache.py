@@ -168,6 +168,7 @@ def test_a_cache_that_is_off_says_why(tmp_path: Path) -> None:
     assert len(entries(tmp_path / "good")) == 2, "JAX decided once, so that switching off later changes nothing"
 
 
+@pytest.mark.slow
 def test_only_the_first_process_writes(tmp_path: Path) -> None:
     """Two processes of a job: the second one's compiles are not stored, and it says so."""
     port = free_port()

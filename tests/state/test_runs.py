@@ -62,6 +62,7 @@ def agrees(found: Any) -> None:
     assert found["errors"] == {}
 
 
+@pytest.mark.slow
 def test_each_category_is_what_a_stopwatch_says(tmp_path: Path) -> None:
     """A slow loader, steps, checkpoints, an evaluation, a dear trace and a dear compile; no counter falls meanwhile.
 

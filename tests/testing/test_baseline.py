@@ -237,6 +237,7 @@ def test_a_file_that_cannot_be_written_is_said(tests: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["The baseline `/proc/nowhere/baseline.json` cannot be written: *"])
 
 
+@pytest.mark.slow
 def test_workers_measure_and_the_controller_writes(tests: pytest.Pytester) -> None:
     group = '@pytest.mark.xdist_group("devices")\n'
     write(tests, MODEL + TWO.replace("def test_two", group + "def test_two"))

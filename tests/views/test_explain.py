@@ -172,6 +172,7 @@ def resized(count: int = 8, **more: Any) -> list[Compilation]:
 # ------------------------------------------------------------------------------------------------- real programs
 
 
+@pytest.mark.slow
 def test_every_mistake_of_a_real_program_is_found(wrong: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each pattern is told of the function that shows it, and nothing else is: as events in the log, by `explain`."""
     body = as_object(capsys, wrong)

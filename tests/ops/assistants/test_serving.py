@@ -49,6 +49,7 @@ def test_stdio(log: str) -> None:
     assert answer["data"][0]["name"] == "events.jsonl"
 
 
+@pytest.mark.slow
 def test_standard_output_is_the_wire(log: str) -> None:
     """Each line of it is a message of the protocol, whatever is asked; it ends when standard input does."""
     messages = [

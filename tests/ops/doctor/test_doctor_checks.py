@@ -247,6 +247,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_variable_that_keeps_jax_from_being_imported_is_found_by_a_trial(tmp_path: Path) -> None:
     bad, good = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "JAX_DEBUG_NANS"
     found = probes.import_jax({**os.environ, bad: "soon", good: "0"}, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -17,6 +18,7 @@ from tools.quick_xla import quick
 
 if TYPE_CHECKING:
     from helpers.clock import Clock
+    from helpers.live_stage import Stage
 
 _THE_USERS = ("GIT_", "JAX_", "JAXOBS_", "OTEL_", "PYTHON", "XLA_")
 """First letters of variables that a user may have set for programs of their own."""
@@ -100,6 +102,15 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(scope="session")
+def live_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Real programs with faults, run once for the tests of the alerts and of the agent; the agent goes on."""
+    from helpers.live_stage import everything
+
+    with contextlib.ExitStack() as stack:
+        yield everything(tmp_path_factory.mktemp("stage"), stack)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from helpers.agent_stage import AgentStage
+from helpers.live_stage import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +29,8 @@ def test_a_leak_has_its_memory_dumped(tmp_path: pathlib.Path, monkeypatch: pytes
     monkeypatch.setenv("JAXOBS_CAPTURE_DIRECTORY", str(tmp_path / "captures"))
     (tmp_path / "actions.toml").write_text(POLICY)
     with contextlib.ExitStack() as stack:
-        stage = AgentStage(tmp_path, stack, "--actions", "actions.toml")
-        stage.launch("leak", "leak")
+        stage = Stage(tmp_path, stack, "--actions", "actions.toml")
+        stage.launch("leak")
 
         def dumped(report: dict[str, Any]) -> bool:
             return any(each["action"] == "dump_memory" and each["decision"] == "done" for each in report["actions"])

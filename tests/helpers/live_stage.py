@@ -1,0 +1,410 @@
+"""Real programs with faults, Prometheus with the generated rules, Alertmanager and the agent, on loopback.
+
+The clock of the rules is 60 times faster (see `tools.faster`): scrapes are 0.5 s apart, and 30 minutes are 30 seconds.
+A second Prometheus evaluates the rules as they are generated. Only the GPUs are made up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import http.server
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from helpers import waiting
+from helpers.paths import PROGRAMS, ROOT
+from helpers.requirements import program
+from jaxobs.ops.monitoring import alerting
+from jaxobs.ops.monitoring.deploying import prometheus as deploying
+from jaxobs.ops.monitoring.site import Site
+from tools import faster, made_up_devices
+from tools.ports import free_port
+from tools.quick_xla import quick
+
+SITE = Site()
+FACTOR = 60
+LATE = 4.0
+"""Seconds between a sample and what Alertmanager posts because of it, on a busy machine: nearly its group interval."""
+LONGEST = 130.0
+"""Seconds after which what has not been told is missing; a compilation is stuck after an hour, which is 60 of them."""
+AFTER = 60.0
+"""Seconds that the last fault has at least, where all before it took longer than that."""
+AT_ONCE = 3
+"""Programs that are started at one time: all together take so long that the first is old when Prometheus meets it."""
+RESTARTS = 5
+"""Restarts of a process within the hour that is a minute here: two more than enough, if some fall between scrapes."""
+EXPECTED = {
+    "shapes": {"JaxRecompilationStorm", "JaxUnboundedShapes"},
+    "errors": {"JaxFunctionErrors", "JaxSloStepSuccessBurn"},
+    "nonfinite": {"JaxNonFiniteValues"},
+    "memory": {"JaxOutOfMemory"},
+    "input": {"JaxInputBound"},
+    "leak": {"JaxArrayLeak"},
+    "stalled": {"JaxStepsStalled"},
+    "compiling": {"JaxCompilationStuck"},
+    "cache": {"JaxPersistentCacheNotSaving"},
+    "requests": {
+        "JaxColdRequestsHigh", "JaxRequestErrorsHigh", "JaxRequestQueueing", "JaxSloColdRequestsBurn",
+        "JaxSloRequestAvailabilityBurn",
+    },
+    "together": {"JaxProcessCountMismatch", "JaxProgramDivergence", "JaxStraggler"},
+    "restarts": {"JaxFleetRestarts", "JaxLastExitKilled"},
+    "killed": {"JaxTargetDown"},
+    "gone": {"JaxTargetDown", "JaxJobAbsent"},
+    "gpu": {"JaxDeviceXidErrors"},
+}  # fmt: skip
+"""Alerts by job; a job is called as the mode of its program, see `programs/faulty.py`."""
+ALSO = {
+    "shapes": {"JaxExecutableLeak", "JaxHostMemoryGrowth", "JaxSloCacheHitsBurn"},
+    "stalled": {"JaxProcessStuck"},
+    "memory": {"JaxProcessStuck", "JaxStepsStalled"},
+    "killed": {"JaxLastExitKilled"},
+    "restarts": {"JaxCrashLoop"},
+    "requests": {
+        "JaxExecutableLeak", "JaxHostMemoryGrowth", "JaxRecompilationStorm", "JaxSloCacheHitsBurn",
+        "JaxUnboundedShapes",
+    },
+    "gpu": {"JaxDeviceMemoryFillingUp", "JaxDeviceMemoryHeadroomLow", "JaxDeviceTemperatureHigh", "JaxDeviceThrottled"},
+}  # fmt: skip
+"""Alerts that also follow from the fault, in some runs: programs that pile up take memory."""
+HEALTHY = ("healthy", "serving", "caught")
+MODES = {"gone": "serving", "killed": "healthy", "restarts": "healthy"}
+"""Modes of programs that are not called as their job."""
+RECEIVERS = {"critical": "pager", "warning": "tickets", "info": "nowhere"}
+GROUPS = alerting.groups(SITE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """An alert that Alertmanager posted."""
+
+    at: float
+    """Seconds since the programs were started."""
+    receiver: str
+    status: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    starts: float
+    """Time at which Prometheus first saw the alert, in the same seconds."""
+    ends: float
+    """Time at which Prometheus saw the alert no more, or would give it up; the notification comes later."""
+
+
+@dataclasses.dataclass
+class Seen:
+    """Everything that a run of all programs left to see."""
+
+    told: list[Told] = dataclasses.field(default_factory=list)
+    suppressed: dict[tuple[str, str], tuple[float, float]] = dataclasses.field(default_factory=dict)
+    """Times at which an alert of a job was first and last seen inhibited."""
+    faults: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Times at which the faults of jobs began, as the programs print them."""
+    rules: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """Rules on the faster clock."""
+    plain_rules: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """Rules as they are generated."""
+    before_recovery: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """The agent's report on the job `killed`, before a process of it was there again."""
+
+    def firing(self, job: str) -> dict[str, Told]:
+        """Returns the first notification of each alert of a job."""
+        found = [each for each in self.told if each.status == "firing" and each.labels.get("job") == job]
+        return {each.labels["alertname"]: each for each in reversed(found)}
+
+    def complete(self) -> bool:
+        """Whether all is there that the tests below wait for."""
+        missing = any(names - self.firing(job).keys() for job, names in EXPECTED.items())
+        return not missing and any(each.status == "resolved" for each in self.of("killed", "JaxTargetDown"))
+
+    def of(self, job: str, name: str) -> list[Told]:
+        """Returns all notifications of an alert of a job."""
+        return [each for each in self.told if (each.labels.get("job"), each.labels["alertname"]) == (job, name)]
+
+
+def get(url: str) -> Any:
+    """Returns the JSON that an API answers."""
+    with urllib.request.urlopen(url, timeout=120) as answer:
+        return json.load(answer)
+
+
+@contextlib.contextmanager
+def running(command: list[str], log: pathlib.Path, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does not outlive the block."""
+    with log.open("ab") as output:
+        started = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, **more)
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+
+
+@contextlib.contextmanager
+def webhook(take: Callable[[str, dict[str, Any]], None]) -> Iterator[str]:
+    """An HTTP server that hands on what is posted to it, with the path; its address."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            take(self.path.strip("/"), body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextlib.contextmanager
+def made_up_gpus() -> Iterator[int]:
+    """Yields the port of a process with eight GPUs, one of which has an Xid error after 20 s."""
+    server = made_up_devices.serve(0, "gpu")
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Stage:
+    """Programs, Prometheus, Alertmanager and the agent, in one folder; they end with the stack."""
+
+    def __init__(self, folder: pathlib.Path, stack: contextlib.ExitStack, *more: str) -> None:
+        """Starts all but the programs.
+
+        Args:
+          more: further arguments of the agent.
+        """
+        self.folder, self.stack = folder, stack
+        self.reports = folder / "reports"
+        self.began, self.date = time.monotonic(), time.time()
+        self.latest = LONGEST
+        self.seen = Seen()
+        self.ports: dict[tuple[str, int], int] = {}
+        self.processes: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
+        agent, hook = f"127.0.0.1:{free_port()}", stack.enter_context(webhook(self.take))
+        config = faster.alertmanager(deploying.alertmanager(SITE), FACTOR, hook)
+        for receiver in config["receivers"]:
+            if receiver["name"] != "nowhere":
+                receiver["webhook_configs"].append({"url": f"http://{agent}/webhook", "send_resolved": True})
+        self.alertmanager = f"127.0.0.1:{free_port()}"
+        (folder / "alertmanager.yml").write_text(json.dumps(config))
+        self.start(
+            "alertmanager", program("prometheus-alertmanager"), f"--config.file={folder / 'alertmanager.yml'}",
+            f"--storage.path={folder / 'silences'}", f"--web.listen-address={self.alertmanager}",
+            "--cluster.listen-address=",
+        )  # fmt: skip
+        fast = [faster.group(each, FACTOR) for each in GROUPS]
+        scrape = faster.duration(SITE.scrape_interval, FACTOR)
+        self.prometheus = self.prometheus_with("fast", fast, scrape, self.alertmanager, "--query.lookback-delta=5s")
+        self.agent = self.start(
+            "agent", sys.executable, "-m", "jaxobs", "agent", "--listen", agent, "--prometheus", self.prometheus,
+            "--reports", str(self.reports), "--verify-after", "5", *more,
+        )  # fmt: skip
+
+    @property
+    def age(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.began
+
+    def take(self, receiver: str, body: dict[str, Any]) -> None:
+        """Notes what Alertmanager posts."""
+        self.seen.told += [
+            Told(
+                self.age, receiver, each["status"], each["labels"], each["annotations"],
+                self._of(each["startsAt"]), self._of(each["endsAt"]),
+            )
+            for each in body["alerts"]
+        ]  # fmt: skip
+
+    def _of(self, moment: str) -> float:
+        """A time of Alertmanager's in seconds since the programs were started."""
+        return datetime.datetime.fromisoformat(moment).timestamp() - self.date
+
+    def start(self, name: str, *command: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Starts a program that ends with the test."""
+        return self.stack.enter_context(
+            running(list(command), self.folder / f"{name}.log", cwd=self.folder, env=environment() | variables)
+        )
+
+    def prometheus_with(
+        self, name: str, groups: list[dict[str, Any]], scrape: str, alertmanager: str | None = None, *flags: str
+    ) -> str:
+        """Starts a Prometheus with these rules; its address."""
+        address = f"127.0.0.1:{free_port()}"
+        (self.folder / f"{name}.rules.yaml").write_text(json.dumps({"groups": groups}))
+        config: dict[str, Any] = {
+            "global": {"scrape_interval": scrape, "scrape_timeout": scrape},
+            "rule_files": [f"{name}.rules.yaml"],
+            "scrape_configs": [
+                {"job_name": "files", "file_sd_configs": [{"files": ["targets/*.json"], "refresh_interval": "5s"}]}
+            ],
+        }
+        if alertmanager:
+            config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
+        (self.folder / "targets").mkdir(exist_ok=True)
+        (self.folder / f"{name}.yml").write_text(json.dumps(config))
+        self.start(
+            name, program("prometheus"), f"--config.file={name}.yml", f"--storage.tsdb.path=data-{name}",
+            f"--web.listen-address={address}", "--rules.alert.resend-delay=1s", "--rules.alert.for-grace-period=1s",
+            *flags,
+        )  # fmt: skip
+        return f"http://{address}"
+
+    def restart(self, job: str) -> None:
+        """Replaces a process by one that is ready to serve: to start takes seconds, which are minutes here."""
+        before, gate = self.processes[job, 0], self.folder / f"{job}-gate-{time.monotonic_ns()}"
+        log = self.folder / f"{job}-0.log"
+        ready = log.read_text().count("ready")
+        self.launch(job, FAULTY_GATE=str(gate))
+        while log.read_text().count("ready") == ready:
+            time.sleep(0.1)
+        before.kill()
+        before.wait()
+        gate.touch()
+        self.await_listening(job)
+
+    def launch(self, job: str, index: int = 0, *more: str, scraped: bool = True, **variables: str) -> None:
+        """Starts a process of a job, on its port where it had one."""
+        port = self.ports.setdefault((job, index), free_port())
+        script = str(PROGRAMS / "faulty.py")
+        arguments = [script, MODES.get(job, job), str(port), *more]
+        if job == "demo":
+            arguments = ["-m", "jaxobs", "demo", "--minutes", "3", "--port", str(port)]
+        self.processes[job, index] = self.start(
+            f"{job}-{index}", sys.executable, "-W", "ignore", *arguments, **variables
+        )
+        if scraped:
+            self.scrape(job, index, port)
+
+    def scrape(self, job: str, index: int, port: int) -> None:
+        """Tells both Prometheus of a process; they see the new file at once."""
+        path = self.folder / "targets" / f"{job}-{index}.json"
+        labels = {"job": job, "instance": f"{job}-{index}"}
+        path.with_suffix(".new").write_text(json.dumps([{"targets": [f"127.0.0.1:{port}"], "labels": labels}]))
+        path.with_suffix(".new").rename(path)
+
+    def faults(self) -> dict[str, float]:
+        """Returns when the faults of jobs began, in seconds since the programs were started."""
+        found = {}
+        for job, index in self.processes:
+            said = re.search(r"^fault (\S+)$", (self.folder / f"{job}-{index}.log").read_text(), re.MULTILINE)
+            if said:
+                found[job] = float(said[1]) - self.date
+        return found
+
+    def look(self) -> None:
+        """Asks Alertmanager what it keeps quiet."""
+        with contextlib.suppress(OSError):
+            for alert in get(f"http://{self.alertmanager}/api/v2/alerts"):
+                if alert["status"]["inhibitedBy"]:
+                    key = alert["labels"].get("job", ""), alert["labels"]["alertname"]
+                    first, _ = self.seen.suppressed.get(key, (self.age, 0.0))
+                    self.seen.suppressed[key] = (first, self.age)
+
+    def await_listening(self, job: str = "") -> None:
+        """Waits until the endpoints of all programs listen, or of one job's."""
+        waiting = {key: each for key, each in self.processes.items() if key[0] == (job or key[0])}
+        while waiting:
+            for key, process in list(waiting.items()):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.ports[key]), 1):
+                    del waiting[key]
+                if process.poll() is not None:
+                    log = self.folder / f"{key[0]}-{key[1]}.log"
+                    pytest.fail(f"{key} ended: {log.read_text()[-2000:]}", pytrace=False)
+            self.look_for(0.2)
+
+    def reports_on(self, job: str) -> list[dict[str, Any]]:
+        """Returns the agent's reports on a job."""
+        found = [json.loads(path.read_text()) for path in sorted(self.reports.glob("*.json"))]
+        return [each for each in found if each["subject"]["labels"].get("job") == job]
+
+    def await_report(self, job: str, fits: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any]:
+        """Waits for the report on a job that fits."""
+
+        def look() -> dict[str, Any] | None:
+            return next((each for each in self.reports_on(job) if fits(each)), None)
+
+        log = self.folder / "agent.log"
+        found = waiting.until(look, lambda: f"no such report on {job}: {log.read_text(errors='replace')[-3000:]}")
+        assert found is not None
+        return found
+
+    def look_for(self, seconds: float) -> None:
+        """Looks twice a second for so long."""
+        end = self.age + seconds
+        self.until(lambda: self.age > end)
+
+    def until(self, done: Callable[[], bool]) -> None:
+        """Looks twice a second until it is done, or the time is over."""
+        while not done() and self.age < self.latest:
+            self.look()
+            time.sleep(0.5)
+
+
+def environment() -> dict[str, str]:
+    """For programs: this checkout, one device, nothing of a proxy."""
+    kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    return {**kept, "PYTHONPATH": str(ROOT), "XLA_FLAGS": quick(), "JAX_PLATFORMS": "cpu"}
+
+
+def rules_of(url: str) -> list[dict[str, Any]]:
+    """All rules of a Prometheus, with how they are."""
+    return [rule for group in get(f"{url}/api/v1/rules")["data"]["groups"] for rule in group["rules"]]
+
+
+def everything(folder: pathlib.Path, stack: contextlib.ExitStack) -> Stage:
+    """Runs all programs until all has been told; they, and the agent, go on."""
+    stage = Stage(folder, stack)
+    plain = stage.prometheus_with("plain", [{**each, "interval": "5s"} for each in GROUPS], "5s")
+    stage.launch("compiling")
+    stage.await_listening()
+    stage.scrape("gpu", 0, stack.enter_context(made_up_gpus()))
+    first = [*HEALTHY, "demo", *(job for job in EXPECTED if job not in ("compiling", "gpu", "shapes", "together"))]
+    for start in range(0, len(first), AT_ONCE):
+        for job in first[start : start + AT_ONCE]:
+            stage.launch(job)
+        stage.await_listening()
+    coordinator = str(free_port())
+    for index in range(3):
+        stage.launch("together", index, str(index), "3", coordinator, scraped=index != 1)
+    stage.launch("shapes")
+    stage.await_listening()
+    stage.launch("killed", 1)
+    stage.await_listening("killed")
+    for job in ("killed", "gone"):
+        stage.processes[job, 0].kill()
+        stage.seen.faults[job] = stage.age
+    for _ in range(RESTARTS):
+        stage.restart("restarts")
+        stage.look_for(3.0)
+    stage.until(lambda: "JaxTargetDown" in stage.seen.firing("killed"))
+    stage.seen.before_recovery = stage.await_report("killed", lambda found: "JaxTargetDown" in found["runbooks"])
+    stage.launch("killed")
+    stage.latest = max(LONGEST, stage.age + AFTER)
+    stage.until(stage.seen.complete)
+    stage.seen.faults |= stage.faults()
+    stage.seen.rules, stage.seen.plain_rules = rules_of(stage.prometheus), rules_of(plain)
+    return stage

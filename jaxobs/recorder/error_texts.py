@@ -8,10 +8,10 @@ here: there is no exception.
 
 from __future__ import annotations
 
-import pkgutil
 import re
-import tomllib
 from dataclasses import dataclass
+
+from jaxobs.base import data_files
 
 MOST_TEXT = 8_000
 """Characters that are read."""
@@ -32,7 +32,7 @@ class ErrorKind:
 
 KINDS = tuple(
     ErrorKind(name, tuple(table.get("signs", ())), table["meaning"], table["advice"], tuple(table.get("types", ())))
-    for name, table in tomllib.loads((pkgutil.get_data(__name__, "error_texts.toml") or b"").decode()).items()
+    for name, table in data_files.table(__name__).items()
 )
 """The first whose signs are found counts. Read with the module: an error may leave no file to be opened."""
 

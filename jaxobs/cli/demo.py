@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jaxobs.base import config
 from jaxobs.base.errors import MissingExtraError, PortTakenError, SettingError
 from jaxobs.cli import add_settings, given_settings
-from jaxobs.demo import local_prometheus
 from jaxobs.demo.interruption import Interruption
+from jaxobs.ops import local_prometheus
 from jaxobs.session import lifecycle
 from jaxobs.state import store
 from jaxobs.views.client import DEFAULT_URL

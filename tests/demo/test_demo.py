@@ -25,10 +25,10 @@ from helpers.waiting import until
 from jaxobs import cli
 from jaxobs.base.errors import PortTakenError, install
 from jaxobs.cli import demo
-from jaxobs.demo import local_prometheus
-from jaxobs.demo.local_prometheus import PrometheusError
 from jaxobs.demo.troubles import COLD, EVALUATION, LAMBDA, RAGGED, SCALAR, TROUBLES, Seen
 from jaxobs.facts.compilations import Compilation
+from jaxobs.ops import local_prometheus
+from jaxobs.ops.local_prometheus import PrometheusError
 
 EXAMPLE = ROOT / "examples" / "train_digits.py"
 COMMAND = [sys.executable, "-m", "jaxobs", "demo"]

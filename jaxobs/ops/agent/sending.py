@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
-from jaxobs.base.in_time import Deadline
 from jaxobs.facts.events import timestamp
 from jaxobs.ops.agent.report import Delivery, Report
 from jaxobs.ops.agent.texts import slack
 from jaxobs.ops.diagnosis.evidence import clean
+from jaxobs.ops.in_time import Deadline
 from jaxobs.views import access
 
 TIMEOUT = 5.0

@@ -25,11 +25,11 @@ from helpers.waiting import until
 
 from benchmarks.incidents.scenarios import EPOCH, laid_out, scenarios
 from jaxobs import cli
-from jaxobs.demo.local_prometheus import LocalPrometheus
 from jaxobs.ops.diagnosis import Inputs, bundles, diagnose, gather
 from jaxobs.ops.diagnosis.bundles import archives, staging
 from jaxobs.ops.diagnosis.bundles.masking import masked
 from jaxobs.ops.diagnosis.gathering import bounded
+from jaxobs.ops.local_prometheus import LocalPrometheus
 from tools.ports import free_port
 
 LOG = "2026-01-31 09:00:00 INFO step 1\nOSError: [Errno 28] No space left on device: '/ckpt'\n"

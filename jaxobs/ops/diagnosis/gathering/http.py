@@ -17,7 +17,7 @@ from http.client import HTTPException
 
 from jaxobs.base.config import PREFIX
 from jaxobs.base.errors import SettingError
-from jaxobs.base.in_time import Deadline
+from jaxobs.ops.in_time import Deadline
 from jaxobs.views import access
 
 MOST_BYTES = 8 * 2**20

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jaxobs.base.in_time import Deadline
 from jaxobs.ops.diagnosis.gathering import http as bounded_http
+from jaxobs.ops.in_time import Deadline
 
 
 @contextlib.contextmanager

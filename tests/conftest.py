@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers import whole as texts
@@ -32,6 +32,11 @@ LONG = (
     "test_files_in_the_way.py", "test_notebook.py", "test_wrapper_hostile.py", "test_termination.py",
 )  # fmt: skip
 """Files of tests that take longest, the longest first: a worker that begins one last keeps the others waiting."""
+APART = (
+    "test_lives.py", "test_fleet.py", "test_verdicts_of_programs.py", "test_corpus.py", "test_versions.py",
+    "test_found_times.py", "test_rehearsals.py", "test_run.py", "test_ways_in.py",
+)  # fmt: skip
+"""Files of long tests that share nothing: workers take the tests of such a file one by one."""
 
 for _name in [name for name in os.environ if name.startswith(_THE_USERS) and name not in _KEPT]:
     del os.environ[_name]
@@ -123,6 +128,19 @@ def whole(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option that writes the texts of `whole` anew."""
     parser.addoption("--rewrite-texts", action="store_true", help="Write the texts that tests compare with anew.")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Hands out tests by their files, and those of the files `APART` one by one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if file.rpartition("/")[2] in APART else file
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -23,6 +23,8 @@ SMALL_SECONDS = 1.0
 SMALL_SHARE = 0.01
 """Share of the time below which, with less than `SMALL_SECONDS`, a finding is worth knowing and not worth fixing
 first."""
+TINY_SHARE = 0.001
+"""Share of the time since a finding began below which it is worth knowing only: 4 s, from an hour later on."""
 
 SOON = 3600.0
 """Seconds until a device is full from which on a leak is what to fix first: the program will die of it."""
@@ -52,6 +54,9 @@ _UNSAID = {"steps": 0.0, "evaluation": 0.005}
 """Shares up to which work is not named."""
 _UNMARKED = ": jaxobs knows no steps and no requests here. Mark them with `jaxobs.step` or `jaxobs.request`"
 
+_OF_REQUESTS = frozenset({"cold_requests"})
+"""Kinds whose seconds are those that requests took, of which the process's time has no share."""
+
 _NAMES = ("functions", "loop", "function")
 """Figures of a finding that name functions it is about, next to its own."""
 
@@ -59,13 +64,15 @@ _NAMES = ("functions", "loop", "function")
 def verdict(snapshot: Snapshot) -> Verdict:
     """Returns the verdict on a process, as its snapshot shows it."""
     wall = snapshot.wall.wall_seconds if snapshot.wall is not None else snapshot.time - snapshot.process.started
-    return of(snapshot.findings, wall, _on_time(snapshot))
+    return of(snapshot.findings, wall, _on_time(snapshot), now=snapshot.time)
 
 
-def of(findings: Iterable[Finding], wall_seconds: float, otherwise: Verdict = NOTHING) -> Verdict:
+def of(
+    findings: Iterable[Finding], wall_seconds: float, otherwise: Verdict = NOTHING, *, now: float | None = None
+) -> Verdict:
     """The verdict on findings that last, after `wall_seconds` of the process; `otherwise` is the one without any."""
     standing = [each for each in findings if each.ended is None]
-    found = _ordered([_entry(each, wall_seconds) for each in standing], _causes(standing))
+    found = _ordered([_entry(each, wall_seconds, now) for each in standing], _causes(standing))
     word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
     headline = _headline(found) if found else otherwise.headline
     if found and word == otherwise.verdict:  # what is only worth knowing costs less than what the account lacks
@@ -80,15 +87,15 @@ def judged(snapshot: Snapshot) -> Snapshot:
     return dataclasses.replace(snapshot, verdict=verdict(snapshot))
 
 
-def _entry(finding: Finding, wall: float) -> VerdictFinding:
+def _entry(finding: Finding, wall: float, now: float | None) -> VerdictFinding:
     seconds = finding.seconds if finding.saves_seconds is None else finding.saves_seconds
     # What an event log says may be anything.
     known = seconds if math.isfinite(seconds) and (seconds > 0 or finding.saves_seconds is not None) else None
-    share = known / wall if known is not None and wall > 0 else None
+    share = known / wall if known is not None and wall > 0 and finding.finding not in _OF_REQUESTS else None
     return VerdictFinding(
         id=finding.id,
         title=finding.summary,
-        severity=_severity(finding, known, share),
+        severity=_severity(finding, known, share, 0.0 if now is None else now - finding.since),
         cost=Cost(
             seconds=known,
             share=None if share is None else min(share, 1.0),
@@ -102,12 +109,13 @@ def _entry(finding: Finding, wall: float) -> VerdictFinding:
     )
 
 
-def _severity(finding: Finding, seconds: float | None, share: float | None) -> str:
+def _severity(finding: Finding, seconds: float | None, share: float | None, age: float) -> str:
     severity = finding.severity if finding.severity in SEVERITIES else "warning"
     left = finding.data.get("full_in_seconds")
     if severity == "warning" and isinstance(left, int | float) and left < SOON:
         return "critical"
     small = seconds is not None and seconds < SMALL_SECONDS and (share is None or share < SMALL_SHARE)
+    small = small or (seconds is not None and share is not None and seconds < TINY_SHARE * age)
     return "info" if severity == "warning" and small and not finding.bytes else severity
 
 

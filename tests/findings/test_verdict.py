@@ -17,7 +17,7 @@ from jaxobs.facts.loops import LoopState
 from jaxobs.facts.requests import RouteState
 from jaxobs.facts.verdicts import Account, Verdict
 from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
-from jaxobs.findings.verdict import verdict
+from jaxobs.findings.verdict import of, verdict
 
 
 def finding(kind: str, **more: Any) -> Finding:
@@ -52,6 +52,18 @@ def test_what_costs_most_comes_first() -> None:
     assert (shapes.cost.seconds, shapes.cost.share, shapes.cost.count) == (49.6, pytest.approx(0.0496), 30)
     assert result.findings[2].cost.seconds == 20.0, "what the advice saves"
     assert result.findings[0].function is None
+
+
+def test_a_tiny_share_of_a_long_time_is_worth_knowing_only() -> None:
+    """A last batch of 4 s is what to fix for an hour, not after ten; of requests that waited it says nothing."""
+
+    def after(seconds: float, kind: str) -> str:
+        return of([finding(kind, seconds=4.0, since=NOW - seconds)], 36_000.0, now=NOW).verdict
+
+    assert after(1_000.0, "costly_recompilations") == "fix"
+    assert after(36_000.0, "costly_recompilations") == "watch"
+    assert after(36_000.0, "cold_requests") == "fix"
+    assert of([finding("cold_requests", seconds=4.0)], 36_000.0).findings[0].cost.share is None
 
 
 def test_memory_that_fills_comes_before_lost_seconds() -> None:

@@ -361,7 +361,9 @@ def table(axes: Axes, panel: Mapping[str, Any], answers: Sequence[Answer]) -> No
     starts = np.concatenate([[0], np.cumsum(weights / weights.sum())])
     for place, field in enumerate(fields):
         title = organize["renameByName"][field]
-        axes.text(starts[place] + 0.006, 0.5, title, color=COLORS["blue"], fontsize=8.5, va="center", weight="bold")
+        pixels = (starts[place + 1] - starts[place]) * panel["gridPos"]["w"] * WIDTH / 24
+        heading = _cut(title, max(6, int(pixels / 7.0)))
+        axes.text(starts[place] + 0.006, 0.5, heading, color=COLORS["blue"], fontsize=8.5, va="center", weight="bold")
         for line, row in enumerate(list(rows.values())[:most], 1):
             value = row.get(field, "")
             mapped = (looks[title].get("mappings") or [{"options": {}}])[0]["options"].get(
@@ -369,11 +371,10 @@ def table(axes: Axes, panel: Mapping[str, Any], answers: Sequence[Answer]) -> No
             )
             text = value if isinstance(value, str) else shown(value, looks[title]["unit"])
             color = COLORS[mapped["color"]] if mapped else TEXT
-            room = int((starts[place + 1] - starts[place]) * panel["gridPos"]["w"] * WIDTH / 24 / 5.8)
             axes.text(
                 starts[place] + 0.006,
                 line + 0.5,
-                _cut(mapped["text"] if mapped else text, max(6, room)),
+                _cut(mapped["text"] if mapped else text, max(6, int(pixels / 5.8))),
                 color=color,
                 fontsize=8,
                 va="center",

@@ -257,9 +257,9 @@ def _await(url: str) -> None:
 
 
 def _panels(url: str, interval: float) -> tuple[tuple[str, float], tuple[str, float], tuple[str, ...]]:
-    """The slowest panel for one moment and over an hour, all targets chosen, and the errors."""
+    """The slowest panel for one moment and over an hour in at most 240 steps, all targets chosen, and the errors."""
     now = time.time()
-    span = panel_data.Span(now - HOUR, now, interval, f"{4 * interval:g}s")
+    span = panel_data.Span(now - HOUR, now, max(interval, HOUR / 240), f"{4 * interval:g}s")
     instant: dict[str, float] = {}
     ranged: dict[str, float] = {}
     errors = []

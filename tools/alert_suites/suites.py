@@ -15,7 +15,7 @@ from tools.alert_suites.kinds import Death, Life
 
 SPAN = 240
 """Minutes by which scenes are put together into tests: each test evaluates all rules for as long as its longest."""
-BIG = 5000
+BIG = 2000
 """Series from which on a scene is a test of its own."""
 
 

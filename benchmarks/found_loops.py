@@ -24,7 +24,6 @@ def run(effort: Effort) -> list[Figure]:
 
     from jaxobs.internals import post_hook
     from jaxobs.loops import seen_calls
-    from jaxobs.loops.host_waits import HostWaits
     from jaxobs.loops.loop_outputs import LoopOutputs
     from jaxobs.state.wall import Wall
 
@@ -34,7 +33,7 @@ def run(effort: Effort) -> list[Figure]:
     jitted = jax.jit(increment)
     loop = caller(jitted, jnp.float32(1), CALLS)
     loop()
-    calls = seen_calls.SeenCalls(lambda stats: None, LoopOutputs(), HostWaits())
+    calls = seen_calls.SeenCalls(lambda stats: None, LoopOutputs())
     wall = Wall()
 
     def block(seen: bool) -> float:

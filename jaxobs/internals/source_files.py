@@ -50,8 +50,9 @@ _PASSES_ON = tuple(
 _CALLS_JITTED = ("equinox/_jit.py".replace("/", os.sep), "flax/nnx/transforms/".replace("/", os.sep))
 _LAUNCHERS = frozenset(
     {
-        "IPython", "accelerate", "celery", "coverage", "debugpy", "flask", "gunicorn", "hypercorn", "ipykernel",
-        "ipykernel_launcher", "jupyter", "jaxobs", "pytest", "ray", "streamlit", "torch", "uvicorn", "xdist",
+        "IPython", "_pytest", "accelerate", "celery", "coverage", "debugpy", "execnet", "flask", "gunicorn",
+        "hypercorn", "ipykernel", "ipykernel_launcher", "jupyter", "jaxobs", "pluggy", "pytest", "ray", "streamlit",
+        "torch", "tornado", "traitlets", "uvicorn", "xdist",
     }
 )  # fmt: skip
 """Installed programs that run the user's code, and are not the user's."""
@@ -141,6 +142,14 @@ def is_plumbing(filename: str) -> bool:
     if _packaged(filename) is not None:
         return in_library(filename) is not None
     return filename.startswith((*_GENERATED, *_LIBRARY_FOLDERS)) or (filename == "<string>" and _has_file())
+
+
+def runs_programs(filename: str) -> bool:
+    """Returns whether a file is of what programs run in: Python's standard library, JAX, a notebook's kernel."""
+    if is_jax(filename) or not is_plumbing(filename):
+        return is_jax(filename)
+    path = in_library(filename)
+    return path is None or path.partition(os.sep)[0].removesuffix(".py") in _LAUNCHERS
 
 
 def user_line(frame: FrameType | None) -> str | None:

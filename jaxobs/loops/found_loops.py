@@ -20,11 +20,10 @@ from time import perf_counter
 from typing import Any
 
 from jaxobs.facts.loops import LoopState
-from jaxobs.loops.host_waits import HostWaits
-from jaxobs.loops.seen import Seen
+from jaxobs.loops.clock import Clock
+from jaxobs.loops.seen import SLOW, SLOW_SECONDS, Seen
 from jaxobs.loops.seen_calls import CHARGED as CHARGED
 from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
-from jaxobs.loops.turns import SLOW, SLOW_SECONDS
 from jaxobs.state.loops import MOST_SHOWN, NoLoops, rates
 
 MOST_FOUND = 5
@@ -67,19 +66,9 @@ class Going:
     ended: float = 0.0
 
     @property
-    def pace(self) -> float:
-        """The 90th percentile of the seconds of a turn."""
-        return sorted(self.seconds)[int(0.9 * len(self.seconds))]
-
-    @property
     def median(self) -> float:
         """Median seconds of a turn."""
         return statistics.median(self.seconds)
-
-    @property
-    def mean(self) -> float:
-        """Seconds of a turn."""
-        return sum(self.seconds) / len(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +88,8 @@ class FoundLoops(NoLoops):
         self._counted: float | None = None
         self._going: dict[str, Going] = {}
         self._totals: Mapping[str, Total] = {}
-        self.host_waits = HostWaits()
+        self.clock: Clock | None = None
+        """The clock that looks at the charged thread."""
 
     def forget(self) -> None:
         """The program reports its loops itself."""
@@ -169,7 +159,7 @@ class FoundLoops(NoLoops):
         """Returns the functions that are called most, each as a loop."""
         with self._lock:
             seen = {name for loop in self._going.values() for name in loop.calls}
-            states = [_seen_state(loop, self._totals, self.host_waits) for loop in self._going.values()]
+            states = [_seen_state(loop, self._totals, self.clock) for loop in self._going.values()]
             found = {
                 name: each
                 for name, each in self._found.items()
@@ -290,16 +280,11 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
     return dropped
 
 
-def longest(loop: Going) -> float:
-    """Seconds of a turn above which the loop was at rest meanwhile."""
-    return max(SLOW * loop.mean, SLOW_SECONDS)
-
-
-def _seen_state(loop: Going, totals: Mapping[str, Total], waits: HostWaits) -> LoopState:
+def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -> LoopState:
     seen = loop.seen
     total = totals.get(seen.name)
     return LoopState(
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
         steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls,
-        host_wait=waits.of(seen.name), **rates(loop.seconds, max(1, seen.threads())),
+        host_wait=None if clock is None else clock.host_wait(seen.name), **rates(loop.seconds, max(1, seen.threads())),
     )  # fmt: skip

@@ -9,20 +9,25 @@ import dis
 import functools
 from types import CodeType
 
+from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs
 from jaxobs.loops.call_places import MOST_FRAMES, Line, Place, instruction, same_line
 
 IN_CALL = "call"
 IN_INPUT = "input"
+IN_LIBRARY = "library"
+IN_LOOP = "loop"
 _ITERATES = frozenset(("FOR_ITER", "GET_ITER"))
 _LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
 
-def position(here: Place, call: Place) -> str | Line | None:
-    """`IN_CALL`, `IN_INPUT`, a line of the loop, or None where the two stacks have nothing in common.
+def position(here: Place, call: Place) -> str | None:
+    """Returns where the thread is in a turn; None if it is outside of the loop.
+
+    `IN_LIBRARY` is the code of a library around the call, as a trainer's method that a program's loop calls.
 
     Args:
       here: where the thread is.
-      call: where the latest turn of the loop made its call.
+      call: where a turn of the loop made its call.
     """
     if len(here) >= MOST_FRAMES or len(call) >= MOST_FRAMES:
         return None  # which frame lies on which is not known
@@ -40,14 +45,26 @@ def position(here: Place, call: Place) -> str | Line | None:
         return None
     code, at = here[depth]
     frame = len(here) - 1 - depth
-    loop = next((number for number, line in enumerate(call) if _loops(*line)), len(call))
+    loop = next((number for number, line in enumerate(call) if _makes_turns(*line)), len(call))
     if frame < len(call) - 1 - loop or (code is its_code and frame == common and not _same_loop(code, at, its_call)):
-        return code, line_of(code, at)  # behind the innermost loop, or before it
+        # Behind the innermost loop, or before it: it may be in one around that.
+        around = any(_makes_turns(*line) for line in call[len(call) - common :])
+        return IN_LOOP if around or (_makes_turns(its_code, its_call) and _same_loop(code, at, its_call)) else None
     if _name(code, at) in _ITERATES or any(each[0].co_name == "__next__" for each in here[:depth]):
         return IN_INPUT
     if any(_calls_next(*each) for each in here[: depth + 1]):
         return IN_INPUT
-    return code, line_of(code, at)
+    around_call = len(call) - 1 - common < loop < len(call)
+    return IN_LIBRARY if around_call and all(map(_is_library, here[: len(here) - common])) else IN_LOOP
+
+
+def _is_library(line: Line) -> bool:
+    return is_plumbing(line[0].co_filename) or is_jax(line[0].co_filename)
+
+
+def _makes_turns(code: CodeType, at: int) -> bool:
+    """Returns whether an instruction is in a loop of a program's or a trainer's, and not of what runs programs."""
+    return bool(_loops(code, at)) and not runs_programs(code.co_filename)
 
 
 def _name(code: CodeType, at: int) -> str:
@@ -94,4 +111,18 @@ def _calls_next(code: CodeType, at: int) -> bool:
                 call is not None and name is not None and call.lineno is not None
                 and (call.lineno, call.col_offset) == (name.lineno, name.col_offset)
             )  # fmt: skip
+    return False
+
+
+@functools.lru_cache(maxsize=256)
+def calls(code: CodeType, at: int, method: str) -> bool:
+    """Returns whether the instruction there calls a method of that name, without arguments."""
+    name, at = "", instruction(code, at)
+    for operation in dis.get_instructions(code):
+        if operation.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            name = str(operation.argval)
+        elif operation.offset == at:
+            return operation.opname.startswith("CALL") and name == method
+        elif operation.opname not in ("PRECALL", "PUSH_NULL", "CACHE"):
+            name = ""
     return False

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import itertools
 import time
+import weakref
 from collections import deque
 from collections.abc import Collection, Sequence
 from operator import itemgetter
 from time import perf_counter
+from types import CodeType, FrameType
+from typing import Any
 
 from jaxobs.loops import call_places
-from jaxobs.loops.turns import SLOW
 
 MOST_RECENT = 513
+MOST_PLACES = 32
+PLACE_SECONDS = 0.05
+"""Between two closer looks at calls of a function."""
+SLOW, SLOW_SECONDS = 3.0, 0.1
+"""A turn that takes more times the mean, and more than that, is not a usual one."""
 
 Mark = tuple[float, int, float, int]
 """A call: when it was dispatched, or began where that is known and much earlier, by `perf_counter`; its thread (0 the
@@ -24,8 +31,8 @@ class Seen:
     """The calls of one function that were seen."""
 
     __slots__ = (
-        "category", "compiled", "evaluates", "first", "folded", "ignored", "known", "long", "marks", "met", "name",
-        "produces", "recent", "usual", "window",
+        "began", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "long",
+        "marks", "met", "name", "output", "place", "places", "produces", "recent", "window",
     )  # fmt: skip
 
     def __init__(
@@ -39,9 +46,16 @@ class Seen:
         """Kind of the turns that calls begin on the charged thread: of a loop (`step`) or evaluations (`eval`)."""
         self.produces = False
         """Whether a generator calls the function, as loaders do."""
-        self.usual = 0.0
-        """Seconds of a turn, as far as it is known."""
-        self.known = 0
+        self.places: dict[tuple[int, int], CodeType] = {}
+        """Instructions that call the function, by the number of their code."""
+        self.place: call_places.Place | None = None
+        """Place of a call, read again now and then."""
+        self.due = 0.0
+        """The moment from which on the next call is looked at more closely."""
+        self.output: weakref.ref[Any] | None = None
+        """An array that the latest call returned."""
+        self.began = min((mark[0] for mark in compiled), default=perf_counter())
+        """The moment of the first call."""
         self.first: call_places.FirstCalls | None = call_places.FirstCalls([mark[0] for mark in compiled][-1:])
         """None when they are known not to be few long ones, or known to be."""
         self.long = False
@@ -58,6 +72,15 @@ class Seen:
         self.recent: deque[Mark] = deque(compiled, maxlen=MOST_RECENT)
         self.window: list[Mark] = []
         """Marks of the latest sample interval."""
+
+    def called(self, now: float, caller: FrameType) -> None:
+        """Takes in where the function is called from."""
+        if len(self.places) < MOST_PLACES:
+            self.places[id(caller.f_code), caller.f_lasti] = caller.f_code
+        here = call_places.place(caller)
+        if self.place is None or not call_places.same(here, self.place):
+            self.place = here
+        self.due = now + PLACE_SECONDS
 
     @property
     def calls(self) -> int:

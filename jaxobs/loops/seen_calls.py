@@ -12,7 +12,7 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from threading import get_ident
 from time import perf_counter
 from types import FrameType
@@ -21,12 +21,12 @@ from typing import Any
 from jaxobs import internals
 from jaxobs.base.guard import guarded
 from jaxobs.internals import Miss, post_hook
+from jaxobs.internals.source_files import is_jax, is_own
 from jaxobs.loops import call_places
-from jaxobs.loops.host_waits import HostWaits
+from jaxobs.loops.clock import Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.pauses import Pauses
 from jaxobs.loops.seen import Mark, Seen
-from jaxobs.loops.thread_looks import LOOK_SECONDS, PAUSE_SECONDS, Pauses, ThreadLooks
-from jaxobs.loops.turns import SLOW, SLOW_SECONDS, Call, Turns
 from jaxobs.reasons import naming
 from jaxobs.state.call_stats import CallStats, label
 from jaxobs.state.routes import open_request
@@ -48,20 +48,22 @@ FEWEST_COMPILED = 5
 MOST_COMPILED = 64
 """Calls of a function that compiled, kept until one is seen."""
 
+_MOST_DEEP = 6
 _request = open_request.get
 
 
 class SeenCalls:
     """The recorder: on by `watch`, off by `stop`."""
 
-    def __init__(self, name_of: Callable[[CallStats], str | None], outputs: LoopOutputs, waits: HostWaits) -> None:
+    def __init__(self, name_of: Callable[[CallStats], str | None], outputs: LoopOutputs) -> None:
         self._name_of = name_of
+        self._kind: type | None = None
+        """The type of arrays."""
         self._outputs = outputs
-        self._waits = waits
         self.hook = self._after_call
         """The hook, always the same object, because JAX knows hooks by identity."""
         self._pauses: Pauses | None = None
-        self._looks: ThreadLooks | None = None
+        self.clock: Clock | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -77,21 +79,22 @@ class SeenCalls:
         self.burst = 0
         self.whole_since = time.time()
         """Every call since then was seen."""
-        self.turns = Turns()
+        self.latest: Seen | None = None
+        """The function that was called last on the charged thread."""
         self._training = False
         """Whether a loop was found that is known to be more than an evaluation."""
         self._compiled: dict[str, deque[Mark]] = {}
         self._again: dict[str, tuple[call_places.Place, list[float]]] = {}
         """Place and moments of the calls of functions that seem to compile in each call."""
-        self._adopting: int | None = None
-        """The thread that must be charged, with its next call, and since when it makes turns."""
-        self._adopting_since = 0.0
+        self._adopting: tuple[int, Sequence[Seen], float] | None = None
+        """The thread that must be charged, with its next call, its loops, and the seconds of a turn."""
+        self.threads: set[int] = set()
+        """Threads that call functions, but for the charged one."""
 
     def watch(self, wall: Wall) -> None:
         """Grants calls for the time since the last were granted, and sets the hook where it is free."""
         if wall is not self._wall:
             self._wall, self._version = wall, -1
-            self.turns.restart()
         self._grant()
         if self._pauses is None:
             self._pauses = Pauses(self._grant)
@@ -107,15 +110,15 @@ class SeenCalls:
 
     def stop(self) -> None:
         """Takes the hook off, if it is still ours."""
-        for thread in (self._pauses, self._looks):
+        for thread in (self._pauses, self.clock):
             if thread is not None:
                 thread.stop()
-        self._pauses = self._looks = None
+        self._pauses = self.clock = None
         post_hook.take(self.hook)
 
     def after_fork(self) -> None:
         """In a forked child, which has no other thread."""
-        self._pauses = self._looks = None
+        self._pauses = self.clock = None
         self.stop()
         self.forget()
 
@@ -126,35 +129,29 @@ class SeenCalls:
             each.fold()
         return found
 
-    def charge(
-        self, mains: Mapping[str, float], within: Collection[str], longest: float, median: float, pace: float
-    ) -> None:
-        """From now on the calls of these are the turns of loops on the charged thread, if none is longer than that.
+    def charge(self, loops: Sequence[Seen], within: Collection[str], median: float) -> None:
+        """From now on the calls of these are the turns of loops on the charged thread.
 
         Args:
-          mains: seconds of a turn of each.
           within: functions that are called in most turns of another.
-          longest: seconds.
           median: seconds of a turn.
-          pace: seconds of a turn for which the host waits for its devices.
         """
-        turns = self.turns
-        turns.longest, turns.median, turns.pace = longest, median, pace
+        self._name_kinds(loops, within)
+        if self.clock is not None:
+            self.clock.found(loops, median)
+
+    def _name_kinds(self, loops: Sequence[Seen], within: Collection[str]) -> None:
         for function in list(self.functions.values()):
-            before = function.category
             if function.evaluates:
                 function.category = None if function.name in within else "eval"
             else:
-                function.category = "step" if function.name in mains else None
-            if function.category == "step":
-                function.usual = mains[function.name]
-                self._training = True
-                if before is None:
-                    turns.begun, turns.due = False, 0.0
+                function.category = "step" if function in loops else None
+            self._training = self._training or function.category == "step"
 
-    def adopt(self, thread: int, since: float) -> None:
-        """Has this thread charged, if the account wants it: it makes the turns of a loop since then."""
-        self._adopting, self._adopting_since = thread, since
+    def adopt(self, thread: int, loops: Sequence[Seen], within: Collection[str], median: float) -> None:
+        """Has this thread charged, with its next call, if the account wants it: see `charge` for what else is given."""
+        self._name_kinds(loops, within)
+        self._adopting = thread, loops, median
 
     def compiled(self, name: str, now: float, *, alike: bool) -> None:
         """A function was compiled on this thread, and is called: by a call that is not seen.
@@ -166,7 +163,6 @@ class SeenCalls:
         if wall is None or thread != wall.thread or _request() is not None:
             return
         mark = (now, CHARGED, wall.elsewhere(), self.burst)
-        self.turns.called = now
         self._look()
         seen = self.functions.get(name)
         if seen is None and self._training and call_places.evaluates(name, training=True):
@@ -174,8 +170,8 @@ class SeenCalls:
         if seen is not None:
             seen.compiled += 1
             seen.marks.append(mark)
-            if seen.category is not None and self.turns.longest:
-                self._turn(wall, seen, mark)
+            seen.called(now, _outside(sys._getframe(1)))
+            self.latest = seen
         elif name in self._compiled or len(self._compiled) < MOST_FUNCTIONS:
             self._compiled.setdefault(name, deque(maxlen=MOST_COMPILED)).append(mark)
             if alike and not self._training:
@@ -191,7 +187,7 @@ class SeenCalls:
         if len(times) >= FEWEST_COMPILED and times[-1] - times[0] >= call_places.LEAST_TURN * len(times):
             seen = self.functions[name] = Seen(name, compiled=self._compiled.pop(name))
             seen.long, seen.first = True, None
-            self._find(seen, times, frame)
+            self._find(seen, times)
 
     # --------------------------------------------------------------------------------- on the program's threads
 
@@ -212,34 +208,38 @@ class SeenCalls:
             if wall is None or (thread != wall.thread and not self._adopted(wall, seen, thread)):
                 marks = seen.marks
                 marks.append((now, thread, 0.0, self.burst))
-                if len(marks) == FEWEST_CALLS:
+                if len(marks) == 1:
+                    seen.called(now, post_hook.caller(sys._getframe(1)))
+                    self.threads.add(thread)
+                elif len(marks) == FEWEST_CALLS:
                     self._check_server(seen)
                 return
             if wall._version != self._version:
                 self._version, self._apart = wall._version, wall.elsewhere()
-            turns = self.turns
-            if seen.category is not None and turns.longest:
-                # Most turns are of the usual length, and too few to be charged.
-                if now > turns.due or seen.category is not turns.category:
-                    frame = sys._getframe(1)
-                    self._turn(wall, seen, self._mark(seen, now, frame), frame)
-                    if seen.category == "step":
-                        self._outputs.take(seen.name, seen.folded + len(seen.marks), output, frame)
-                    return
-                turns.last, turns.apart = now, self._apart
-                turns.count += 1
-            elif seen.first is not None:
-                frame = sys._getframe(1)
-                self._early(seen, self._mark(seen, now, frame)[0], frame)
-                return
-            elif not self._training and (len(seen.marks) if turns.longest else seen.made) >= FEWEST_CALLS - 1:
-                frame = sys._getframe(1)
-                self._mark(seen, now, frame)
-                self._find(seen, seen.times(FEWEST_CALLS), frame)
-                return
             seen.marks.append((now, CHARGED, self._apart, self.burst))
+            self.latest = seen
+            seen.output = weakref.ref(output) if type(output) is self._kind else self._array(output)
+            if now > seen.due:
+                self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
         except Exception as failure:
             _failed(failure)
+
+    def _array(self, output: Any) -> weakref.ref[Any] | None:
+        """Returns an array of what a call returned; None where it is too deep inside."""
+        for _ in range(_MOST_DEEP):
+            if isinstance(output, (tuple, list)):
+                if not output:
+                    return None
+                output = output[-1]
+            elif hasattr(output, "is_ready"):
+                self._kind = type(output)
+                return weakref.ref(output)
+            else:
+                fields = output if isinstance(output, dict) else getattr(output, "__dict__", None)
+                if not fields:
+                    return None
+                output = next(iter(fields.values()))
+        return None
 
     def _spend(self) -> None:
         """Ends a burst: the granted calls are spent."""
@@ -247,39 +247,14 @@ class SeenCalls:
         if self._pauses is not None:
             self._pauses.begin()
 
-    def _mark(self, seen: Seen, now: float, caller: FrameType) -> Mark:
-        """Marks a call that ends now; if it comes long after the one before, when it began."""
-        began, turns = now, self.turns
-        if self._looks is not None:
-            called = max(turns.called, *(each.latest for each in list(self.functions.values())), 0.0)
-            if now - called > LOOK_SECONDS:
-                began = self._looks.began(call_places.place(post_hook.caller(caller)), called, now)
-        turns.called = now
-        mark = (began, CHARGED, self._apart, self.burst)
-        seen.marks.append(mark)
-        return mark
-
-    def _turn(self, wall: Wall, seen: Seen, mark: Mark, caller: FrameType | None = None) -> None:
-        """A turn begins, and is looked at more closely."""
-        now, turns = perf_counter(), self.turns
-        if caller is not None and turns.wants_place and seen.category == "step":
-            turns.place, turns.wants_place = call_places.place(post_hook.caller(caller)), False
-        if turns.begun:
-            turns.turn(wall, _call(seen, mark), PAUSE_SECONDS, now)
-            turns.last, turns.apart = mark[0], mark[2]
-            turns.count += 1
-        elif caller is not None or turns.place is not None:  # else the next call tells where the loop is
-            self._begin(wall, now)
-
-    def _begin(self, wall: Wall, now: float, since: float = 0.0) -> None:
-        """A loop was found: what its functions were called so far, since then, were turns of it."""
-        found: list[Call] = []
-        for function in list(self.functions.values()):
-            if function.category is not None:
-                marks = (*function.recent, *function.marks)
-                found += [_call(function, mark) for mark in marks if mark[1] == CHARGED and mark[0] >= since]
-        found.sort(key=lambda call: call[0])
-        self.turns.begin(wall, found, now, self._looks)
+    def _attend(self, seen: Seen, now: float, frame: FrameType, output: Any) -> None:
+        """Looks at a call more closely: at some of each function, and at all that may show a loop of few long ones."""
+        seen.called(now, frame)
+        if seen.first is not None:
+            self._early(seen, now, frame)
+            seen.due = 0.0
+        elif seen.category == "step":
+            self._outputs.take(seen.name, seen.made, output, frame)
 
     def _early(self, seen: Seen, now: float, caller: FrameType) -> None:
         """Takes in one of the first calls of a function on the charged thread."""
@@ -287,12 +262,10 @@ class SeenCalls:
         assert first is not None
         if first.add(now, caller) and not self._only_evaluates(seen, first.times[0]):
             seen.long, seen.first = True, None
-            if not (self._training or self._check_server(seen)):
-                self._find(seen, first.times, caller)
+            self._find(seen, first.times)
         elif seen.made >= FEWEST_CALLS:
             seen.first = None
-            if not self._training:
-                self._find(seen, seen.times(FEWEST_CALLS), caller)
+            self._find(seen, seen.times(FEWEST_CALLS))
 
     def _only_evaluates(self, seen: Seen, since: float) -> bool:
         """Returns whether a function evaluates the result of another function, which was called since then."""
@@ -309,24 +282,19 @@ class SeenCalls:
             seen.marks.clear()
         return seen.ignored
 
-    def _find(self, seen: Seen, times: list[float], caller: FrameType) -> None:
+    def _find(self, seen: Seen, times: Sequence[float]) -> None:
         """A function is called in a loop, as it seems before the sampler has looked."""
-        if len(times) < 2 or self._check_server(seen):
+        if len(times) < 2 or self._check_server(seen) or self._training:
             return
-        wall, turns = self._wall, self.turns
-        assert wall is not None
-        mean = (times[-1] - times[0]) / (len(times) - 1)
-        turns.longest, turns.median, seen.usual = max(SLOW * mean, SLOW_SECONDS), mean, mean
         if seen.category is None:
-            seen.category = "step"
-        self._training = seen.category == "step"
-        if self._training:
-            turns.place, turns.wants_place = call_places.place(post_hook.caller(caller)), False
-        self._begin(wall, perf_counter())
+            seen.category, self._training = "step", True
+        if self.clock is not None:
+            self.clock.found([seen], (times[-1] - times[0]) / (len(times) - 1))
 
     def _adopted(self, wall: Wall, seen: Seen, thread: int) -> bool:
         """Returns whether this thread is charged from now on."""
-        if thread != self._adopting or seen.category is None:
+        adopting = self._adopting
+        if adopting is None or thread != adopting[0] or seen.category is None:
             return False
         self._adopting = None
         if not wall.adopt():
@@ -334,13 +302,14 @@ class SeenCalls:
         self._version = -1
         for each in list(self.functions.values()):
             each.adopt(thread)
-        self._begin(wall, perf_counter(), self._adopting_since)
+        if self.clock is not None:
+            self.clock.found(adopting[1], adopting[2])
         return True
 
     def _look(self) -> None:
         """Has the charged thread looked at."""
-        if self._looks is None and self._pauses is not None:
-            self._looks = ThreadLooks(self.turns, lambda: self._wall, self._waits, self._outputs)
+        if self.clock is None and self._pauses is not None:
+            self.clock = Clock(self, self._outputs)
 
     def _meet(self, fun: Any, args: Any, kwargs: Any) -> Seen:
         """The function is called for the first time."""
@@ -387,9 +356,14 @@ class SeenCalls:
         return None if name is None else label(name)
 
 
-def _call(seen: Seen, mark: Mark) -> Call:
-    when, _, apart, burst = mark
-    return when, apart, burst, seen
+def _outside(frame: FrameType) -> FrameType:
+    """Returns the innermost frame outside of JAX and of ourselves."""
+    each: FrameType | None = frame
+    while each is not None:
+        if not (is_jax(each.f_code.co_filename) or is_own(each.f_code.co_filename)):
+            return each
+        each = each.f_back
+    return frame
 
 
 def _failed(failure: Exception) -> None:

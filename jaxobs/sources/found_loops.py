@@ -10,7 +10,7 @@ from time import perf_counter
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
-from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total, longest
+from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.seen import Seen
 from jaxobs.loops.seen_calls import SeenCalls
@@ -29,7 +29,7 @@ class FoundLoopsSource:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._calls = SeenCalls(store.name_of, store.part(LoopOutputs), store.part(FoundLoops).host_waits)
+        self._calls = SeenCalls(store.name_of, store.part(LoopOutputs))
         self._can = False
         self._end: Callable[[], None] | None = None
         self._watching = False
@@ -113,9 +113,9 @@ class FoundLoopsSource:
             self._charge(charged, within)
 
     def _charge(self, loops: list[Going], within: set[str]) -> None:
-        means = {each.seen.name: each.mean for each in loops}
-        median, pace = min(each.median for each in loops), max(each.pace for each in loops)
-        self._calls.charge(means, within, max(map(longest, loops)), median, pace)
+        self._store.part(FoundLoops).clock = self._calls.clock
+        ordered = sorted(loops, key=lambda loop: -sum(loop.seconds))
+        self._calls.charge([loop.seen for loop in ordered], within, min(loop.median for loop in loops))
 
     def _adopt(self, going: list[Going], functions: list[Seen], *, any_charged: bool) -> None:
         """Charges the thread of a loop where the charged one calls nothing: a trainer's thread, and no loader's."""
@@ -129,8 +129,8 @@ class FoundLoopsSource:
             return
         thread = loop.seen.recent[-1][1]
         if not any_charged or thread == main:
-            self._charge([loop], loop.within)
-            self._calls.adopt(thread, next(when for when, of, _, _ in loop.seen.recent if of == thread))
+            self._store.part(FoundLoops).clock = self._calls.clock
+            self._calls.adopt(thread, [loop.seen], loop.within, loop.median)
 
 
 def _waits_for_a_queue(thread: int | None) -> bool:

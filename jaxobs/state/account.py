@@ -11,7 +11,7 @@ from threading import get_ident
 from jaxobs.base.process_age import process_age
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state import scopes
-from jaxobs.state.other_threads import OtherThreads
+from jaxobs.state.rest import Rest
 from jaxobs.state.scopes import APART, Scope
 
 WORK = frozenset(("step", "input_wait", "eval"))
@@ -40,12 +40,11 @@ class Account:
         self.steps = 0
         """Steps that began on the charged thread, those within a step or an evaluation left out."""
         self._starting = True
-        self._by_turns = False
-        """Whether the preparations are over by a loop that was found: a thread that reports steps still takes over."""
         self._root = self._top = root = Scope()
         root.wall, root.category, root.began = self, "unattributed", self.began
         root.outer, root.own, root.ended, root.apart = None, 0.0, None, False
-        self._others = OtherThreads(self._resting)
+        self.rest = Rest(self._resting)
+        """Knowledge of the seconds in no scope."""
         self._closed: deque[tuple[float, float]] = deque(maxlen=MOST_CLOSED)
         self._record: deque[tuple[str, float, float]] | None = None
         self._attends = True
@@ -57,11 +56,6 @@ class Account:
         """Whether `enter`, `leave` or `follow` is writing; whoever reads meanwhile sees that by `_unchanged`."""
         self._version = 0
         """Counts the beginnings and ends of all other changes, so it is odd during one."""
-        self._expected: tuple[str, float, float] | None = None
-        """The turn that goes on, as far as is known: its category, what `_resting` was when it began, and the seconds
-        that it takes as a rule."""
-        self._longer: tuple[object, float] = (None, 0.0)
-        """A turn that was seen to continue longer than that, and its seconds so far."""
 
     # ------------------------------------------------------------------------------------- what happens
 
@@ -212,13 +206,10 @@ class Account:
                 self._started()
         return following
 
-    def move(self, category: str, seconds: float, less: float = 0.0) -> float:
+    def move(self, category: str, seconds: float) -> float:
         """The last `seconds` on this thread were of another category than was charged; returns what was moved.
 
         Less what began and ended within them: that has been charged to its own. Nothing on a thread not charged.
-
-        Args:
-          less: seconds among them that stay as they were charged.
         """
         if get_ident() != self.thread:
             return 0.0
@@ -226,7 +217,7 @@ class Account:
             self._drop_ended()
         now = self._clock()
         start = now - seconds
-        wanted, others = max(0.0, seconds - less - scopes.closed_since(self._closed, start)), self._others
+        wanted, rest = max(0.0, seconds - scopes.closed_since(self._closed, start)), self.rest
         # From here
         top = self._top
         self._version += 1
@@ -234,14 +225,14 @@ class Account:
             self._seconds[top.category] += now - self._last
             top.own += now - self._last
             self._last = now
-        own = top.own - others.drawn if top is self._root else top.own
+        own = top.own - rest.drawn if top is self._root else top.own
         moved = max(0.0, min(wanted, own))
         self._seconds[top.category] -= moved
         self._seconds[category] += moved
         self._stale = True
         top.own -= moved
-        if top is self._root and others.seen > top.own:
-            others.seen = top.own
+        if top is self._root and rest.seen > top.own:
+            rest.seen = top.own
         self._version += 1
         self._closed.append((start, now))
         self._note(category, start, now)
@@ -265,10 +256,7 @@ class Account:
         top = self._innermost()
         if top is not self._root:
             return top.category
-        expected = self._expected
-        if expected is not None and self._resting() - expected[1] <= self._most(expected):
-            return expected[0]
-        return self._others.category or top.category
+        return self.rest.category or top.category
 
     def open_scopes(self) -> list[tuple[str, float]]:
         """Returns category and start (by the clock) of the open scopes, the innermost first. Any thread may ask."""
@@ -293,11 +281,7 @@ class Account:
             passed = max(0.0, now - last)
             found[top.category] += passed
             resting, root = own + passed if top is self._root else own, self._root.category
-            self._others.apply(found, root, resting)
-            if (turn := self._expected) is not None:
-                expected = max(0.0, min(self._most(turn), resting - turn[1], found[root]))
-                found[turn[0]] += expected
-                found[root] -= expected
+            self.rest.apply(found, root, resting)
             if self._unchanged(*read):
                 break
         return found
@@ -313,9 +297,6 @@ class Account:
         same = last is self._last and top is self._top and version == self._version
         return same and not version % 2 and not self._changing
 
-    def _most(self, expected: tuple[str, float, float]) -> float:
-        return max(expected[2], self._longer[1]) if self._longer[0] is expected else expected[2]
-
     def _note(self, category: str, began: float, ended: float) -> None:
         record = self._record  # another thread may end the recording
         if record is not None:
@@ -323,12 +304,12 @@ class Account:
 
     def _started(self) -> None:
         """The preparations are over, and known as such."""
-        self._starting = self._by_turns = False
+        self._starting = False
         self._attends = self._record is not None
         if self._root.category != "unattributed":
             return
         self._version += 1
-        self._others.settle(self._seconds, "unattributed")
+        self.rest.settle(self._seconds, "unattributed")
         self._seconds["init"] += self._seconds["unattributed"]
         self._seconds["unattributed"] = 0.0
         self._root.category, self._root.own = "idle", 0.0
@@ -357,7 +338,7 @@ class Account:
         if category != "step":
             return False
         with self._lock:
-            if not (self._starting or (self._by_turns and not self.steps)):
+            if not self._starting:
                 return False
             self._charge_this_thread()
             self._started()
@@ -365,8 +346,7 @@ class Account:
 
     def _charge_this_thread(self) -> None:
         """Charges nothing more to the scopes that were open on the charged thread."""
-        self._expected = None
-        self._others.nothing_open(here=True)
+        self.rest.nothing_open(here=True)
         now = self._clock()
         # From here
         self._version += 1

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from threading import get_ident
 
 from jaxobs.facts.wall import TIME_CATEGORIES
-from jaxobs.state.account import MOST_CLOSED, Account
+from jaxobs.state.account import Account
 from jaxobs.state.scopes import Scope as Scope
 
 CATEGORY_OF_PHASE = {"trace": "trace", "lower": "trace", "compile": "compile"}
@@ -28,13 +28,11 @@ class Wall(Account):
         self._phases: list[tuple[str, Scope]] = []
         self._counters = Counters()
         self._apart = self._apart_or_eval = 0.0
-        self._evaluated = 0.0
-        """Seconds of turns of loops that were found to evaluate."""
 
     def phase_began(self, phase: str) -> None:
         """JAX begins to trace, lower or compile on this thread."""
         if get_ident() != self.thread:
-            self._others.began(phase, CATEGORY_OF_PHASE[phase])
+            self.rest.began(phase, CATEGORY_OF_PHASE[phase])
             return
         scope = self.enter(CATEGORY_OF_PHASE[phase])
         if scope is not None:
@@ -48,7 +46,7 @@ class Wall(Account):
         """
         category = "cache_load" if loaded else CATEGORY_OF_PHASE[phase]
         if get_ident() != self.thread:
-            self._others.ended(phase, category, seconds)
+            self.rest.ended(phase, category, seconds)
             return
         for position in range(len(self._phases) - 1, -1, -1):
             if self._phases[position][0] == phase:
@@ -63,69 +61,20 @@ class Wall(Account):
         phases, self._phases = self._phases, []
         for _, scope in reversed(phases):
             self.leave(scope, alone=True)
-        self._others.nothing_open()
+        self.rest.nothing_open()
 
     # ------------------------------------------------------------------------------------- loops that were found
 
-    def turned(
-        self, seconds: float, category: str = "step", *, less: float = 0.0, parts: Mapping[str, float] | None = None
-    ) -> bool:
-        """The last `seconds` on this thread were turns of a loop that was found, but for what else was in them.
-
-        Returns whether they could be reported: not on a thread that is not charged, nor within any category.
-
-        Args:
-          category: `step`, or `eval` where the turns are known to evaluate.
-          less: seconds among them that were none.
-          parts: seconds among the turns that were of other categories.
-        """
-        if get_ident() != self.thread or not self.at_rest:
-            return False
-        if self.known_since > self._clock() - seconds:
-            return False  # what lay in these turns is not all known any more
-        self._expected = None
-        moved = self.move(category, seconds, less)
-        spent = {category: moved}
-        # From here
-        self._version += 1
-        for name, part in (parts or {}).items():
-            taken = min(part, spent[category])
-            self._seconds[category] -= taken
-            self._seconds[name] += taken
-            spent[category] -= taken
-            spent[name] = spent.get(name, 0.0) + taken
-        self._stale = True
-        self._version += 1
-        self._evaluated += spent.get("eval", 0.0)
-        if self._starting:
-            self._started()
-            self._by_turns = True
-        return True
-
-    @property
-    def known_since(self) -> float:
-        """From when on it is known what began and ended."""
-        closed = self._closed
-        return closed[0][0] if len(closed) == MOST_CLOSED else self.began
-
-    def expect(self, category: str, seconds: float) -> None:
-        """A turn begins on this thread: what comes next in no category is part of it, up to so many seconds."""
-        if get_ident() == self.thread and not self._starting:
-            self._expected = None
-            self._expected = (category, self._resting(), seconds)
-
-    def goes_on(self) -> None:
-        """Extends the expected turn: another thread sees that it goes on."""
-        expected = self._expected
-        if expected is not None:
-            self._longer = (expected, self._resting() - expected[1])
+    def loop_found(self, seen: Iterable[tuple[str, float]]) -> None:
+        """A loop was found: category and seconds of the looks since it began; what was before are the preparations."""
+        self.rest.settle_looks(seen, "init" if self._starting else None)
 
     def adopt(self) -> bool:
         """Charges this thread, on which a loop was found, unless steps are declared; returns whether it did."""
         if get_ident() == self.thread:
             return True
         with self._lock:
-            if not (self._starting or (self._by_turns and not self.steps)) or not self.at_rest:
+            if not self._starting or not self.at_rest:
                 return False
             self._charge_this_thread()
         return True
@@ -139,8 +88,7 @@ class Wall(Account):
     def elsewhere(self) -> float:
         """Seconds so far of what is not part of a loop that was found, other loops left aside."""
         spent = self._seconds
-        apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
-        return apart + spent["eval"] - self._evaluated
+        return spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"] + spent["eval"]
 
     def apart(self, scope: Scope) -> float:
         """Seconds so far of what is not part of a loop whose step `scope` is, to be asked when that begins or ends."""

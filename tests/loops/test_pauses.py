@@ -6,7 +6,7 @@ import threading
 
 from helpers.waiting import until
 
-from jaxobs.loops.thread_looks import Pauses
+from jaxobs.loops.pauses import Pauses
 
 
 class _StoppedMeanwhile(threading.Event):

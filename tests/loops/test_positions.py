@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 from typing import Any
 
 import pytest
 
 from jaxobs.loops.call_places import Place, place
-from jaxobs.loops.positions import IN_CALL, IN_INPUT, position
+from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, position
 
 LOOPS = {
     "a generator": ("for x in generated():\n    step()", IN_INPUT),
@@ -18,23 +19,26 @@ LOOPS = {
     "next of a generator": ("it = generated()\nfor _ in range(2):\n    x = next(it)\n    step()", IN_INPUT),
     "next of a map": ("it = map(look, range(2))\nfor _ in range(2):\n    x = next(it)\n    step()", IN_INPUT),
     "next, elsewhere": ("it = Batches()\nfor _ in range(2):\n    x = fetched(it)\n    step()", IN_INPUT),
-    "a generator that trains": ("for x in trained():\n    pass", 8),
-    "a line": ("for x in range(2):\n    y = x\n    look()\n    step()", 3),
-    "a sum": ("for x in range(2):\n    y = sum(look() for _ in range(2))\n    step()", 2),
-    "one call, through the same line": ("for x in range(2):\n    for f in (slow, train):\n        f()", 3),
+    "a generator that trains": ("for x in trained():\n    pass", IN_LOOP),
+    "a line": ("for x in range(2):\n    y = x\n    look()\n    step()", IN_LOOP),
+    "a sum": ("for x in range(2):\n    y = sum(look() for _ in range(2))\n    step()", IN_LOOP),
+    "one call, through the same line": ("for x in range(2):\n    for f in (slow, train):\n        f()", IN_LOOP),
     "the call itself": ("for x in range(2):\n    step(look)", IN_CALL),
     "a while": ("it = generated()\nwhile (x := next(it, None)) is not None:\n    step()", IN_INPUT),
-    "another loop behind it": ("for x in range(2):\n    step()\nfor x in generated():\n    pass", 3),
-    "next behind it": ("for x in range(2):\n    step()\nx = next(generated())", 3),
+    "another loop behind it": ("for x in range(2):\n    step()\nfor x in generated():\n    pass", None),
+    "next behind it": ("for x in range(2):\n    step()\nx = next(generated())", None),
     "a loop around it": ("for y in generated():\n    for x in range(2):\n        step()", IN_INPUT),
     "a loop within": ("for x in range(2):\n    step()\n    for y in generated():\n        pass", IN_INPUT),
     "a function of each turn": (
         "def turn(it):\n    x = next(it)\n    step()\nit = generated()\nturn(it)\nturn(it)",
         IN_INPUT,
     ),
-    "behind the function with the loop": ("all_turns()\nfor x in Batches():\n    pass", 2),
-    "behind it, in a loop": ("for y in range(2):\n    all_turns()\n    fetched(Batches())", 3),
-    "behind the loop": ("for x in range(2):\n    step()\nlook()", 3),
+    "behind the function with the loop": ("all_turns()\nfor x in Batches():\n    pass", None),
+    "behind it, in a loop": ("for y in range(2):\n    all_turns()\n    fetched(Batches())", IN_LOOP),
+    "a trainer's method": ("for x in range(2):\n    train_batch()", IN_LIBRARY),
+    "what a trainer's method calls": ("for x in range(2):\n    train_batch_and(slow)", IN_LOOP),
+    "a trainer's loop": ("fit()", IN_LOOP),
+    "behind the loop": ("for x in range(2):\n    step()\nlook()", None),
 }
 
 HELPERS = """
@@ -80,6 +84,21 @@ class Loader:
         return iter([1, 2])
 """
 
+LIBRARY = """
+def train_batch():
+    look()
+    step()
+
+def train_batch_and(callback):
+    callback()
+    step()
+
+def fit():
+    for x in range(2):
+        look()
+        step()
+"""
+
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_where_a_thread_is_in_a_turn(name: str) -> None:
@@ -88,7 +107,7 @@ def test_where_a_thread_is_in_a_turn(name: str) -> None:
     assert looks and calls
     for look in looks:
         found = position(look, calls[-1])
-        assert (found[1] if isinstance(found, tuple) else found) == expected
+        assert found == expected
 
 
 def _ran(source: str) -> tuple[list[Place], list[Place]]:
@@ -107,7 +126,8 @@ def _ran(source: str) -> tuple[list[Place], list[Place]]:
             looks.append((*place(sys._getframe(0))[:1], *here))
 
     namespace: dict[str, Any] = {"look": look, "step": step}
-    exec(HELPERS, namespace)
+    exec(compile(HELPERS, "<helpers>", "exec"), namespace)
+    exec(compile(LIBRARY, f"{sysconfig.get_path('purelib')}/trainers.py", "exec"), namespace)
     exec(compile(source, "<loop>", "exec"), namespace)
     return looks, calls
 

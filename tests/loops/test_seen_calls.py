@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxobs.loops.host_waits import HostWaits
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.seen_calls import FEWEST_CALLS, SeenCalls
 from jaxobs.state.wall import Wall
@@ -18,7 +17,7 @@ from jaxobs.state.wall import Wall
 @pytest.fixture
 def calls() -> Iterator[SeenCalls]:
     """A recorder that is on."""
-    calls = SeenCalls(lambda _: None, LoopOutputs(), HostWaits())
+    calls = SeenCalls(lambda _: None, LoopOutputs())
     wall = Wall(age=0.0)
     wall.thread = threading.get_ident()
     calls.watch(wall)
@@ -26,28 +25,45 @@ def calls() -> Iterator[SeenCalls]:
     calls.stop()
 
 
+def test_calls_say_where_the_loop_is_and_what_it_returns(calls: SeenCalls) -> None:
+    """No array is kept."""
+    step = jax.jit(lambda x: {"x": x + 1, "y": [x, (x,)]})
+    x = jnp.zeros(4)
+    for _ in range(3):
+        found = step(x)
+    (seen,) = calls.fold()
+    assert calls.latest is seen and seen.output is not None
+    assert seen.output() is found["x"]
+    assert seen.place is not None and seen.place[0][0].co_name == "test_calls_say_where_the_loop_is_and_what_it_returns"
+    assert len(seen.places) == 1 and next(iter(seen.places))[0] == id(seen.place[0][0])
+    del found
+    assert seen.output() is None
+
+
 @pytest.mark.parametrize("before", range(0, FEWEST_CALLS, 3))
 def test_a_loop_is_found_whenever_the_sampler_comes(calls: SeenCalls, before: int) -> None:
-    """With its twentieth call: what the sampler has taken in counts. Else the rest between two epochs is no step."""
+    """With its twentieth call, on its own thread: what the sampler has taken in counts. A program may end soon."""
     step = jax.jit(lambda x: x + 1)
     x = step(jnp.zeros(4))
     for number in range(FEWEST_CALLS):
-        assert not calls.turns.begun
         if number == before:
             calls.fold()
         x = step(x)
-    assert calls.turns.begun and calls.turns.category == "step"
+        (seen,) = calls.functions.values()
+        assert (seen.first is None) == (seen.category == "step") == (seen.made >= FEWEST_CALLS)
+    assert calls.clock is not None
+    assert calls.clock._loops == [seen]
 
 
-def test_a_call_that_compiles_does_not_begin_a_loop_whose_place_is_not_known(calls: SeenCalls) -> None:
-    """Looks at what was before cannot be sorted without it; the next call tells."""
+def test_a_call_that_compiles_is_known_by_the_programs_line(calls: SeenCalls) -> None:
+    """JAX's frames above it are no part of the loop."""
     step = jax.jit(lambda x: x + 1)
     x = step(jnp.zeros(4))
     for _ in range(5):
         x = step(x)
-    (name,) = (each.name for each in calls.fold())
-    calls.charge({name: 0.01}, set(), 0.1, 0.01, 0.01)
-    calls.compiled(name, 0.0, alike=True)
-    assert not calls.turns.begun
-    step(x)
-    assert calls.turns.begun
+    ((name, seen),) = calls.functions.items()
+    before, seen.place, seen.due = seen.place, None, 0.0
+    jax.eval_shape(lambda: calls.compiled(name, 1.0, alike=True))
+    assert before is not None and seen.place is not None
+    assert seen.place[0][0].co_name == "<lambda>" and seen.place[0][0].co_filename == __file__
+    assert calls.latest is seen and seen.compiled == 1

@@ -22,7 +22,6 @@ from jaxobs.base.config import Settings
 from jaxobs.exporters.forms import exposition
 from jaxobs.exporters.forms.exposition import Renderer
 from jaxobs.internals import Call
-from jaxobs.loops import seen_calls
 from jaxobs.reasons import signature
 from jaxobs.reasons.explanation import Explainer
 from jaxobs.session import lifecycle
@@ -140,7 +139,7 @@ MOST_FOUND = (1, 6, 120, 2.1)
 """Bounds of a call by which a loop is found, as in `MOST`."""
 
 
-def test_a_call_that_is_seen_does_little(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_is_seen_does_little(fresh: None) -> None:
     jaxobs.install(capture_signal="off", sample_interval=3600, find_loops=True)
     assert lifecycle._session is not None and lifecycle._session._sampler is not None
     lifecycle._session._sampler.stop()
@@ -148,13 +147,16 @@ def test_a_call_that_is_seen_does_little(fresh: None, monkeypatch: pytest.Monkey
     for _ in range(100):
         jitted(x)
     (seen,) = (each._calls for each in lifecycle._session.sources if isinstance(each, FoundLoopsSource))
-    turns = seen.turns
-    assert turns.longest > 0 and seen._looks is not None
-    seen._looks.stop()
-    turns.due = turns.longest = float("inf")  # to count is slow, and no turn is charged now
-    monkeypatch.setattr(seen_calls, "LOOK_SECONDS", float("inf"))
+    assert seen.clock is not None and seen.latest is not None and seen.latest.first is None
+    seen.clock.stop()
+    seen.latest.due = float("inf")  # to count is slow, and no call is looked at more closely now
     seen._left = 2**40  # or the hook comes off while it is counted
-    found = measured(lambda: jitted(x), lambda: None)
+
+    def call() -> None:
+        jitted(x)
+
+    call()
+    found = measured(call, lambda: None)
     assert all(one <= bound for one, bound in zip(found, MOST_FOUND, strict=True)), found
     assert found[0] > 0
 

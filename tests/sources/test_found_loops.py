@@ -65,9 +65,9 @@ def test_predictions_evaluate_what_was_trained(before: str, category: str, tmp_p
 @jax.jit
 def predict(w, x):
     return network(w, x)
-for n in range(150):
-    predict(w, x)
-    time.sleep(0.01)
+wide = np.ones((256, 256), np.float32) / 256
+for n in range(100):
+    predict(wide, wide).block_until_ready()
 """
     seconds = _standing(before + predicts, tmp_path)["wall"]["seconds"]
-    assert seconds[category] > 1.0
+    assert max(("step", "eval"), key=lambda name: seconds[name]) == category, seconds

@@ -17,6 +17,7 @@ from helpers.threads import elsewhere
 
 from jaxobs.base.process_age import process_age, started
 from jaxobs.facts.wall import TIME_CATEGORIES
+from jaxobs.state.rest import MOST_BEHIND
 from jaxobs.state.wall import Scope, Wall
 
 
@@ -412,3 +413,51 @@ def test_what_other_threads_compile_counts_while_the_charged_one_does_nothing_kn
         "init": 5.5, "trace": 3.0, "cache_load": 2.0, "compile": 1.5, "step": 8.0, "idle": 1.0
     }  # fmt: skip
     assert sum(wall.counted(wall.seconds()).values()) == pytest.approx(clock.now - 100.0)
+
+
+def test_what_a_sampler_sees_counts_for_seconds_in_no_scope(clock: ByHand, wall: Wall) -> None:
+    """Once each: scopes, phases of other threads and what was moved come first; a correction moves the rest."""
+    clock.now += 3.0
+    wall.rest.saw(None)  # nothing is known yet
+    clock.now += 2.0
+    looks = [("input_wait", wall.rest.saw(None))]
+    wall.move("compile", 0.5)
+    wall.loop_found(looks)
+    assert charged(wall) == {"init": 2.5, "input_wait": 2.0, "compile": 0.5}
+    scope = wall.enter("checkpoint")
+    clock.now += 1.0
+    wall.leave(scope)
+    clock.now += 4.0
+    assert wall.rest.saw("step") == 4.0 and wall.category == "step"
+    clock.now += 1.0
+
+    def passes() -> None:
+        clock.now += 6.0
+        assert wall.category == "trace" and wall.rest.saw("input_wait") == 0.0
+
+    elsewhere(lambda: wall.phase_began("trace"), passes, lambda: wall.phase_ended("trace", 6.0))
+    clock.now += 0.5
+    wall.rest.correct("step", "transfer", 3.0)
+    assert charged(wall) == {
+        "init": 2.5, "input_wait": 2.5, "compile": 0.5, "checkpoint": 1.0, "step": 2.0, "transfer": 3.0, "trace": 6.0
+    }  # fmt: skip
+    assert sum(wall.seconds().values()) == pytest.approx(clock.now - 100.0)
+
+
+def test_no_second_counts_twice_if_looks_saw_what_turned_out_to_be_of_another_category(
+    clock: ByHand, wall: Wall
+) -> None:
+    wall.rest.saw(None)
+    clock.now += 4.0
+    looks = [("step", wall.rest.saw(None))]
+    wall.move("compile", 3.0)
+    wall.loop_found(looks)
+    assert charged(wall) == {"step": 1.0, "compile": 3.0}
+
+
+def test_a_sampler_speaks_for_what_passes_after_its_look_but_not_for_long(clock: ByHand, wall: Wall) -> None:
+    wall.rest.saw("step")
+    clock.now += MOST_BEHIND - 1.0
+    assert charged(wall) == {"step": MOST_BEHIND - 1.0}
+    clock.now += 100.0
+    assert charged(wall) == {"unattributed": MOST_BEHIND + 99.0}

@@ -6,17 +6,17 @@ A trace says what JAX and XLA do on the host, and nothing of the program's own P
 from __future__ import annotations
 
 import dis
-import functools
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from time import perf_counter
-from types import CodeType, FrameType
+from types import FrameType
 
 from jaxobs.facts.profile_samples import HostPlace
 from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, user_line
 from jaxobs.loops.call_places import instruction
+from jaxobs.loops.positions import calls
 from jaxobs.profiles.idle import Gap
 from jaxobs.profiles.intervals import Interval
 
@@ -41,11 +41,11 @@ class HostLooks:
         self._looks: list[tuple[float, str, str]] = []
         """Looks: the time, what the thread was doing, and at which line of the user's."""
 
-    def look(self, frame: FrameType | None, category: str) -> None:
-        """Takes in the thread's innermost `frame`, without keeping it, and what its time is charged to now."""
+    def look(self, frame: FrameType | None, category: str | None) -> None:
+        """Takes in the thread's innermost `frame`, without keeping it, and the category of the scope that it is in."""
         if frame is None:
             return
-        doing = _OF_CATEGORY.get(category) or _doing(frame)
+        doing = _OF_CATEGORY.get(category or "") or _doing(frame)
         self._looks.append((perf_counter(), doing, user_line(frame) or ""))
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ def _doing(frame: FrameType) -> str:
         if each is None:
             break
         code = each.f_code
-        if not depth and _waits(code, instruction(code, each.f_lasti)):
+        if not depth and calls(code, each.f_lasti, "block_until_ready"):
             return WAITS
         if (depth < MOST_DEEP and waits_for_array(code)) or (code.co_name in _MOVES and is_jax(code.co_filename)):
             return "transfer"
@@ -97,20 +97,6 @@ def _doing(frame: FrameType) -> str:
             return "input"
         each = each.f_back
     return "other"
-
-
-@functools.lru_cache(maxsize=256)
-def _waits(code: CodeType, at: int) -> bool:
-    """Returns whether the instruction there calls `x.block_until_ready()`."""
-    name = ""
-    for operation in dis.get_instructions(code):
-        if operation.opname in ("LOAD_METHOD", "LOAD_ATTR"):
-            name = str(operation.argval)
-        elif operation.offset == at:
-            return operation.opname.startswith("CALL") and name == "block_until_ready"
-        elif operation.opname not in ("PRECALL", "PUSH_NULL", "CACHE"):
-            name = ""
-    return False
 
 
 def _iterates(frame: FrameType) -> bool:

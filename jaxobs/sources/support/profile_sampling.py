@@ -140,7 +140,8 @@ class ProfileSampling:
             frames = sys._current_frames()
             if trace.has_waiters(frames) or self._is_apart():
                 return False
-            looks.look(frames.get(wall.thread or 0), wall.category)
+            # In no scope the stack says more than the account, which was told of it some time ago.
+            looks.look(frames.get(wall.thread or 0), None if wall.at_rest else wall.category)
             del frames
         return True
 

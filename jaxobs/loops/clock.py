@@ -1,0 +1,321 @@
+"""The clock: a thread that looks at the program's thread some ten times a second, and says what its seconds are.
+
+A second of a loop is `step` (or `eval`) if a device computed in it or the host was dispatching to one. What is left is
+`input_wait` where the loop waits for the next element or for anything else outside of Python, `transfer` where it reads
+arrays that have been computed, and `idle` where Python runs. Nothing of this is charged on the program's thread: a look
+reads the stack, and draws the seconds since the look before from those in no scope (see `jaxobs.state.rest`). What the
+looks saw before a loop was known is kept, and counted once it is.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from types import FrameType
+from typing import Protocol
+
+from jaxobs.base import threads
+from jaxobs.base.arrivals import arrived
+from jaxobs.base.guard import guarded
+from jaxobs.base.processor import Processor
+from jaxobs.facts.loops import HostWait
+from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP
+from jaxobs.loops.seen import Seen
+from jaxobs.loops.spots import Spot, Spots, awaited
+from jaxobs.state.wall import Wall
+
+LOOK_SECONDS = 0.1
+"""Between two looks, on average: at even intervals they might always meet the same part of a turn."""
+EARLY_LOOKS, EARLY_LOOK_SECONDS = 200, 0.03
+"""Looks with which it begins, and seconds between them: of a short program few would tell too little."""
+STEADY_LOOKS, STEADY_LOOK_SECONDS = 30, 0.2
+"""After so many looks that saw the same there are more seconds between them."""
+QUIET_SECONDS = 10.0
+"""After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
+QUIET_LOOK_SECONDS = 0.5
+MOST_EARLY = 4096
+"""Looks at a thread that are kept as long as no loop is known."""
+MOST_THREADS = 4
+BLOCKED, RUNS = 0.2, 0.8
+"""A thread that ran for a smaller part since the last look is blocked, and one that ran for a larger part runs."""
+PROBE_SECONDS = 0.001
+"""Else it is looked whether the thread runs for so long."""
+USUAL = 1.5
+"""A step continues as usual for so many times the median."""
+FEWEST_LOOKS = 20
+MOST_LINES = 512
+READS = 0.01
+"""Part of the looks at a line in JAX in which it reads an array, so that what it dispatches is part of the reading."""
+WAITS = 2 / 3
+"""Part of the looks at a line in which it waits for a device, so that it does when the array has just arrived, too: on
+a busy machine both threads go on when the device is done."""
+
+
+class Calls(Protocol):
+    """The calls that were seen."""
+
+    _wall: Wall | None
+    functions: dict[str, Seen]
+    latest: Seen | None
+    threads: set[int]
+
+
+@dataclass(slots=True)
+class Look:
+    """A look at a thread."""
+
+    when: float
+    seconds: float
+    """Seconds at rest that it stands for."""
+    spot: Spot
+    computes: bool
+    """Whether a device computed."""
+    runs: bool
+    latest: Seen | None
+    """The function that was called last."""
+    called: float
+    """The moment of that call."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """The looks at a line in JAX."""
+
+    looks: int = 0
+    waits: int = 0
+    """Looks in which it read an array that was being computed, ..."""
+    reads: int = 0
+    """... and in which it read one that was there."""
+    dispatched: float = 0.0
+    """Seconds of dispatching that counted as steps."""
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.waits > WAITS * self.looks
+
+    @property
+    def is_reading(self) -> bool:
+        return self.reads > READS * self.looks and not self.is_waiting
+
+
+class Clock:
+    """The thread that looks; it ends with `stop`, and does not keep the process alive."""
+
+    def __init__(self, calls: Calls, outputs: LoopOutputs) -> None:
+        self._calls = calls
+        self._outputs = outputs
+        self._spots = Spots()
+        self._lock = threading.RLock()
+        self._early: dict[int, deque[Look]] = {}
+        """Looks by thread, as long as no loop is known."""
+        self._loops: Sequence[Seen] = ()
+        self._median = 0.0
+        self._made = self._alike = 0
+        """Looks so far, and the latest of them that saw the same category."""
+        self._latest: str | None = None
+        """The category that was seen last."""
+        self._processors: dict[int, Processor] = {}
+        self._used: dict[int, tuple[float, float]] = {}
+        """Seconds of the processor at the last look, and its moment, by thread."""
+        self.lines: dict[tuple[str, str], float] = {}
+        """Seconds by line and category."""
+        self._in_jax: dict[str, _Line] = {}
+        self._looks: Counter[str] = Counter()
+        self._reads: dict[str, Counter[str]] = {}
+        if calls._wall is not None:
+            calls._wall.rest.saw(None)  # what was before is in no look
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="jaxobs-clock", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, which must not hold anything of the program when the interpreter ends."""
+        self._stopped.set()
+        self._outputs.wake()
+        threads.join(self._thread)
+        wall = self._calls._wall
+        if wall is not None:
+            wall.rest.saw("idle" if self._loops else None)
+
+    def found(self, loops: Sequence[Seen], median: float) -> None:
+        """The charged thread makes the turns of these loops, the first of them being the one that does most.
+
+        Args:
+          median: seconds of a turn.
+        """
+        with self._lock:
+            new = not self._loops
+            if new:
+                self.look()
+            self._loops, self._median = loops, median
+            wall = self._calls._wall
+            if not new or not loops or wall is None:
+                return
+            began = min(loop.began for loop in loops)
+            early = [each for each in self._early.pop(wall.thread or 0, ()) if each.when > began]
+            self._early.clear()
+            found = [(self._category(each), each) for each in early]
+            wall.loop_found([(category, look.seconds) for category, look in found])
+            for category, look in found:
+                self._note(wall, look, category)
+
+    # ------------------------------------------------------------------------------------- looking
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with guarded("clock.outputs"):
+                self._outputs.settle_until(perf_counter() + self._pause())
+            if self._stopped.is_set():
+                return
+            with guarded("clock"):
+                self.look()
+
+    def _pause(self) -> float:
+        latest = self._calls.latest
+        if latest is not None and perf_counter() - latest.latest > QUIET_SECONDS:
+            seconds = QUIET_LOOK_SECONDS
+        elif self._made < EARLY_LOOKS:
+            seconds = EARLY_LOOK_SECONDS
+        else:
+            seconds = STEADY_LOOK_SECONDS if self._alike >= STEADY_LOOKS else LOOK_SECONDS
+        return seconds * random.uniform(0.5, 1.5)
+
+    def look(self) -> None:
+        """Looks once."""
+        with self._lock:
+            wall = self._calls._wall
+            if wall is None or wall.thread is None or not wall.at_rest:
+                return  # seconds at rest before the scope count with the next look
+            self._made += 1
+            computes = self._compute()  # at once: the device goes on while the stack is read
+            frames = sys._current_frames()
+            if wall.thread not in frames:
+                return
+            if self._loops:
+                look = self._look(wall.thread, frames[wall.thread], computes=computes)
+                frames.clear()
+                category = self._category(look)
+                look.seconds = wall.rest.saw(category)
+                self._alike = self._alike + 1 if category == self._latest else 0
+                self._latest = category
+                self._note(wall, look, category)
+            else:
+                seconds = wall.rest.saw(None)
+                for thread in (wall.thread, *[*self._calls.threads][: MOST_THREADS - 1]):
+                    if thread in frames:
+                        look = self._look(thread, frames[thread], computes=computes)
+                        look.seconds = seconds
+                        self._early.setdefault(thread, deque(maxlen=MOST_EARLY)).append(look)
+                    else:
+                        self._calls.threads.discard(thread)
+                frames.clear()
+
+    def _look(self, thread: int, frame: FrameType, *, computes: bool) -> Look:
+        computes = computes or not arrived(awaited(frame))
+        spot, latest = self._spots.of(frame), self._calls.latest
+        called = 0.0 if latest is None else latest.latest
+        computes = computes or spot.waits
+        runs = self._runs(thread, probe=not (computes or spot.in_jax))
+        return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
+
+    def _compute(self) -> bool:
+        """Returns whether something is computed that a call of the charged thread returned."""
+        for function in list(self._calls.functions.values()):
+            reference = function.output
+            if reference is not None:
+                array = reference()
+                if array is not None and not arrived(array):
+                    return True
+                if function.output is reference:
+                    function.output = None
+        return False
+
+    def _runs(self, thread: int, *, probe: bool) -> bool:
+        """Returns whether a thread is in Python or in a library's code, and not blocked; true if unknown."""
+        processor = self._processors.get(thread)
+        if processor is None:
+            if len(self._processors) >= MOST_THREADS:
+                self._processors.clear()
+            processor = self._processors[thread] = Processor(thread)
+        used, now = processor.used(), perf_counter()
+        if used is None:
+            return True
+        before, looked = self._used.get(thread, (used, now))
+        share = (used - before) / max(1e-6, now - looked)
+        if probe and BLOCKED <= share <= RUNS:
+            # What it did for so long says little of what it does now.
+            time.sleep(PROBE_SECONDS)
+            share = ((processor.used() or used) - used) / (perf_counter() - now)
+        self._used[thread] = used, now
+        return share > 0.5
+
+    # ------------------------------------------------------------------------------------- what it means
+
+    def _category(self, look: Look) -> str:
+        """Returns the category of a look's seconds."""
+        spot = look.spot
+        called = next((each for each in list(self._calls.functions.values()) if spot.innermost in each.places), None)
+        of = called or look.latest
+        work = "eval" if of is not None and of.category == "eval" else "step"
+        if look.computes or called is not None:
+            return work
+        at = self._position(spot)
+        if at == IN_INPUT:
+            return "input_wait"
+        line = self._in_jax.get(spot.line, _Line())
+        if (spot.reads and not line.is_waiting) or (spot.in_jax and line.is_reading):
+            return "transfer"
+        if spot.reads or spot.in_jax or at == IN_CALL:
+            return work
+        if at is None or (at == IN_LOOP and look.runs):
+            return "idle"
+        return work if look.runs else "input_wait"
+
+    def _position(self, spot: Spot) -> str | None:
+        found: Collection[str | None] = {spot.position(loop.place) for loop in self._loops if loop.place is not None}
+        return next((each for each in (IN_INPUT, IN_CALL, IN_LIBRARY, IN_LOOP) if each in found), None)
+
+    def _note(self, wall: Wall, look: Look, category: str) -> None:
+        spot = look.spot
+        key = (spot.line, category)
+        if key in self.lines or len(self.lines) < MOST_LINES:
+            self.lines[key] = self.lines.get(key, 0.0) + look.seconds
+        if spot.in_jax or spot.reads:
+            self._note_reading(wall, look, category)
+        if look.when - look.called < USUAL * self._median and category != "input_wait":
+            name = self._loops[0].name
+            self._looks[name] += 1
+            if spot.reads:
+                self._reads.setdefault(name, Counter())[spot.line] += 1
+
+    def _note_reading(self, wall: Wall, look: Look, category: str) -> None:
+        """Counts as reading, afterwards too, the operations that a line dispatches to read their results at once."""
+        spot = look.spot
+        line = self._in_jax.get(spot.line)
+        if line is None:
+            if len(self._in_jax) >= MOST_LINES:
+                return
+            line = self._in_jax[spot.line] = _Line()
+        line.looks += 1
+        line.waits += spot.reads and look.computes
+        line.reads += spot.reads and not look.computes
+        if category == "step" and not look.computes:
+            line.dispatched += look.seconds
+        if line.dispatched and line.is_reading:
+            wall.rest.correct("step", "transfer", line.dispatched)
+            line.dispatched = 0.0
+
+    def host_wait(self, loop: str) -> HostWait | None:
+        """Returns the waits of a loop's host for arrays; None if there were too few looks."""
+        looks, lines = self._looks[loop], self._reads.get(loop, Counter())
+        if looks < FEWEST_LOOKS or not lines:
+            return None
+        share = lines.total() / looks
+        return HostWait(share=share, idle_share=min(share, 1 - share), looks=looks, where=lines.most_common(1)[0][0])

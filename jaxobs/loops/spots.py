@@ -1,0 +1,92 @@
+"""Spots: where a thread was when the clock looked, with what the stack says of it. Each stack is read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from jaxobs.internals.array_reads import is_waiting, waits_for_array
+from jaxobs.internals.source_files import is_jax, is_plumbing, shown
+from jaxobs.loops import positions
+from jaxobs.loops.call_places import MOST_FRAMES, Line, Place
+
+MOST_SPOTS = 1024
+MOST_DEEP = 4
+"""Innermost frames among which the one that waits for an array is looked for."""
+
+
+@dataclass(slots=True, eq=False)
+class Spot:
+    """A stack, by its instructions."""
+
+    place: Place
+    line: str
+    """`file:line` of the innermost line of the user's, or else of a library's but JAX's; empty if there is none."""
+    in_jax: bool
+    """Whether the thread is in JAX."""
+    reads: bool
+    """Whether the thread waits for an array, or copies it to the host."""
+    waits: bool
+    """Whether the thread waits for an array, and copies nothing."""
+    innermost: tuple[int, int]
+    """The instruction that the thread is at, by the number of its code."""
+    _position: tuple[Place | None, str | None] = (None, None)
+
+    def position(self, call: Place) -> str | None:
+        """See `positions.position`."""
+        if self._position[0] is not call:
+            self._position = call, positions.position(self.place, call)
+        return self._position[1]
+
+
+class Spots:
+    """The spots that were seen lately."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], Spot] = {}
+
+    def of(self, frame: FrameType) -> Spot:
+        """Returns the spot of a thread, given its innermost frame, to which no reference is kept."""
+        key: list[int] = []
+        each: FrameType | None = frame
+        while each is not None and len(key) < 2 * MOST_FRAMES:
+            key += (id(each.f_code), each.f_lasti)
+            each = each.f_back
+        found = self._known.get(tuple(key))
+        if found is None:
+            if len(self._known) >= MOST_SPOTS:
+                self._known.clear()  # with the code that the numbers stand for
+            found = self._known[tuple(key)] = _read(frame)
+        return found
+
+
+def _read(frame: FrameType) -> Spot:
+    place: list[Line] = []
+    each: FrameType | None = frame
+    while each is not None and len(place) < MOST_FRAMES:
+        place.append((each.f_code, each.f_lasti))
+        each = each.f_back
+    outside = [line for line in place if not is_jax(line[0].co_filename)]
+    users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
+    waits = positions.calls(*place[0], "block_until_ready") or is_waiting(place[0][0])
+    return Spot(
+        place=tuple(place),
+        line="" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}",
+        in_jax=is_jax(place[0][0].co_filename),
+        reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
+        waits=waits,
+        innermost=(id(place[0][0]), place[0][1]),
+    )
+
+
+def awaited(frame: FrameType) -> Any:
+    """Returns the array that a thread reads, given its innermost frame; None if the stack does not tell."""
+    each: FrameType | None = frame
+    for _ in range(MOST_DEEP):
+        if each is None:
+            break
+        if waits_for_array(each.f_code):
+            return each.f_locals.get("self")
+        each = each.f_back
+    return None

@@ -1,0 +1,298 @@
+"""The clock: what a second is, by what a look sees; and what was seen before a loop was known."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from helpers.clock import ByHand
+from helpers.threads import elsewhere
+from helpers.waiting import until
+
+from jaxobs.loops.clock import FEWEST_LOOKS, Clock
+from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.positions import IN_LIBRARY
+from jaxobs.loops.seen import Seen
+from jaxobs.loops.spots import Spot
+from jaxobs.state.wall import Wall
+
+
+@dataclass
+class Calls:
+    """Calls that were seen."""
+
+    _wall: Wall | None
+    functions: dict[str, Seen] = field(default_factory=dict)
+    latest: Seen | None = None
+    threads: set[int] = field(default_factory=set)
+
+
+class Array:
+    """An array of a device that a test lets compute."""
+
+    ready = False
+
+    def is_deleted(self) -> bool:
+        return False
+
+    def is_ready(self) -> bool:
+        return self.ready
+
+
+class Program:
+    """A program on this thread, at which a clock looks when the test says so."""
+
+    def __init__(self) -> None:
+        self.clock = ByHand()
+        self.wall = Wall(self.clock, age=0.0)
+        self.wall.thread = threading.get_ident()
+        self.train, self.evaluate = Seen("train"), Seen("evaluate")
+        self.calls = Calls(self.wall, {each.name: each for each in (self.train, self.evaluate)})
+        self.looks = Clock(self.calls, LoopOutputs())
+        self.looks.stop()
+        self.runs = False
+        self.looks._runs = lambda thread, *, probe: self.runs  # type: ignore[method-assign]
+
+    def look(self, seconds: float = 1.0) -> None:
+        """Lets so many seconds pass; then the clock looks."""
+        self.clock.now += seconds
+        elsewhere(self.looks.look)
+
+    def call(self, seen: Seen | None = None, seconds: float = 0.0, output: Array | None = None) -> None:
+        """A call of a function, which takes so long, with a look while it does."""
+        seen = seen or self.train
+        if seconds:
+            self.look(seconds)
+        seen.marks.append((time.perf_counter(), 0, 0.0, 0))
+        seen.called(time.perf_counter(), sys._getframe(1))
+        seen.output = None if output is None else weakref.ref(output)
+        self.calls.latest = seen
+
+    def found(self) -> None:
+        """The loop is found."""
+        self.train.category = "step"
+        elsewhere(lambda: self.looks.found([self.train], 1.0))
+
+    def batches(self, count: int, seconds: float) -> Iterator[int]:
+        for number in range(count):
+            self.look(seconds)
+            yield number
+
+    def spent(self) -> dict[str, float]:
+        """To the millisecond."""
+        return {name: round(value, 3) for name, value in self.wall.seconds().items() if round(value, 3)}
+
+
+@pytest.fixture
+def program() -> Program:
+    """A program, one second old."""
+    program = Program()
+    program.look()
+    for seen in program.calls.functions.values():
+        seen.began = time.perf_counter()
+    return program
+
+
+def test_seconds_are_what_a_look_sees(program: Program) -> None:
+    """In the loop's input, in the call, blocked in the body, in Python, and behind the loop."""
+    for number in program.batches(5, 2.0):
+        program.call(seconds=1.0 if number else 0.0)
+        if number == 1:
+            program.found()
+        if number == 3:
+            program.look(5.0)
+            program.runs = True
+            program.look(7.0)
+            program.runs = False
+    program.look(3.0)
+    assert program.spent() == {"init": 1.0, "step": 4.0, "input_wait": 10.0 + 5.0, "idle": 7.0 + 3.0}
+
+
+def test_a_wait_of_many_turns_is_one_while_it_lasts(program: Program) -> None:
+    """Seconds after a look count as what it saw, unless the looks end."""
+    for number in range(3):
+        program.call(seconds=1.0)
+        program.found()
+        if number == 2:
+            for _ in range(10):
+                program.look(2.0)
+            assert program.wall.category == "input_wait"
+            program.clock.now += 1.5
+            assert program.spent()["input_wait"] == 21.5
+            program.clock.now += 100.0
+            assert program.spent()["input_wait"] <= 24.0
+            program.look(0.0)
+            assert program.spent()["input_wait"] == 121.5
+
+
+def test_while_a_device_computes_seconds_are_steps(program: Program) -> None:
+    """Seconds are evaluations if one was called last. Nothing keeps the array."""
+    program.evaluate.category = "eval"
+    array = Array()
+    for number in range(3):
+        program.call(output=array)
+        if number == 0:
+            program.found()
+        if number == 1:
+            program.call(program.evaluate, output=array)
+        program.look(2.0)
+        array.ready = number == 1
+    assert program.spent() == {"init": 1.0, "step": 2.0, "eval": 2.0, "input_wait": 2.0}
+    program.call(output=Array())
+    program.look(1.0)
+    assert program.wall.category != "step"
+
+
+def test_a_scope_that_is_open_comes_first(program: Program) -> None:
+    """Seconds that passed before it are in the next look."""
+    for number in range(3):
+        program.call()
+        program.found()
+        if number == 1:
+            program.clock.now += 1.0
+            scope = program.wall.enter("checkpoint")
+            program.look(4.0)
+            program.wall.leave(scope)
+            program.look(1.0)
+    assert program.spent() == {"init": 1.0, "checkpoint": 4.0, "input_wait": 2.0}
+
+
+def _spot(line: str, *, reads: bool) -> Spot:
+    return Spot(((_spot.__code__, 0),), line, in_jax=True, reads=reads, waits=False, innermost=(0, 0))
+
+
+def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As elements that are read one by one; it is known with the first read. Other lines dispatch."""
+    program.call()
+    program.found()
+    spots = [_spot("a.py:1", reads=reads) for reads in (False, False, True, False)] + [_spot("a.py:2", reads=False)]
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
+    transfers = []
+    for _ in range(5):
+        program.look(1.0)
+        transfers.append(program.spent().get("transfer", 0.0))
+    assert transfers == [0.0, 0.0, 3.0, 4.0, 4.0]
+    assert program.spent()["step"] == 1.0
+    assert program.looks.lines[("a.py:1", "transfer")] == 2.0
+
+
+def test_an_array_that_has_just_arrived_was_waited_for(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a line that mostly waits for a device, a read of what is there is the end of a wait; elsewhere, a read."""
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: _spot("a.py:1", reads=True))
+    array = Array()
+    program.call(output=array)
+    program.found()
+    for array.ready in (False, False, False, True):
+        program.look(1.0)
+    assert program.spent() == {"init": 1.0, "step": 4.0}
+    for _ in range(5):
+        program.look(1.0)
+    assert program.spent() == {"init": 1.0, "step": 3.0, "transfer": 6.0}
+
+
+def test_the_code_of_a_library_around_the_call_is_part_of_a_step(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program.looks, "_position", lambda _: IN_LIBRARY)
+    program.call()
+    program.found()
+    program.runs = True
+    program.look(2.0)
+    program.runs = False
+    program.look(3.0)
+    assert program.spent() == {"init": 1.0, "step": 2.0, "input_wait": 3.0}
+
+
+def test_reads_in_turns_of_a_usual_length_are_waits_of_the_host(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.call()
+    program.found()
+    spots = [_spot(f"a.py:{number % 3}", reads=number % 4 == 0) for number in range(FEWEST_LOOKS)]
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
+    for _ in range(FEWEST_LOOKS):
+        assert program.looks.host_wait("train") is None
+        program.call()
+        program.look()
+    found = program.looks.host_wait("train")
+    assert found is not None and (found.share, found.idle_share, found.where) == (0.25, 0.25, "a.py:0")
+    assert program.looks.host_wait("another") is None
+
+
+def test_looks_before_the_loop_was_known_count_from_its_first_call(program: Program) -> None:
+    program.look(4.0)
+    program.train.began = time.perf_counter()
+    for number in program.batches(4, 3.0):
+        program.call(seconds=1.0)
+        if number == 2:
+            program.found()
+    assert program.spent() == {"init": 5.0, "step": 4.0, "input_wait": 12.0}
+
+
+def test_a_thread_that_is_adopted_was_looked_at_before(program: Program) -> None:
+    """The time so far stays whole; a step that is declared elsewhere ends it."""
+    main, ready, ends = program.wall.thread, threading.Event(), threading.Event()
+
+    def train(seen: Seen) -> None:
+        for number in range(2):
+            seen.called(time.perf_counter(), sys._getframe(0))
+            if number == 1:
+                assert program.wall.adopt() and program.wall.adopt()
+                program.looks.found([seen], 1.0)
+            program.calls.threads.add(threading.get_ident())
+            ready.set()
+            ends.wait()
+
+    thread = threading.Thread(target=train, args=(program.train,))
+    thread.start()
+    ready.wait()
+    program.look(3.0)
+    ends.set()
+    thread.join()
+    assert program.wall.thread == thread.ident != main
+    assert program.spent() == {"init": 1.0, "input_wait": 3.0}
+    program.wall.leave(program.wall.enter("step"))
+    assert program.wall.thread == main
+    assert elsewhere(program.wall.adopt) is False
+
+
+def test_a_thread_looks_until_it_is_stopped() -> None:
+    calls = Calls(Wall(age=0.0))
+    assert calls._wall is not None
+    calls._wall.thread = threading.get_ident()
+    looks = Clock(calls, LoopOutputs())
+    until(lambda: looks._made >= 3, lambda: looks._made)
+    looks.stop()
+    assert not looks._thread.is_alive()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell of other threads")
+@pytest.mark.parametrize(("probe", "runs"), [(False, True), (True, False)])
+def test_a_thread_that_is_blocked_is_known_from_one_that_runs(probe: bool, runs: bool) -> None:
+    looks = Clock(Calls(None), LoopOutputs())
+    looks.stop()
+    stop = threading.Event()
+
+    def work() -> None:
+        while runs and not stop.is_set():
+            sum(range(1000))
+        stop.wait()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    ident = thread.ident or 0
+
+    def found() -> bool:
+        time.sleep(0.02)
+        return looks._runs(ident, probe=probe)
+
+    until(lambda: found() is runs, found)
+    stop.set()
+    thread.join()

@@ -19,10 +19,17 @@ class Processor:
             self._file = None if native is None else os.open(f"/proc/self/task/{native}/schedstat", os.O_RDONLY)
         if self._file is None and hasattr(time, "pthread_getcpuclockid"):
             self._number = time.pthread_getcpuclockid(ident)
+        self._last = self.used(), time.perf_counter()
 
     def __del__(self) -> None:
         if self._file is not None:
             os.close(self._file)
+
+    def share(self) -> float:
+        """Returns the part of the time since the last call in which the thread ran; 1 if the system does not say."""
+        (used, asked), self._last = self._last, (self.used(), time.perf_counter())
+        now, until = self._last
+        return 1.0 if now is None else (now - (used or 0.0)) / max(1e-6, until - asked)
 
     def used(self) -> float | None:
         """Returns the seconds so far; None if the system does not say. Only while the thread is alive."""

@@ -73,3 +73,5 @@ class LoopState:
     """Why not, as a sentence for a person."""
     host_wait: HostWait | None = None
     """None where it was not seen to wait, or not looked at often enough."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """`file:line` with the most seconds of a category of time, by category; of a loop that was found."""

@@ -268,7 +268,7 @@ def _ordinary(category: str, works: bool, snapshot: Snapshot) -> float:
 
 
 def _where(category: str, seconds: float, snapshot: Snapshot) -> str:
-    """Returns the place of a large part of the time, if it is known: the function, or the input."""
+    """Returns the place of a large part of the time, if it is known: the function, the input, or the line."""
     if category == "compile":
         of = {each.name: sum(each.phase_seconds.values()) for each in snapshot.functions}
         of |= {each.function: snapshot.time - each.started for each in snapshot.in_progress}
@@ -276,6 +276,9 @@ def _where(category: str, seconds: float, snapshot: Snapshot) -> str:
         return f", most of it of `{most}`" if most is not None and of[most] > seconds / 2 else ""
     if category == "input_wait" and snapshot.inputs:
         return f", most of it for `{max(snapshot.inputs, key=lambda each: each.wait_seconds).name}`"
+    place = next((each.places[category] for each in snapshot.loops if category in each.places), None)
+    if place is not None:
+        return f", above all at {place}"
     return _UNMARKED if category == "unattributed" and not snapshot.loops else ""
 
 

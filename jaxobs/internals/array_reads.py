@@ -21,8 +21,3 @@ def waits_for_array(code: CodeType) -> bool:
     """Returns whether a thread whose innermost frame runs this waits for an array, or copies it to the host."""
     name = code.co_name
     return any(name in names and code.co_filename.endswith(file) for file, names in _WAITS.items())
-
-
-def is_waiting(code: CodeType) -> bool:
-    """Returns whether a thread whose innermost frame runs this waits for an array, and copies nothing."""
-    return code.co_name == "block_until_ready" and waits_for_array(code)

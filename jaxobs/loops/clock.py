@@ -16,6 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from time import perf_counter
 from types import FrameType
 from typing import Protocol
@@ -122,8 +123,6 @@ class Clock:
         self._latest: str | None = None
         """The category that was seen last."""
         self._processors: dict[int, Processor] = {}
-        self._used: dict[int, tuple[float, float]] = {}
-        """Seconds of the processor at the last look, and its moment, by thread."""
         self.lines: dict[tuple[str, str], float] = {}
         """Seconds by line and category."""
         self._in_jax: dict[str, _Line] = {}
@@ -244,16 +243,10 @@ class Clock:
             if len(self._processors) >= MOST_THREADS:
                 self._processors.clear()
             processor = self._processors[thread] = Processor(thread)
-        used, now = processor.used(), perf_counter()
-        if used is None:
-            return True
-        before, looked = self._used.get(thread, (used, now))
-        share = (used - before) / max(1e-6, now - looked)
+        share = processor.share()
         if probe and BLOCKED <= share <= RUNS:
-            # What it did for so long says little of what it does now.
-            time.sleep(PROBE_SECONDS)
-            share = ((processor.used() or used) - used) / (perf_counter() - now)
-        self._used[thread] = used, now
+            time.sleep(PROBE_SECONDS)  # what it did for so long says little of what it does now
+            share = processor.share()
         return share > 0.5
 
     # ------------------------------------------------------------------------------------- what it means
@@ -311,6 +304,11 @@ class Clock:
         if line.dispatched and line.is_reading:
             wall.rest.correct("step", "transfer", line.dispatched)
             line.dispatched = 0.0
+
+    def places(self, loop: str) -> dict[str, str]:
+        """Returns the line with the most seconds of each category of the thread's, given the loop that does most."""
+        lines = list(self.lines.items()) if loop in [each.name for each in self._loops[:1]] else []
+        return {category: line for (line, category), _ in sorted(lines, key=itemgetter(1)) if line}
 
     def host_wait(self, loop: str) -> HostWait | None:
         """Returns the waits of a loop's host for arrays; None if there were too few looks."""

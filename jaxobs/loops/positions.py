@@ -9,8 +9,8 @@ import dis
 import functools
 from types import CodeType
 
-from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs
-from jaxobs.loops.call_places import MOST_FRAMES, Line, Place, instruction, same_line
+from jaxobs.internals.source_files import is_plumbing, runs_programs
+from jaxobs.loops.call_places import MOST_FRAMES, Place, instruction, same_line
 
 IN_CALL = "call"
 IN_INPUT = "input"
@@ -55,11 +55,8 @@ def position(here: Place, call: Place) -> str | None:
     if any(_calls_next(*each) for each in here[: depth + 1]):
         return IN_INPUT
     around_call = len(call) - 1 - common < loop < len(call)
-    return IN_LIBRARY if around_call and all(map(_is_library, here[: len(here) - common])) else IN_LOOP
-
-
-def _is_library(line: Line) -> bool:
-    return is_plumbing(line[0].co_filename) or is_jax(line[0].co_filename)
+    library = all(is_plumbing(code.co_filename) for code, _ in here[: len(here) - common])
+    return IN_LIBRARY if around_call and library else IN_LOOP
 
 
 def _makes_turns(code: CodeType, at: int) -> bool:

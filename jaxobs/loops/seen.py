@@ -31,7 +31,7 @@ class Seen:
     """The calls of one function that were seen."""
 
     __slots__ = (
-        "began", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "long",
+        "began", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept", "long",
         "marks", "met", "name", "output", "place", "places", "produces", "recent", "window",
     )  # fmt: skip
 
@@ -53,7 +53,9 @@ class Seen:
         self.due = 0.0
         """The moment from which on the next call is looked at more closely."""
         self.output: weakref.ref[Any] | None = None
-        """An array that the latest call returned."""
+        """An array that one of the latest calls returned."""
+        self.kept = 0.0
+        """The moment from which on that of the next call is kept in sight."""
         self.began = min((mark[0] for mark in compiled), default=perf_counter())
         """The moment of the first call."""
         self.first: call_places.FirstCalls | None = call_places.FirstCalls([mark[0] for mark in compiled][-1:])

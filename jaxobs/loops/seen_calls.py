@@ -36,6 +36,8 @@ CALLS_A_SECOND = 2000.0
 """A mark costs 0.6 to 0.9 microseconds (`make bench`): at most 0.2 % of a second."""
 MOST_CALLS = 1000
 """Calls that are paid for at once at most, after a rest: within half a second it is 0.2 % again."""
+KEEP_SECONDS = 0.0005
+"""Between two calls of a function whose output is kept in sight, which costs up to a microsecond."""
 FIRST_CALLS = 200
 """Paid for when the process begins to look, so that it costs next to nothing from the first call on."""
 FEWEST_CALLS = 20
@@ -57,8 +59,6 @@ class SeenCalls:
 
     def __init__(self, name_of: Callable[[CallStats], str | None], outputs: LoopOutputs) -> None:
         self._name_of = name_of
-        self._kind: type | None = None
-        """The type of arrays."""
         self._outputs = outputs
         self.hook = self._after_call
         """The hook, always the same object, because JAX knows hooks by identity."""
@@ -129,29 +129,24 @@ class SeenCalls:
             each.fold()
         return found
 
-    def charge(self, loops: Sequence[Seen], within: Collection[str], median: float) -> None:
+    def charge(self, loops: Sequence[Seen], within: Collection[str], median: float, thread: int | None = None) -> None:
         """From now on the calls of these are the turns of loops on the charged thread.
 
         Args:
           within: functions that are called in most turns of another.
           median: seconds of a turn.
+          thread: charged with its next call, if the account wants it.
         """
-        self._name_kinds(loops, within)
-        if self.clock is not None:
-            self.clock.found(loops, median)
-
-    def _name_kinds(self, loops: Sequence[Seen], within: Collection[str]) -> None:
         for function in list(self.functions.values()):
             if function.evaluates:
                 function.category = None if function.name in within else "eval"
             else:
                 function.category = "step" if function in loops else None
             self._training = self._training or function.category == "step"
-
-    def adopt(self, thread: int, loops: Sequence[Seen], within: Collection[str], median: float) -> None:
-        """Has this thread charged, with its next call, if the account wants it: see `charge` for what else is given."""
-        self._name_kinds(loops, within)
-        self._adopting = thread, loops, median
+        if thread is not None:
+            self._adopting = thread, loops, median
+        elif self.clock is not None:
+            self.clock.found(loops, median)
 
     def compiled(self, name: str, now: float, *, alike: bool) -> None:
         """A function was compiled on this thread, and is called: by a call that is not seen.
@@ -218,28 +213,12 @@ class SeenCalls:
                 self._version, self._apart = wall._version, wall.elsewhere()
             seen.marks.append((now, CHARGED, self._apart, self.burst))
             self.latest = seen
-            seen.output = weakref.ref(output) if type(output) is self._kind else self._array(output)
+            if now > seen.kept:
+                seen.kept, seen.output = now + KEEP_SECONDS, _array(output)
             if now > seen.due:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
         except Exception as failure:
             _failed(failure)
-
-    def _array(self, output: Any) -> weakref.ref[Any] | None:
-        """Returns an array of what a call returned; None where it is too deep inside."""
-        for _ in range(_MOST_DEEP):
-            if isinstance(output, (tuple, list)):
-                if not output:
-                    return None
-                output = output[-1]
-            elif hasattr(output, "is_ready"):
-                self._kind = type(output)
-                return weakref.ref(output)
-            else:
-                fields = output if isinstance(output, dict) else getattr(output, "__dict__", None)
-                if not fields:
-                    return None
-                output = next(iter(fields.values()))
-        return None
 
     def _spend(self) -> None:
         """Ends a burst: the granted calls are spent."""
@@ -354,6 +333,23 @@ class SeenCalls:
             return None
         name = naming.function_name(user)
         return None if name is None else label(name)
+
+
+def _array(output: Any) -> weakref.ref[Any] | None:
+    """Returns an array of what a call returned; None where it is too deep inside."""
+    for _ in range(_MOST_DEEP):
+        if isinstance(output, (tuple, list)):
+            if not output:
+                return None
+            output = output[-1]
+        elif hasattr(output, "is_ready"):
+            return weakref.ref(output)
+        else:
+            fields = output if isinstance(output, dict) else getattr(output, "__dict__", None)
+            if not fields:
+                return None
+            output = next(iter(fields.values()))
+    return None
 
 
 def _outside(frame: FrameType) -> FrameType:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from jaxobs.internals.array_reads import is_waiting, waits_for_array
+from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, is_plumbing, shown
-from jaxobs.loops import positions
-from jaxobs.loops.call_places import MOST_FRAMES, Line, Place
+from jaxobs.loops import call_places, positions
+from jaxobs.loops.call_places import MOST_FRAMES, Place
 
 MOST_SPOTS = 1024
 MOST_DEEP = 4
@@ -62,16 +62,12 @@ class Spots:
 
 
 def _read(frame: FrameType) -> Spot:
-    place: list[Line] = []
-    each: FrameType | None = frame
-    while each is not None and len(place) < MOST_FRAMES:
-        place.append((each.f_code, each.f_lasti))
-        each = each.f_back
+    place = call_places.place(frame)
     outside = [line for line in place if not is_jax(line[0].co_filename)]
     users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
-    waits = positions.calls(*place[0], "block_until_ready") or is_waiting(place[0][0])
+    waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(
-        place=tuple(place),
+        place=place,
         line="" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}",
         in_jax=is_jax(place[0][0].co_filename),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),

@@ -112,10 +112,10 @@ class FoundLoopsSource:
             within = {name for each in charged for name in each.within}
             self._charge(charged, within)
 
-    def _charge(self, loops: list[Going], within: set[str]) -> None:
+    def _charge(self, loops: list[Going], within: set[str], thread: int | None = None) -> None:
         self._store.part(FoundLoops).clock = self._calls.clock
         ordered = sorted(loops, key=lambda loop: -sum(loop.seconds))
-        self._calls.charge([loop.seen for loop in ordered], within, min(loop.median for loop in loops))
+        self._calls.charge([loop.seen for loop in ordered], within, min(loop.median for loop in loops), thread)
 
     def _adopt(self, going: list[Going], functions: list[Seen], *, any_charged: bool) -> None:
         """Charges the thread of a loop where the charged one calls nothing: a trainer's thread, and no loader's."""
@@ -129,8 +129,7 @@ class FoundLoopsSource:
             return
         thread = loop.seen.recent[-1][1]
         if not any_charged or thread == main:
-            self._store.part(FoundLoops).clock = self._calls.clock
-            self._calls.adopt(thread, [loop.seen], loop.within, loop.median)
+            self._charge([loop], loop.within, thread)
 
 
 def _waits_for_a_queue(thread: int | None) -> bool:

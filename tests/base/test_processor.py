@@ -35,8 +35,10 @@ def test_a_thread_that_computes_uses_it_and_one_that_waits_does_not(schedstat: b
         return after - before
 
     until(lambda: passes() == 0.0, lambda: None)
+    assert 0.0 <= processor.share() < 1.0
     wakes.set()
     until(lambda: passes() > 0.0, lambda: None)
+    assert processor.share() > 0.0
     ends.set()
     thread.join()
 

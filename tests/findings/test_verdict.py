@@ -174,6 +174,13 @@ ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
         | {"inputs": (InputState(name="rows", batches=9, wait_seconds=90.0),)},
         "watch", f"10 % {OF_STEPS}. The largest other part is waiting for input, 90 s (90 %), most of it for `rows`.",
     ),
+    "training that waits in a loop that was found": (
+        {
+            "wall": wall(init=5, step=10, input_wait=90),
+            "loops": (LoopState(name="f", steps=900, places={"step": "a.py:1", "input_wait": "a.py:2"}),),
+        },
+        "watch", f"10 % {OF_STEPS}. The largest other part is waiting for input, 90 s (90 %), above all at a.py:2.",
+    ),
     "training that hardly takes a step": (
         {"wall": wall(init=5, step=0.1, checkpoint=99.9)} | TRAINS,
         "watch", f"0 % {OF_STEPS}. The largest other part is checkpoints, 99.9 s (100 %).",

@@ -181,6 +181,8 @@ def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(
     assert transfers == [0.0, 0.0, 3.0, 4.0, 4.0]
     assert program.spent()["step"] == 1.0
     assert program.looks.lines[("a.py:1", "transfer")] == 2.0
+    assert program.looks.places("train")["transfer"] == "a.py:1"
+    assert program.looks.places("another") == {}
 
 
 def test_an_array_that_has_just_arrived_was_waited_for(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:

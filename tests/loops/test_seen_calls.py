@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.seen_calls import FEWEST_CALLS, SeenCalls
+from jaxobs.loops.seen_calls import FEWEST_CALLS, KEEP_SECONDS, SeenCalls
 from jaxobs.state.wall import Wall
 
 
@@ -30,6 +31,7 @@ def test_calls_say_where_the_loop_is_and_what_it_returns(calls: SeenCalls) -> No
     step = jax.jit(lambda x: {"x": x + 1, "y": [x, (x,)]})
     x = jnp.zeros(4)
     for _ in range(3):
+        time.sleep(KEEP_SECONDS)
         found = step(x)
     (seen,) = calls.fold()
     assert calls.latest is seen and seen.output is not None

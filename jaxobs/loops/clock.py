@@ -36,8 +36,8 @@ LOOK_SECONDS = 0.1
 """Between two looks, on average: at even intervals they might always meet the same part of a turn."""
 EARLY_LOOKS, EARLY_LOOK_SECONDS = 200, 0.03
 """Looks with which it begins, and seconds between them: of a short program few would tell too little."""
-STEADY_LOOKS, STEADY_LOOK_SECONDS = 30, 0.2
-"""After so many looks that saw the same there are more seconds between them."""
+STEADY_LOOKS, STEADY_LOOK_SECONDS = 600, 0.3
+"""After so many looks, within a minute, much is known and there are more seconds between them: 0.1 % of a core."""
 QUIET_SECONDS = 10.0
 """After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
 QUIET_LOOK_SECONDS = 0.5
@@ -118,10 +118,8 @@ class Clock:
         """Looks by thread, as long as no loop is known."""
         self._loops: Sequence[Seen] = ()
         self._median = 0.0
-        self._made = self._alike = 0
-        """Looks so far, and the latest of them that saw the same category."""
-        self._latest: str | None = None
-        """The category that was seen last."""
+        self._made = 0
+        """Looks so far."""
         self._processors: dict[int, Processor] = {}
         self.lines: dict[tuple[str, str], float] = {}
         """Seconds by line and category."""
@@ -183,7 +181,7 @@ class Clock:
         elif self._made < EARLY_LOOKS:
             seconds = EARLY_LOOK_SECONDS
         else:
-            seconds = STEADY_LOOK_SECONDS if self._alike >= STEADY_LOOKS else LOOK_SECONDS
+            seconds = STEADY_LOOK_SECONDS if self._made >= STEADY_LOOKS else LOOK_SECONDS
         return seconds * random.uniform(0.5, 1.5)
 
     def look(self) -> None:
@@ -202,8 +200,6 @@ class Clock:
                 frames.clear()
                 category = self._category(look)
                 look.seconds = wall.rest.saw(category)
-                self._alike = self._alike + 1 if category == self._latest else 0
-                self._latest = category
                 self._note(wall, look, category)
             else:
                 seconds = wall.rest.saw(None)

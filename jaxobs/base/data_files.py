@@ -1,4 +1,4 @@
-"""Tables of data that lie as TOML beside the modules that read them."""
+"""Tables of data that lie as TOML next to the modules that read them."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from typing import Any
 
 
 def table(module: str) -> dict[str, Any]:
-    """Returns what the TOML file of a module's own name holds: `peaks.toml` beside `peaks.py`."""
+    """Returns what the TOML file of a module's own name holds: `peaks.toml` next to `peaks.py`."""
     return tomllib.loads((pkgutil.get_data(module, f"{module.rpartition('.')[2]}.toml") or b"").decode())

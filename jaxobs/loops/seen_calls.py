@@ -336,19 +336,20 @@ class SeenCalls:
 
 
 def _array(output: Any) -> weakref.ref[Any] | None:
-    """Returns an array of what a call returned; None where it is too deep inside."""
+    """Returns an array of what a call returned, without running code of its types; None where it is too deep inside."""
     for _ in range(_MOST_DEEP):
-        if isinstance(output, (tuple, list)):
-            if not output:
-                return None
-            output = output[-1]
-        elif hasattr(output, "is_ready"):
+        kind = type(output)
+        if hasattr(kind, "is_ready"):
             return weakref.ref(output)
+        if issubclass(kind, (tuple, list)):
+            base = tuple if issubclass(kind, tuple) else list
+            output = base.__getitem__(output, -1) if base.__len__(output) else None
         else:
-            fields = output if isinstance(output, dict) else getattr(output, "__dict__", None)
-            if not fields:
+            try:
+                fields = output if kind is dict else object.__getattribute__(output, "__dict__")
+            except AttributeError:
                 return None
-            output = next(iter(fields.values()))
+            output = next(iter(fields.values()), None) if type(fields) is dict else None
     return None
 
 

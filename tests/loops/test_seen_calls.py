@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.seen_calls import FEWEST_CALLS, KEEP_SECONDS, SeenCalls
+from jaxobs.loops.seen_calls import FEWEST_CALLS, KEEP_SECONDS, SeenCalls, _array
 from jaxobs.state.wall import Wall
 
 
@@ -24,6 +25,22 @@ def calls() -> Iterator[SeenCalls]:
     calls.watch(wall)
     yield calls
     calls.stop()
+
+
+class Hostile(tuple[Any, ...]):
+    """A node of a pytree whose methods are the user's."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("code of the user's was run")
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __getattribute__  # type: ignore[assignment]
+
+
+def test_outputs_are_looked_into_without_running_code_of_theirs() -> None:
+    x = jnp.zeros(4)
+    found = _array([0, Hostile((1, {"x": x}))])
+    assert found is not None and found() is x
+    assert [_array(each) for each in (None, (), Hostile(()), {}, 3, [[[[[[[x]]]]]]])] == [None] * 6
 
 
 def test_calls_say_where_the_loop_is_and_what_it_returns(calls: SeenCalls) -> None:

@@ -49,7 +49,8 @@ def position(here: Place, call: Place) -> str | None:
     if frame < len(call) - 1 - loop or (code is its_code and frame == common and not _same_loop(code, at, its_call)):
         # Behind the innermost loop, or before it: it may be in one around that.
         around = any(_makes_turns(*line) for line in call[len(call) - common :])
-        return IN_LOOP if around or (_makes_turns(its_code, its_call) and _same_loop(code, at, its_call)) else None
+        around |= code is its_code and _makes_turns(its_code, its_call) and _same_loop(code, at, its_call)
+        return IN_LOOP if around else None
     if _name(code, at) in _ITERATES or any(each[0].co_name == "__next__" for each in here[:depth]):
         return IN_INPUT
     if any(_calls_next(*each) for each in here[: depth + 1]):

@@ -35,6 +35,7 @@ LOOPS = {
     ),
     "behind the function with the loop": ("all_turns()\nfor x in Batches():\n    pass", None),
     "behind it, in a loop": ("for y in range(2):\n    all_turns()\n    fetched(Batches())", IN_LOOP),
+    "another cell": ("def run(cell):\n    cell()\nlist(map(run, (all_turns, slow)))", None),
     "a trainer's method": ("for x in range(2):\n    train_batch()", IN_LIBRARY),
     "what a trainer's method calls": ("for x in range(2):\n    train_batch_and(slow)", IN_LOOP),
     "a trainer's loop": ("fit()", IN_LOOP),

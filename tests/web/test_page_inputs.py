@@ -31,7 +31,7 @@ def test_a_real_program_is_told_as_its_snapshot_has_it(opened: Opener) -> None:
     """A slow loader of random numbers, a loss that turns NaN: verdict, wait, look, and the first call."""
     step = jax.jit(lambda w, batch: (w, (batch["image"] @ w).sum()))
     w = jnp.ones((64, 4))
-    for number, batch in enumerate(jaxobs.data(batches(0.01), "train")):
+    for number, batch in enumerate(jaxobs.data(batches(0.02), "train")):
         w, loss = step(w, batch)
         jaxobs.watch(loss=float(loss) if number < 40 else float("nan"), steady=1.0)
     jaxobs.install()  # its last sample looks at what is left

@@ -170,8 +170,11 @@ def main() -> None:
         trainer.join()
     elif WAY == "cells":
         namespace = {"watch": watch, "rest": rest, "time": time, "TURNS": TURNS, "TURN": TURN, "__name__": "__main__"}
-        for number, cell in enumerate(CELLS):
-            exec(compile(cell, f"<cell {number}>", "exec"), namespace)
+
+        def run_cell(number: int) -> None:
+            exec(compile(CELLS[number], f"<cell {number}>", "exec"), namespace)
+
+        list(map(run_cell, range(len(CELLS))))  # no loop of the program's own: a notebook has none around its cells
     elif WAY == "worker":
         process = multiprocessing.get_context("spawn").Process(target=work)
         process.start()

@@ -35,6 +35,7 @@ PEAKS: Mapping[str, Peak] = {
     )
     for kind, given in data_files.table(__name__).items()
 }
+"""`gigabytes` of the table are GB/s of the memory, `teraflops` TFLOP/s by number format."""
 
 
 def peak_flops(device_kind: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Kinds of errors by the texts of exceptions, whatever their type; their table is `error_texts.toml`. No JAX.
+"""Kinds of errors by the texts of exceptions, whatever their type; their table is `error_texts.json`. No JAX.
 
 The same trouble comes as `JaxRuntimeError`, `ValueError` or `RuntimeError`, under a status that says little: so the
 text decides, and the type only where a text of the user's could read alike. Texts: JAX's and XLA's source, the pages

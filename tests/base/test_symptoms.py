@@ -27,6 +27,6 @@ def test_every_link_leads_to_a_section(kind: str) -> None:
 def test_every_finding_has_a_section() -> None:
     findings = {each.NAME for each in all_kinds.every()} | {programs.NAME}
     errors = {each.kind for each in error_texts.KINDS}
-    assert findings <= set(symptoms.SECTIONS), "say in jaxobs/base/symptoms.toml which section explains it"
+    assert findings <= set(symptoms.SECTIONS), "say in jaxobs/base/symptoms.json which section explains it"
     assert set(symptoms.SECTIONS) <= findings | errors
     assert symptoms.symptom_url("nowhere") == symptoms.symptom_url() == page_url(symptoms.PAGE)

@@ -23,6 +23,19 @@ class HostWait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostLine:
+    """Time that the program's thread spent at a line, in one category, by looks at its stack."""
+
+    line: str
+    """`file:line` of the user's code, or of a library's if none of the user's calls it."""
+    category: str
+    """Category of time, one of `TIME_CATEGORIES`."""
+    seconds: float
+    share: float
+    """Share of the time since the first step, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopState:
     """A loop of steps, by `jaxobs.step`, `jaxobs.steps`, or found as a function that is called again and again.
 
@@ -73,5 +86,5 @@ class LoopState:
     """Why not, as a sentence for a person."""
     host_wait: HostWait | None = None
     """None where it was not seen to wait, or not looked at often enough."""
-    places: Mapping[str, str] = field(default_factory=dict)
-    """`file:line` with the most seconds of a category of time, by category; of a loop that was found."""
+    lines: tuple[HostLine, ...] = ()
+    """Lines with the most seconds, the most first; of the loop that was found and does most."""

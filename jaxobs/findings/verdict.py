@@ -276,7 +276,8 @@ def _where(category: str, seconds: float, snapshot: Snapshot) -> str:
         return f", most of it of `{most}`" if most is not None and of[most] > seconds / 2 else ""
     if category == "input_wait" and snapshot.inputs:
         return f", most of it for `{max(snapshot.inputs, key=lambda each: each.wait_seconds).name}`"
-    place = next((each.places[category] for each in snapshot.loops if category in each.places), None)
+    lines = (each for loop in snapshot.loops for each in loop.lines)
+    place = next((each.line for each in lines if each.category == category), None)
     if place is not None:
         return f", above all at {place}"
     return _UNMARKED if category == "unattributed" and not snapshot.loops else ""

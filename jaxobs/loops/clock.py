@@ -25,7 +25,7 @@ from jaxobs.base import threads
 from jaxobs.base.arrivals import arrived
 from jaxobs.base.guard import guarded
 from jaxobs.base.processor import Processor
-from jaxobs.facts.loops import HostWait
+from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP
 from jaxobs.loops.seen import Seen
@@ -52,6 +52,8 @@ USUAL = 1.5
 """A step continues as usual for so many times the median."""
 FEWEST_LOOKS = 20
 MOST_LINES = 512
+MOST_SHOWN, LEAST_SHOWN = 12, 0.005
+"""Lines of a snapshot, and the share of the time that each of them has at least."""
 READS = 0.01
 """Part of the looks at a line in JAX in which it reads an array, so that what it dispatches is part of the reading."""
 WAITS = 2 / 3
@@ -159,8 +161,9 @@ class Clock:
             early = [each for each in self._early.pop(wall.thread or 0, ()) if each.when > began]
             self._early.clear()
             found = [(self._category(each), each) for each in early]
-            wall.loop_found([(category, look.seconds) for category, look in found])
+            part = wall.loop_found([(category, look.seconds) for category, look in found])
             for category, look in found:
+                look.seconds *= part
                 self._note(wall, look, category)
 
     # ------------------------------------------------------------------------------------- looking
@@ -273,9 +276,7 @@ class Clock:
 
     def _note(self, wall: Wall, look: Look, category: str) -> None:
         spot = look.spot
-        key = (spot.line, category)
-        if key in self.lines or len(self.lines) < MOST_LINES:
-            self.lines[key] = self.lines.get(key, 0.0) + look.seconds
+        self._add(spot.line, category, look.seconds)
         if spot.in_jax or spot.reads:
             self._note_reading(wall, look, category)
         if look.when - look.called < USUAL * self._median and category != "input_wait":
@@ -299,12 +300,27 @@ class Clock:
             line.dispatched += look.seconds
         if line.dispatched and line.is_reading:
             wall.rest.correct("step", "transfer", line.dispatched)
+            self._add(spot.line, "step", -line.dispatched)
+            self._add(spot.line, "transfer", line.dispatched)
             line.dispatched = 0.0
 
-    def places(self, loop: str) -> dict[str, str]:
-        """Returns the line with the most seconds of each category of the thread's, given the loop that does most."""
-        lines = list(self.lines.items()) if loop in [each.name for each in self._loops[:1]] else []
-        return {category: line for (line, category), _ in sorted(lines, key=itemgetter(1)) if line}
+    def _add(self, line: str, category: str, seconds: float) -> None:
+        key = (line, category)
+        if key in self.lines or len(self.lines) < MOST_LINES:
+            self.lines[key] = self.lines.get(key, 0.0) + seconds
+
+    def host_lines(self, loop: str) -> tuple[HostLine, ...]:
+        """Returns the lines at which the thread spent most, given the name of the loop that does most."""
+        wall = self._calls._wall
+        if wall is None or loop not in [each.name for each in self._loops[:1]]:
+            return ()
+        spent = wall.seconds()
+        total = max(sum(spent.values()) - spent["init"], 1e-9)
+        lines = sorted(self.lines.copy().items(), key=itemgetter(1), reverse=True)
+        return tuple(
+            HostLine(line=line, category=category, seconds=seconds, share=seconds / total)
+            for (line, category), seconds in lines if line and seconds > LEAST_SHOWN * total
+        )[:MOST_SHOWN]  # fmt: skip
 
     def host_wait(self, loop: str) -> HostWait | None:
         """Returns the waits of a loop's host for arrays; None if there were too few looks."""

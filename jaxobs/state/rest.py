@@ -106,8 +106,8 @@ class Rest:
             self._give(was, -seconds)
             self._give(now, seconds)
 
-    def settle_looks(self, seen: Iterable[tuple[str, float]], before: str | None) -> None:
-        """A loop was found: what the sampler saw since the loop began is known now.
+    def settle_looks(self, seen: Iterable[tuple[str, float]], before: str | None) -> float:
+        """A loop was found: what the sampler saw since the loop began is known now; returns the part that counts.
 
         Args:
           seen: category and seconds of looks since then.
@@ -121,6 +121,7 @@ class Rest:
                 self._take(category, part * seconds)
             if before is not None and left > total:
                 self._take(before, left - total)
+            return part
 
     # ------------------------------------------------------------------------------------- what was drawn
 

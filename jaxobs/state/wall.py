@@ -65,9 +65,12 @@ class Wall(Account):
 
     # ------------------------------------------------------------------------------------- loops that were found
 
-    def loop_found(self, seen: Iterable[tuple[str, float]]) -> None:
-        """A loop was found: category and seconds of the looks since it began; what was before are the preparations."""
-        self.rest.settle_looks(seen, "init" if self._starting else None)
+    def loop_found(self, seen: Iterable[tuple[str, float]]) -> float:
+        """A loop was found: category and seconds of the looks since it began; what was before are the preparations.
+
+        Returns the part of these seconds that counts.
+        """
+        return self.rest.settle_looks(seen, "init" if self._starting else None)
 
     def adopt(self) -> bool:
         """Charges this thread, on which a loop was found, unless steps are declared; returns whether it did."""

@@ -13,7 +13,7 @@ from jaxobs.facts.compilations import OpenCompilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.inputs import InputState
-from jaxobs.facts.loops import LoopState
+from jaxobs.facts.loops import HostLine, LoopState
 from jaxobs.facts.requests import RouteState
 from jaxobs.facts.verdicts import Account, Verdict
 from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
@@ -117,6 +117,10 @@ def wall(**seconds: float) -> TimeState:
     )  # fmt: skip
 
 
+def line(where: str, category: str) -> HostLine:
+    return HostLine(line=where, category=category, seconds=1.0, share=0.1)
+
+
 def program(name: str | None) -> dict[str, Any]:
     return {"process": replace(snapshot().process, program=name)}
 
@@ -177,7 +181,7 @@ ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "training that waits in a loop that was found": (
         {
             "wall": wall(init=5, step=10, input_wait=90),
-            "loops": (LoopState(name="f", steps=900, places={"step": "a.py:1", "input_wait": "a.py:2"}),),
+            "loops": (LoopState(name="f", steps=900, lines=(line("a.py:1", "step"), line("a.py:2", "input_wait"))),),
         },
         "watch", f"10 % {OF_STEPS}. The largest other part is waiting for input, 90 s (90 %), above all at a.py:2.",
     ),

@@ -14,7 +14,7 @@ from helpers.clock import ByHand
 from helpers.threads import elsewhere
 from helpers.waiting import until
 
-from jaxobs.loops.clock import FEWEST_LOOKS, Clock
+from jaxobs.loops.clock import FEWEST_LOOKS, MOST_SHOWN, Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_LIBRARY
 from jaxobs.loops.seen import Seen
@@ -82,6 +82,13 @@ class Program:
         for number in range(count):
             self.look(seconds)
             yield number
+
+    def lines(self) -> list[tuple[str, str, float, float]]:
+        """To the millisecond and the permille."""
+        return [
+            (each.line, each.category, round(each.seconds, 3), round(each.share, 3))
+            for each in self.looks.host_lines("train")
+        ]
 
     def spent(self) -> dict[str, float]:
         """To the millisecond."""
@@ -180,9 +187,33 @@ def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(
         transfers.append(program.spent().get("transfer", 0.0))
     assert transfers == [0.0, 0.0, 3.0, 4.0, 4.0]
     assert program.spent()["step"] == 1.0
-    assert program.looks.lines[("a.py:1", "transfer")] == 2.0
-    assert program.looks.places("train")["transfer"] == "a.py:1"
-    assert program.looks.places("another") == {}
+    assert program.lines() == [("a.py:1", "transfer", 4.0, 0.8), ("a.py:2", "step", 1.0, 0.2)]
+    assert program.looks.host_lines("another") == ()
+
+
+def test_the_seconds_of_lines_add_up_to_the_account(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds from before the loop was known count less if some became a compilation's, and dispatching may become
+    reading. Lines with the most seconds are listed."""
+    spots = [_spot("a.py:1", reads=False), _spot("a.py:2", reads=False)]
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: spots[0])
+    program.call()
+    for _ in range(4):
+        program.look(2.0)
+        spots.reverse()
+    program.wall.move("compile", 4.0)
+    program.found()
+    assert program.lines() == [("a.py:1", "step", 2.5, 0.278), ("a.py:2", "step", 2.5, 0.278)]
+    assert program.spent() == {"compile": 4.0, "step": 5.0}
+    spots[0] = _spot("a.py:1", reads=True)
+    program.look(1.0)
+    assert program.lines() == [("a.py:1", "transfer", 3.5, 0.35), ("a.py:2", "step", 2.5, 0.25)]
+    assert program.spent() == {"compile": 4.0, "step": 2.5, "transfer": 3.5}
+    for number in range(MOST_SHOWN):
+        spots[0] = _spot(f"b.py:{number}", reads=True)
+        program.look(1.0 if number else 0.001)
+    assert program.spent() == {"compile": 4.0, "step": 2.5, "transfer": 3.501 + MOST_SHOWN - 1}
+    lines = [line for line, *_ in program.lines()]
+    assert lines == ["a.py:1", "a.py:2", *(f"b.py:{number}" for number in range(1, MOST_SHOWN - 1))]
 
 
 def test_an_array_that_has_just_arrived_was_waited_for(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 
@@ -74,12 +74,14 @@ class FirstCalls:
 
 def place(frame: FrameType) -> Place:
     """The lines of the whole stack, by the code itself: its number would come back. No frame is kept."""
-    found: list[tuple[CodeType, int]] = []
-    each: FrameType | None = frame
-    while each is not None and len(found) < MOST_FRAMES:
-        found.append((each.f_code, each.f_lasti))
-        each = each.f_back
-    return tuple(found)
+    return tuple((each.f_code, each.f_lasti) for each in frames(frame))
+
+
+def frames(innermost: FrameType | None, most: int = MOST_FRAMES) -> Iterator[FrameType]:
+    """Goes through the frames of a stack, outwards; at most so many."""
+    while innermost is not None and most:
+        yield innermost
+        innermost, most = innermost.f_back, most - 1
 
 
 def same(one: Place, other: Place) -> bool:
@@ -103,27 +105,16 @@ def instruction(code: CodeType, at: int) -> int:
 
 def is_served(frame: FrameType) -> bool:
     """Whether the call is made in a server's handler."""
-    each: FrameType | None = frame
-    for _ in range(MOST_FRAMES):
-        if each is None:
-            break
-        name = each.f_globals.get("__name__")
-        if isinstance(name, str) and (name.partition(".")[0] in _SERVERS or name.startswith(_SERVER_MODULES)):
-            return True
-        each = each.f_back
-    return False
+    names = (each.f_globals.get("__name__") for each in frames(frame))
+    return any(
+        isinstance(name, str) and (name.partition(".")[0] in _SERVERS or name.startswith(_SERVER_MODULES))
+        for name in names
+    )
 
 
 def is_generated(frame: FrameType) -> bool:
     """Whether the call is made in a generator: it makes what something else goes over."""
-    each: FrameType | None = frame
-    for _ in range(MOST_FRAMES):
-        if each is None:
-            break
-        if each.f_code.co_flags & CO_GENERATOR:
-            return True
-        each = each.f_back
-    return False
+    return any(each.f_code.co_flags & CO_GENERATOR for each in frames(frame))
 
 
 def evaluates(name: str, *, training: bool = False) -> bool:

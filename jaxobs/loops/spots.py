@@ -9,7 +9,7 @@ from typing import Any
 from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, is_plumbing, shown
 from jaxobs.loops import call_places, positions
-from jaxobs.loops.call_places import MOST_FRAMES, Place
+from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
 
 MOST_SPOTS = 1024
 MOST_DEEP = 4
@@ -78,11 +78,5 @@ def _read(frame: FrameType) -> Spot:
 
 def awaited(frame: FrameType) -> Any:
     """Returns the array that a thread reads, given its innermost frame; None if the stack does not tell."""
-    each: FrameType | None = frame
-    for _ in range(MOST_DEEP):
-        if each is None:
-            break
-        if waits_for_array(each.f_code):
-            return each.f_locals.get("self")
-        each = each.f_back
-    return None
+    found = (each.f_locals.get("self") for each in frames(frame, MOST_DEEP) if waits_for_array(each.f_code))
+    return next(found, None)

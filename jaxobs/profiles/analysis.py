@@ -58,13 +58,6 @@ class Analysis:
     """Returns the function whose program a run belongs to."""
 
 
-def profile_of(
-    trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None
-) -> Profile:
-    """Returns the profile of a trace; arguments as of `analyse`."""
-    return analyse(trace, kinds, host).profile
-
-
 def analyse(
     trace: Trace, kinds: Mapping[str, str] | None = None, host: Mapping[str, Sequence[Interval]] | None = None,
     programs: Programs | None = None,

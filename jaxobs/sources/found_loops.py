@@ -10,6 +10,7 @@ from time import perf_counter
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
+from jaxobs.loops.call_places import frames
 from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.seen import Seen
@@ -135,13 +136,7 @@ class FoundLoopsSource:
 def _waits_for_a_queue(thread: int | None) -> bool:
     """Returns whether a thread takes what another thread makes."""
     frame = None if thread is None else sys._current_frames().get(thread)
-    for _ in range(_WAITING_FRAMES):
-        if frame is None:
-            return False
-        if frame.f_globals.get("__name__") == "queue":
-            return True
-        frame = frame.f_back
-    return False
+    return any(each.f_globals.get("__name__") == "queue" for each in frames(frame, _WAITING_FRAMES))
 
 
 source = FoundLoopsSource

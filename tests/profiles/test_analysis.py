@@ -9,14 +9,14 @@ from helpers.xplanes import event, operation
 from jaxobs.facts.profiles import CollectiveTime, FunctionTime, Profile
 from jaxobs.internals.xplane import space
 from jaxobs.internals.xplane.space import Event, Plane, Space
-from jaxobs.profiles.analysis import profile_of
+from jaxobs.profiles.analysis import analyse
 from jaxobs.profiles.tracks import trace_of, wanted
 
 US = 1000.0
 
 
 def profiled(*planes: Plane) -> Profile:
-    return profile_of(trace_of(space.read(xplanes.space(Space(planes)), wanted)))
+    return analyse(trace_of(space.read(xplanes.space(Space(planes)), wanted))).profile
 
 
 def seconds(profile: Profile) -> dict[str, float]:

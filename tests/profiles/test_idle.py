@@ -18,7 +18,7 @@ from jaxobs.facts.profiles import IDLE_REASONS
 from jaxobs.internals.xplane import space
 from jaxobs.internals.xplane.space import Event, Space
 from jaxobs.profiles import idle, reading
-from jaxobs.profiles.analysis import profile_of
+from jaxobs.profiles.analysis import analyse
 from jaxobs.profiles.tracks import Trace, trace_of, wanted
 from jaxobs.views.profile.text import IDLE_TEXTS
 
@@ -37,7 +37,7 @@ def trace(*did: Event, **others: list[Event]) -> Trace:
 
 def reasons(made: Trace, **host: list[tuple[float, float]]) -> dict[str, float]:
     """Microseconds by reason."""
-    return {each.reason: round(each.seconds * 1e6, 3) for each in profile_of(made, host=host).idle}
+    return {each.reason: round(each.seconds * 1e6, 3) for each in analyse(made, host=host).profile.idle}
 
 
 NAMES = {

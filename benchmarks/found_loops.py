@@ -1,12 +1,20 @@
-"""Loops that are found: what the hook that sees calls adds to a call of a compiled function, and to a step of 1 ms."""
+"""Loops that are found: what the hook that sees calls adds to a call and to a step of 1 ms, and what the clock takes.
+
+The clock looks at the program's thread, to say where the host's time goes.
+"""
 
 from __future__ import annotations
 
+import queue
 import statistics
+import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import Effort, Figure, by_turns, caller, interval, quantile, without_gc
+
+if TYPE_CHECKING:
+    from jaxobs.loops.clock import Clock
 
 CALLS = 500
 """In one turn."""
@@ -15,9 +23,19 @@ SECONDS = 6.0
 STEP_NS = 1e6
 MOST_OF_STEP, MOST_OF_SECOND = 0.1, 0.2
 """Percent."""
+LOOKS = 200
+MOST_OF_CORE = 0.1
+"""Percent."""
+SIZE = 256
+BATCH_SECONDS = 0.004
 
 
 def run(effort: Effort) -> list[Figure]:
+    """Calls that are seen, and looks of the clock."""
+    return [*_hook(effort), *_looks(effort)]
+
+
+def _hook(effort: Effort) -> list[Figure]:
     """Differences between neighbouring blocks of calls with and without the hook, by turns."""
     import jax
     import jax.numpy as jnp
@@ -76,3 +94,65 @@ def run(effort: Effort) -> list[Figure]:
             value=median * per_second, low=low * per_second, high=high * per_second,
         ),
     ]  # fmt: skip
+
+
+def _looks(effort: Effort) -> list[Figure]:
+    """Looks at a loop that waits for its batches and reads its loss; they come as often as at the start of a program,
+    and are counted as often as in the steady state."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    import jaxobs
+    from jaxobs.loops.clock import STEADY_LOOK_SECONDS
+    from jaxobs.loops.found_loops import FoundLoops
+    from jaxobs.state.store import current
+
+    jaxobs.install(sample_interval=0.5)
+    batches: queue.Queue[Any] = queue.Queue(2)
+    costs: list[float] = []
+    wanted = effort.rounds(LOOKS)
+
+    def load() -> None:
+        batch = np.ones((SIZE, SIZE), np.float32)
+        while len(costs) < wanted:
+            time.sleep(BATCH_SECONDS)
+            batches.put(batch)
+        batches.put(None)
+
+    def train(w: Any, x: Any) -> tuple[Any, Any]:
+        w = w - 0.01 * x.T @ jnp.tanh(x @ w) / len(x)
+        return w, jnp.mean(w**2)
+
+    step = jax.jit(train)
+    threading.Thread(target=load, daemon=True).start()
+    w, clock = jnp.ones((SIZE, SIZE)), None
+    while (batch := batches.get()) is not None:
+        w, loss = step(w, batch)
+        float(loss)
+        if clock is None and (clock := current().part(FoundLoops).clock) is not None:
+            _time(clock, costs)
+    jaxobs.uninstall()
+    low, high = interval(costs)
+    note = f"{len(costs)} looks, one in {STEADY_LOOK_SECONDS} s after the first minute"
+    share = 100 / STEADY_LOOK_SECONDS
+    return [
+        Figure(name="a look", value=statistics.median(costs) * 1e6, unit="µs", low=low * 1e6, high=high * 1e6),
+        Figure(
+            name="looks in the steady state", value=statistics.median(costs) * share, unit="%", limit=MOST_OF_CORE,
+            low=low * share, high=high * share, note=note,
+        ),
+    ]  # fmt: skip
+
+
+def _time(clock: Clock, costs: list[float]) -> None:
+    """Takes down the seconds of the processor of each look."""
+    look = clock.look
+
+    def timed() -> None:
+        clock._made = 0  # for the next look to come as soon as at the start
+        started = time.thread_time()
+        look()
+        costs.append(time.thread_time() - started)
+
+    clock.look = timed  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.page_facts import NOW, compilation, events, finding, function, lookup, lookups, process, rich, totals
-from helpers.page_input_facts import AHEAD, FAST, SLOW, TRAIN, WALL, WATCHED
+from helpers.page_input_facts import AHEAD, FAST, LINES, SLOW, TRAIN, WALL, WATCHED
 from helpers.page_memory_facts import capture, died, full_gpu, groups
 from helpers.page_profile_facts import PROFILE
 from helpers.page_request_facts import PREDICT
@@ -22,7 +22,7 @@ TEXTS = {
     "name", "function", "subject", "summary", "advice", "evidence", "last_reason", "program", "hostname", "platform",
     "device_kind", "where", "call_site", "library_site", "site", "route", "sharding", "directory", "reason", "path",
     "before", "after", "key", "uncached_detail", "notes", "mfu_unknown", "thread",
-    "operation", "scope", "source",
+    "operation", "scope", "source", "line",
 }  # fmt: skip
 """Fields whose texts come from the program or grow with it."""
 MOMENTS = {
@@ -43,7 +43,10 @@ def everything() -> Snapshot:
         headroom=headroom(devices),
         findings=(*rich().findings, *base.findings),
         in_progress=rich().in_progress,
-        loops=(TRAIN, replace(TRAIN, name="found", found=True, mfu=None, mfu_unknown="Its peak is unknown.")),
+        loops=(
+            TRAIN,
+            replace(TRAIN, name="found", found=True, mfu=None, mfu_unknown="Its peak is unknown.", lines=LINES),
+        ),
         wall=WALL,
         profile=PROFILE,
         inputs=(SLOW, FAST, AHEAD),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from helpers.page_facts import NOW
 from jaxobs.facts.inputs import InputState
-from jaxobs.facts.loops import LoopState
+from jaxobs.facts.loops import HostLine, LoopState
 from jaxobs.facts.numbers import WatchedState
 from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
 
@@ -17,6 +17,12 @@ TRAIN = LoopState(
     mean_seconds=0.312, least_seconds=0.3, p50_seconds=0.31, p90_seconds=0.32, p99_seconds=0.95,
     steps_per_second=3.21, items_per_second=205.1, flops=1.5e14, peak_flops=9.895e14, mfu=0.486,
 )  # fmt: skip
+
+LINES = (
+    HostLine(line="/home/me/project/train.py:30", category="input_wait", seconds=24.5, share=0.272),
+    HostLine(line="train.py:31", category="step", seconds=20.0, share=0.222),
+    HostLine(line=f"{HOSTILE}:9", category="transfer", seconds=0.5, share=0.0056),
+)
 
 SLOW = InputState(
     name="train", batches=300, wait_seconds=1.92, intervals=128, mean_wait_seconds=0.0064, mean_interval_seconds=0.008,

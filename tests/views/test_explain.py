@@ -23,7 +23,7 @@ from jaxobs.facts.compilations import Change, Compilation, OpenCompilation
 from jaxobs.facts.errors import Error
 from jaxobs.facts.events import Event, as_event
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.loops import LoopState
+from jaxobs.facts.loops import HostLine, LoopState
 from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.standing import Standing
@@ -313,7 +313,15 @@ ACCOUNTED = Standing(
         seconds={"init": 5.0, "step": 10.0, "input_wait": 85.0}, counted={}, category="step", wall_seconds=100.0,
         started=0.0, steps=20, goodput=0.1, lost={},
     ),
-    loops=(LoopState(name="train", steps=20, mean_seconds=4.75, steps_per_second=0.21),),
+    loops=(
+        LoopState(
+            name="train", steps=20, mean_seconds=4.75, steps_per_second=0.21,
+            lines=(
+                HostLine(line="/home/me/project/train.py:30", category="input_wait", seconds=82.0, share=0.863),
+                HostLine(line="<stdin>:7\x1b", category="step", seconds=10.0, share=0.105),
+            ),
+        ),
+    ),
 )  # fmt: skip
 HOSTILE = compilation("f\x1b[31m", cause="shape", reason="\x1b]0;title\x07 bad", sequence=1)
 

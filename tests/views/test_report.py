@@ -22,7 +22,7 @@ from helpers.made_by_hand import compilation
 from helpers.page_facts import events as page_events
 from helpers.page_facts import lookups, rich
 from helpers.page_fixtures import chrome, in_seconds, serving, text
-from helpers.page_input_facts import AHEAD, SLOW, TRAIN, WALL, WATCHED
+from helpers.page_input_facts import AHEAD, LINES, SLOW, TRAIN, WALL, WATCHED
 from helpers.page_request_facts import UNSEEN
 from helpers.run_programs import environment, events
 from playwright.sync_api import Browser, Page, expect
@@ -249,6 +249,19 @@ def test_a_log_of_a_version_that_told_less_has_its_steps_and_no_account(tmp_path
     snapshot = report.read(str(log)).recordings[0].snapshot()
     assert (snapshot.wall, snapshot.inputs, snapshot.watched) == (None, (), ())
     assert [(each.name, each.steps, each.mean_seconds) for each in snapshot.loops] == [("train", 4, 0.5)]
+
+
+def test_lines_are_read_back_and_absent_from_a_log_without_them(tmp_path: pathlib.Path) -> None:
+    body = as_event(
+        Exit(time=START, reason="normal", standing=Standing(wall=WALL, loops=(replace(TRAIN, lines=LINES),)))
+    )
+    (loop,) = report.read(str(write(tmp_path / "log", json.dumps(body) + "\n"))).recordings[0].snapshot().loops
+    assert loop.lines == LINES
+    (told,) = body["standing"]["loops"]
+    del told["lines"]
+    told["places"] = {"step": "train.py:31"}
+    (older,) = report.read(str(write(tmp_path / "older", json.dumps(body) + "\n"))).recordings[0].snapshot().loops
+    assert older == replace(loop, lines=())
 
 
 def test_a_report_counts_as_the_process_itself_did(tmp_path: pathlib.Path) -> None:

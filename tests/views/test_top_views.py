@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from helpers.page_facts import NOW
-from helpers.page_input_facts import AHEAD, FAST, SLOW, TRAIN, WALL, WATCHED
+from helpers.page_input_facts import AHEAD, FAST, LINES, SLOW, TRAIN, WALL, WATCHED
 from helpers.page_request_facts import ENGINES, GENERATE, PREDICT, UNSEEN
 from helpers.top_snapshots import GIB, STARTED, URL, compilations, device, finding, overview, process, snapshot
 
@@ -126,7 +126,7 @@ def only(**told: Any) -> Overview:
 
 FOUND = LoopState(
     name="eval.<img src=x onerror=alert(1)>", found=True, steps=200, ended=NOW - 60, recent=(0.002,),
-    mean_seconds=0.002, steps_per_second=500.0, mfu_unknown="The peak of `cpu` is not known.",
+    mean_seconds=0.002, steps_per_second=500.0, mfu_unknown="The peak of `cpu` is not known.", lines=LINES,
 )  # fmt: skip
 RUN = RunState(
     id="r", attempt=2, since=0.0, wall_seconds=200.0, seconds=WALL.seconds | {"step": 140.0}, down_seconds=20.0,

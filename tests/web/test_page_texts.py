@@ -11,7 +11,7 @@ from helpers.made_by_hand import profile_sample
 from helpers.page_extremes import everything
 from helpers.page_facts import GIB, NOW, empty, events, lookups, on_cpu, rich
 from helpers.page_fixtures import Opener, chrome, opened, seen, serving, unfold
-from helpers.page_input_facts import AHEAD, FAST, SLOW, TRAIN, WALL, WATCHED, WELL
+from helpers.page_input_facts import AHEAD, FAST, LINES, SLOW, TRAIN, WALL, WATCHED, WELL
 from helpers.page_memory_facts import CODE, FINDING_OVER, LEAK, capture, died, full, full_gpu, groups, without_allocator
 from helpers.page_profile_facts import PROFILE
 from helpers.page_request_facts import ENGINES, GENERATE, PREDICT, UNSEEN
@@ -31,7 +31,7 @@ __all__ = ["chrome", "opened"]  # fixtures that the tests take by name
 
 FOUND = LoopState(
     name="eval.<img src=x onerror=alert(1)>", found=True, steps=200, ended=NOW - 60, recent=(0.002,),
-    mean_seconds=0.002, steps_per_second=500.0, mfu_unknown="The peak of `cpu` is not known.",
+    mean_seconds=0.002, steps_per_second=500.0, mfu_unknown="The peak of `cpu` is not known.", lines=LINES,
 )  # fmt: skip
 UNCERTAIN = replace(TRAIN, mfu=None, mfu_range=(0.00372, 0.0517), mfu_unknown="Which runs?")
 RUN = RunState(

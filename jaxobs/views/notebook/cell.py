@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jaxobs.facts.cells import Cell, CellMemory, Compiled
 from jaxobs.facts.compilations import EAGER
+from jaxobs.findings.compilations.support.case import plural
 from jaxobs.views.notebook.blocks import Block, Heading, Row, Say, Table
 from jaxobs.views.notebook.findings import entries
 from jaxobs.views.notebook.process import groups, seconds, without_empty
@@ -51,13 +52,9 @@ def _gist(shown: Cell) -> str:
         return f"{took}. Nothing compiled."
     loaded = sum(each.count for each in shown.compiled if each.loaded)
     compiled = shown.compilations - loaded
-    told = [_plural(compiled, "program") + " compiled"] if compiled else []
-    told += [f"{_plural(loaded, 'program')} loaded from the persistent cache"] if loaded else []
+    told = [plural(compiled, "program") + " compiled"] if compiled else []
+    told += [f"{plural(loaded, 'program')} loaded from the persistent cache"] if loaded else []
     return f"{took}, {duration(shown.compile_seconds)} of it compiling: {' and '.join(told)}."
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _spent(shown: Cell) -> dict[str, float]:
@@ -90,7 +87,7 @@ def _compiled(shown: Cell) -> Iterator[Block]:
     count = sum(each.count for each in rest) + shown.dropped
     if count:
         cost = sum(each.seconds for each in rest) + shown.dropped_seconds
-        yield Say(f"{_plural(count, 'more program')}, {duration(cost)}.", tone="quiet")
+        yield Say(f"{plural(count, 'more program')}, {duration(cost)}.", tone="quiet")
 
 
 def _row(each: Compiled, cached: bool) -> Row:

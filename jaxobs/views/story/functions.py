@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import EAGER, Compilation
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.loops import LoopState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Verdict
-from jaxobs.facts.wall import TimeState
 from jaxobs.findings import verdict
 from jaxobs.findings.patterns import Patterns
 from jaxobs.views.story import ending
@@ -72,8 +70,8 @@ class Story:
     findings: tuple[Finding, ...]
     """In the order of the verdict; those that are over come last."""
     verdict: Verdict
-    wall: TimeState | None = None
-    loops: tuple[LoopState, ...] = ()
+    snapshot: Snapshot | None = None
+    """State of the process; None if only a function is looked at."""
 
     @property
     def programs(self) -> int:
@@ -118,8 +116,7 @@ def tell(process: ProcessEvents, function: str | None = None, snapshot: Snapshot
         tuple(sorted(rows.values(), key=lambda row: (-row.seconds, row.name))),
         tuple(sorted(findings, key=lambda each: (place.get(each.id, len(place)), each.id))),
         judged,
-        whole.wall if whole is not None else None,
-        whole.loops if whole is not None else (),
+        whole,
     )
 
 

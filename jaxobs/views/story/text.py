@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxobs.facts.compilations import EAGER, PHASES, Compilation
+from jaxobs.findings.compilations.support.case import plural
 from jaxobs.findings.verdict import costs
 from jaxobs.views.story.ending import ending
 from jaxobs.views.story.functions import FunctionStory, Story
@@ -26,7 +27,7 @@ from jaxobs.views.terminal.lines import (
 from jaxobs.views.terminal.overview import loops
 from jaxobs.views.terminal.text import clock, duration, short
 from jaxobs.views.terminal.verdict import STYLES, headline
-from jaxobs.views.terminal.wall import goodput, wall
+from jaxobs.views.terminal.wall import BY_LINE, goodput, host_lines, wall
 
 MOST_REASONS = 20
 """Reasons of one function that are shown, the latest, unless all are asked for."""
@@ -54,12 +55,15 @@ def _process(story: Story, others: int, surface: Surface, all_of: bool) -> Itera
     yield from sentence(_who(story, others, surface), surface, "summary")
     yield plain("")
     yield from headline(story.verdict, surface)
-    if spent := wall(story.wall, surface, None):
-        yield from titled("Where the time went", goodput(story.wall), surface)
-        yield from spent
-    if rows := loops(story.loops, surface, None):
-        yield from titled("Steps", "", surface)
-        yield from rows
+    if story.snapshot is not None:
+        time, going = story.snapshot.wall, story.snapshot.loops
+        parts = (
+            ("Where the time went", goodput(time), wall(time, surface, None)),
+            (BY_LINE, "", host_lines(going, surface, None)),
+            ("Steps", "", loops(going, surface, None)),
+        )
+        for title, summary, rows in parts:
+            yield from (*titled(title, summary, surface), *rows) if rows else ()
     yield from _findings(story, surface)
     yield from ending(story.process, surface)
     yield from _functions(story, surface)
@@ -73,14 +77,14 @@ def _who(story: Story, others: int, surface: Surface) -> str:
     process, manifest = story.process, story.process.manifest
     parts = [] if manifest is None else [manifest.program or ""]
     if others:
-        parts.append(f"process {process.process_index} and {_plural(others, 'other')} that compiled the same")
+        parts.append(f"process {process.process_index} and {plural(others, 'other')} that compiled the same")
     elif manifest is not None and manifest.process_count > 1:
         parts.append(f"process {process.process_index} of {manifest.process_count}")
     parts.append(f"pid {process.pid}")
     if manifest is not None:
         parts += [f"{name} {manifest.versions[name]}" for name in ("jax", "jaxobs") if name in manifest.versions]
     if process.missing:
-        parts.append(f"{_plural(process.missing, 'older event')} that the process no longer keeps")
+        parts.append(f"{plural(process.missing, 'older event')} that the process no longer keeps")
     return f" {surface.glyphs.separator} ".join(each for each in parts if each)
 
 
@@ -91,7 +95,7 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
     if not story.findings:
         return
     entries = {each.id: each for each in story.verdict.findings}
-    yield from titled("Findings", _plural(len(story.findings), "finding"), surface)
+    yield from titled("Findings", plural(len(story.findings), "finding"), surface)
     for finding in story.findings:
         entry = entries.get(finding.id)
         style = "dim" if entry is None else STYLES[entry.severity]
@@ -111,7 +115,7 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
 
 
 def _functions(story: Story, surface: Surface) -> Iterator[Line]:
-    summary = f"{_plural(story.programs, 'program')}, {duration(story.seconds)}"
+    summary = f"{plural(story.programs, 'program')}, {duration(story.seconds)}"
     yield from titled("Functions by cost", summary, surface)
     if not story.functions:
         yield plain(" Nothing was compiled.", "dim")
@@ -143,7 +147,7 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
     cost = duration(sum(sum(each.phases.values()) for each in again))
     title = "<eager>: operations outside any jitted function" if function.name == EAGER else short(function.name)
     title = surface.cut(title, max(surface.width - 40, 20))
-    yield section(title, f"recompiled {_plural(len(again), 'time')}, {cost}", surface)
+    yield section(title, f"recompiled {plural(len(again), 'time')}, {cost}", surface)
     alike: dict[object, list[Compilation]] = {}
     for event in again:
         if all_of:
@@ -156,7 +160,7 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
     shown = [*alike.values()] if all_of else [*alike.values()][-MOST_REASONS:]
     reasons = len({each.reason for each in again}) - len(shown)
     if reasons > 0 and not all_of:
-        more = _plural(reasons, "more reason")
+        more = plural(reasons, "more reason")
         yield from sentence(f"{more}: add --function '{short(function.name)}'", surface, "dim")
     for events in shown:
         yield from _recompilation(events, surface)
@@ -186,7 +190,7 @@ def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[L
 def _cache(story: Story, surface: Surface) -> Iterator[Line]:
     hits, misses, off = (sum(each.cache[result] for each in story.functions) for result in ("hit", "miss", "disabled"))
     saved = sum(each.saved_seconds for each in story.functions)
-    summary = f"{_plural(hits, 'hit')}, {_plural(misses, 'miss', 'misses')}, {off:,} not asked"
+    summary = f"{plural(hits, 'hit')}, {misses:,} miss{'es' * (misses != 1)}, {off:,} not asked"
     yield from titled("Persistent cache", summary, surface)
     if saved:
         yield plain(f" Hits saved {duration(saved)} of compiling.", "good")
@@ -202,7 +206,7 @@ def _cache(story: Story, surface: Surface) -> Iterator[Line]:
             told = f"missed what had been compiled before{parts}. {lookup.reason or ''}"
             missed.setdefault(told, Counter())[short(function.name)] += 1
     for reason, of in unsaved.items():
-        told = f"{_names(of)}: {_plural(of.total(), 'program')} not stored, {reason}. {detail[reason]}"
+        told = f"{_names(of)}: {plural(of.total(), 'program')} not stored, {reason}. {detail[reason]}"
         yield from sentence(told, surface, "sentence")
     for told, of in missed.items():
         times = f"{surface.glyphs.times}{of.total()} " if of.total() > 1 else ""
@@ -223,7 +227,3 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _names(counts: Mapping[str, int]) -> str:
     """Returns the first three names of several."""
     return ", ".join([*counts][:3]) + (f" and {len(counts) - 3} more" if len(counts) > 3 else "")
-
-
-def _plural(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

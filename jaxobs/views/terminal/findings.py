@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.verdicts import Verdict
-from jaxobs.views.terminal.lines import GAP, Column, Line, Surface, plain, row
+from jaxobs.views.terminal.lines import GAP, Column, Line, Surface, plain, row, sentence
 from jaxobs.views.terminal.text import clock, duration, number, short
 from jaxobs.views.terminal.verdict import STYLES
 
@@ -97,6 +97,5 @@ def _block(
     lines: list[Line] = [[(f" {surface.glyphs.marker}", style_of_kind), *row(columns, values[: len(columns)])]]
 
     for text, style, most in ((each.summary, "sentence", level[0]), (f"Do: {each.advice}", "good", level[1])):
-        parts = surface.wrapped(text, 4, most) if most and text != "Do: " else []
-        lines += [[("   ", ""), (part, style)] for part in parts]
+        lines += sentence(text, surface, style, 3, most=most if text != "Do: " else 0)
     return lines

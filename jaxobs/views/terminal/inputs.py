@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.numbers import WatchedState
-from jaxobs.views.terminal.lines import Line, Surface, cells, plain
+from jaxobs.views.terminal.lines import Line, Surface, bounded, cells, plain
 from jaxobs.views.terminal.text import duration, number
 
-_MOST_NAME = 40
 _VERDICTS = {
     "input": ("input-bound", "warn"),
     "compute": ("input keeps up", "good"),
@@ -21,11 +20,11 @@ _VERDICTS = {
 def inputs(states: Sequence[InputState], surface: Surface, most: int | None) -> list[Line]:
     """Lists inputs, those with the longest waits first."""
     ordered = sorted(states, key=lambda each: (-each.wait_seconds, each.name))
-    return _bounded([_input(each, surface) for each in ordered], most)
+    return bounded([_input(each, surface) for each in ordered], most)
 
 
 def _input(state: InputState, surface: Surface) -> Line:
-    name = _name(state.name, surface)
+    name = surface.name(state.name)
     verdict, style = _VERDICTS[state.verdict]
     if 2 * state.elsewhere_batches > state.batches:
         verdict = "on another thread"
@@ -47,13 +46,13 @@ def watched(states: Sequence[WatchedState], surface: Surface, most: int | None) 
     """A line for each that was not finite; one for all others."""
     bad = [each for each in states if each.nonfinite]
     lines = [_bad(each, surface) for each in bad]
-    fine = [_name(each.name, surface) for each in states if not each.nonfinite and each.checked]
-    unseen = [_name(each.name, surface) for each in states if not each.nonfinite and not each.checked]
+    fine = [surface.name(each.name) for each in states if not each.nonfinite and each.checked]
+    unseen = [surface.name(each.name) for each in states if not each.nonfinite and not each.checked]
     for said, names in (("finite", fine), ("not checked yet", unseen)):
         if names:
             told = surface.joined(names, len(said) + 4)
             lines.append([(f" {said}", "good" if said == "finite" else "dim"), *plain(f"  {told}")])
-    return _bounded(lines, most)
+    return bounded(lines, most)
 
 
 def _bad(state: WatchedState, surface: Surface) -> Line:
@@ -62,18 +61,6 @@ def _bad(state: WatchedState, surface: Surface) -> Line:
         "" if state.step is None else f"first at call {number(state.step)}",
         f"{number(state.nonfinite)} of {number(state.checked)} values",
     ]
-    name = _name(state.name, surface)
+    name = surface.name(state.name)
     told = surface.joined(figures, cells(name) + 4)
     return [(f" {name}", "program"), *plain(f"  {told}", "bad" if state.finite is not True else "warn")]
-
-
-def _name(name: str, surface: Surface) -> str:
-    return surface.cut_end(name, min(_MOST_NAME, max(surface.width // 3, 8)))
-
-
-def _bounded(lines: list[Line], most: int | None) -> list[Line]:
-    if most is None or len(lines) <= most:
-        return lines
-    kept = lines[: max(most - 1, 1)]
-    left = len(lines) - len(kept)
-    return [*kept, plain(f" {left} more", "dim")][:most]

@@ -46,6 +46,10 @@ class Surface:
         """Returns a safe text in at most `width` cells, without its end where it is longer."""
         return end(self.safe(text), width, self.glyphs.ellipsis)
 
+    def name(self, text: str) -> str:
+        """Returns a name, made safe, in at most a third of the width."""
+        return self.cut_end(text, min(40, max(self.width // 3, 8)))
+
     def joined(self, pieces: Iterable[str], less: int) -> str:
         """Returns as many of the pieces, made safe, as fit the width without `less` cells."""
         return joined([self.safe(each) for each in pieces], self.glyphs.separator, self.width - less)
@@ -138,9 +142,12 @@ def titled(title: str, summary: str, surface: Surface, columns: Sequence[Column]
         yield heading(columns)
 
 
-def sentence(text: str, surface: Surface, style: str = "", indent: int = 1) -> list[Line]:
-    """A text in as many lines as it takes."""
-    return [[(" " * indent, ""), (part, style)] for part in surface.wrapped(text, indent)]
+def sentence(
+    text: str, surface: Surface, style: str = "", indent: int = 1, first: Line | None = None, most: int = ALL
+) -> list[Line]:
+    """A text in at most `most` lines, below and next to `first`, which is `indent` cells wide."""
+    parts, blank = surface.wrapped(text, indent, most) if most else [], plain(" " * indent)
+    return [[*(blank if number or first is None else first), (part, style)] for number, part in enumerate(parts)]
 
 
 def joined(pieces: Sequence[str], separator: str, width: int) -> str:
@@ -167,11 +174,12 @@ def wrapped(text: str, width: int, most: int, glyphs: Glyphs) -> list[str]:
     return [*parts[: most - 1], f"{last} {glyphs.ellipsis}"]
 
 
-def paragraph(text: str, style: str, surface: Surface, first: Line | None = None, indent: int = 1) -> list[Line]:
-    """The whole text, however many lines it takes, below and next to `first`, which is `indent` cells wide."""
-    parts = surface.wrapped(text, indent + 1)
-    start = first if first is not None else plain(" " * indent)
-    return [[*(start if not number else plain(" " * indent)), (part, style)] for number, part in enumerate(parts)]
+def bounded(lines: list[Line], most: int | None) -> list[Line]:
+    """At most `most` of the lines, the last of which says how many there are besides."""
+    if most is None or len(lines) <= most:
+        return lines
+    kept = lines[: max(most - 1, 1)]
+    return [*kept, plain(f" {len(lines) - len(kept)} more", "dim")][:most]
 
 
 def as_text(lines: Sequence[Line]) -> str:

@@ -17,8 +17,8 @@ from jaxobs.views.terminal.frame import ROOMY, Overview, framed
 from jaxobs.views.terminal.inputs import inputs, watched
 from jaxobs.views.terminal.lines import Column, Line, Surface, cells, grid_width, heading, plain, row, section
 from jaxobs.views.terminal.sections import cache, out_of_memory
-from jaxobs.views.terminal.text import Glyphs, duration, number, size
-from jaxobs.views.terminal.wall import goodput, wall
+from jaxobs.views.terminal.text import Glyphs, duration, number, short, size
+from jaxobs.views.terminal.wall import BY_LINE, goodput, host_lines, wall
 
 ROOMY_LEFT = 16
 """Rows left for functions and compilations from which each compilation tells its program as well."""
@@ -68,6 +68,7 @@ def _sections(view: Overview, surface: Surface, height: int | None) -> list[Line
         ("Requests", _in_flight(snapshot), built["requests"]),
         ("Steps", "" if roomy else goodput(snapshot.wall), built["loops"]),
         ("Where the time went", goodput(snapshot.wall), built["wall"]),
+        (BY_LINE, "", built["lines"]),
         ("Input", "", built["inputs"]),
         ("Watched values", "", built["watched"]),
         ("Functions", _summary(snapshot, surface.glyphs), function_rows),
@@ -85,6 +86,7 @@ def _training(snapshot: Snapshot, surface: Surface, height: int | None, roomy: b
     found = {
         "loops": loops(snapshot.loops, surface, part),
         "wall": wall(snapshot.wall, surface, None if roomy else 1),
+        "lines": host_lines(snapshot.loops, surface, part if roomy else 0),
         "inputs": inputs(snapshot.inputs, surface, part if roomy else 1),
         "watched": watched(snapshot.watched, surface, part if roomy else 1),
     }
@@ -177,9 +179,6 @@ def _summary(snapshot: Snapshot, glyphs: Glyphs) -> str:
     return f" {glyphs.separator} ".join(pieces)
 
 
-_MOST_NAME = 40
-
-
 def loops(states: Sequence[LoopState], surface: Surface, most: int | None) -> list[Line]:
     """A line for each loop, those that continued last first; at most `most`."""
     ordered = sorted(states, key=lambda each: -(each.ended or 0.0))
@@ -187,7 +186,7 @@ def loops(states: Sequence[LoopState], surface: Surface, most: int | None) -> li
 
 
 def _line(state: LoopState, surface: Surface) -> Line:
-    name = surface.cut_end(state.name, min(_MOST_NAME, max(surface.width // 3, 8)))
+    name = surface.name(short(state.name))
     times = (
         f"p50 {duration(state.p50_seconds)}, p99 {duration(state.p99_seconds)}"
         if state.p50_seconds is not None

@@ -9,7 +9,7 @@ from jaxobs.facts.cache import CacheLookup, CacheState
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.views.terminal.lines import Column, Line, Surface, length, plain, row
+from jaxobs.views.terminal.lines import Column, Line, Surface, bounded, length, plain, row, sentence
 from jaxobs.views.terminal.text import Glyphs, clock, duration, flops, number, program_bytes, short, size
 
 WIDE = 150
@@ -34,9 +34,8 @@ def in_progress(snapshot: Snapshot, now: float, surface: Surface, most: int | No
         Column("", 8, right=True),
         Column("", 16),
     ]
-    shown = open_ones if most is None or len(open_ones) <= most else open_ones[: most - 1]
     rows: list[Line] = []
-    for phase in shown:
+    for phase in open_ones:
         elapsed = max(now - phase.started, 0.0)
         values = [
             plain(surface.cut(short(phase.function), columns[0].width), "busy"),
@@ -45,9 +44,7 @@ def in_progress(snapshot: Snapshot, now: float, surface: Surface, most: int | No
             plain(surface.cut(phase.thread, 16), "dim"),
         ]
         rows.append([(f" {surface.glyphs.marker}", "busy"), *row(columns, values)])
-    if len(shown) < len(open_ones):
-        rows.append(plain(f" {len(open_ones) - len(shown)} more", "dim"))
-    return rows
+    return bounded(rows, most)
 
 
 # ------------------------------------------------------------------------------- recent compilations
@@ -121,9 +118,9 @@ def _block(
     first = row(columns, values)
     # The function stands in the line already.
     reason = newest.reason.removeprefix(f"`{newest.function}`: ")
-    sentence = "" if together or (quiet and not wide) else reason
+    said = "" if together or (quiet and not wide) else reason
     indent = " " * (length(first) + 2 if wide else 11)
-    parts = surface.wrapped(sentence, length(first) + 3 if wide else 13, 2)
+    parts = surface.wrapped(said, length(first) + 3 if wide else 13, 2)
     style = "dim" if quiet else "sentence"
     if wide and parts:
         first = [*first, ("  ", ""), (parts.pop(0), style)]
@@ -135,8 +132,7 @@ def _block(
     lookup = missed.get((newest.function, newest.time))
     if lookup is not None:
         text = lookup.reason or "An earlier process had compiled it; the key differs in " + ", ".join(lookup.differs)
-        parts = surface.wrapped(text, len(indent) + 2, 2)
-        lines += [[(indent, ""), (part, "warn")] for part in parts]
+        lines += sentence(text, surface, "warn", len(indent), most=2)
     return lines
 
 
@@ -215,12 +211,12 @@ def out_of_memory(event: OutOfMemory | None, surface: Surface, most: int | None)
     pieces = [clock(event.time), short(event.function), wanted, event.device or "", event.call_site or ""]
     lines = [plain(f" {surface.glyphs.marker} {surface.joined(pieces, 4)}", "bad")]
     room = None if most is None else max(most - 1, 0)
-    path = [] if event.report is None else _sentence(f"Report: {event.report}", surface, "dim", 2)
+    path = [] if event.report is None else sentence(f"Report: {event.report}", surface, "dim", 3, most=2)
     for cause in event.causes[:1]:
         # What to do counts most where there is little room, then why it was.
-        advice = _sentence(f"Do: {cause.advice}", surface, "good", _share(room, 2))
+        advice = sentence(f"Do: {cause.advice}", surface, "good", 3, most=_share(room, 2))
         room = None if room is None else room - len(advice)
-        why = _sentence(f"{cause.summary} [{cause.cause}]", surface, "sentence", _share(room, 1))
+        why = sentence(f"{cause.summary} [{cause.cause}]", surface, "sentence", 3, most=_share(room, 1))
         room = None if room is None else room - len(why)
         lines += [*why, *advice]
     return [*lines, *path[:room]]
@@ -229,8 +225,3 @@ def out_of_memory(event: OutOfMemory | None, surface: Surface, most: int | None)
 def _share(room: int | None, parts: int) -> int:
     """Lines for one of the sentences."""
     return 4 if room is None else min(4, -(-room // parts))
-
-
-def _sentence(text: str, surface: Surface, style: str, most: int) -> list[Line]:
-    parts = surface.wrapped(text, 4, most) if most else []
-    return [[("   ", ""), (part, style)] for part in parts]

@@ -1,10 +1,13 @@
-"""Goodput and one bar of all seconds, with the meaning of its parts below."""
+"""Goodput, one bar of all seconds with the meaning of its parts, and a bar for each line that took many of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from jaxobs.facts.loops import LoopState
 from jaxobs.facts.wall import TIME_CATEGORIES, TimeState
-from jaxobs.views.terminal.lines import Line, Surface, cells, length, plain
-from jaxobs.views.terminal.text import duration, shares
+from jaxobs.views.terminal.lines import Line, Surface, cells, crop, length, pad, plain
+from jaxobs.views.terminal.text import bar, duration, shares, tail
 
 STYLES = {
     "step": "good", "input_wait": "warn", "trace": "trace", "compile": "compile", "cache_load": "cache_load",
@@ -17,6 +20,8 @@ LETTERS = {
 """In a bar without colours; the legend has them too."""
 _NAMES = {"redone": "repeated steps", "down": "no process running"}
 _MOST_BAR = 72
+_LINE_BAR = 30
+BY_LINE = "By line, since the first step"
 
 
 def parts(time: TimeState) -> dict[str, float]:
@@ -45,16 +50,36 @@ def wall(time: TimeState | None, surface: Surface, most: int | None) -> list[Lin
     total = sum(found.values())
     full = surface.glyphs.full if surface.colour else None
     dealt = shares(found, total, min(surface.width - 2, _MOST_BAR))
-    bar: Line = [(" ", ""), *(((full or LETTERS[name]) * count, STYLES.get(name, "dim")) for name, count in dealt)]
+    whole: Line = [(" ", ""), *(((full or LETTERS[name]) * count, STYLES.get(name, "dim")) for name, count in dealt)]
     legend = _legend(found, total, surface)
-    return [legend] if most == 1 else [bar, legend][:most]
+    return [legend] if most == 1 else [whole, legend][:most]
+
+
+def host_lines(loops: Sequence[LoopState], surface: Surface, most: int | None) -> list[Line]:
+    """A bar for each line of the program that took much of the time since the first step; none if none is known."""
+    shown = [each for loop in loops for each in loop.lines][:most]
+    names = [surface.safe("/".join(each.line.rsplit("/", 2)[-2:])) for each in shown]
+    width = min(max(map(cells, names), default=0), surface.width // 3)
+    room = max(0, min(_LINE_BAR, surface.width - width - 33))
+    rows = []
+    for name, each in zip(names, shown, strict=True):
+        style, (full, empty) = STYLES.get(each.category, "dim"), bar(each.share, room, surface.glyphs)
+        head = pad(plain(tail(name, width, surface.glyphs.ellipsis), "name"), width)
+        figures = f"  {each.share:4.0%} {duration(each.seconds):>8}  "
+        told = [(full, style), (empty, "dim"), (figures, "number"), (_name(each.category), style)]
+        rows.append(crop([(" ", ""), *head, ("  ", ""), *told], surface.width - 1))
+    return rows
+
+
+def _name(category: str) -> str:
+    return _NAMES.get(category, category.replace("_", " "))
 
 
 def _legend(found: dict[str, float], total: float, surface: Surface) -> Line:
     line: Line = []
     for name, value in found.items():
         letter = "" if surface.colour else f"{LETTERS[name]} "
-        told = f"{letter}{_NAMES.get(name, name.replace('_', ' '))} {duration(value)} {value / total:.0%}"
+        told = f"{letter}{_name(name)} {duration(value)} {value / total:.0%}"
         text = f"{f' {surface.glyphs.separator} ' if line else ' '}{told}"
         if length(line) + cells(text) > surface.width - 1:
             break

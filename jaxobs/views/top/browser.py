@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxobs.base.symptoms import symptom_url
-from jaxobs.views.terminal import Overview, Surface, overview
+from jaxobs.views.terminal import Overview, Surface, coloured, console_surface, overview
 from jaxobs.views.terminal.frame import framed
-from jaxobs.views.terminal.lines import Line, cells, paragraph, plain, section
+from jaxobs.views.terminal.lines import Line, cells, plain, section, sentence
 from jaxobs.views.terminal.text import number
 from jaxobs.views.top.listing import Listing
 from jaxobs.views.top.listings import COMPILATIONS, FINDINGS, FUNCTIONS, Process, processes
 from jaxobs.views.top.places import Place, Scroll
 from jaxobs.views.top.prose import facts
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 OVERVIEW, MEMORY = "overview", "memory"
 TABS = (OVERVIEW, "findings", "functions", "compilations", MEMORY)
@@ -182,7 +185,7 @@ class Browser:
         return framed(view, surface, lambda inner, height: self._body(view, inner, height or 0), self._keys())
 
     def _body(self, view: Overview, surface: Surface, height: int) -> list[Line]:
-        told = [line for line in paragraph(self._message, "bad", surface) if self._message]
+        told = [line for line in sentence(self._message, surface, "bad") if self._message]
         height -= len(told)
         if self._layer == "help":
             lines = self._text("Help", help_lines(surface), self._scroll, surface, height)
@@ -239,7 +242,7 @@ class Browser:
         top = self._title(view, name, told, surface)
         if not items:
             empty = f"Nothing matches `{place.filter}`." if place.filter else listing.empty
-            return [top, *paragraph(empty, "dim", surface)]
+            return [top, *sentence(empty, surface, "dim")]
         rows = [line(each) for each in items[window]]
         at = place.index - window.start
         if 0 <= at < len(rows):
@@ -273,6 +276,17 @@ class Browser:
             return [f"Enter {self._listing().enter}", *kept, "? help", "s sort", "Esc back", "q quit"]
         rest = ["m back" if self._tab == MEMORY else "m memory"]
         return ["q quit", "? help", "Tab lists", *rest]
+
+
+class Page:
+    """Lines of a view that the browser shows, as high as the terminal: a renderable of `rich`."""
+
+    def __init__(self, browser: Browser, view: Overview) -> None:
+        self.browser, self.view = browser, view
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        surface = console_surface(console, options.max_width, options.size.height)
+        yield coloured(self.browser.lay_out(self.view, surface), end="")
 
 
 def _selected(line: Line, surface: Surface) -> Line:

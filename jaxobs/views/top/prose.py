@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jaxobs.views.terminal import Surface
-from jaxobs.views.terminal.lines import Line, paragraph, plain
+from jaxobs.views.terminal.lines import Line, plain, sentence
 
 _LABEL = 14
 _NARROW = 60
@@ -14,7 +14,7 @@ _NARROW = 60
 
 def text(said: str, surface: Surface, style: str = "sentence") -> list[Line]:
     """A paragraph, whole."""
-    return paragraph(said, style, surface)
+    return sentence(said, surface, style)
 
 
 def facts(pairs: Iterable[tuple[str, str]], surface: Surface, label_cells: int = _LABEL) -> list[Line]:
@@ -24,10 +24,10 @@ def facts(pairs: Iterable[tuple[str, str]], surface: Surface, label_cells: int =
         if not said.strip():
             continue
         if surface.width < _NARROW:
-            lines += [plain(f" {label}", "label"), *paragraph(said, "", surface, indent=3)]
+            lines += [plain(f" {label}", "label"), *sentence(said, surface, indent=3)]
         else:
             first = plain(f" {label:<{label_cells}} ", "label")
-            lines += paragraph(said, "", surface, first, indent=label_cells + 2)
+            lines += sentence(said, surface, "", label_cells + 2, first)
     return lines
 
 
@@ -35,7 +35,7 @@ def bullets(sentences: Iterable[str], surface: Surface) -> list[Line]:
     """Each sentence, whole, behind a sign."""
     lines: list[Line] = []
     for each in sentences:
-        lines += paragraph(each, "", surface, plain(f" {surface.glyphs.separator} "), indent=3)
+        lines += sentence(each, surface, "", 3, plain(f" {surface.glyphs.separator} "))
     return lines
 
 

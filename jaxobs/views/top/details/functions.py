@@ -9,7 +9,7 @@ from jaxobs.facts.compilations import EAGER, PHASES, Compilation
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.views.terminal import Overview, Surface
-from jaxobs.views.terminal.lines import Column, Line, heading, paragraph, plain, row
+from jaxobs.views.terminal.lines import Column, Line, heading, plain, row, sentence
 from jaxobs.views.terminal.text import ago, clock, duration, flops, number, size, tail
 from jaxobs.views.top.details.compilations import change, phases, program_facts
 from jaxobs.views.top.prose import bullets, facts, part, text
@@ -185,5 +185,5 @@ def _compilation(event: Compilation, surface: Surface) -> list[Line]:
         *((change(each), "dim") for each in event.changes if len(event.changes) > 1),
         (phases(event.phases), "dim"),
     ):
-        lines += paragraph(said, style, surface, indent=3)
+        lines += sentence(said, surface, style, 3)
     return lines

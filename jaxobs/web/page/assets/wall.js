@@ -32,4 +32,16 @@ function drawWall(snap) {
     item.append(h("b", { class: "num", text: ` ${seconds(value)}` }), h("span", { class: "num quiet", text: ` ${percent(value / total)}` }));
     return item;
   }));
+  drawLines((snap.loops || []).flatMap((loop) => loop.lines || [])); // a recorded page may be older
+}
+
+// A bar of the share of the time for each line that took much of it.
+function drawLines(lines) {
+  for (const id of ["wall-by-line", "wall-lines"]) show($(id), lines.length > 0);
+  redraw($("wall-lines"), lines, () => lines.map(({ line, category, seconds: spent, share }) => {
+    const bar = h("div", { class: "bar", "aria-hidden": "true" });
+    stacked(bar, [[category, share, wallColour(category)]], 1);
+    return h("li", { "data-line": line }, h("span", { class: "mono", title: line, text: placeOf(line) }), bar,
+      h("b", { class: "num", text: seconds(spent) }), h("span", { class: "num quiet", text: percent(share) }), h("span", { text: spaced(category) }));
+  }));
 }

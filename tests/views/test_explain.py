@@ -291,7 +291,7 @@ MANY = [
     *(
         compilation(cause="shape", reason=reason, call_site=f"train.py:{line}", sequence=2 * size + line)
         for size in range(30)
-        for line, reason in enumerate((f"`x` float32[{size}] -> float32[{size + 1}]. Pad it.", "`y` moved."))
+        for line, reason in enumerate((f"`x` float32[{size}] -> float32[{size + 1}]. Pad it.", "`y` moved. Pad it."))
     ),
     *(
         compilation(

@@ -11,19 +11,7 @@ from jaxobs.findings.compilations.support.case import plural
 from jaxobs.findings.verdict import costs
 from jaxobs.views.story.ending import ending
 from jaxobs.views.story.functions import FunctionStory, Story
-from jaxobs.views.terminal.lines import (
-    ALL,
-    Column,
-    Line,
-    Surface,
-    heading,
-    plain,
-    row,
-    section,
-    sentence,
-    titled,
-    wrapped,
-)
+from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section, sentence, titled
 from jaxobs.views.terminal.overview import loops
 from jaxobs.views.terminal.text import clock, duration, short
 from jaxobs.views.terminal.verdict import STYLES, headline
@@ -32,6 +20,7 @@ from jaxobs.views.terminal.wall import BY_LINE, goodput, host_lines, wall
 MOST_REASONS = 20
 """Reasons of one function that are shown, the latest, unless all are asked for."""
 _FIGURES = re.compile(r"[\d.,]*\d")
+_SENTENCES = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 
 
 def lay_out(
@@ -135,7 +124,7 @@ def _functions(story: Story, surface: Surface) -> Iterator[Line]:
             plain(duration(function.seconds), "number"),
             *(plain(duration(function.phases[phase]) if phase in function.phases else "", phase) for phase in phases),
         ]
-        first, *more = wrapped(_counts(function.causes), columns[-1].width, ALL, surface.glyphs)
+        first, *more = surface.wrapped(_counts(function.causes), surface.width - columns[-1].width)
         yield row(columns, [*values, plain(first, "cause")])
         for part in more:
             yield row(columns, [*(plain("") for _ in values), plain(part, "cause")])
@@ -162,12 +151,13 @@ def _recompilations(function: FunctionStory, surface: Surface, all_of: bool) -> 
     if reasons > 0 and not all_of:
         more = plural(reasons, "more reason")
         yield from sentence(f"{more}: add --function '{short(function.name)}'", surface, "dim")
+    told: set[str] = set()
     for events in shown:
-        yield from _recompilation(events, surface)
+        yield from _recompilation(events, surface, told)
 
 
-def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[Line]:
-    """Lines of a recompilation, or of several whose reasons are alike."""
+def _recompilation(alike: Sequence[Compilation], surface: Surface, told: set[str]) -> Iterator[Line]:
+    """Lines of a recompilation, or of several whose reasons are alike, without the advice that was `told`."""
     event = alike[-1]
     operations = Counter(each.function for each in alike if each.eager)
     times = f"{surface.glyphs.times}{len(alike)}" if len(alike) > 1 else ""
@@ -181,7 +171,10 @@ def _recompilation(alike: Sequence[Compilation], surface: Surface) -> Iterator[L
     ]
     latest = "At last: " if len({each.reason for each in alike}) > 1 else ""
     reason = event.reason if len(operations) > 1 else event.reason.removeprefix(f"`{event.function}`: ")
-    yield from sentence(f"{latest}{reason}", surface, "sentence", indent=11)
+    change, *advice = _SENTENCES.split(reason)
+    words = [change, *(each for each in advice if each not in told)]
+    told.update(advice)
+    yield from sentence(f"{latest}{' '.join(words)}", surface, "sentence", indent=11)
 
 
 # ----------------------------------------------------------------------------------------- persistent cache

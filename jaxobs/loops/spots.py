@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 from jaxobs.internals.array_reads import waits_for_array
-from jaxobs.internals.source_files import is_jax, is_plumbing, shown
+from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs, shown
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
 
@@ -22,7 +22,7 @@ class Spot:
 
     place: Place
     line: str
-    """`file:line` of the innermost line of the user's, or else of a library's but JAX's; empty if there is none."""
+    """`file:line` of the innermost line of the user's, or else of a library's; empty if there is none."""
     in_jax: bool
     """Whether the thread is in JAX."""
     reads: bool
@@ -63,7 +63,7 @@ class Spots:
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
-    outside = [line for line in place if not is_jax(line[0].co_filename)]
+    outside = [line for line in place if not runs_programs(line[0].co_filename)]
     users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
     waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -63,6 +64,12 @@ def test_what_sleeps_does_not_read() -> None:
     spot, array = _stack(lambda: time.sleep(0.3), Spots())
     assert not (spot.reads or spot.waits or spot.in_jax) and array is None
     assert spot.line.startswith(f"{__file__}:")
+
+
+def test_python_itself_has_no_line() -> None:
+    """As at the end of the program, where it waits for its threads."""
+    spot, _ = _stack(functools.partial(threading.Event().wait, 0.3), Spots())
+    assert spot.place and not spot.line
 
 
 def test_a_stack_is_read_once_and_no_more_are_kept_than_there_is_room_for() -> None:

@@ -42,7 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="address of the endpoint (9464, localhost:9464, http://host:9464) or a file that --event-log wrote",
     )  # fmt: skip
     parser.add_argument("--function", metavar="F", help="only this function: its `module.qualname` or the end of it")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: functions and findings")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object: verdict, findings, loops and functions"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -135,7 +137,7 @@ def _meant(function: str, names: Sequence[str]) -> str:
 
 
 def as_json(stories: Sequence[Story]) -> dict[str, Any]:
-    """Returns the stories as one object: functions and findings of all processes, each with its process."""
+    """Returns the stories as one object: findings, loops and functions of all processes, each with its process."""
     functions = [
         {
             "process_index": each.process.process_index,
@@ -165,6 +167,12 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
         for entries in [{entry.id: entry for entry in each.verdict.findings}]
         for finding in each.findings
     ]
+    loops = [
+        {"process_index": each.process.process_index, "pid": each.process.pid, **plain(loop)}
+        for each in stories
+        if each.snapshot is not None
+        for loop in each.snapshot.loops
+    ]
     worst = min(stories, key=lambda each: VERDICTS.index(each.verdict.verdict), default=None)
     judged = (
         {name: getattr(worst.verdict, name) for name in ("verdict", "headline", "account")} if worst is not None
@@ -176,7 +184,7 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
         for event in (*each.process.out_of_memory, *each.process.errors, each.process.exit)
         if event is not None
     ]
-    body: dict[str, Any] = plain(judged | {"findings": findings, "functions": functions, "ends": ends})
+    body: dict[str, Any] = plain(judged | {"findings": findings, "loops": loops, "functions": functions, "ends": ends})
     return body
 
 

@@ -380,6 +380,8 @@ def test_the_same_as_an_object(tmp_path: pathlib.Path, capsys: pytest.CaptureFix
     assert f["lookups"][0]["differs"] == ["flags"]
     ends = as_object(capsys, write(tmp_path / "log", compilation(sequence=1), DIED, ERROR, END))["ends"]
     assert [each["event"] for each in ends] == ["out_of_memory", "error", "exit"]
+    (loop,) = as_object(capsys, write(tmp_path / "log", *LOGS["account and loops"]))["loops"]
+    assert (loop["pid"], loop["name"], loop["lines"][0]["seconds"]) == (0, "train", 82.0)
 
 
 def test_old_and_newer_logs_are_read(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,10 +77,23 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecentRequests:
+    """Counts of the latest requests of a route: of the last two minutes, or of ten, or of all its time."""
+
+    seconds: float
+    """Length of the shortest of these windows that holds twenty requests, or else of the longest."""
+    total: int
+    failed: int
+    """Requests whose outcome was `error`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteState:
     """The requests of one route that have ended."""
 
     route: str
+    recent: RecentRequests | None = None
+    """None in the logs of older versions."""
     requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Requests by `cold`, then by outcome: `{"true": {"ok": 2}, "false": {"ok": 998}}`."""
     seconds: Mapping[str, Histogram] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 A kind is one file in the folder of its subject, named as the finding's type. It finds its cases in one of three ways:
 
 * `find(evidence)` yields the cases that the evidence shows, and remembers nothing. `NEEDS` says which evidence: a
-  `Scene` (how a process is), a `View` (what it knows of its job) or `Waits` (for inputs). `standing` reports them.
+  `Scene` (how a process is) or a `View` (what it knows of its job). `standing` reports them.
 * `watch()` makes a watcher that sees the compilations of one function. `patterns` reports its cases.
 * `leak()` makes what names series of memory that may grow. `leaks` reports those that do.
 

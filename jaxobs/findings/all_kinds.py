@@ -33,6 +33,11 @@ class _Steady(Protocol):
     STEADY: int
 
 
+@runtime_checkable
+class _LettingGo(Protocol):
+    LETS_GO: int
+
+
 @functools.cache
 def every() -> tuple[Kind, ...]:
     """Returns all kinds, by how they find and by name."""
@@ -64,6 +69,11 @@ def _looking() -> tuple[LookingKind[Any], ...]:
 def steady(kind: Kind) -> int:
     """Returns in how many looks in a row a case has to be seen until it is reported: `STEADY` of its kind, or 1."""
     return kind.STEADY if isinstance(kind, _Steady) else 1
+
+
+def lets_go(kind: Kind) -> int | None:
+    """Returns the looks in a row without a case after which the case is over: `LETS_GO` of its kind, or None."""
+    return kind.LETS_GO if isinstance(kind, _LettingGo) else None
 
 
 def follows(finding: Finding) -> tuple[str, ...]:

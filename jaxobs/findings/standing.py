@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
@@ -17,7 +17,6 @@ from jaxobs.facts.findings import Finding
 from jaxobs.findings import LookingKind, all_kinds
 from jaxobs.findings.cases import Case
 from jaxobs.findings.fleet.support.view import View
-from jaxobs.findings.input.support.waits import Waits
 from jaxobs.findings.scene import Scene
 
 
@@ -36,37 +35,28 @@ class _Rules:
     doubled: tuple[str, ...] = ()
     """Figures that make a case news again when they have doubled."""
     lets_go: int | None = None
-    """Looks in a row without a case after which it is over; None if it stands for good."""
-    over: Callable[[Finding, float], Finding] = lambda finding, now: finding
-    """Says of a finding that it is over."""
+    """Looks in a row without a case after which it is over, unless its kind says; None if it stands for good."""
     most_of_kind: int | None = None
     most: int = sys.maxsize
     """Cases that last at a time."""
 
 
-def _job_over(finding: Finding, now: float) -> Finding:
+def _over(finding: Finding, now: float) -> Finding:
     return dataclasses.replace(
         finding, time=now, ended=now, summary=f"{finding.summary} Over since {timestamp(now)[11:19]}Z."
     )
 
 
-def _wait_over(finding: Finding, now: float) -> Finding:
-    return dataclasses.replace(
-        finding, time=now, ended=now, summary=f"{finding.summary} This is over now.",
-        advice="No action is needed: it is over.",
-    )  # fmt: skip
-
-
 _RULES: dict[type[Any], _Rules] = {
     Scene: _Rules(doubled=("count", "seconds"), most_of_kind=16),
-    View: _Rules(lets_go=3, over=_job_over, most=64),
-    Waits: _Rules(doubled=("seconds",), lets_go=1, over=_wait_over),
+    View: _Rules(lets_go=3, most=64),
 }
 
 
 @dataclass(slots=True)
 class _Standing:
     since: float
+    lets_go: int | None
     seen: int = 0
     """Looks that showed it."""
     missed: int = 0
@@ -97,29 +87,31 @@ class Standing(Generic[Looked]):
             shown.add(identity)
             if identity not in self._standing and len(self._standing) >= self._rules.most:
                 continue
-            standing = self._standing.setdefault(identity, _Standing(now))
+            lets_go = all_kinds.lets_go(kind) or self._rules.lets_go
+            standing = self._standing.setdefault(identity, _Standing(now, lets_go))
             standing.seen, standing.missed = standing.seen + 1, 0
             if standing.seen >= steady:
-                since = case.since or (0.0 if self._rules.lets_go is None else standing.since)
+                since = case.since or (0.0 if lets_go is None else standing.since)
                 finding = standing.finding = case.finding(kind.NAME, identity, now, since)
                 news = standing.reported is None or self._has_doubled(standing.reported, finding)
                 if news:
                     standing.reported = finding
                 yield finding, news
-        if not between and self._rules.lets_go is not None:
-            yield from self._missing(shown, now, self._rules.lets_go)
+        if not between:
+            yield from self._missing(shown, now)
 
     def _has_doubled(self, before: Finding, now: Finding) -> bool:
         return any(getattr(now, name) >= 2 * max(getattr(before, name), 1) for name in self._rules.doubled)
 
-    def _missing(self, shown: set[str], now: float, lets_go: int) -> Iterator[tuple[Finding, bool]]:
-        for identity in [identity for identity in self._standing if identity not in shown]:
-            standing = self._standing[identity]
+    def _missing(self, shown: set[str], now: float) -> Iterator[tuple[Finding, bool]]:
+        for identity, standing in list(self._standing.items()):
+            if identity in shown or standing.lets_go is None:
+                continue
             standing.missed += 1
-            if standing.finding is None or standing.missed >= lets_go:
+            if standing.finding is None or standing.missed >= standing.lets_go:
                 del self._standing[identity]
                 if standing.finding is not None:
-                    yield self._rules.over(standing.finding, now), True
+                    yield _over(standing.finding, now), True
 
 
 def shown_by(evidence: Looked) -> Iterator[Finding]:

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from jaxobs.facts.compilations import EAGER
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.facts.verdicts import SEVERITIES, VERDICTS, Account, Cost, Verdict, VerdictFinding
-from jaxobs.facts.wall import TimeState
-from jaxobs.findings import all_kinds
+from jaxobs.facts.verdicts import SEVERITIES, VERDICTS, Cost, Verdict, VerdictFinding
+from jaxobs.findings import all_kinds, parts
 from jaxobs.findings.cases import UNKNOWN
 from jaxobs.findings.compilations.support.case import duration, plural
 from jaxobs.recorder.oom_texts import human
@@ -31,28 +30,8 @@ SOON = 3600.0
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
 
-ACCOUNTED = 0.8
-"""Share of the time since the first step from which on it suffices that steps and evaluation took it."""
-COMPILING = 15.0
-"""Seconds that compiling takes in many a program, however short it runs."""
-SHORT = 10.0
-"""Seconds up to which anything else but steps is ordinary: a young process, or a short one."""
-STARTING = 30.0
-"""Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
-
 NOTHING = Verdict(verdict="ok", headline="Nothing to fix: no finding concerns it.")
 """Verdict on a part of a process that has no findings; a part has no account of its own."""
-
-_INTERACTIVE = frozenset((None, "ipython", "ipython3", "IPython", "ipykernel_launcher", "colab_kernel_launcher"))
-"""Programs that rest until somebody types; a prompt of Python and `python -c` have no name."""
-_LABELS = {
-    "compile": "compiling", "input_wait": "waiting for input", "idle": "idle", "checkpoint": "checkpoints",
-    "transfer": "moving arrays between the host and the devices", "unattributed": "unknown",
-}  # fmt: skip
-"""Categories other than steps and evaluation in words; tracing and loading programs are a part of compiling."""
-_UNSAID = {"steps": 0.0, "evaluation": 0.005}
-"""Shares up to which work is not named."""
-_UNMARKED = ": jaxobs knows no steps and no requests here. Mark them with `jaxobs.step` or `jaxobs.request`"
 
 _OF_REQUESTS = frozenset({"cold_requests"})
 """Kinds whose seconds are those that requests took, of which the process's time has no share."""
@@ -95,7 +74,7 @@ def _entry(finding: Finding, wall: float, now: float | None) -> VerdictFinding:
     return VerdictFinding(
         id=finding.id,
         title=finding.summary,
-        severity=_severity(finding, known, share, 0.0 if now is None else now - finding.since),
+        severity=_severity(finding, known, share, 0.0 if now is None else min(now - finding.since, wall)),
         cost=Cost(
             seconds=known,
             share=None if share is None else min(share, 1.0),
@@ -201,13 +180,13 @@ def _headline(found: Sequence[VerdictFinding]) -> str:
 
 def costs(cost: Cost) -> str:
     """`49.6 s, 18 % of the time`, `3.8 GiB`; empty if no cost is known."""
-    parts = []
+    told = []
     if cost.seconds is not None:
-        share = f", {_percent(cost.share)} of the time" if cost.share is not None and cost.share >= 0.005 else ""
-        parts.append(f"{duration(cost.seconds)}{share}")
+        share = f", {parts.percent(cost.share)} of the time" if cost.share is not None and cost.share >= 0.005 else ""
+        told.append(f"{duration(cost.seconds)}{share}")
     if cost.bytes:
-        parts.append(human(cost.bytes))
-    return ", ".join(parts)
+        told.append(human(cost.bytes))
+    return ", ".join(told)
 
 
 # ------------------------------------------------------------------------------------------------ the account
@@ -218,74 +197,33 @@ def _on_time(snapshot: Snapshot) -> Verdict:
     if snapshot.wall is None:
         told = f"Nothing found, but the log does not say where the time went: {_told(snapshot)}."
         return Verdict(verdict="watch", headline=told)
-    account = _account(snapshot.wall)
-    total = account.until - account.since - account.seconds.get("init", 0.0)
-    worked = {"steps": account.seconds.get("step", 0.0), "evaluation": account.seconds.get("eval", 0.0)}
-    worked = {name: seconds for name, seconds in worked.items() if seconds > _UNSAID[name] * total}
-    share = sum(worked.values()) / max(total, 1e-9)
-    first = "step" if "step" in account.seconds else "evaluation"
-    told = f"{_percent(share)} of the time since the first {first} went into {' and '.join(worked)}"
-    rest = _rest(account)
-    beyond = {name: seconds for name, seconds in rest.items() if seconds > _ordinary(name, bool(worked), snapshot)}
-    if sum(beyond.values()) > (1.0 - ACCOUNTED) * total:
-        largest = max(beyond, key=lambda name: beyond[name])
-        part = f"{_LABELS[largest]}, {duration(beyond[largest])} ({_percent(beyond[largest] / total)})"
-        begins = f"{told}. The largest other part is" if worked else "The largest part of the time is"
-        headline = f"{begins} {part}{_where(largest, beyond[largest], snapshot)}."
-        return Verdict(verdict="watch", headline=headline, account=account)
-    if not worked or _answered(snapshot):
+    account, spans = parts.account(snapshot.wall), parts.spans(snapshot)
+    for span in spans:
+        if not span.is_accounted_for:
+            return Verdict(verdict="watch", headline=_lacking(span, snapshot), account=account)
+    whole = spans[0]
+    told = whole.told
+    if not whole.worked or parts.answered(snapshot):
         told = _told(snapshot)
-    elif share < ACCOUNTED:
-        most = sorted((worked | rest).items(), key=lambda item: -item[1])[:3]
-        parts = ", ".join(f"{_LABELS.get(name, name)} {duration(seconds)}" for name, seconds in most if seconds)
-        told = f"{duration(total)} since the first {first}, of which {parts}"
+    elif whole.share < parts.ACCOUNTED:
+        most = sorted([*whole.worked.items(), *whole.rest.items()], key=lambda item: -item[1])[:3]
+        listed = ", ".join(f"{parts.LABELS.get(name, name)} {duration(seconds)}" for name, seconds in most if seconds)
+        told = f"{duration(whole.total)} since the first {whole.first}, of which {listed}"
     return Verdict(verdict="ok", headline=f"Nothing to fix: {told}.", account=account)
 
 
-def _account(wall: TimeState) -> Account:
-    steps, before = wall.seconds.get("step", 0.0), wall.seconds.get("init", 0.0)
-    return Account(
-        since=wall.started,
-        until=wall.started + wall.wall_seconds,
-        seconds={name: seconds for name, seconds in wall.seconds.items() if seconds > 0.0},
-        share_in_steps=steps / max(wall.wall_seconds - before, 1e-9) if steps else None,
-    )
-
-
-def _rest(account: Account) -> dict[str, float]:
-    rest = {name: account.seconds.get(name, 0.0) for name in _LABELS}
-    rest["compile"] += account.seconds.get("trace", 0.0) + account.seconds.get("cache_load", 0.0)
-    return rest
-
-
-def _ordinary(category: str, works: bool, snapshot: Snapshot) -> float:
-    """Returns the seconds up to which a category is ordinary; a server and a notebook may rest for any time."""
-    if category not in ("idle", "unattributed"):
-        return COMPILING if category == "compile" else SHORT
-    if _answered(snapshot) or snapshot.process.program in _INTERACTIVE:
-        return math.inf
-    return SHORT if works or category == "idle" else STARTING
-
-
-def _where(category: str, seconds: float, snapshot: Snapshot) -> str:
-    """Returns the place of a large part of the time, if it is known: the function, the input, or the line."""
-    if category == "compile":
-        of = {each.name: sum(each.phase_seconds.values()) for each in snapshot.functions}
-        of |= {each.function: snapshot.time - each.started for each in snapshot.in_progress}
-        most = max(of, key=lambda name: of[name], default=None)
-        return f", most of it of `{most}`" if most is not None and of[most] > seconds / 2 else ""
-    if category == "input_wait" and snapshot.inputs:
-        return f", most of it for `{max(snapshot.inputs, key=lambda each: each.wait_seconds).name}`"
-    lines = (each for loop in snapshot.loops for each in loop.lines)
-    place = next((each.line for each in lines if each.category == category), None)
-    if place is not None:
-        return f", above all at {place}"
-    return _UNMARKED if category == "unattributed" and not snapshot.loops else ""
+def _lacking(span: parts.Span, snapshot: Snapshot) -> str:
+    """Returns a sentence on the largest part of the time that is neither work nor ordinary."""
+    largest = max(span.beyond, key=lambda name: span.beyond[name])
+    seconds = span.beyond[largest]
+    part = f"{parts.LABELS[largest]}, {duration(seconds)} ({parts.percent(seconds / span.total)})"
+    begins = f"{span.told}. The largest other part is" if span.worked else f"The largest part of {span.of} is"
+    return f"{begins} {part}{parts.where(largest, seconds, snapshot)}."
 
 
 def _told(snapshot: Snapshot) -> str:
     """Returns a count that shows how it goes, where shares of the time say less, or are unknown."""
-    answered = _answered(snapshot)
+    answered = parts.answered(snapshot)
     running = [each for each in snapshot.loops if each.steps and not (answered and each.found)]
     if running:
         most = max(running, key=lambda each: each.steps)
@@ -297,11 +235,3 @@ def _told(snapshot: Snapshot) -> str:
         return "nothing has compiled yet"
     seconds = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
     return f"{plural(compiled, 'program')} compiled in {duration(seconds)}"
-
-
-def _answered(snapshot: Snapshot) -> int:
-    return sum(each.total for each in snapshot.routes)
-
-
-def _percent(share: float | None) -> str:
-    return f"{(share or 0.0) * 100:.0f} %"

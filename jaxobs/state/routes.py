@@ -21,10 +21,18 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, cast
 
 from jaxobs.facts.compilations import OTHER, Compilation
-from jaxobs.facts.requests import EngineState, Latency, RequestCompilation, RequestRecord, RouteState
+from jaxobs.facts.requests import (
+    EngineState,
+    Latency,
+    RecentRequests,
+    RequestCompilation,
+    RequestRecord,
+    RouteState,
+)
 from jaxobs.metrics.buckets import BATCH_BOUNDS, QUEUE_BOUNDS, REQUEST_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram, label
 from jaxobs.state.generations import Generation, Generations
+from jaxobs.state.lately import Lately
 
 MOST_ROUTES = 20
 MOST_RECENT = 512
@@ -39,6 +47,8 @@ MOST_WAITING = 64
 """Requests that wait to be counted; the one that makes them so many counts them."""
 MOST_INTERVALS = 256
 RATE_SECONDS = 60.0
+WINDOWS, ENOUGH = (120.0, 600.0), 20
+"""Seconds of the shorter windows of `RouteState.recent`, and requests that suffice in one."""
 HELD_UP_SHARE = 0.5
 HELD_UP_FACTOR = 2.0
 KNOWN_REQUESTS = 20
@@ -84,6 +94,7 @@ class Route:
         self.waiting: list[Fields] = []
         """Requests that have ended and are still to be counted."""
         self._since = time.perf_counter()
+        self._totals = Lately(self._since)
         self._requests: dict[str, Counter[str]] = {}
         self._seconds: dict[str, MutableHistogram] = {}
         self._recent: deque[Fields] = deque(maxlen=MOST_RECENT)
@@ -160,6 +171,7 @@ class Route:
             first_token_seconds, output_token_seconds, inter_token_seconds = generations.histograms()
             return RouteState(
                 route=self.name,
+                recent=self._counts(now),
                 requests={cold: dict(by_outcome) for cold, by_outcome in self._requests.items()},
                 seconds={cold: histogram.frozen() for cold, histogram in self._seconds.items()},
                 waited=sum(self._waited.counts),
@@ -187,6 +199,14 @@ class Route:
                 latest_cold=_told(reversed([*self._cold][-MOST_TOLD:]), wall - now),
                 slowest=_told(heapq.nlargest(MOST_TOLD, steady, key=lambda each: each.seconds), wall - now),
             )
+
+    def _counts(self, now: float) -> RecentRequests:
+        total = sum(each.total() for each in self._requests.values())
+        totals = {"total": total, "failed": sum(each["error"] for each in self._requests.values())}
+        windows = [self._totals.added(now, totals, seconds) for seconds in WINDOWS]
+        short = [each for each in windows if each[1]["total"] >= ENOUGH]
+        length, counts = short[0] if short else (now - self._since, totals)
+        return RecentRequests(seconds=length, total=round(counts["total"]), failed=round(counts["failed"]))
 
     def cold_since(self, ended: float) -> list[Ended]:
         """The cold requests that ended after that, by `time.perf_counter`, as far as they are kept."""

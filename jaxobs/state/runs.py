@@ -55,6 +55,7 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
         seconds=seconds,
         counted=wall.counted(seconds),
         category=wall.category,
+        recent=wall.lately.added(total, seconds)[1],
         wall_seconds=total,
         started=started(),
         steps=wall.steps,

@@ -14,6 +14,7 @@ from threading import get_ident
 
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state.account import Account
+from jaxobs.state.lately import Lately
 from jaxobs.state.scopes import Scope as Scope
 
 CATEGORY_OF_PHASE = {"trace": "trace", "lower": "trace", "compile": "compile"}
@@ -27,6 +28,8 @@ class Wall(Account):
         super().__init__(clock, age)
         self._phases: list[tuple[str, Scope]] = []
         self._counters = Counters()
+        self.lately = Lately(0.0)
+        """Seconds by category in the latest minutes; its clock is their sum."""
         self._apart = self._apart_or_eval = 0.0
 
     def phase_began(self, phase: str) -> None:

@@ -15,10 +15,11 @@ from jaxobs.facts.errors import Error
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
-from jaxobs.facts.loops import HostWait, LoopState
+from jaxobs.facts.inputs import InputState
+from jaxobs.facts.loops import HostLine, HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
-from jaxobs.facts.requests import Latency, RequestCompilation, RequestRecord, RouteState
+from jaxobs.facts.requests import Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.facts.wall import TimeState
 from jaxobs.findings import all_kinds
@@ -225,6 +226,74 @@ def test_failed_requests() -> None:
     assert dead.severity == "critical"
     assert found(routes=(RouteState(route="/p", requests={"false": {"ok": 12_000, "error": 7}}),)) == []
     assert found(routes=(RouteState(route="/p", requests={"false": {"ok": 10, "client_error": 90}}),)) == []
+
+
+def test_requests_that_fail_since_a_little_while_and_no_longer() -> None:
+    """The latest minutes count, not the millions before, and the finding is over when these succeed again."""
+    findings = Standing(Scene)
+
+    def see(failed: int, recent: RecentRequests) -> list[tuple[str, float | None]]:
+        state = RouteState(route="/p", requests={"false": {"ok": 1_000_000, "error": failed}}, recent=recent)
+        return [(finding.summary, finding.ended) for finding, _ in findings.see(scene(routes=(state,)))]
+
+    fails = RecentRequests(seconds=120.0, total=200, failed=40)
+    assert see(40, fails) == [("40 of 200 requests to `/p` failed (20%), in the last 2 minutes.", None)]
+    assert see(900, dataclasses.replace(fails, failed=4)) == [
+        ("40 of 200 requests to `/p` failed (20%), in the last 2 minutes. Over since 02:40:00Z.", NOW)
+    ]
+    assert see(900, dataclasses.replace(fails, failed=0)) == []
+
+
+def test_cold_requests_that_are_over() -> None:
+    """Nobody has waited for ten minutes."""
+    old = dataclasses.replace(route(2, 8.0).latest_cold[0], time=NOW - 601)
+    assert found(routes=(route(2, 8.0, latest_cold=(old,)),)) == []
+    assert found(routes=(route(2, 8.0, latest_cold=(dataclasses.replace(old, time=NOW - 599),)),)) != []
+
+
+# ------------------------------------------------------------------------------------------- where the time goes
+
+LOOP = LoopState(
+    name="train", steps=900, found=True,
+    lines=tuple(
+        HostLine(line=line, category=category, seconds=40.0, share=0.4)
+        for line, category in (("a.py:2", "input_wait"), ("a.py:3", "transfer"), ("a.py:4", "idle"))
+    ),
+)  # fmt: skip
+
+
+def wall(recent: dict[str, float] | None = None, **seconds: float) -> TimeState:
+    return dataclasses.replace(spent(sum(seconds.values()), **seconds), recent=recent or seconds)
+
+
+@pytest.mark.parametrize(
+    ("category", "kind", "severity", "line"),
+    [
+        ("input_wait", "input_bound", "info", "a.py:2"),
+        ("transfer", "host_bound", "warning", "a.py:3"),
+        ("idle", "host_bound", "info", "a.py:4"),
+    ],
+)
+def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severity: str, line: str) -> None:
+    """With its line and its cost; not a small part, not one that is over, and none that other threads explain."""
+    much = {"init": 20.0, "step": 60.0, category: 40.0}
+    (finding,) = found(loops=(LOOP,), wall=wall(**much))
+    assert (finding.finding, finding.severity, finding.where, finding.seconds) == (kind, severity, line, 40.0)
+    assert "40 % of the time since the first step" in finding.summary and line in finding.summary
+    assert found(loops=(LOOP,), wall=wall(**much | {"step": 300.0})) == []
+    assert found(loops=(LOOP,), wall=wall(step=6.0, **{category: 9.0})) == [], "short"
+    assert found(loops=(LOOP,), wall=wall({"step": 590.0, category: 10.0}, **much | {"step": 900.0})) == []
+    (late,) = found(loops=(LOOP,), wall=wall({"step": 400.0, category: 200.0}, step=9000.0, **{category: 200.0}))
+    assert "33 % of the last 10 minutes" in late.summary
+    assert found(loops=(dataclasses.replace(LOOP, lines=()),), wall=wall(**much)) == [], "no line"
+
+
+def test_ordinary_waits_are_no_findings() -> None:
+    """A server rests, and an input may take all the time in which the devices have work."""
+    served = (RouteState(route="/p", requests={"false": {"ok": 500}}),)
+    assert found(loops=(LOOP,), routes=served, wall=wall(step=60.0, idle=600.0)) == []
+    hidden = InputState(name="rows", batches=9, wait_seconds=600.0, share=0.9, verdict="compute")
+    assert found(loops=(LOOP,), inputs=(hidden,), wall=wall(step=60.0, input_wait=600.0)) == []
 
 
 # --------------------------------------------------------------------------------------------- memory, errors

@@ -113,7 +113,7 @@ def wall(**seconds: float) -> TimeState:
     whole = sum(seconds.values())
     return TimeState(
         seconds=dict.fromkeys(TIME_CATEGORIES, 0.0) | seconds, counted={}, category="step", wall_seconds=whole,
-        started=NOW - whole, steps=0, goodput=None, lost={},
+        started=NOW - whole, steps=0, goodput=None, lost={}, recent=seconds,
     )  # fmt: skip
 
 
@@ -228,6 +228,21 @@ def test_an_account_without_findings(name: str) -> None:
     more, word, says = ACCOUNTS[name]
     result = judged(**more)
     assert (result.verdict, result.headline, result.findings) == (word, says, ())
+
+
+def test_the_latest_minutes_count_too() -> None:
+    """A run that went well for hours and starves now is not `ok`, nor is one that starved for most of its time."""
+    day = wall(init=20, step=40_000, input_wait=590)
+    now = judged(wall=replace(day, recent={"step": 10.0, "input_wait": 590.0}), **TRAINS)
+    assert (now.verdict, now.headline) == (
+        "watch",
+        "2 % of the last 10 minutes went into steps. The largest other part is waiting for input, 9m50s (98 %).",
+    )  # fmt: skip
+    stuck = judged(wall=replace(day, recent={"input_wait": 600.0}), **TRAINS)
+    assert stuck.headline == "The largest part of the last 10 minutes is waiting for input, 10m00s (100 %)."
+    assert judged(wall=replace(day, recent={"step": 590.0, "input_wait": 10.0}), **TRAINS).verdict == "ok"
+    starved = replace(wall(init=20, step=900, input_wait=900), recent={"step": 600.0})
+    assert judged(wall=starved, **TRAINS).headline.startswith("50 % of the time since the first step")
 
 
 def test_the_account_beside_findings() -> None:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.clock import Clock
+from helpers.condition_scenes import scene
 from helpers.threads import at_once
 from helpers.waiting import until
 
@@ -24,7 +25,7 @@ from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.inputs import InputState
 from jaxobs.findings.input import input_bound
-from jaxobs.findings.input.support.waits import Looks, Waits
+from jaxobs.findings.scene import Scene
 from jaxobs.findings.standing import Standing
 from jaxobs.state import input_waits, store
 from jaxobs.state.input_waits import MOST_INPUTS, Inputs, verdict_of
@@ -211,21 +212,21 @@ def test_names_are_bounded() -> None:
 
 
 def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_over() -> None:
-    """Thirty seconds of waiting make a finding, told again when it doubled, and once more at its end."""
+    """Ten seconds of waiting make a finding, told again when it doubled, and once more at its end."""
     bound = InputState(
         name="train", batches=100, wait_seconds=0.0, share=0.9, verdict="input", summary="Figures.",
         intervals=128, mean_wait_seconds=0.09, mean_interval_seconds=0.1,
     )  # fmt: skip
-    looks, findings = Looks(), Standing(Waits)
+    findings = Standing(Scene)
     told: list[tuple[float, Finding, bool]] = []
     for now in range(0, 200, 5):
         verdict = "input" if now <= 120 else "mixed"
         state = dataclasses.replace(bound, wait_seconds=now * 0.9, verdict=verdict)
-        told += [(float(now), *each) for each in findings.see(looks.look([state], float(now)))]
+        told += [(float(now), *each) for each in findings.see(scene(inputs=(state,), time=float(now)))]
     news = [(now, round(finding.seconds), finding.ended) for now, finding, new in told if new]
-    assert news == [(30.0, 27, None), (60.0, 54, None), (120.0, 108, None), (125.0, 108, 125.0)]
+    assert news == [(15.0, 14, None), (30.0, 27, None), (60.0, 54, None), (120.0, 108, None), (125.0, 108, 125.0)]
     assert (told[0][1].finding, told[0][1].subject) == (input_bound.NAME, "train")
-    assert "27 s of the last 30 s" in told[0][1].summary
+    assert told[-1][1].summary == "Input `train`: Figures. Over since 00:02:05Z."
 
 
 def test_threads_lose_no_batch() -> None:

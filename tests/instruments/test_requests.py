@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
+from collections import deque
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +19,9 @@ from helpers.threads import at_once, elsewhere
 import jaxobs
 from jaxobs.base import guard
 from jaxobs.facts.compilations import OTHER
-from jaxobs.facts.requests import RouteState
+from jaxobs.facts.requests import RecentRequests, RouteState
 from jaxobs.state import store
-from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Routes, covered, latency
+from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Route, Routes, covered, latency
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -190,6 +192,29 @@ def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged() ->
     with jaxobs.request("predict") as scope:
         scope.outcome = "nonsense"
     assert outcomes("predict") == {"error": 1, "cancelled": 1, "client_error": 1, "ok": 1}
+
+
+def test_the_latest_requests_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last two minutes, or ten where these have too few, or all the time there is."""
+    now = 1000.0
+    clock = SimpleNamespace(perf_counter=lambda: now, time=lambda: now)
+    monkeypatch.setattr("jaxobs.state.routes.time", clock)
+    route = Route("predict", deque())
+
+    def served(seconds: float, requests: int, outcome: str) -> RecentRequests | None:
+        nonlocal now
+        recent = None
+        for _ in range(requests):
+            now += seconds / requests
+            route.waiting.append((now, 0.1, outcome, "false", None, None, None, None, False))
+            recent = route.frozen().recent
+        return recent
+
+    assert served(20.0, 10, "error") == RecentRequests(seconds=20.0, total=10, failed=10)
+    assert served(2000.0, 2000, "ok") == RecentRequests(seconds=120.0, total=120, failed=0)
+    assert served(120.0, 60, "error") == RecentRequests(seconds=120.0, total=60, failed=60)
+    assert served(600.0, 30, "ok") == RecentRequests(seconds=600.0, total=30, failed=0)
+    assert served(9000.0, 9, "ok") == RecentRequests(seconds=11740.0, total=2109, failed=70)
 
 
 def test_queue_and_batch_are_summed_where_they_are_told() -> None:

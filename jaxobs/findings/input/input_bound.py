@@ -1,49 +1,60 @@
-"""`input_bound`: the program waits for its input more than it does anything else."""
+"""`input_bound`: waiting for input takes a large part of the program's time, and the devices are idle meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxobs.findings import parts
 from jaxobs.findings.cases import Case
-from jaxobs.findings.input.support.waits import Waits
+from jaxobs.findings.scene import Scene
 from jaxobs.state.input_waits import INPUT_BOUND
 
 NAME = "input_bound"
-NEEDS = Waits
-ABOUT = "The program waits for its input most of the time, while the devices are idle."
+NEEDS = Scene
+ABOUT = "The program waits for its input for a large part of its time, while the devices are idle."
 
-LEAST_SECONDS = 30.0
+LEAST_SECONDS = parts.SHORT
 """A cold file cache or a shuffle buffer that fills is over by then."""
+LETS_GO = 1
 
 TOLD_WHEN = (
-    f"the wait for `jaxobs.data` was {INPUT_BOUND:.0%} or more of the interval between batches for {LEAST_SECONDS:g} "
-    "s, after the warm-up"
+    f"the wait for `jaxobs.data` was {INPUT_BOUND:.0%} or more of the latest intervals between batches, and "
+    f"{LEAST_SECONDS:g} s in all; or a loop that was found waited for {1.0 - parts.ACCOUNTED:.0%} of the last "
+    "ten minutes"
 )
 
+_ADVICE = (
+    "Load ahead and in parallel: more workers or read threads, a prefetch buffer, decoding and augmentation off the "
+)
+_ADVICE += "training thread. If input is still the bottleneck then, store the data decoded, or closer to the host."
 
-def find(waits: Waits) -> Iterator[Case]:
-    """Yields a case for each input that has been the bottleneck for long."""
-    for state in waits.states:
-        since, waited = waits.since.get(state.name, (waits.time, 0.0))
-        lost, lasted = state.wait_seconds - waited, waits.time - since
-        if lasted < LEAST_SECONDS or state.share is None:
-            continue
+
+def find(scene: Scene) -> Iterator[Case]:
+    """Yields a case for each input that is the bottleneck, or for the loop that waits for what nobody declared."""
+    for state in scene.snapshot.inputs:
+        if state.verdict == "input" and state.wait_seconds >= LEAST_SECONDS:
+            yield Case(
+                key=f"{NAME} {state.name}",
+                subject=state.name,
+                count=state.batches,
+                seconds=state.wait_seconds,
+                summary=f"Input `{state.name}`: {state.summary}",
+                advice=_ADVICE,
+                data={
+                    "input": state.name,
+                    "share": state.share,
+                    "mean_wait_seconds": state.mean_wait_seconds,
+                    "mean_interval_seconds": state.mean_interval_seconds,
+                },
+            )
+    part = None if scene.snapshot.inputs else parts.large(scene.snapshot, "input_wait")
+    if part is not None:
         yield Case(
-            key=f"{NAME} {state.name}",
-            subject=state.name,
-            since=since,
-            count=state.batches,
-            seconds=lost,
-            summary=f"Input `{state.name}`: {state.summary} It waited {lost:,.0f} s of the last {lasted:,.0f} s.",
-            advice=(
-                "Load ahead and in parallel: more workers or read threads, a prefetch buffer, decoding and "
-                "augmentation off the training thread. If input is still the bottleneck then, store the data "
-                "decoded, or closer to the host."
-            ),
-            data={
-                "input": state.name,
-                "share": state.share,
-                "mean_wait_seconds": state.mean_wait_seconds,
-                "mean_interval_seconds": state.mean_interval_seconds,
-            },
+            function=part.loop.name,
+            severity="info",
+            summary=f"`{part.loop.name}` waits for its input {part.share}, above all at {part.where}.",
+            advice=f"{_ADVICE} If the line takes from a queue, the side that fills the queue is too slow.",
+            where=part.where,
+            seconds=part.seconds,
+            data={"loop": part.loop.name},
         )

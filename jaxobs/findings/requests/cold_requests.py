@@ -18,9 +18,13 @@ ABOUT = "Requests waited for a compilation."
 LEAST_SECONDS = 0.5
 """Time that they took longer than a warm one, together. Below, nobody noticed."""
 
+LETS_GO = 1
+LASTS = 600.0
+"""Seconds after the latest cold request at which it is over."""
+
 TOLD_WHEN = (
     f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones; a route "
-    "whose name says that it is a warm-up does not count"
+    "whose name says that it is a warm-up does not count; over after ten minutes without any"
 )
 
 FOLLOWS = (
@@ -39,6 +43,8 @@ def find(scene: Scene) -> Iterator[Case]:
         cold = route.count(cold="true")
         histogram = route.seconds.get("true")
         if not cold or histogram is None or _WARM_UP.search(route.route):
+            continue
+        if route.latest_cold and scene.time - route.latest_cold[0].time > LASTS:
             continue
         usual = route.warm.p50 if route.warm is not None else None
         lost = histogram.sum - cold * (usual or 0.0)

@@ -16,16 +16,21 @@ FEWEST = 5
 LEAST_SHARE = 0.05
 CRITICAL_SHARE = 0.5
 
+LETS_GO = 1
+
 TOLD_WHEN = (
-    f"{FEWEST} requests to a route, and {LEAST_SHARE:.0%} of all its requests, ended with a status of 500 or above, or "
-    "with an exception"
+    f"{FEWEST} requests to a route, and {LEAST_SHARE:.0%} of its requests, ended with a status of 500 or above, or "
+    "with an exception: of the last two minutes, or of ten or of all its time where these have fewer than 20 requests"
 )
 
 
 def find(scene: Scene) -> Iterator[Case]:
     """A case for each route."""
     for route in scene.snapshot.routes:
+        recent, lately = route.recent, ""
         failed, total = route.count(outcome="error"), route.total
+        if recent is not None and recent.total < total:
+            failed, total, lately = recent.failed, recent.total, f", in the last {recent.seconds / 60:.0f} minutes"
         if failed < FEWEST or failed < LEAST_SHARE * total:
             continue
         kinds = [each for each in scene.errors if not each.uncaught]
@@ -33,7 +38,7 @@ def find(scene: Scene) -> Iterator[Case]:
         yield Case(
             subject=route.route,
             severity="critical" if failed >= CRITICAL_SHARE * total else "warning",
-            summary=f"{failed:,} of {total:,} requests to `{route.route}` failed ({failed / total:.0%}).",
+            summary=f"{failed:,} of {total:,} requests to `{route.route}` failed ({failed / total:.0%}){lately}.",
             advice=(
                 latest.advice if latest is not None and latest.advice else
                 "Read the exception in the server's own log: jaxobs counts how requests end, but does not keep their "

@@ -28,7 +28,7 @@ TOLD_WHEN = (
     f"programs slow down, only if one part of the step took {_NEARLY_ALL:.0%} of that, and others as long as at first"
 )
 
-FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync")
+FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync", "host_bound")
 
 
 def find(scene: Scene) -> Iterator[Case]:

@@ -1,1 +1,0 @@
-"""Looks at inputs, for findings about them."""

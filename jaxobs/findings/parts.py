@@ -1,0 +1,173 @@
+"""Parts of a process's time: work, what is ordinary besides, and what lies beyond that, with its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxobs.facts.inputs import InputState
+from jaxobs.facts.loops import LoopState
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.verdicts import Account
+from jaxobs.facts.wall import TimeState
+
+ACCOUNTED = 0.8
+"""Share of the time since the first step from which on it suffices that steps and evaluation took it."""
+COMPILING = 15.0
+"""Seconds that compiling takes in many a program, however short it runs."""
+SHORT = 10.0
+"""Seconds up to which anything else but steps is ordinary: a young process, or a short one."""
+STARTING = 30.0
+"""Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
+OLDER = 1.05
+"""A process that is so many times as old as its latest minutes has them apart."""
+
+LABELS = {
+    "compile": "compiling", "input_wait": "waiting for input", "idle": "idle", "checkpoint": "checkpoints",
+    "transfer": "moving arrays between the host and the devices", "unattributed": "unknown",
+}  # fmt: skip
+"""Categories other than steps and evaluation in words; tracing and loading programs are a part of compiling."""
+
+_INTERACTIVE = frozenset((None, "ipython", "ipython3", "IPython", "ipykernel_launcher", "colab_kernel_launcher"))
+"""Programs that rest until somebody types; a prompt of Python and `python -c` have no name."""
+_UNSAID = {"steps": 0.0, "evaluation": 0.005}
+"""Shares up to which work is not named."""
+_UNMARKED = ": jaxobs knows no steps and no requests here. Mark them with `jaxobs.step` or `jaxobs.request`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The time since the first step, or the latest minutes of it, in seconds."""
+
+    of: str
+    """The span in words."""
+    first: str
+    """`step` or `evaluation`: the work that it begins with."""
+    total: float
+    worked: Mapping[str, float]
+    """Seconds of steps and of evaluation."""
+    rest: Mapping[str, float]
+    """Seconds of all else, by the categories in `LABELS`."""
+    beyond: Mapping[str, float]
+    """The part of `rest` that is not ordinary."""
+
+    @property
+    def share(self) -> float:
+        """Share of work."""
+        return sum(self.worked.values()) / max(self.total, 1e-9)
+
+    @property
+    def is_accounted_for(self) -> bool:
+        """Whether what is not ordinary is little."""
+        return sum(self.beyond.values()) <= (1.0 - ACCOUNTED) * self.total
+
+    @property
+    def told(self) -> str:
+        """The share of work, in words."""
+        return f"{percent(self.share)} of {self.of} went into {' and '.join(self.worked)}"
+
+
+def spans(snapshot: Snapshot) -> list[Span]:
+    """Returns the whole time, and the latest minutes where the process is older than these; none without an account."""
+    wall = snapshot.wall
+    if wall is None:
+        return []
+    lately = sum(wall.recent.values())
+    found = [_span(wall.seconds, "step" if wall.seconds.get("step") else "evaluation", snapshot)]
+    if 0.0 < OLDER * lately < wall.wall_seconds:
+        found.append(_span(wall.recent, found[0].first, snapshot, f"the last {lately / 60:.0f} minutes"))
+    return found
+
+
+def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str = "") -> Span:
+    total = sum(seconds.values()) - seconds.get("init", 0.0)
+    worked = {"steps": seconds.get("step", 0.0), "evaluation": seconds.get("eval", 0.0)}
+    worked = {name: spent for name, spent in worked.items() if spent > _UNSAID[name] * total}
+    rest = {name: seconds.get(name, 0.0) for name in LABELS}
+    rest["compile"] += seconds.get("trace", 0.0) + seconds.get("cache_load", 0.0)
+    beyond = {name: spent for name, spent in rest.items() if spent > _ordinary(name, bool(worked), snapshot)}
+    whole = f"the time since the first {first}" if worked else "the time"
+    return Span(of=of or whole, first=first, total=total, worked=worked, rest=rest, beyond=beyond)
+
+
+def account(wall: TimeState) -> Account:
+    """Returns the account that the verdict rests on."""
+    steps, before = wall.seconds.get("step", 0.0), wall.seconds.get("init", 0.0)
+    return Account(
+        since=wall.started,
+        until=wall.started + wall.wall_seconds,
+        seconds={name: seconds for name, seconds in wall.seconds.items() if seconds > 0.0},
+        share_in_steps=steps / max(wall.wall_seconds - before, 1e-9) if steps else None,
+    )
+
+
+def _ordinary(category: str, works: bool, snapshot: Snapshot) -> float:
+    """Returns the seconds up to which a category is ordinary.
+
+    A server and a notebook may rest for any time, and an input may take any time in which the devices have work.
+    """
+    if category == "input_wait" and any(each.verdict == "compute" for each in _most_waited(snapshot)):
+        return math.inf
+    if category not in ("idle", "unattributed"):
+        return COMPILING if category == "compile" else SHORT
+    if answered(snapshot) or snapshot.process.program in _INTERACTIVE:
+        return math.inf
+    return SHORT if works or category == "idle" else STARTING
+
+
+def where(category: str, seconds: float, snapshot: Snapshot) -> str:
+    """Returns the place of a large part of the time, if it is known: the function, the input, or the line."""
+    if category == "compile":
+        of = {each.name: sum(each.phase_seconds.values()) for each in snapshot.functions}
+        of |= {each.function: snapshot.time - each.started for each in snapshot.in_progress}
+        most = max(of, key=lambda name: of[name], default=None)
+        return f", most of it of `{most}`" if most is not None and of[most] > seconds / 2 else ""
+    if category == "input_wait" and snapshot.inputs:
+        return f", most of it for `{_most_waited(snapshot)[0].name}`"
+    found = _line(category, snapshot)
+    if found is not None:
+        return f", above all at {found[1]}"
+    return _UNMARKED if category == "unattributed" and not snapshot.loops else ""
+
+
+def _most_waited(snapshot: Snapshot) -> list[InputState]:
+    return sorted(snapshot.inputs, key=lambda each: -each.wait_seconds)[:1]
+
+
+def answered(snapshot: Snapshot) -> int:
+    """Returns how many requests were served."""
+    return sum(each.total for each in snapshot.routes)
+
+
+def percent(share: float | None) -> str:
+    """`42 %`."""
+    return f"{(share or 0.0) * 100:.0f} %"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargePart:
+    """A category of time that holds up a loop that was found, now: in the latest minutes."""
+
+    loop: LoopState
+    where: str
+    """The line with most of the seconds."""
+    seconds: float
+    """Seconds since the first step."""
+    share: str
+    """The share of the latest minutes, in words."""
+
+
+def large(snapshot: Snapshot, category: str) -> LargePart | None:
+    """Returns a category of time that is neither work nor ordinary, if it is large and its place is known."""
+    found, wall, line = spans(snapshot), snapshot.wall, _line(category, snapshot)
+    if line is None or wall is None or found[-1].beyond.get(category, 0.0) <= (1.0 - ACCOUNTED) * found[-1].total:
+        return None
+    share = f"{percent(found[-1].beyond[category] / found[-1].total)} of {found[-1].of}"
+    return LargePart(loop=line[0], where=line[1], seconds=wall.seconds[category], share=share)
+
+
+def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, str] | None:
+    """Returns the line with most of the seconds of a category, after its loop."""
+    lines = ((loop, each) for loop in snapshot.loops for each in loop.lines if each.category == category)
+    return next(((loop, each.line) for loop, each in lines), None)

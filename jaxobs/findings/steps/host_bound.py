@@ -1,0 +1,59 @@
+"""`host_bound`: the host holds a loop up for a large part of its time, and the devices are idle meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.findings import parts
+from jaxobs.findings.cases import Case
+from jaxobs.findings.scene import Scene
+
+NAME = "host_bound"
+NEEDS = Scene
+ABOUT = (
+    "The host moves values between itself and the devices, or runs Python outside of JAX, while the devices are idle."
+)
+
+LETS_GO = 1
+
+TOLD_WHEN = (
+    "in a loop that was found, reading arrays that had been computed and putting arrays on devices took "
+    f"{parts.SHORT:g} s and {1.0 - parts.ACCOUNTED:.0%} of the last ten minutes; or Python outside of JAX did, unless "
+    "the program is a server or a notebook"
+)
+
+_WHAT = {
+    "transfer": (
+        "Moving values between the host and the devices",
+        "warning",
+        "Move them at once: read a whole array by `np.asarray(x)` or several by `jax.device_get`, and not element by "
+        "element. Compute on the device what the host needs to decide or to print, and read that every hundredth step.",
+    ),
+    "idle": (
+        "Python outside of JAX",
+        "info",
+        "Move this work into the compiled step, or to a thread that prepares the next step while the devices compute. "
+        "If it is an evaluation or a checkpoint, mark it with `jaxobs.phase`.",
+    ),
+}
+"""The parts of the time, how bad they are, and what to do; Python may be all that a program is about."""
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """Yields a case for each part of the time that holds a loop up."""
+    for category, (what, severity, advice) in _WHAT.items():
+        part = parts.large(scene.snapshot, category)
+        if part is not None:
+            yield Case(
+                function=part.loop.name,
+                subject=category,
+                severity=severity,
+                summary=(
+                    f"{what} takes {part.share}, above all at {part.where}, between the steps of "
+                    f"`{part.loop.name}`. The devices are idle meanwhile."
+                ),
+                advice=advice,
+                where=part.where,
+                seconds=part.seconds,
+                data={"loop": part.loop.name},
+            )

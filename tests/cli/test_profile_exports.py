@@ -14,11 +14,11 @@ from helpers import xplanes
 from helpers.xplanes import event, operation
 
 from jaxobs import cli
+from jaxobs.cli.profiling import folded, perfetto, pprof
 from jaxobs.facts.profiles import OperationTime, Profile
 from jaxobs.internals.xplane import wire
 from jaxobs.profiles import reading, stacks
 from jaxobs.profiles.reading import Reading
-from jaxobs.views.profile import folded, perfetto, pprof
 
 US = 1000.0
 

@@ -48,7 +48,7 @@ class Surface:
 
     def name(self, text: str) -> str:
         """Returns a name, made safe, in at most a third of the width."""
-        return self.cut_end(text, min(40, max(self.width // 3, 8)))
+        return self.cut(text, min(40, max(self.width // 3, 8)))
 
     def joined(self, pieces: Iterable[str], less: int) -> str:
         """Returns as many of the pieces, made safe, as fit the width without `less` cells."""

@@ -52,7 +52,10 @@ def find(scene: Scene) -> Iterator[Case]:
         yield Case(
             function=part.loop.name,
             severity="info",
-            summary=f"`{part.loop.name}` waits for its input {part.share}, above all at {part.where}.",
+            summary=(
+                f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.where}. The devices are idle "
+                "meanwhile."
+            ),
             advice=f"{_ADVICE} If the line takes from a queue, the side that fills the queue is too slow.",
             where=part.where,
             seconds=part.seconds,

@@ -10,7 +10,8 @@ _LOOP_FUSIONS_AS_BEFORE = (0, 11)
 
 def quick(*flags: str) -> str:
     """Returns the flags and what makes compiling quick, for `XLA_FLAGS`, in the jaxlib of this interpreter."""
-    chosen = [*flags, "--xla_backend_optimization_level=0"]
+    # In one piece: each of the 32 pieces into which XLA would cut a program costs LLVM as much again.
+    chosen = [*flags, "--xla_backend_optimization_level=0", "--xla_cpu_parallel_codegen_split_count=1"]
     version = tuple(int(part) for part in importlib.metadata.version("jaxlib").split(".")[:2])
     if version < _LOOP_FUSIONS_AS_BEFORE:
         chosen.append("--xla_cpu_use_fusion_emitters=false")

@@ -21,7 +21,9 @@ from tools.zoo.entry import Entry
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 SECONDS = 600
-QUICK_XLA = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+QUICK_XLA = (
+    "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false"
+)
 """Compiles in half the time, for code that may be slow: compiling is most of what the zoo does."""
 
 

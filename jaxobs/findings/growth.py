@@ -17,6 +17,8 @@ LEAST_RISES = 24
 """Samples in which the floor rose: two minutes at the default interval."""
 LEAST_RISES_AT_END = 5
 """Samples that are enough when the program ends: what has grown until then will not be released any more."""
+EARLY_CALLS = 20
+"""Calls that are enough where memory will soon be full."""
 WITHOUT_CALLS = 2
 """Factor on the samples if no function's calls are counted: neither steps nor phases of the program are known."""
 LEAST_CALLS = 100
@@ -111,8 +113,13 @@ class Floor:
         if top - value >= _LARGE_FALL * (top - base):
             self._cycle = max(self._cycle, top)
 
-    def run(self, now: Point, *, at_end: bool = False) -> Run | None:
-        """The growth that persists as of the last sample `now`, or None; `at_end` if the program ended after it."""
+    def run(self, now: Point, *, at_end: bool = False, calls: int = LEAST_CALLS) -> Run | None:
+        """Returns the growth that persists as of the last sample `now`, or None.
+
+        Args:
+          at_end: whether the program ended after the sample; or as if it had.
+          calls: calls of a function that are enough.
+        """
         least = LEAST_RISES_AT_END if at_end else LEAST_RISES
         if len(self.points) <= least:
             return None
@@ -124,7 +131,7 @@ class Floor:
         points = _without_leap(confirmed[start:])
         if len(points) <= least or self._in_known_cycle(points[-1].value):
             return None
-        function = _driver(points)
+        function = _driver(points, calls)
         points = _from_first_call(points, function)
         if len(points) <= least:
             return None
@@ -199,12 +206,12 @@ def _made(since: Point, calls: Mapping[str, int], function: str | None) -> int:
     return 0 if function is None else calls.get(function, 0) - since.calls.get(function, 0)
 
 
-def _driver(points: list[Point]) -> str | None:
+def _driver(points: list[Point], least: int) -> str | None:
     """The function with enough calls whose calls the growth goes with most evenly."""
     best: tuple[float, int, str] | None = None
     for function in points[-1].calls:
         made = _made(points[0], points[-1].calls, function)
-        if made < LEAST_CALLS:
+        if made < least:
             continue
         rates = []
         for before, after in itertools.pairwise(points):

@@ -18,11 +18,17 @@ from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup
 from jaxobs.findings import all_kinds
 from jaxobs.findings.cases import UNKNOWN, Case
-from jaxobs.findings.growth import LEAST_RISES, Floor, Point, Run
+from jaxobs.findings.growth import EARLY_CALLS, LEAST_RISES, Floor, Point, Run
 
 MOST_FLOORS = 1024
 """Series of one kind that are remembered, with those that are gone for now."""
 MOST_CASES = 20
+SOON = 3600.0
+"""Seconds until memory is full, at its pace, from which on growth is reported early: ..."""
+EARLY = 20.0
+"""... when it has gone on for so many seconds, in as many samples as are enough at the end of the program."""
+HOST = "host"
+"""The host's memory in `Sample.left`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,7 @@ class Sample:
     call_sites: Callable[[tuple[Any, ...]], Mapping[str, int]] = lambda key: {}
     """Lines that made the newest arrays of a group, by its key."""
     left: Mapping[str, int] = field(default_factory=dict)
-    """Free bytes on each device, where its allocator says."""
+    """Free bytes on each device, where its allocator says, and on the `HOST`."""
     executables: int | None = None
     resident: int | None = None
     """The process's memory on the host, without the live arrays of the CPU backend."""
@@ -79,6 +85,9 @@ class Leak(Protocol):
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """Returns whether a series grew by enough to be reported, besides the active cases of all kinds."""
+
+    def full_in(self, run: Run, key: Hashable, sample: Sample) -> float:
+        """Returns the seconds until memory is full at the pace of a run; infinity if that is not known."""
 
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """Returns whether a series is part of a case that is."""
@@ -174,7 +183,7 @@ class _Watched:
                 case.runs[key] = self._floors[key].extended(run, now)
         for key in self._there:
             if key not in standing:
-                found = self._floors[key].run(now, at_end=at_end)
+                found = self._floors[key].run(now, at_end=at_end) or self._early(key, sample, now)
                 if found is not None:
                     self._put(key, found, sample)
                 if len(self._floors[key].points) > LEAST_RISES:
@@ -187,6 +196,13 @@ class _Watched:
                 case.told = case.grown
             case.finding = self._finding(case, sample)
             yield case.finding, due
+
+    def _early(self, key: Hashable, sample: Sample, now: Point) -> Run | None:
+        """Returns a run that is too short to be reported, unless it continued until the memory is full."""
+        run = self._floors[key].run(now, at_end=True, calls=EARLY_CALLS)
+        if run is None or run.function is None or run.seconds < EARLY:
+            return None
+        return run if self._kind.full_in(run, key, sample) < SOON else None
 
     def _put(self, key: Hashable, run: Run, sample: Sample) -> None:
         for case in self._cases:

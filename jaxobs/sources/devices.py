@@ -19,8 +19,9 @@ from jaxobs import internals
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, account
-from jaxobs.findings.leaks import Leaks
+from jaxobs.findings.leaks import HOST, Leaks
 from jaxobs.findings.leaks import Sample as LeakSample
+from jaxobs.loops.found_loops import FoundLoops
 from jaxobs.recorder import moment
 from jaxobs.sources.support.source import Source, keep
 from jaxobs.state import array_groups
@@ -161,7 +162,10 @@ class Devices(Source):
         now: float,
     ) -> None:
         store = self._store
-        resident = moment.resident()
+        host = moment.host()
+        resident = host.get("resident")
+        free = [host[name] - taken for name, taken in (("available", 0), ("limit", resident or 0)) if name in host]
+        left = {HOST: max(0, min(free))} if free else {}
         on_host = sum(each.live_array_bytes or 0 for each in memories if each.device.startswith("cpu:"))
 
         keep(
@@ -169,10 +173,11 @@ class Devices(Source):
             self._leaks.see(
                 LeakSample(
                     time=now,
-                    calls=store.calls(),
+                    calls=store.calls() or {each.name: each.steps for each in store.part(FoundLoops).frozen()},
                     groups=groups,
                     call_sites=functools.partial(_call_sites, lives),
-                    left={
+                    left=left
+                    | {
                         each.device: each.limit_bytes - each.in_use_bytes
                         for each in memories
                         if each.limit_bytes is not None and each.in_use_bytes is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from jaxobs.facts.memory import ArrayGroup
 from jaxobs.findings import growth
 from jaxobs.findings.cases import Case
 from jaxobs.findings.growth import Run
-from jaxobs.findings.leaks import MOST_FLOORS, Growing, Sample, clock, pace
+from jaxobs.findings.leaks import EARLY, HOST, MOST_FLOORS, Growing, Sample, clock, pace
 from jaxobs.recorder.oom_texts import human
 
 NAME = "array_leak"
@@ -28,6 +29,8 @@ MOST_TOTAL_RISES = 2 * TOTAL_RISES
 MOST_GROUPS = 500
 """Groups that are followed: the largest."""
 MOST_MEMBERS = 8
+FAR = 7 * 86400.0
+"""Seconds until a device is full of which nothing is said."""
 MANY = "arrays of several shapes"
 """Subject of growth that no single shape explains."""
 _SAME_START = 3
@@ -38,7 +41,8 @@ TOLD_WHEN = (
     f"the number of arrays that are never freed rose in {growth.LEAST_RISES} samples and {growth.LEAST_CALLS} calls "
     f"of a function ({growth.LEAST_RISES * growth.WITHOUT_CALLS} samples if jaxobs counts no function's calls), at a "
     f"steady pace and without a pause, by 1 MiB or {LEAST_SMALL} arrays; when the program ends, "
-    f"{growth.LEAST_RISES_AT_END} samples are enough. What fills up, shrinks again, or grows only while a function "
+    f"{growth.LEAST_RISES_AT_END} samples are enough, and after {EARLY:g} s where an hour would fill the memory. "
+    "What fills up, shrinks again, or grows only while a function "
     "runs that usually does not (an evaluation) does not count"
 )
 
@@ -82,6 +86,13 @@ class ArrayLeaks:
             return True
         return run.grown >= LEAST_SMALL and (run.rises >= SMALL_RISES or run.rises < growth.LEAST_RISES)
 
+    def full_in(self, run: Run, key: Hashable, sample: Sample) -> float:
+        """Goes by the device that is full first."""
+        group = _group(key, sample)
+        groups, grown = (sample.groups, run.grown) if group is None else ([group], run.grown * _each(group))
+        full = _full_in(run, grown, groups, sample)
+        return full[1] if full else math.inf
+
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """Returns whether it goes with the same calls, and the same line or, if none is known, the same start."""
         if key == _TOTAL or _TOTAL in case.runs:
@@ -122,7 +133,7 @@ class ArrayLeaks:
         return Case(
             summary=(
                 f"{what} than at {clock(run.since.time)}{where}: {speed}, and nothing was freed."
-                + (f" At this pace, {full[0]} will be full in {_span(full[1])}." if full else "")
+                + at_this_pace(full)
             ),
             advice=_advice(_top(sites)),
             where=_top(sites),
@@ -186,10 +197,22 @@ def _full_in(run: Run, grown: float, groups: Sequence[ArrayGroup], sample: Sampl
         return None
     found = []
     for device, left in sample.left.items():
-        share = sum(group.bytes_per_device.get(device, 0) for group in groups) / total
+        share = sum(
+            size
+            for group in groups
+            for name, size in group.bytes_per_device.items()
+            if name == device or (device == HOST and name.startswith("cpu:"))
+        ) / total  # fmt: skip
         if share:
             found.append((left / (grown * share / run.seconds), device))
     return (min(found)[1], min(found)[0]) if found else None
+
+
+def at_this_pace(full: tuple[str, float] | None) -> str:
+    """Returns a sentence on the device that will be full, and when; nothing is said of it for what is far off."""
+    if full is None or full[1] > FAR:
+        return ""
+    return f" At this pace, {'the host' if full[0] == HOST else full[0]} will be full in {_span(full[1])}."
 
 
 def _span(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -42,6 +43,10 @@ class ExecutableLeaks:
         since = (each for each in sample.compilations() if each.time >= run.since.time)
         first = sum(each.eager and each.cause == "first_call" for each in since)
         return run.grown - first >= LEAST_MORE
+
+    def full_in(self, run: Run, key: Hashable, sample: Sample) -> float:
+        """Knows no sizes of programs."""
+        return math.inf
 
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """There is only one series."""

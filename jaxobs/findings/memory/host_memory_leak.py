@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 
 from jaxobs.findings import growth
 from jaxobs.findings.cases import Case
 from jaxobs.findings.growth import Run
-from jaxobs.findings.leaks import Growing, Sample, clock, pace
+from jaxobs.findings.leaks import HOST, Growing, Sample, clock, pace
 from jaxobs.findings.memory import array_leak, executable_leak
 from jaxobs.recorder.oom_texts import human
 
@@ -20,6 +21,8 @@ LEAST_SHARE = 0.05
 """Growth as a share of what the process took when it began."""
 LEAST_RISES = growth.LEAST_RISES + 6
 """Some more than for arrays and programs: where these leak, the process grows as well, and they must be reported."""
+EARLY_RISES = LEAST_RISES // 2
+"""Rises after which growth that will soon fill the host is reported."""
 COMPILED_OFTEN = 2
 """Rises for each compiled program below which it is the programs that the process keeps."""
 _ALIKE = 0.15
@@ -49,6 +52,12 @@ class HostLeaks:
             return False
         return run.grown >= max(LEAST_BYTES, LEAST_SHARE * run.since.value)
 
+    def full_in(self, run: Run, key: Hashable, sample: Sample) -> float:
+        """Waits for some more samples than arrays do: a process takes memory when it begins."""
+        left = sample.left.get(HOST)
+        known = left is not None and run.seconds > 0 and run.rises >= EARLY_RISES
+        return left * run.seconds / run.grown if left is not None and known else math.inf
+
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """There is only one series."""
         return True
@@ -59,7 +68,7 @@ class HostLeaks:
 
     def tell(self, case: Growing, sample: Sample) -> Case:
         """Tells how much, since when, and whose results it could be."""
-        run = case.run
+        run, full = case.run, self.full_in(case.run, "", sample)
         function, returned = _returned(run, sample)
         compiled = sum(each.time >= run.since.time for each in sample.compilations())
         whose = f" A call of `{function}` returns that much: results that were fetched and kept." if function else ""
@@ -67,6 +76,7 @@ class HostLeaks:
             summary=(
                 f"The process holds {human(run.grown)} more host memory than at {clock(run.since.time)}: "
                 f"{pace(run, run.grown, human)}, and nothing was freed.{whose}"
+                f"{array_leak.at_this_pace((HOST, full) if full < math.inf else None)}"
             ),
             advice=(
                 "Find what is kept on the host from each step: NumPy copies (`jax.device_get`, `np.asarray`), batches, "
@@ -88,6 +98,7 @@ class HostLeaks:
                 "compilations": compiled,
                 "bytes_per_call": run.per_call,
                 "bytes_per_second": run.grown / run.seconds if run.seconds else None,
+                "full_in_seconds": full if full < math.inf else None,
                 "returned_bytes": returned,
             },
         )

@@ -205,8 +205,8 @@ def test_programs_pile_up(sample: Callable[[], None]) -> None:
     step.clear_cache()
 
 
-def test_without_counted_functions_it_is_told_by_the_minute(sample: Callable[[], None]) -> None:
-    """`install()` alone knows no steps."""
+def test_calls_of_a_loop_that_was_found_count(sample: Callable[[], None]) -> None:
+    """`install()` alone knows the function that is called again and again."""
     step = jax.jit(lambda x: x + 1)
     batch, history = jnp.ones((128, 128)), []
     for _ in range(60):
@@ -214,8 +214,8 @@ def test_without_counted_functions_it_is_told_by_the_minute(sample: Callable[[],
         history.append(step(batch))
         sample()
     (leak,) = standing()
-    assert leak.function == UNKNOWN
-    assert "per minute" in leak.summary
+    assert leak.function.endswith("<lambda>")
+    assert "1 per call of" in leak.summary
 
 
 # ----------------------------------------------------------------------------------------------- healthy ones
@@ -389,6 +389,13 @@ def test_a_leak_that_soon_fills_the_memory_is_reported_early() -> None:
     assert process is not None and process[0] < 100.0 and "the host will be full in" in process[1].summary
     started = seen({"gpu:0": 2**32}, lambda number, **more: _growing(min(number, 4), **more))
     assert started is None, "parameters and buffers are made at the start"
+
+
+def test_without_calls_it_is_told_by_the_minute() -> None:
+    """Twice the samples are needed where nothing is known of steps and phases."""
+    assert _findings([_growing(number, calls={}) for number in range(48)]) == []
+    (leak,) = _findings([_growing(number, calls={}) for number in range(60)])
+    assert leak.function == UNKNOWN and "120 per minute" in leak.summary
 
 
 def test_it_is_told_again_when_it_has_doubled() -> None:

@@ -191,9 +191,9 @@ def _top(sites: Mapping[str, int]) -> str | None:
 
 
 def _full_in(run: Run, grown: float, groups: Sequence[ArrayGroup], sample: Sample) -> tuple[str, float] | None:
-    """The device that is full first, and in how many seconds; None if no allocator says what is left."""
+    """Returns the device that is full first, and in how many seconds; None if that is unknown, or the run is short."""
     total = sum(group.bytes for group in groups)
-    if not run.seconds or not total:
+    if run.seconds < EARLY or not total:
         return None
     found = []
     for device, left in sample.left.items():

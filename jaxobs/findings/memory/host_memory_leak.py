@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from jaxobs.findings import growth
 from jaxobs.findings.cases import Case
 from jaxobs.findings.growth import Run
-from jaxobs.findings.leaks import HOST, Growing, Sample, clock, pace
+from jaxobs.findings.leaks import EARLY, HOST, Growing, Sample, clock, pace
 from jaxobs.findings.memory import array_leak, executable_leak
 from jaxobs.recorder.oom_texts import human
 
@@ -55,7 +55,7 @@ class HostLeaks:
     def full_in(self, run: Run, key: Hashable, sample: Sample) -> float:
         """Waits for some more samples than arrays do: a process takes memory when it begins."""
         left = sample.left.get(HOST)
-        known = left is not None and run.seconds > 0 and run.rises >= EARLY_RISES
+        known = left is not None and run.seconds >= EARLY and run.rises >= EARLY_RISES
         return left * run.seconds / run.grown if left is not None and known else math.inf
 
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:

@@ -71,3 +71,26 @@ for n in range(100):
 """
     seconds = _standing(before + predicts, tmp_path)["wall"]["seconds"]
     assert max(("step", "eval"), key=lambda name: seconds[name]) == category, seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("jax.lax.scan", "jax.lax.scan(step, w, many)[0]"),
+        ("jax.lax.scan", "jax.lax.fori_loop(0, 30, body, w)"),
+        ("jax.lax.while_loop", "jax.lax.while_loop(goes_on, both, (0, w))[1]"),
+    ],
+)
+def test_loops_over_operations_outside_of_jitted_functions(name: str, call: str, tmp_path: Path) -> None:
+    """Programs that jit nothing call `jax.lax.scan` and its kind step by step."""
+    loops = f"""
+w, many = jnp.ones((128, 128)) / 128, jnp.ones((30, 128, 128)) / 128
+step = lambda w, x: (jnp.tanh(w @ x), w.sum())
+body = lambda number, w: jnp.tanh(w @ w)
+goes_on = lambda state: state[0] < 30
+both = lambda state: (state[0] + 1, body(0, state[1]))
+for n in range(60):
+    w = {call}.block_until_ready()
+"""
+    (loop,) = _standing(loops, tmp_path)["loops"]
+    assert loop["name"] == name and 58 <= loop["steps"] <= 60

@@ -37,7 +37,7 @@ def _standing(source: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("calls", "steps"), [(8, [8]), (4, [])])
 def test_calls_of_which_each_compiles_are_a_loop(calls: int, steps: list[int], tmp_path: Path) -> None:
-    fits = f"for n in range({calls}):\n    jax.jit(lambda w: network(w, x))(w)\n"
+    fits = f"for n in range({calls}):\n    jax.jit(lambda w: network(w, x))(w)\n    time.sleep(0.1)\n"
     assert [each["steps"] for each in _standing(fits, tmp_path)["loops"]] == steps
 
 

@@ -8,5 +8,5 @@ ENTRY = Entry(
     causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}},
     findings=(Finding("array_leak"),),
     loop=Loop("train_step", 690),
-    variables={"JAXOBS_SAMPLE_INTERVAL": "0.3"},
+    variables={"JAXOBS_SAMPLE_INTERVAL": "0.15"},
 )

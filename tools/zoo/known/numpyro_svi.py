@@ -10,5 +10,5 @@ ENTRY = Entry(
     ),
     causes={"update": {"first_call": 1}},
     findings=(Finding("eager_initialization"), Finding("host_sync", "update")),
-    loop=Loop("update", 8000),
+    loop=Loop("update", 4000),
 )

@@ -30,7 +30,7 @@ random = np.random.default_rng(0)
 history = []
 #: step
 for number in range(1, 691):
-    x = random.normal(size=(2048, 128)).astype(np.float32)
+    x = random.normal(size=(512, 128)).astype(np.float32)
     parameters, state, loss, gradients = train_step(parameters, state, x)
     history.append(gradients)
     if number % 200 == 0:

@@ -26,10 +26,10 @@ state = svi.init(jax.random.PRNGKey(0), x, y)
 update = jax.jit(svi.update)
 losses = []
 #: step
-for number in range(1, 8001):
+for number in range(1, 4001):
     state, loss = update(state, x, y)
     losses.append(float(loss))
-    if number % 2000 == 0:
+    if number % 1000 == 0:
         print(f"step {number}: ELBO {-np.mean(losses[-100:]):.2f}")
 #: other
 median = guide.median(svi.get_params(state))

@@ -20,8 +20,6 @@ SHORT = 10.0
 """Seconds up to which anything else but steps is ordinary: a young process, or a short one."""
 STARTING = 30.0
 """Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
-OLDER = 1.05
-"""A process that is so many times as old as its latest minutes has them apart."""
 
 LABELS = {
     "compile": "compiling", "input_wait": "waiting for input", "idle": "idle", "checkpoint": "checkpoints",
@@ -75,7 +73,7 @@ def spans(snapshot: Snapshot) -> list[Span]:
         return []
     lately = sum(wall.recent.values())
     found = [_span(wall.seconds, "step" if wall.seconds.get("step") else "evaluation", snapshot)]
-    if 0.0 < OLDER * lately < wall.wall_seconds:
+    if 0.0 < lately < 0.95 * wall.wall_seconds:
         found.append(_span(wall.recent, found[0].first, snapshot, f"the last {lately / 60:.0f} minutes"))
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 SECONDS = 600.0
 """Seconds of the latest minutes."""
@@ -30,9 +30,8 @@ class Lately:
         from a total, as a correction does, counts as nothing added.
         """
         with self._lock:
-            marks: Sequence[tuple[float, Mapping[str, float]]] = self._marks
-            before = [mark for mark in marks if mark[0] <= now - seconds]
-            when, earlier = before[-1] if before else marks[0]
-            if now - marks[-1][0] >= SECONDS / MARKS:
+            before = [mark for mark in self._marks if mark[0] <= now - seconds]
+            when, earlier = before[-1] if before else self._marks[0]
+            if now - self._marks[-1][0] >= SECONDS / MARKS:
                 self._marks.append((now, dict(totals)))
         return now - when, {name: max(0.0, total - earlier.get(name, 0.0)) for name, total in totals.items()}

@@ -303,6 +303,30 @@ def test_what_a_library_does_within_itself_is_not_the_users_to_change(
         assert ("once, before the loop" in advice) == (pattern == "identity_hashed_static" and not inside)
 
 
+def _without_jit(lines: int) -> list[Compilation]:
+    return [
+        again("sin", changes=[_shape(n, n + 1)] if n > 20 else (), call_site=f"lm.py:{line}", eager=True)
+        for n in range(20, 32) for line in range(lines)
+    ]  # fmt: skip
+
+
+def test_a_model_without_jit_is_one_finding() -> None:
+    """Lines that each recompile for new sizes are one fault from the third on; two lines are two."""
+    watching, told = seen(_without_jit(5))
+    (model,) = watching.standing()
+    assert model.count == 55 and model.seconds == pytest.approx(5 * sum(each.seconds for each in _lines_apart()) / 2)
+    assert "55 operations outside any jitted function recompiled at 5 lines" in model.summary
+    assert "lm.py:0 " in model.summary and "and 1 other line; for new sizes each time" in model.summary
+    assert "one jitted function" in model.advice
+    over = {each.id for each in told if each.ended is not None}
+    assert {each.id for each in told} - over == {model.id}, "lines that were reported before are withdrawn"
+    assert len(_lines_apart()) == 2
+
+
+def _lines_apart() -> list[Finding]:
+    return seen(_without_jit(2))[0].standing()
+
+
 def test_what_is_explained_at_once_is_reported_once() -> None:
     """A recompilation of four seconds for a weak type is no finding that is withdrawn a moment later."""
     change = Change("state['score']", "weak_type", "float32[]{weak_type=True} (a Python float)", "float32[]")

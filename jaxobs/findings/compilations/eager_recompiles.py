@@ -1,4 +1,4 @@
-"""`eager_recompiles`: operations outside any jitted function keep recompiling at one line of code."""
+"""`eager_recompiles`: operations outside any jitted function keep recompiling at a line of code, or at many."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jaxobs.facts.compilations import Change, Compilation
+from jaxobs.facts.compilations import EAGER, Change, Compilation
 from jaxobs.findings.compilations.support import sizes
 from jaxobs.findings.compilations.support.case import Case, Telling, duration, plural
 from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "eager_recompiles"
-ABOUT = "Operations outside any jitted function keep compiling at one line of code."
+ABOUT = (
+    "Operations outside any jitted function keep compiling at a line of code, or at many, as in a model without `jit`."
+)
 
 SAME = 3
 """Compilations of a known program at one line: the body of an eager scan or cond is created again each time."""
@@ -30,6 +32,8 @@ TOLD_WHEN = (
     f"{sizes.MOST_CROWDED}), recompiled the same programs {SAME} times, or compiled {PROGRAMS} programs"
 )
 
+MANY = 3
+"""Lines with one reason that are one fault: code that ought to be one jitted function."""
 MOST_SITES = 64
 MOST_OPERATIONS = 16
 MOST_DIMENSIONS = 2
@@ -79,6 +83,8 @@ class _Site:
     case: Case
     operations: dict[str, _Operation] = field(default_factory=dict)
     again: Counter[str] = field(default_factory=Counter)
+    why: str = ""
+    """The first reason of its operations, of those in `_WHY`; empty while there is none."""
 
 
 class EagerRecompiles:
@@ -86,6 +92,8 @@ class EagerRecompiles:
 
     def __init__(self) -> None:
         self._sites: OrderedDict[str, _Site] = OrderedDict()
+        self._many: dict[str, Case] = {}
+        """Cases of many lines, by reason."""
 
     def see(self, event: Compilation) -> Iterator[Case]:
         """The call site, once one of its operations compiles without end."""
@@ -109,25 +117,47 @@ class EagerRecompiles:
             return
         site.again[event.function] += 1
         site.case.add(event)
-        if any(each.why for each in site.operations.values()):
-            yield site.case
+        whys = {each.why for each in site.operations.values()}
+        site.why = next((each for each in _WHY if each in whys), "")
+        if site.why:
+            yield self._case(site)
+
+    def _case(self, site: _Site) -> Case:
+        """Returns the case of a line, or that of all lines with its reason where they are many."""
+        lines = [each for each in self._sites.values() if each.why == site.why]
+        if len(lines) < MANY and site.why not in self._many:
+            return site.case
+        for each in lines:
+            each.case.refuted = "This line is one of many, which are reported together."
+        many = self._many.setdefault(site.why, Case(NAME, EAGER, f"many lines, {site.why}"))
+        many.about = (site.why, lines)
+        return many.sum_up([each.case for each in lines])
 
     def tell(self, case: Case) -> Telling:
-        """Which operations, and why they compile."""
-        site: _Site = case.about
-        whys = {each.why for each in site.operations.values()}
-        named = [f"`{name}` {count}" for name, count in site.again.most_common(4)]
-        more = f" and {plural(len(site.again) - 4, 'other operation')}" if len(site.again) > 4 else ""
-        why = _first(whys)
+        """Which operations at which lines, and why they compile."""
+        why, lines = (case.about.why, [case.about]) if isinstance(case.about, _Site) else case.about
+        again: Counter[str] = sum((line.again for line in lines), Counter())
+        at, named, what = (
+            f"{len(lines)} lines",
+            [f"`{name}` {count}" for name, count in again.most_common()],
+            "operation",
+        )
+        if len(lines) == 1:
+            at = f"{case.subject}{case.within(case.subject)}"
+        else:
+            costs = Counter({line.case.subject: line.case.seconds for line in lines}).most_common()
+            named, what = [f"{line} {duration(seconds)}" for line, seconds in costs], "line"
+        more = f" and {plural(len(named) - 4, f'other {what}')}" if len(named) > 4 else ""
         verb = "compiled" if why == "programs" else "recompiled"
         return Telling(
             summary=(
-                f"{plural(case.count, 'operation')} outside any jitted function {verb} at "
-                f"{case.subject}{case.within(case.subject)}, which took "
-                f"{duration(case.seconds)}: {', '.join(named)}{more}; {_WHY[why]}."
+                f"{plural(case.count, 'operation')} outside any jitted function {verb} at {at}, which took "
+                f"{duration(case.seconds)}: {', '.join(named[:4])}{more}; {_WHY[why]}."
             ),
-            advice=_ADVICE[why],
-            data={"call_site": case.subject, "operations": dict(site.again.most_common(8)), "why": why},
+            advice=_ADVICE[why]
+            if len(lines) == 1
+            else _ADVICE[why].replace("what this line does", "what these lines do"),
+            data={"call_site": lines[0].case.subject, "operations": dict(again.most_common(8)), "why": why},
         )
 
 
@@ -151,18 +181,14 @@ _ADVICE = {
         "jax.clear_caches() drops all programs."
     ),
     "sizes": (
-        "Do this in NumPy, or in a jitted function on arrays of a fixed size: pad to a few sizes, and use masks "
-        "instead of x[:n]."
+        "Put what this line does into one jitted function on arrays of a fixed size: pad to a few sizes, and use masks "
+        "instead of x[:n]. Or do it in NumPy."
     ),
     "programs": (
         "Put what this line does into one jitted function, such as jax.jit(model.init), to get one program instead of "
         "many."
     ),
 }
-
-
-def _first(whys: set[str]) -> str:
-    return next(each for each in _WHY if each in whys)
 
 
 watch = EagerRecompiles

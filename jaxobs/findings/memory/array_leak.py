@@ -197,12 +197,9 @@ def _full_in(run: Run, grown: float, groups: Sequence[ArrayGroup], sample: Sampl
         return None
     found = []
     for device, left in sample.left.items():
-        share = sum(
-            size
-            for group in groups
-            for name, size in group.bytes_per_device.items()
-            if name == device or (device == HOST and name.startswith("cpu:"))
-        ) / total  # fmt: skip
+        sizes = [item for group in groups for item in group.bytes_per_device.items()]
+        on_cpu = device == HOST
+        share = sum(size for name, size in sizes if name == device or (on_cpu and name.startswith("cpu:"))) / total
         if share:
             found.append((left / (grown * share / run.seconds), device))
     return (min(found)[1], min(found)[0]) if found else None

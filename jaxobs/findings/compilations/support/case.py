@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -130,6 +130,22 @@ class Case:
         if event.sequence:
             self._sequences.append(event.sequence)
             del self._sequences[:-MOST_SEQUENCES]
+        return self
+
+    def sum_up(self, parts: Sequence[Case]) -> Case:
+        """Makes this the case of all compilations of some others."""
+        self.count, self.seconds = sum(each.count for each in parts), sum(each.seconds for each in parts)
+        self.since, self.until = min(each.since for each in parts), max(each.until for each in parts)
+        self.causes, sites = Counter(), Counter[str]()
+        for part in parts:
+            self.causes.update(part.causes)
+            sites.update(part.sites)
+        self.sites = Counter(dict(sites.most_common(MOST_SITES)))
+        self.libraries = {site: inside for each in parts for site, inside in each.libraries.items()}
+        self._latest = sorted((one for each in parts for one in each._latest), key=lambda one: one.time)[
+            -MOST_EVIDENCE:
+        ]
+        self._sequences = sorted(number for each in parts for number in each._sequences)[-MOST_SEQUENCES:]
         return self
 
     @property

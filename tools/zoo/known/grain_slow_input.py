@@ -1,6 +1,6 @@
 """Grain: the input is slower than the step."""
 
-from tools.zoo.entry import Entry, Loop
+from tools.zoo.entry import Entry, Finding, Loop
 
 ENTRY = Entry(
     projects=("grain", "optax", "scikit-learn"),
@@ -9,5 +9,6 @@ ENTRY = Entry(
         "in the same thread."
     ),
     causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}},
+    findings=(Finding("input_bound", "train_step"),),
     loop=Loop("train_step", 2 * 1797 // 32),
 )

@@ -14,7 +14,8 @@ from tools.alert_suites import scenes
 from tools.alert_suites.kinds import Death, Life
 
 SPAN = 240
-"""Minutes by which scenes are put together into tests: each test evaluates all rules for as long as its longest."""
+"""Minutes by which scenes are put together into tests, those that serve apart: each test evaluates all rules that its
+series can reach for as long as its longest scene lasts."""
 BIG = 2000
 """Series from which on a scene is a test of its own."""
 
@@ -64,9 +65,10 @@ def _told(death: Death, site: Site) -> list[dict[str, Any]]:
 
 
 def _tests(scenes_: list[tuple[str, int, Mapping[str, str], list[dict[str, Any]]]]) -> list[dict[str, Any]]:
-    together: dict[tuple[int, str], dict[str, Any]] = {}
+    together: dict[tuple[int, bool, str], dict[str, Any]] = {}
     for name, minutes, series, asked in scenes_:
-        key = (-(-minutes // SPAN), name if len(series) >= BIG else "")
+        serves = any(each.startswith("jax_requests_total") for each in series)
+        key = (-(-minutes // SPAN), serves, name if len(series) >= BIG else "")
         test = together.setdefault(key, {"name": name, "interval": "1m", "input_series": [], "promql_expr_test": []})
         test["input_series"] += [{"series": each, "values": values} for each, values in series.items()]
         test["promql_expr_test"] += asked

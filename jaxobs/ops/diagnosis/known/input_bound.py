@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from jaxobs.findings.input.input_bound import LEAST_SECONDS
 from jaxobs.ops.diagnosis import counters
 from jaxobs.ops.diagnosis.evidence import Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 
+LEAST_SECONDS = 30.0
+"""Seconds of waiting: a cold file cache or a shuffle buffer that fills is over by then."""
 _SECONDS_OF_DECLARED = 300.0
 """The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
 _SHARE = 0.5
@@ -32,7 +33,7 @@ KNOWN = Knowledge(
     title="The devices wait for input",
     impact=SLOW,
     signs=(
-        Event("finding:input_bound"),
+        Event("finding:input_bound", counted=False),  # the metric counts what is worth knowing only, too
         Alert("JaxInputBound", weak=False),
         Metric(counters.TIME, over=LEAST_SECONDS, labels=(("category", "input_wait"),)),
     ),

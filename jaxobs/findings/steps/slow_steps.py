@@ -31,7 +31,7 @@ FOLLOWS = ("input_bound", "straggler")
 FOLLOWS_COMPILING = (
     "unbounded_shapes", "recreated_functions", "static_values", "identity_hashed_static", "unbounded_structures",
     "flip_flop", "forgotten_programs", "weak_type_at_start", "two_shardings_at_start", "eager_recompiles",
-    "recompile_storm", "costly_recompilations",
+    "recompile_storm", "costly_recompilations", "cold_requests",
 )  # fmt: skip
 """Kinds that may bring it about if most of the steps compiled one of the same functions."""
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxobs.instruments.requests import request
 from jaxobs.ops.gameday.fault_types import Fault, Scene
 
-SIZES = (1, 3, 8, 20, 55)
+SIZES = (1, 3, 8, 20, 55, 150, 400, 1100)
 """Far enough apart that the sizes themselves are not a fault: nobody compiled for them before the traffic came."""
 EVERY = 40
 """Requests from one new size to the next."""

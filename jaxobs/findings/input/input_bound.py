@@ -25,8 +25,8 @@ TOLD_WHEN = (
 
 _ADVICE = (
     "Load ahead and in parallel: more workers or read threads, a prefetch buffer, decoding and augmentation off the "
-    "training thread. If input is still the bottleneck then, store the data decoded, or closer to the host."
 )
+_ADVICE += "training thread. If input is still the bottleneck then, store the data decoded, or closer to the host."
 
 
 def find(scene: Scene) -> Iterator[Case]:

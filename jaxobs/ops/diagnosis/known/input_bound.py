@@ -33,7 +33,7 @@ KNOWN = Knowledge(
     title="The devices wait for input",
     impact=SLOW,
     signs=(
-        Event("finding:input_bound", counted=False),  # the metric counts what is worth knowing only, too
+        Event("finding:input_bound"),
         Alert("JaxInputBound", weak=False),
         Metric(counters.TIME, over=LEAST_SECONDS, labels=(("category", "input_wait"),)),
     ),

@@ -116,9 +116,7 @@ class Floor:
     def run(self, now: Point, *, at_end: bool = False, calls: int = LEAST_CALLS) -> Run | None:
         """Returns the growth that persists as of the last sample `now`, or None.
 
-        Args:
-          at_end: whether the program ended after the sample; or as if it had.
-          calls: calls of a function that are enough.
+        As if the program ended after it if `at_end`; so many `calls` of a function are enough.
         """
         least = LEAST_RISES_AT_END if at_end else LEAST_RISES
         if len(self.points) <= least:

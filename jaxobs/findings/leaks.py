@@ -24,7 +24,7 @@ MOST_FLOORS = 1024
 """Series of one kind that are remembered, with those that are gone for now."""
 MOST_CASES = 20
 SOON = 3600.0
-"""Seconds until memory is full, at its pace, from which on growth is reported early: ..."""
+"""Seconds until memory is full, at its pace, from which on growth is what to fix first, and is reported early: ..."""
 EARLY = 20.0
 """... when it has gone on for so many seconds, in as many samples as are enough at the end of the program."""
 HOST = "host"
@@ -87,7 +87,7 @@ class Leak(Protocol):
         """Returns whether a series grew by enough to be reported, besides the active cases of all kinds."""
 
     def full_in(self, run: Run, key: Hashable, sample: Sample) -> float:
-        """Returns the seconds until memory is full at the pace of a run; infinity if that is not known."""
+        """Returns the seconds until memory is full at a run's pace; infinity if unknown, or after less than `EARLY`."""
 
     def belongs(self, key: Hashable, run: Run, case: Growing, sample: Sample) -> bool:
         """Returns whether a series is part of a case that is."""
@@ -200,9 +200,9 @@ class _Watched:
     def _early(self, key: Hashable, sample: Sample, now: Point) -> Run | None:
         """Returns a run that is too short to be reported, unless it continued until the memory is full."""
         run = self._floors[key].run(now, at_end=True, calls=EARLY_CALLS)
-        if run is None or run.function is None or run.seconds < EARLY:
+        if run is None or run.function is None or self._kind.full_in(run, key, sample) >= SOON:
             return None
-        return run if self._kind.full_in(run, key, sample) < SOON else None
+        return run
 
     def _put(self, key: Hashable, run: Run, sample: Sample) -> None:
         for case in self._cases:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
@@ -123,8 +124,7 @@ def where(category: str, seconds: float, snapshot: Snapshot) -> str:
         return f", most of it of `{most}`" if most is not None and of[most] > seconds / 2 else ""
     if category == "input_wait" and snapshot.inputs:
         return f", most of it for `{_most_waited(snapshot)[0].name}`"
-    found = _line(category, snapshot)
-    if found is not None:
+    if (found := _line(category, snapshot)) is not None:
         return f", above all at {found[1]}"
     return _UNMARKED if category == "unattributed" and not snapshot.loops else ""
 
@@ -143,8 +143,7 @@ def percent(share: float | None) -> str:
     return f"{(share or 0.0) * 100:.0f} %"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LargePart:
+class LargePart(NamedTuple):
     """A category of time that holds up a loop that was found, now: in the latest minutes."""
 
     loop: LoopState
@@ -162,7 +161,7 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
     if line is None or wall is None or found[-1].beyond.get(category, 0.0) <= (1.0 - ACCOUNTED) * found[-1].total:
         return None
     share = f"{percent(found[-1].beyond[category] / found[-1].total)} of {found[-1].of}"
-    return LargePart(loop=line[0], where=line[1], seconds=wall.seconds[category], share=share)
+    return LargePart(*line, wall.seconds[category], share)
 
 
 def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, str] | None:

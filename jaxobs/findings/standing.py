@@ -41,10 +41,9 @@ class _Rules:
     """Cases that last at a time."""
 
 
-def _over(finding: Finding, now: float) -> Finding:
-    return dataclasses.replace(
-        finding, time=now, ended=now, summary=f"{finding.summary} Over since {timestamp(now)[11:19]}Z."
-    )
+def _over(finding: Finding, now: float, since: float) -> Finding:
+    over = f"{finding.summary} Over since {timestamp(since)[11:19]}Z."
+    return dataclasses.replace(finding, time=now, ended=since, summary=over)
 
 
 _RULES: dict[type[Any], _Rules] = {
@@ -60,7 +59,9 @@ class _Standing:
     seen: int = 0
     """Looks that showed it."""
     missed: int = 0
-    """Looks in a row that did not."""
+    """Looks in a row that did not, ..."""
+    without: float = 0.0
+    """... and the time of the first of them."""
     finding: Finding | None = None
     """The latest, once it was reported."""
     reported: Finding | None = None
@@ -107,11 +108,11 @@ class Standing(Generic[Looked]):
         for identity, standing in list(self._standing.items()):
             if identity in shown or standing.lets_go is None:
                 continue
-            standing.missed += 1
+            standing.missed, standing.without = standing.missed + 1, standing.without if standing.missed else now
             if standing.finding is None or standing.missed >= standing.lets_go:
                 del self._standing[identity]
                 if standing.finding is not None:
-                    yield _over(standing.finding, now), True
+                    yield _over(standing.finding, now, standing.without), True
 
 
 def shown_by(evidence: Looked) -> Iterator[Finding]:

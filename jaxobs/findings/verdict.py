@@ -16,6 +16,7 @@ from jaxobs.facts.verdicts import SEVERITIES, VERDICTS, Cost, Verdict, VerdictFi
 from jaxobs.findings import all_kinds, parts
 from jaxobs.findings.cases import UNKNOWN
 from jaxobs.findings.compilations.support.case import duration, plural
+from jaxobs.findings.leaks import SOON
 from jaxobs.recorder.oom_texts import human
 
 SMALL_SECONDS = 1.0
@@ -25,8 +26,6 @@ first."""
 TINY_SHARE = 0.001
 """Share of the time since a finding began below which it is worth knowing only: 4 s, from an hour later on."""
 
-SOON = 3600.0
-"""Seconds until a device is full from which on a leak is what to fix first: the program will die of it."""
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
 
@@ -201,8 +200,7 @@ def _on_time(snapshot: Snapshot) -> Verdict:
     for span in spans:
         if not span.is_accounted_for:
             return Verdict(verdict="watch", headline=_lacking(span, snapshot), account=account)
-    whole = spans[0]
-    told = whole.told
+    told = (whole := spans[0]).told
     if not whole.worked or parts.answered(snapshot):
         told = _told(snapshot)
     elif whole.share < parts.ACCOUNTED:

@@ -52,8 +52,8 @@ USUAL = 1.5
 """A step continues as usual for so many times the median."""
 FEWEST_LOOKS = 20
 MOST_LINES = 512
-MOST_SHOWN, LEAST_SHOWN = 12, 0.005
-"""Lines of a snapshot, and the share of the time that each of them has at least."""
+MOST_SHOWN, LEAST_SHOWN, LEAST_SECONDS = 12, 0.005, 10.0
+"""Lines of a snapshot, the share of the time that each has at least, and the seconds of a category's first line."""
 READS = 0.01
 """Part of the looks at a line in JAX in which it reads an array, so that what it dispatches is part of the reading."""
 WAITS = 2 / 3
@@ -316,11 +316,12 @@ class Clock:
             return ()
         spent = wall.seconds()
         total = max(sum(spent.values()) - spent["init"], 1e-9)
-        lines = sorted(self.lines.copy().items(), key=itemgetter(1), reverse=True)
-        return tuple(
-            HostLine(line=line, category=category, seconds=seconds, share=seconds / total)
-            for (line, category), seconds in lines if line and seconds > LEAST_SHOWN * total
-        )[:MOST_SHOWN]  # fmt: skip
+        lines = sorted((each for each in self.lines.copy().items() if each[0][0]), key=itemgetter(1), reverse=True)
+        shown = [each for each in lines if each[1] > LEAST_SHOWN * total][:MOST_SHOWN]
+        # The first of each category: in a run of days, the line at which it waits for minutes now is no large part.
+        firsts = {category: ((line, category), seconds) for (line, category), seconds in reversed(lines)}
+        shown += [each for each in firsts.values() if each[1] > LEAST_SECONDS and each not in shown]
+        return tuple(HostLine(line=line, category=of, seconds=time, share=time / total) for (line, of), time in shown)
 
     def host_wait(self, loop: str) -> HostWait | None:
         """Returns the waits of a loop's host for arrays; None if there were too few looks."""

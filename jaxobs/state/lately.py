@@ -21,16 +21,14 @@ class Lately:
         self._lock = threading.RLock()
         self._marks: deque[tuple[float, Mapping[str, float]]] = deque([(began, {})], MARKS + 1)
 
-    def added(
-        self, now: float, totals: Mapping[str, float], seconds: float = SECONDS
-    ) -> tuple[float, dict[str, float]]:
+    def added(self, now: float, totals: Mapping[str, float], span: float = SECONDS) -> tuple[float, dict[str, float]]:
         """Returns the length of the latest window in seconds, and what was added to each total in it.
 
-        The window is at most a mark longer than `seconds`, and all the time there is where that is less. What was taken
+        The window is at most a mark longer than `span`, and all the time there is where that is less. What was taken
         from a total, as a correction does, counts as nothing added.
         """
         with self._lock:
-            before = [mark for mark in self._marks if mark[0] <= now - seconds]
+            before = [mark for mark in self._marks if mark[0] <= now - span]
             when, earlier = before[-1] if before else self._marks[0]
             if now - self._marks[-1][0] >= SECONDS / MARKS:
                 self._marks.append((now, dict(totals)))

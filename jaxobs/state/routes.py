@@ -21,14 +21,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, cast
 
 from jaxobs.facts.compilations import OTHER, Compilation
-from jaxobs.facts.requests import (
-    EngineState,
-    Latency,
-    RecentRequests,
-    RequestCompilation,
-    RequestRecord,
-    RouteState,
-)
+from jaxobs.facts.requests import EngineState, Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
 from jaxobs.metrics.buckets import BATCH_BOUNDS, QUEUE_BOUNDS, REQUEST_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram, label
 from jaxobs.state.generations import Generation, Generations

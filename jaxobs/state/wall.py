@@ -69,10 +69,7 @@ class Wall(Account):
     # ------------------------------------------------------------------------------------- loops that were found
 
     def loop_found(self, seen: Iterable[tuple[str, float]]) -> float:
-        """A loop was found: category and seconds of the looks since it began; what was before are the preparations.
-
-        Returns the part of these seconds that counts.
-        """
+        """Takes in the looks since a loop began, what was before being preparations; returns the part that counts."""
         return self.rest.settle_looks(seen, "init" if self._starting else None)
 
     def adopt(self) -> bool:

@@ -232,13 +232,15 @@ def test_requests_that_fail_since_a_little_while_and_no_longer() -> None:
     """The latest minutes count, not the millions before, and the finding is over when these succeed again."""
     findings = Standing(Scene)
 
-    def see(failed: int, recent: RecentRequests) -> list[tuple[str, float | None]]:
+    def see(failed: int, recent: RecentRequests, now: float = NOW) -> list[tuple[str, float | None]]:
         state = RouteState(route="/p", requests={"false": {"ok": 1_000_000, "error": failed}}, recent=recent)
-        return [(finding.summary, finding.ended) for finding, _ in findings.see(scene(routes=(state,)))]
+        return [(finding.summary, finding.ended) for finding, _ in findings.see(scene(routes=(state,), time=now))]
 
     fails = RecentRequests(seconds=120.0, total=200, failed=40)
     assert see(40, fails) == [("40 of 200 requests to `/p` failed (20%), in the last 2 minutes.", None)]
-    assert see(900, dataclasses.replace(fails, failed=4)) == [
+    for look in range(11):
+        assert see(900, dataclasses.replace(fails, failed=4), NOW + 5 * look) == [], "it may come back"
+    assert see(900, dataclasses.replace(fails, failed=4), NOW + 55) == [
         ("40 of 200 requests to `/p` failed (20%), in the last 2 minutes. Over since 02:40:00Z.", NOW)
     ]
     assert see(900, dataclasses.replace(fails, failed=0)) == []
@@ -286,6 +288,10 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
     (late,) = found(loops=(LOOP,), wall=wall({"step": 400.0, category: 200.0}, step=9000.0, **{category: 200.0}))
     assert "33 % of the last 10 minutes" in late.summary
     assert found(loops=(dataclasses.replace(LOOP, lines=()),), wall=wall(**much)) == [], "no line"
+    ended = (dataclasses.replace(LOOP, ended=NOW - 30, mean_seconds=0.1),)
+    assert bool(found(loops=ended, wall=wall(**much))) == (category != "idle"), (
+        "what comes after the training is no loss"
+    )
 
 
 def test_ordinary_waits_are_no_findings() -> None:

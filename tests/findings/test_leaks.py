@@ -26,6 +26,7 @@ from jaxobs.findings.cases import UNKNOWN
 from jaxobs.findings.leaks import Leaks, Sample
 from jaxobs.findings.memory import array_leak as array_leaks
 from jaxobs.findings.memory import host_memory_leak as host_leaks
+from jaxobs.recorder import moment
 from jaxobs.session import lifecycle
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -166,6 +167,7 @@ import json, sys
 import jax.numpy as jnp
 import numpy as np
 import jaxobs
+from jaxobs.recorder import moment
 from jaxobs.session import lifecycle
 
 jaxobs.install(sample_interval=3600)
@@ -386,9 +388,22 @@ def test_a_leak_that_soon_fills_the_memory_is_reported_early() -> None:
     )
     assert on_host is not None and on_host[0] <= 30.0 and "the host will be full in 34 min" in on_host[1].summary
     process = seen({"host": 2**32}, _resident)
-    assert process is not None and process[0] < 100.0 and "the host will be full in" in process[1].summary
+    assert process is not None and 60.0 < process[0] < 100.0 and "the host will be full in" in process[1].summary
     started = seen({"gpu:0": 2**32}, lambda number, **more: _growing(min(number, 4), **more))
     assert started is None, "parameters and buffers are made at the start"
+    loads = seen({"gpu:0": 2**32}, lambda number, **more: _growing(number, calls={}, **more))
+    assert loads is not None and loads[0] > 200.0, "nothing is called yet: it loads"
+
+
+def test_the_host_is_as_free_as_its_container(sample: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of a limit counts, where it is less than the free memory of the host."""
+    seen: list[Sample] = []
+    monkeypatch.setattr(Leaks, "see", lambda self, each: seen.append(each) or ())
+    monkeypatch.setattr(moment, "host", lambda: {"available": 900, "limit": 700, "resident": 300, "total": 9999})
+    sample()
+    monkeypatch.setattr(moment, "host", dict)
+    sample()
+    assert [each.left.get("host") for each in seen] == [400, None]
 
 
 def test_without_calls_it_is_told_by_the_minute() -> None:

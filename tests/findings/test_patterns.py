@@ -323,6 +323,16 @@ def test_a_model_without_jit_is_one_finding() -> None:
     assert len(_lines_apart()) == 2
 
 
+def test_lines_that_joined_many_stay_with_them() -> None:
+    """Each compilation counts once, if the reason of its line changes later, and among very many lines."""
+    watching, _ = seen(_without_jit(5))
+    again_and_again = [again("sin", eager=True, fingerprint="a", call_site="lm.py:0") for _ in range(6)]
+    (model,) = seen(again_and_again, watching)[0].standing()
+    assert (model.count, model.data["why"]) == (61, "sizes")
+    (large,) = seen(_without_jit(80))[0].standing()
+    assert large.count == 80 * 11 and "recompiled at 80 lines" in large.summary, "as a large model has"
+
+
 def _lines_apart() -> list[Finding]:
     return seen(_without_jit(2))[0].standing()
 

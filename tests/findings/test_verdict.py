@@ -91,6 +91,8 @@ def test_a_finding_that_follows_from_another_comes_behind_it() -> None:
     slow = finding("slow_steps", function="train", seconds=9.0, data={"functions": ["train.step"]})
     once = finding("costly_recompilations", seconds=3.0)
     assert [each.caused_by for each in judged(slow, once).findings] == [None, once.id], "they are slow for they compile"
+    served = finding("slow_steps", function="train", seconds=9.0, data={"functions": ["serve.predict"]})
+    assert [each.caused_by for each in judged(served, cold).findings] == [None, cold.id], "a request compiled in them"
     pauses = finding("slow_steps", seconds=9.0, data={"functions": []})
     assert [each.caused_by for each in judged(pauses, once).findings] == [None, None], "by something else"
     died = finding("memory_ran_out", severity="critical")

@@ -224,7 +224,7 @@ def test_an_input_that_holds_the_loop_up_is_told_after_a_while_and_when_it_is_ov
         state = dataclasses.replace(bound, wait_seconds=now * 0.9, verdict=verdict)
         told += [(float(now), *each) for each in findings.see(scene(inputs=(state,), time=float(now)))]
     news = [(now, round(finding.seconds), finding.ended) for now, finding, new in told if new]
-    assert news == [(15.0, 14, None), (30.0, 27, None), (60.0, 54, None), (120.0, 108, None), (125.0, 108, 125.0)]
+    assert news == [(15.0, 14, None), (30.0, 27, None), (60.0, 54, None), (120.0, 108, None), (180.0, 108, 125.0)]
     assert (told[0][1].finding, told[0][1].subject) == (input_bound.NAME, "train")
     assert told[-1][1].summary == "Input `train`: Figures. Over since 00:02:05Z."
 

@@ -191,6 +191,18 @@ def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(
     assert program.looks.host_lines("another") == ()
 
 
+def test_the_first_line_of_each_category_is_shown(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of days that reads one by one for half a minute now: a small part, and the line that holds it up."""
+    program.call()
+    program.found()
+    seconds = {"a.py:1": 9000.0, "a.py:2": 30.0, "a.py:3": 20.0}
+    spots = [_spot(line, reads=line != "a.py:1") for line in seconds]
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
+    for spent in seconds.values():
+        program.look(spent)
+    assert program.lines() == [("a.py:1", "step", 9000.0, 0.994), ("a.py:2", "transfer", 30.0, 0.003)]
+
+
 def test_the_seconds_of_lines_add_up_to_the_account(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds from before the loop was known count less if some became a compilation's, and dispatching may become
     reading. Lines with the most seconds are listed."""

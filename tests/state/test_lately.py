@@ -18,7 +18,7 @@ def test_the_latest_minutes_are_apart_from_those_before() -> None:
         length, added = totals.added(float(now), {"step": now / 2})
     assert 600.0 <= length <= 610.0 and added["step"] == length / 2
     for now in range(3605, 4005, 5):
-        length, added = totals.added(float(now), {"step": 1800.0}, seconds=300.0)
+        length, added = totals.added(float(now), {"step": 1800.0}, span=300.0)
     assert 300.0 <= length <= 310.0 and added["step"] == 0.0
 
 

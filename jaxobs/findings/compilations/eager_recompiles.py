@@ -34,7 +34,7 @@ TOLD_WHEN = (
 
 MANY = 3
 """Lines with one reason that are one fault: code that ought to be one jitted function."""
-MOST_SITES = 64
+MOST_SITES = 128
 MOST_OPERATIONS = 16
 MOST_DIMENSIONS = 2
 MOST_CHANGES = 4
@@ -117,36 +117,45 @@ class EagerRecompiles:
             return
         site.again[event.function] += 1
         site.case.add(event)
+        if site.case.refuted:  # the line is one of many, for the reason that it had when it joined them
+            yield self._many[site.why].add(event)
+            return
         whys = {each.why for each in site.operations.values()}
         site.why = next((each for each in _WHY if each in whys), "")
         if site.why:
-            yield self._case(site)
+            yield from self._cases(site)
 
-    def _case(self, site: _Site) -> Case:
-        """Returns the case of a line, or that of all lines with its reason where they are many."""
-        lines = [each for each in self._sites.values() if each.why == site.why]
-        if len(lines) < MANY and site.why not in self._many:
-            return site.case
-        for each in lines:
+    def _cases(self, site: _Site) -> Iterator[Case]:
+        """Yields the case of a line, or that of all lines with its reason where they are many; the line joins them."""
+        many = self._many.get(site.why)
+        own = [site] if many else [each for each in self._sites.values() if each.why == site.why]
+        if many is None and len(own) < MANY:
+            yield site.case
+            return
+        if many is None:
+            many = self._many[site.why] = Case(NAME, EAGER, f"many lines, {site.why}", about=(site.why, []))
+        for each in own:
             each.case.refuted = "This line is one of many, which are reported together."
-        many = self._many.setdefault(site.why, Case(NAME, EAGER, f"many lines, {site.why}"))
-        many.about = (site.why, lines)
-        return many.sum_up([each.case for each in lines])
+        lines: list[_Site] = many.about[1]
+        if len(lines) + len(own) <= MOST_SITES:
+            lines += own
+            many.sum_up([each.case for each in lines])
+        yield many
 
     def tell(self, case: Case) -> Telling:
         """Which operations at which lines, and why they compile."""
         why, lines = (case.about.why, [case.about]) if isinstance(case.about, _Site) else case.about
         again: Counter[str] = sum((line.again for line in lines), Counter())
-        at, named, what = (
-            f"{len(lines)} lines",
-            [f"`{name}` {count}" for name, count in again.most_common()],
-            "operation",
-        )
+        advice, what = _ADVICE[why], "operation"
         if len(lines) == 1:
-            at = f"{case.subject}{case.within(case.subject)}"
+            at, named = (
+                f"{case.subject}{case.within(case.subject)}",
+                [f"`{n}` {count}" for n, count in again.most_common()],
+            )
         else:
             costs = Counter({line.case.subject: line.case.seconds for line in lines}).most_common()
-            named, what = [f"{line} {duration(seconds)}" for line, seconds in costs], "line"
+            at, named, what = f"{len(lines)} lines", [f"{line} {duration(seconds)}" for line, seconds in costs], "line"
+            advice = advice.replace("what this line does", "what these lines do")
         more = f" and {plural(len(named) - 4, f'other {what}')}" if len(named) > 4 else ""
         verb = "compiled" if why == "programs" else "recompiled"
         return Telling(
@@ -154,10 +163,12 @@ class EagerRecompiles:
                 f"{plural(case.count, 'operation')} outside any jitted function {verb} at {at}, which took "
                 f"{duration(case.seconds)}: {', '.join(named[:4])}{more}; {_WHY[why]}."
             ),
-            advice=_ADVICE[why]
-            if len(lines) == 1
-            else _ADVICE[why].replace("what this line does", "what these lines do"),
-            data={"call_site": lines[0].case.subject, "operations": dict(again.most_common(8)), "why": why},
+            advice=advice,
+            data={
+                "call_site": case.where if len(lines) > 1 else case.subject,
+                "operations": dict(again.most_common(8)),
+                "why": why,
+            },
         )
 
 

@@ -15,7 +15,8 @@ ABOUT = "The program waits for its input for a large part of its time, while the
 
 LEAST_SECONDS = parts.SHORT
 """A cold file cache or a shuffle buffer that fills is over by then."""
-LETS_GO = 1
+LETS_GO = 12
+"""A minute of looks: a share near the bound comes and goes."""
 
 TOLD_WHEN = (
     f"the wait for `jaxobs.data` was {INPUT_BOUND:.0%} or more of the latest intervals between batches, and "
@@ -25,8 +26,8 @@ TOLD_WHEN = (
 
 _ADVICE = (
     "Load ahead and in parallel: more workers or read threads, a prefetch buffer, decoding and augmentation off the "
+    "training thread. If input is still the bottleneck then, store the data decoded, or closer to the host."
 )
-_ADVICE += "training thread. If input is still the bottleneck then, store the data decoded, or closer to the host."
 
 
 def find(scene: Scene) -> Iterator[Case]:

@@ -42,9 +42,8 @@ def find(scene: Scene) -> Iterator[Case]:
     for route in scene.snapshot.routes:
         cold = route.count(cold="true")
         histogram = route.seconds.get("true")
-        if not cold or histogram is None or _WARM_UP.search(route.route):
-            continue
-        if route.latest_cold and scene.time - route.latest_cold[0].time > LASTS:
+        over = bool(route.latest_cold) and scene.time - route.latest_cold[0].time > LASTS
+        if over or not cold or histogram is None or _WARM_UP.search(route.route):
             continue
         usual = route.warm.p50 if route.warm is not None else None
         lost = histogram.sum - cold * (usual or 0.0)

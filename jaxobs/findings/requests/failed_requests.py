@@ -16,7 +16,8 @@ FEWEST = 5
 LEAST_SHARE = 0.05
 CRITICAL_SHARE = 0.5
 
-LETS_GO = 1
+LETS_GO = 12
+"""A minute of looks: a share near the bound comes and goes."""
 
 TOLD_WHEN = (
     f"{FEWEST} requests to a route, and {LEAST_SHARE:.0%} of its requests, ended with a status of 500 or above, or "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxobs.facts.loops import LoopState
 from jaxobs.findings import parts
 from jaxobs.findings.cases import Case
 from jaxobs.findings.scene import Scene
@@ -14,12 +15,13 @@ ABOUT = (
     "The host moves values between itself and the devices, or runs Python outside of JAX, while the devices are idle."
 )
 
-LETS_GO = 1
+LETS_GO = 12
+"""A minute of looks: a share near the bound comes and goes."""
 
 TOLD_WHEN = (
     "in a loop that was found, reading arrays that had been computed and putting arrays on devices took "
-    f"{parts.SHORT:g} s and {1.0 - parts.ACCOUNTED:.0%} of the last ten minutes; or Python outside of JAX did, unless "
-    "the program is a server or a notebook"
+    f"{parts.SHORT:g} s and {1.0 - parts.ACCOUNTED:.0%} of the last ten minutes; or Python outside of JAX did, while "
+    "the loop continued, unless the program is a server or a notebook"
 )
 
 _WHAT = {
@@ -43,17 +45,19 @@ def find(scene: Scene) -> Iterator[Case]:
     """Yields a case for each part of the time that holds a loop up."""
     for category, (what, severity, advice) in _WHAT.items():
         part = parts.large(scene.snapshot, category)
-        if part is not None:
+        if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):
             yield Case(
                 function=part.loop.name,
                 subject=category,
                 severity=severity,
-                summary=(
-                    f"{what} takes {part.share}, above all at {part.where}, between the steps of "
-                    f"`{part.loop.name}`. The devices are idle meanwhile."
-                ),
+                summary=f"{what} takes {part.share}, above all at {part.where}. The devices are idle meanwhile.",
                 advice=advice,
                 where=part.where,
                 seconds=part.seconds,
                 data={"loop": part.loop.name},
             )
+
+
+def _goes_on(loop: LoopState, now: float) -> bool:
+    """Returns whether a loop continues: what a program does after its training holds no step up."""
+    return loop.ended is None or now - loop.ended < max(parts.SHORT, 2.0 * (loop.mean_seconds or 0.0))

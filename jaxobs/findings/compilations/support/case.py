@@ -142,9 +142,8 @@ class Case:
             sites.update(part.sites)
         self.sites = Counter(dict(sites.most_common(MOST_SITES)))
         self.libraries = {site: inside for each in parts for site, inside in each.libraries.items()}
-        self._latest = sorted((one for each in parts for one in each._latest), key=lambda one: one.time)[
-            -MOST_EVIDENCE:
-        ]
+        latest = sorted((one for each in parts for one in each._latest), key=lambda one: one.time)
+        self._latest = latest[-MOST_EVIDENCE:]
         self._sequences = sorted(number for each in parts for number in each._sequences)[-MOST_SEQUENCES:]
         return self
 

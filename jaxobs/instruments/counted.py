@@ -92,14 +92,14 @@ def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callabl
             if watching:
                 try:
                     fastpath.begin()
-                except RuntimeError:  # Python 3.11: another thread does so now, see `take_off`
-                    watching = False
+                except RuntimeError:  # Python 3.11: another thread does so now
+                    watching = fastpath.set_profile(fastpath.see)
             result = fun(*args, **kwargs) if kwargs else fun(*args)
             if watching and this_thread.fall is None:
                 try:
                     fastpath.end()
                 except RuntimeError:
-                    fastpath.take_off()
+                    fastpath.set_profile(None)
                 watching = False
             seconds = perf_counter() - started
             if watching:

@@ -196,17 +196,18 @@ class Monitor:
 # ----------------------------------------------------------------------------------------------------- Python 3.11
 
 
-def take_off() -> None:
-    """Takes the profile function off this thread.
+def set_profile(function: Callable[[FrameType, str, object], None] | None) -> bool:
+    """Sets the profile function of this thread, or takes it off; returns whether Python accepted that.
 
     Where an audit hook lets another thread in between, Python 3.11 refuses the one that comes second, once.
     """
     for _ in range(_MOST_REFUSALS):
         try:
-            sys.setprofile(None)
+            sys.setprofile(function)
         except RuntimeError:
             continue
-        return
+        return True
+    return False
 
 
 def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None]:
@@ -221,7 +222,7 @@ def profile_function(entry: CodeType) -> Callable[[FrameType, str, object], None
                     _note(frame, entry)
         elif code is entry and event == "return" and frame.f_locals.get("watching"):
             # Exceptions, of signals perhaps, left out the line that would have taken it off.
-            take_off()
+            set_profile(None)
 
     return see
 
@@ -236,7 +237,7 @@ def _note(frame: FrameType, entry: CodeType) -> None:
     if outer is not None and outer.depth < _MOST_NESTED:
         fall.outer, fall.depth = outer, outer.depth + 1
     this_thread.fall = fall
-    take_off()
+    set_profile(None)
 
 
 def take(caller: FrameType, see: object) -> Fall | None:
@@ -246,5 +247,5 @@ def take(caller: FrameType, see: object) -> Fall | None:
         this_thread.fall = fall.outer
         return fall
     if sys.getprofile() is see:
-        take_off()
+        set_profile(None)
     return None

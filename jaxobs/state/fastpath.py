@@ -34,8 +34,8 @@ see: Callable[[FrameType, str, object], None] | None = None
 # Of calls of partials no profile function is told, as it is of C functions; so these are cheaper.
 begin: Callable[[], None] = partial(sys.setprofile, None)
 end: Callable[[], None] = partial(sys.setprofile, None)
-take_off: Callable[[], None] = fastpath.take_off
-"""Does the work of `end` if Python has refused `end`."""
+set_profile = fastpath.set_profile
+"""Does the work of `begin` or `end` if Python has refused it."""
 _lock = threading.RLock()
 _entry: CodeType | None = None
 _monitor: fastpath.Monitor | None = None

@@ -26,6 +26,11 @@ def answer(x: jax.Array) -> jax.Array:
     return jnp.tanh(x).sum()
 
 
+def judged() -> bool:
+    found = [each for each in jaxobs.snapshot().findings if each.finding == "unbounded_shapes"]
+    return all(each.ended for each in found)
+
+
 def main() -> None:
     chance = random.Random(0)
     if MODE == "warmed":
@@ -35,7 +40,7 @@ def main() -> None:
         size = chance.choice(BUCKETS) if MODE == "warmed" else 33 + 7 * number
         float(answer(np.ones((size, 8), np.float32)))
         time.sleep(0.01)
-        if number > 200 and number % 50 == 0 and all(each.ended for each in jaxobs.snapshot().findings):
+        if number > 200 and number % 50 == 0 and judged():
             return
 
 

@@ -239,6 +239,26 @@ def test_a_manifest_begins_a_process_only_where_its_numbers_begin_again(tmp_path
     assert [len(each.compilations) for each in report.read(str(log)).recordings] == [1, 1]
 
 
+def test_a_process_that_joined_its_job_is_one_process_with_its_account(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Number 0 until then: what it tells at its end belongs to it, whichever of its numbers is asked for."""
+    log = write(
+        tmp_path / "log",
+        Manifest(time=START, pid=7, sequence=1, versions={}),
+        compilation("f", process_index=1, pid=7, sequence=2),
+        Manifest(time=START + 1, process_index=1, pid=7, sequence=3, versions={}, process_count=2),
+        Exit(time=START + 100, process_index=1, pid=7, sequence=4, reason="normal", standing=Standing(wall=WALL)),
+    )
+    for wanted in (None, 1, 7):
+        (recording,) = report.read(str(log), wanted).recordings
+        assert (recording.process_index, recording.pid) == (1, 7)
+    with pytest.raises(reading.UnknownProcessError, match=r"It has: 1 \(pid 7\)"):
+        report.read(str(log), 0)
+    cli.main(["explain", str(log)])
+    assert "Where the time went" in capsys.readouterr().out
+
+
 def test_a_log_of_a_version_that_told_less_has_its_steps_and_no_account(tmp_path: pathlib.Path) -> None:
     """Figures that a log does not have are absent, and not zero."""
     step = Step(

@@ -51,7 +51,8 @@ def read(path: str, process: int | None = None, progress: Callable[[int], None] 
     found = [each for each in recordings.values() if each is not None and each.first is not None]
     if process is not None:
         # Indices are small, and numbers of processes large: a number that is an index means the index.
-        found = [each for each in found if each.process_index == process] or found
+        by_index = [each for each in found if each.process_index == process]
+        found = by_index or [each for each in found if each.pid == process]
     if not found:
         raise _unknown(path, process, recordings)
     _keep_bounds(found)
@@ -60,8 +61,9 @@ def read(path: str, process: int | None = None, progress: Callable[[int], None] 
 
 
 def _recording(owner: story.ProcessEvents, process: int | None, taken: int) -> Recording | None:
-    wanted = process is None or process in (owner.process_index, owner.pid)
-    return Recording(owner.process_index, owner.pid) if wanted and taken < MOST_PROCESSES else None
+    # A process is number 0 until it joins its job.
+    wanted = process is None or process in (owner.process_index, owner.pid) or owner.process_index == 0
+    return Recording(owner) if wanted and taken < MOST_PROCESSES else None
 
 
 def _keep_bounds(recordings: Sequence[Recording]) -> None:

@@ -36,7 +36,7 @@ from jaxobs.findings.verdict import judged
 from jaxobs.state.loops import MOST_SHOWN
 from jaxobs.state.store import Store
 from jaxobs.views.report.kept import Newest, Thinned
-from jaxobs.views.story import latest_findings
+from jaxobs.views.story import ProcessEvents, latest_findings
 
 MOST_COMPILATIONS = 20_000
 MOST_EAGER = 5_000
@@ -67,8 +67,8 @@ MARKS: Mapping[type[Event], tuple[str, ...]] = {
 class Recording:
     """State of one process, as its event log reports it."""
 
-    def __init__(self, process_index: int, pid: int) -> None:
-        self.process_index, self.pid = process_index, pid
+    def __init__(self, owner: ProcessEvents) -> None:
+        self._owner, self.pid = owner, owner.pid
         self.manifest: Manifest | None = None
         self.exit: Exit | None = None
         self.first: float | None = None
@@ -91,6 +91,11 @@ class Recording:
         self._with_groups: dict[str, DeviceMemory] = {}
         self._samples: dict[str, Thinned[DeviceMemory]] = {}
         self._group_samples: dict[str, Thinned[DeviceMemory]] = {}
+
+    @property
+    def process_index(self) -> int:
+        """Index of the process: 0 until it joins its job."""
+        return self._owner.process_index
 
     def take(self, event: Event | None) -> None:
         """Takes in the next event of the process; None is one that this version does not know."""

@@ -66,7 +66,8 @@ class PageServer:
             since, kind = int(query["since"][0]), query["kind"][0]
             fresh = [as_event(each) for each in self.events if each.sequence > since and each.kind == kind]
             newest = max((each.sequence for each in self.events), default=0)
-            return {"events": fresh, "next": newest, "dropped": self.dropped}
+            dropped, self.dropped = self.dropped, 0  # a process tells once that events are gone
+            return {"events": fresh, "next": newest, "dropped": dropped}
         return None
 
 

@@ -84,7 +84,8 @@ def forms(package: str) -> list[Any]:
 
 @functools.cache
 def _forms(package: ModuleType) -> list[Any]:
-    return [each for each in vars(package).values() if _is_form(each) and each.__module__ == package.__name__]
+    forms = (each for each in vars(package).values() if isinstance(each, type) and Module in each.__mro__[1:])
+    return [each for each in forms if each.__module__ == package.__name__]
 
 
 @functools.cache
@@ -98,10 +99,6 @@ def members(form: Any) -> list[str]:
 def missing(entry: Module | ModuleType, form: Any) -> list[str]:
     """Returns the names that the form asks for and the entry lacks."""
     return [name for name in members(form) if not hasattr(entry, name)]
-
-
-def _is_form(value: Any) -> bool:
-    return isinstance(value, type) and Module in value.__mro__[1:]
 
 
 def _load(package: str, name: str) -> ModuleType:

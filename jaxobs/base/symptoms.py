@@ -16,9 +16,7 @@ SECTIONS = {kind: heading for heading, kinds in data_files.table(__name__).items
 def symptom_url(kind: str | None = None) -> str:
     """Returns the address of the section about a finding or an error; without one, of the whole page."""
     section = SECTIONS.get(kind or "")
-    return page_url(PAGE) if section is None else f"{page_url(PAGE)}#{_anchor(section)}"
-
-
-def _anchor(heading: str) -> str:
-    """Returns the anchor that GitHub makes from a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    if section is None:
+        return page_url(PAGE)
+    anchor = re.sub(r"[^\w\- ]", "", section.lower()).replace(" ", "-")  # as GitHub makes it from a heading
+    return f"{page_url(PAGE)}#{anchor}"

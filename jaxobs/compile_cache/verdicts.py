@@ -179,7 +179,8 @@ def _why(program: Program, by_key: Mapping[str, Program], known: set[str]) -> Mi
         return _why_not_known(program, known)
     if before.uncached_because is not None:
         detail = before.uncached_detail or program.uncached_detail
-        return Miss(reason=_reason(before.uncached_because), count=1, detail=detail)
+        because = before.uncached_because
+        return Miss(reason=because if because in REASONS else "unknown", count=1, detail=detail)
     if program.uncached_because == "error":
         return Miss(reason="error", count=1, detail=program.uncached_detail)
     return Miss(reason=GONE, count=1, detail=program.reason or "It was stored in the cold run, and its entry is gone.")
@@ -190,10 +191,6 @@ def _why_not_known(program: Program, known: set[str]) -> Miss:
         return Miss(reason=NOT_IN_COLD_RUN, count=1, detail="The cold run did not compile this function.")
     parts = tuple(part for part in program.differs if part in KEY_PARTS)
     return Miss(reason=KEY_DIFFERS, count=1, parts=parts, detail=program.reason)
-
-
-def _reason(reason: str) -> str:
-    return reason if reason in REASONS else "unknown"
 
 
 def foreign_directories(observations: Iterable[Observation], cache: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,3 +48,9 @@ class Case:
             saves_seconds=self.saves_seconds, bytes=self.bytes, since=since,
             evidence=tuple(filter(None, self.evidence)), data=self.data,
         )  # fmt: skip
+
+
+def likely(finding: Finding) -> Finding:
+    """Returns a finding of a program that ended before the evidence was complete, which says so."""
+    data = {**finding.data, "likely": True}
+    return dataclasses.replace(finding, severity="info", summary=f"Likely: {finding.summary}", data=data)

@@ -17,8 +17,10 @@ LEAST_RISES = 24
 """Samples in which the floor rose: two minutes at the default interval."""
 LEAST_RISES_AT_END = 5
 """Samples that are enough when the program ends: what has grown until then will not be released any more."""
+LIKELY_RISES = 2
+"""Samples, each with a rise, from which on growth until the end of a short program is a likely leak."""
 EARLY_CALLS = 20
-"""Calls that are enough where memory will soon be full."""
+"""Calls that are enough where memory will soon be full, or where a short program has ended."""
 WITHOUT_CALLS = 2
 """Factor on the samples if no function's calls are counted: neither steps nor phases of the program are known."""
 LEAST_CALLS = 100
@@ -113,12 +115,12 @@ class Floor:
         if top - value >= _LARGE_FALL * (top - base):
             self._cycle = max(self._cycle, top)
 
-    def run(self, now: Point, *, at_end: bool = False, calls: int = LEAST_CALLS) -> Run | None:
+    def run(self, now: Point, *, least: int = LEAST_RISES, calls: int = LEAST_CALLS) -> Run | None:
         """Returns the growth that persists as of the last sample `now`, or None.
 
-        As if the program ended after it if `at_end`; so many `calls` of a function are enough.
+        So many samples and `calls` of a function are enough; with fewer than `LEAST_RISES`, the program ends after it.
         """
-        least = LEAST_RISES_AT_END if at_end else LEAST_RISES
+        at_end = least < LEAST_RISES
         if len(self.points) <= least:
             return None
         # The latest may still be released.
@@ -179,7 +181,7 @@ def _start(points: list[Point], now: int, least: int) -> int | None:
     for place in range(len(points) - 1, -1, -1):
         longest = max(longest, following - points[place].sample)
         length = now - points[place].sample
-        if len(points) - place > least and longest <= LONGEST_PAUSE * length:
+        if len(points) - place > least and longest <= max(1.0, LONGEST_PAUSE * length):
             found = place
         following = points[place].sample
     return found

@@ -17,8 +17,8 @@ from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup
 from jaxobs.findings import all_kinds
-from jaxobs.findings.cases import UNKNOWN, Case
-from jaxobs.findings.growth import EARLY_CALLS, LEAST_RISES, Floor, Point, Run
+from jaxobs.findings.cases import UNKNOWN, Case, likely
+from jaxobs.findings.growth import EARLY_CALLS, LEAST_RISES, LEAST_RISES_AT_END, LIKELY_RISES, Floor, Point, Run
 
 MOST_FLOORS = 1024
 """Series of one kind that are remembered, with those that are gone for now."""
@@ -27,6 +27,8 @@ SOON = 3600.0
 """Seconds until memory is full, at its pace, from which on growth is what to fix first, and is reported early: ..."""
 EARLY = 20.0
 """... when it has gone on for so many seconds, in as many samples as are enough at the end of the program."""
+LIKELY_BYTES = 16 * 2**20
+"""Growth in a short program that is a likely leak: losses that it keeps are not."""
 HOST = "host"
 """The host's memory in `Sample.left`."""
 
@@ -61,6 +63,8 @@ class Growing:
     subject: str
     runs: dict[Hashable, Run]
     """Runs by series."""
+    is_likely: bool = False
+    """Known from the few samples of a program that has ended."""
     told: float = 0.0
     finding: Finding | None = None
     fell: Point | None = None
@@ -183,9 +187,12 @@ class _Watched:
                 case.runs[key] = self._floors[key].extended(run, now)
         for key in self._there:
             if key not in standing:
-                found = self._floors[key].run(now, at_end=at_end) or self._early(key, sample, now)
+                least = LEAST_RISES_AT_END if at_end else LEAST_RISES
+                found = self._floors[key].run(now, least=least) or self._early(key, sample, now)
                 if found is not None:
                     self._put(key, found, sample)
+                elif at_end and (found := self._floors[key].run(now, least=LIKELY_RISES, calls=EARLY_CALLS)):
+                    self._put(key, found, sample, is_likely=True)
                 if len(self._floors[key].points) > LEAST_RISES:
                     time.sleep(0)  # a tenth of a millisecond was spent: others may have the interpreter
         for case in self._cases:
@@ -199,18 +206,20 @@ class _Watched:
 
     def _early(self, key: Hashable, sample: Sample, now: Point) -> Run | None:
         """Returns a run that is too short to be reported, unless it continued until the memory is full."""
-        run = self._floors[key].run(now, at_end=True, calls=EARLY_CALLS)
+        run = self._floors[key].run(now, least=LEAST_RISES_AT_END, calls=EARLY_CALLS)
         if run is None or run.function is None or self._kind.full_in(run, key, sample) >= SOON:
             return None
         return run
 
-    def _put(self, key: Hashable, run: Run, sample: Sample) -> None:
+    def _put(self, key: Hashable, run: Run, sample: Sample, is_likely: bool = False) -> None:
         for case in self._cases:
             if self._kind.belongs(key, run, case, sample):
                 case.runs[key] = run
                 return
         if self._kind.matters(key, run, sample, self._all) and len(self._cases) < MOST_CASES:
-            self._all.append(Growing(self._name, self._kind.subject(key), {key: run}))
+            case = Growing(self._name, self._kind.subject(key), {key: run}, is_likely)
+            if not is_likely or (run.function and (self._finding(case, sample).bytes or 0) >= LIKELY_BYTES):
+                self._all.append(case)
 
     def _over(self, case: Growing, now: Point) -> str | None:
         """Why a case is over; series that are, while others go on, leave it."""
@@ -228,7 +237,8 @@ class _Watched:
         told = dataclasses.replace(
             self._kind.tell(case, sample), function=run.function or UNKNOWN, subject=case.subject, count=run.rises
         )
-        return told.finding(self._name, told.identity(self._name), sample.time, run.since.time)
+        finding = told.finding(self._name, told.identity(self._name), sample.time, run.since.time)
+        return likely(finding) if case.is_likely else finding
 
 
 def _goes_on(case: Growing, now: Point) -> bool:

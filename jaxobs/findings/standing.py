@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
 from jaxobs.findings import LookingKind, all_kinds
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, likely
 from jaxobs.findings.fleet.support.view import View
 from jaxobs.findings.scene import Scene
 
@@ -25,6 +25,8 @@ class _Evidence(Protocol):
     def time(self) -> float: ...
 
 
+SHORT_LOOKS = 8
+"""Looks of a short program, in which a case may have had no time to be seen as often as its kind asks."""
 Looked = TypeVar("Looked", bound=_Evidence)
 
 
@@ -62,8 +64,10 @@ class _Standing:
     """Looks in a row that did not, ..."""
     without: float = 0.0
     """... and the time of the first of them."""
+    candidate: Finding | None = None
+    """The latest, while too few looks showed it, ..."""
     finding: Finding | None = None
-    """The latest, once it was reported."""
+    """... and once it was reported."""
     reported: Finding | None = None
     """The one that was news."""
 
@@ -76,6 +80,7 @@ class Standing(Generic[Looked]):
         self._kinds = all_kinds.needing(needs)
         self._rules = _RULES[needs]
         self._standing: dict[str, _Standing] = {}
+        self._looks = 0
 
     def see(self, evidence: Looked, between: bool = False) -> Iterator[tuple[Finding, bool]]:
         """Takes in a look; yields findings and whether they are news. One in `between` ends nothing."""
@@ -91,15 +96,24 @@ class Standing(Generic[Looked]):
             lets_go = all_kinds.lets_go(kind) or self._rules.lets_go
             standing = self._standing.setdefault(identity, _Standing(now, lets_go))
             standing.seen, standing.missed = standing.seen + 1, 0
+            since = case.since or (0.0 if lets_go is None else standing.since)
+            finding = standing.candidate = case.finding(kind.NAME, identity, now, since)
             if standing.seen >= steady:
-                since = case.since or (0.0 if lets_go is None else standing.since)
-                finding = standing.finding = case.finding(kind.NAME, identity, now, since)
+                standing.finding = finding
                 news = standing.reported is None or self._has_doubled(standing.reported, finding)
                 if news:
                     standing.reported = finding
                 yield finding, news
         if not between:
+            self._looks += 1
             yield from self._missing(shown, now)
+
+    def at_end(self) -> Iterator[tuple[Finding, bool]]:
+        """The program ends: a short one's cases that the latest looks showed are likely, however few these are."""
+        for case in self._standing.values() if self._looks <= SHORT_LOOKS else ():
+            if case.finding is None and case.candidate is not None and not case.missed:
+                case.finding = likely(case.candidate)
+                yield case.finding, True
 
     def _has_doubled(self, before: Finding, now: Finding) -> bool:
         return any(getattr(now, name) >= 2 * max(getattr(before, name), 1) for name in self._rules.doubled)

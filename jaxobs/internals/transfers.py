@@ -114,7 +114,7 @@ class Watch:
         """Whom JAX reported its events before us."""
         self._host_types: tuple[type, ...] = ()
         self._leaves: Callable[[Any], list[Any]] = list
-        self._canonical: Callable[[Any], Any] = _nothing
+        self._canonical: Callable[[Any], Any] = lambda value: value
 
     # ---------------------------------------------------------------------------------------- on and off
 
@@ -311,10 +311,6 @@ def _host_types() -> tuple[type, ...]:
     literals = sys.modules.get("jax._src.literals")
     names = ("TypedNdArray", "LiteralArray")
     return (np.ndarray, *(kind for name in names if isinstance(kind := getattr(literals, name, None), type)))
-
-
-def _nothing(value: Any) -> Any:
-    return value
 
 
 def _is_view(array: Any) -> bool:

@@ -78,7 +78,8 @@ def _same_key(mine: KeyRecord, other: KeyRecord, when: str, evicts: bool) -> str
         return f"compiled the same program {when}. {mine.uncached_detail}"
     if other.stored is False:
         detail = other.uncached_detail or f"It was not stored ({other.uncached_because})."
-        return f"compiled the same program {when}, but did not store it. {_then(detail)}"
+        detail = detail.replace("This is process", "It was process")
+        return f"compiled the same program {when}, but did not store it. {detail}"
     had = "loaded" if other.result == "hit" else "stored" if other.stored else "compiled"
     if other.directory != mine.directory:
         return (
@@ -89,11 +90,6 @@ def _same_key(mine: KeyRecord, other: KeyRecord, when: str, evicts: bool) -> str
     if _other_place(mine, other):
         gone += f", or {mine.directory} is not shared between the processes"
     return f"{had} the same program {when}; its entry {gone}."
-
-
-def _then(detail: str) -> str:
-    """Returns a sentence of then, told now."""
-    return detail.replace("This is process", "It was process")
 
 
 # ---------------------------------------------------------------------------------------- part by part

@@ -127,13 +127,9 @@ def _is_new_here(program: Program, lines: tuple[str, ...], signature: Signature 
 
 
 def _first_here(name: str, lines: tuple[str, ...]) -> Explanation:
-    where = f", at {_short(lines[0])}" if lines[0] else ""
+    place = os.path.basename(lines[0]) if os.path.isabs(lines[0]) else lines[0]
+    where = f", at {place}" if place else ""
     return Explanation("first_call", f"First call of `{name}` with these arguments{where}.")
-
-
-def _short(place: str) -> str:
-    """Returns a place with the file's name only, or unchanged if it is in a library."""
-    return os.path.basename(place) if os.path.isabs(place) else place
 
 
 def _again(

@@ -32,7 +32,7 @@ def differing(old: Any, new: Any) -> tuple[str, str]:
 
     meshed = specs[0] is not None and specs[1] is not None
     if meshed:
-        tell(*(_on(shardings.mesh_axes(each)) for each in both))
+        tell(*(_prefixed("on ", shardings.mesh_axes(each)) for each in both))
         tell(*_order(old, new))
         if len({shardings.mesh_axes(each) for each in both}) == 1:
             tell(*(_prefixed("axis types ", shardings.axis_types(each)) for each in both))
@@ -71,10 +71,6 @@ def _placed(sharding: Any) -> str:
         return "uncommitted"
     spec = _spec(sharding)
     return f"committed to {_devices(sharding)}" if spec is None else f"{spec} on {shardings.mesh_axes(sharding)}"
-
-
-def _on(axes: str | None) -> str | None:
-    return _prefixed("on ", axes)
 
 
 def _prefixed(before: str, value: Any) -> str | None:

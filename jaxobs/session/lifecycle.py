@@ -230,17 +230,14 @@ def start(**settings: Unpack[InstallSettings]) -> Handle | None:
         return found
 
 
-def _given(names: set[str]) -> bool:
-    return _session is not None and bool(_session.given & names)
-
-
 MOST_PORTS = 16
 """Ports that are tried one after the other, before any free one is taken."""
 
 
 def _serve_somewhere(port: int | None, addr: str | None) -> Handle | None:
     """Serves at the port, or the next free one; None if neither can be done and nobody asked for it by keyword."""
-    asked = port is not None or addr is not None or _given({"port", "addr", *config.PROTECTION})
+    given = _session.given if _session is not None else frozenset()
+    asked = port is not None or addr is not None or bool(given & {"port", "addr", *config.PROTECTION})
     settings = _endpoint_settings({"port": port, "addr": addr})
     try:
         return _serve_from(settings.port, addr)

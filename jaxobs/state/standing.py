@@ -27,14 +27,10 @@ def standing(
     loops = loop_states(part, functions, devices, peak_flops)
     return Standing(
         wall=time_state(part(Wall), part(Checkpoints), part(Runs)),
-        loops=tuple(dataclasses.replace(each, recent=_rounded(each.recent)) for each in loops),
+        # Four digits are more than a picture shows.
+        loops=tuple(dataclasses.replace(each, recent=tuple(float(f"{s:.4g}") for s in each.recent)) for each in loops),
         inputs=part(Inputs).frozen(),
         watched=watched_states(part),
         routes=part(Routes).frozen(),
         transfers=part(Transfers).frozen(),
     )
-
-
-def _rounded(seconds: Iterable[float]) -> tuple[float, ...]:
-    """To four digits, which is more than a picture shows."""
-    return tuple(float(f"{each:.4g}") for each in seconds)

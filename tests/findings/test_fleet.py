@@ -167,6 +167,20 @@ def test_a_slower_process_is_a_straggler_after_three_views() -> None:
     assert over.ended == 1000.0
 
 
+def test_a_straggler_of_a_job_that_ends_early_is_likely() -> None:
+    """Only while it is one, and not after so many views that three in a row would have shown it."""
+    slow, fine = view(digest(0), digest(1), digest(2, usual=0.2)), view(digest(0), digest(1), digest(2))
+
+    def at_end(*views: View) -> list[tuple[str, str, object]]:
+        watched = Standing(View)
+        for each in views:
+            list(watched.see(each))
+        return [(each.subject, each.severity, each.data.get("likely")) for each, news in watched.at_end() if news]
+
+    assert at_end(fine, fine, slow) == at_end(*[fine] * 7, slow) == [("process 2", "info", True)]
+    assert at_end(fine) == at_end(fine, slow, fine) == at_end(*[fine] * 8, slow) == at_end(slow, slow, slow) == []
+
+
 def test_a_tenth_is_no_straggler() -> None:
     """Nor are 5 ms of steps of 1 ms, a process that stands still, or what another than process 0 believes."""
     for own, other in (

@@ -39,7 +39,7 @@ def follow(
         elif told is None and (run := floor.run(now)) is not None:
             told = run
             found.append((sample, run))
-    if at_end and now is not None and (run := floor.run(now, at_end=True)) is not None:
+    if at_end and now is not None and (run := floor.run(now, least=growth.LEAST_RISES_AT_END)) is not None:
         found.append((now.sample, run))
     return found
 

@@ -395,6 +395,31 @@ def test_a_leak_that_soon_fills_the_memory_is_reported_early() -> None:
     assert loads is not None and loads[0] > 200.0, "nothing is called yet: it loads"
 
 
+def test_a_leak_of_a_short_program_is_likely() -> None:
+    """Each of its few samples shows it, in calls of a function; losses that are kept to the end are no leak."""
+
+    def at_end(samples: Callable[..., Sample], count: int, **more: Any) -> list[tuple[str, str, object]]:
+        watching = Leaks()
+        assert not [each for number in range(count) for each in watching.see(samples(number, **more))]
+        found = [each for each, news in watching.at_end() if news]
+        assert all(each.summary.startswith("Likely: ") == bool(each.data.get("likely")) for each in found)
+        return [(each.finding, each.severity, each.data.get("likely")) for each in found]
+
+    def fast(number: int) -> Sample:
+        return _growing(number, groups=[], resident=2**30 + number * 2**26)
+
+    def small(number: int) -> Sample:
+        return _growing(number, groups=[_group(10 * number, 4)])
+
+    def once(number: int) -> Sample:
+        return _growing(number, groups=[_group(10 * min(number, 1))])
+
+    assert at_end(_growing, 4) == at_end(_growing, 8) == [("array_leak", "info", True)]
+    assert at_end(_growing, 12) == [("array_leak", "warning", None)]
+    assert at_end(fast, 4) == [("host_memory_leak", "info", True)]
+    assert at_end(small, 4) == at_end(once, 4) == at_end(_growing, 2) == at_end(_growing, 4, calls={}) == []
+
+
 def test_the_host_is_as_free_as_its_container(sample: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of a limit counts, where it is less than the free memory of the host."""
     seen: list[Sample] = []

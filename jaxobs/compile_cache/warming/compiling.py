@@ -228,17 +228,13 @@ def _lower(task: Task) -> Warmed | _Lowered:
     try:
         made = task.arguments()
         text = _describe(made.args, made.kwargs)
-        fun = task.fun if callable(getattr(task.fun, "lower", None)) else _jitted(task.fun)
+        fun = task.fun if callable(getattr(task.fun, "lower", None)) else internals.own_jit()(task.fun)
         with made.scope():
             args, kwargs = _arrays(fun, made.args, made.kwargs)
             program = fun.lower(*args, **kwargs)
     except Exception as error:
         return _failed(task, text, started, error)
     return _Lowered(program, text, time.perf_counter() - started)
-
-
-def _jitted(fun: Any) -> Any:
-    return internals.own_jit()(fun)
 
 
 def _compile(task: Task, lowered: _Lowered, handed_over: Sequence[Callable[[], None]], watch: _Watch) -> Warmed:

@@ -63,7 +63,9 @@ class EagerInitialization:
 
     def tell(self, case: Case) -> Telling:
         """Tells how many and how long, at which lines of the user's, and in which library."""
-        places = [f"{_short(site)} ({count:,})" for site, count in case.sites.most_common(3)]
+        # Files with their folders: three whole paths would fill the sentence.
+        most = [(site.replace("\\", "/").split("/")[-2:], count) for site, count in case.sites.most_common(3)]
+        places = [f"{'/'.join(site)} ({count:,})" for site, count in most]
         inside = [site.rpartition(":")[0] for site, _ in self._libraries.most_common(1)]
         where = f", most of them called from {', '.join(places)}" if places else ""
         within = f", in {inside[0]}" if inside else ""
@@ -93,11 +95,6 @@ def _is_another_program(event: Compilation) -> bool:
     if event.library_site is None:
         return event.cause == "first_call"
     return event.cause in ("first_call", "shape", "dtype", "weak_type", "structure", "static_argument")
-
-
-def _short(site: str) -> str:
-    """The file with its folder: three whole paths would fill the sentence."""
-    return "/".join(site.replace("\\", "/").split("/")[-2:])
 
 
 watch = EagerInitialization

@@ -85,11 +85,7 @@ class HostLeaks:
             bytes=round(run.grown),
             evidence=(
                 f"{human(run.since.value)} at {clock(run.since.time)}, {human(run.last.value)} now.",
-                *(
-                    [(f"Meanwhile, {compiled:,} programs were compiled, which also take host memory.")]
-                    if compiled
-                    else []
-                ),
+                f"Meanwhile, {compiled:,} programs were compiled, which also take host memory." if compiled else "",
             ),
             data={
                 "bytes": round(run.grown),

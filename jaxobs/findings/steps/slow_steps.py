@@ -71,18 +71,14 @@ def _case(loop: LoopState, known: Sequence[Step]) -> Case | None:
             f"{duration(lost)} more in total{why}."
         ),
         advice=advice,
-        severity="info" if _between_epochs(known) else "warning",
+        # Pauses at one distance: an epoch begins, or something is saved or evaluated.
+        severity="info" if are_before(known) and _every(known) is not None else "warning",
         count=slow,
         seconds=lost,
         since=known[0].time,
         evidence=[f"Step {step.last:,}: {step.reason or duration(step.seconds)}" for step in worst],
         data={"loop": loop.name, "typical_seconds": usual, "every": _every(known), "functions": _functions(known)},
     )
-
-
-def _between_epochs(known: Sequence[Step]) -> bool:
-    """Returns whether the steps are pauses at one distance: an epoch begins, or something is saved or evaluated."""
-    return are_before(known) and _every(known) is not None
 
 
 def _functions(known: Sequence[Step]) -> list[str]:

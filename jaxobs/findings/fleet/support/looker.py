@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from jaxobs.base.guard import guarded
 
-LOOK_SECONDS = 1.0
-LOOKS_A_TICK = 5
+LOOK_SECONDS = 0.5
+LOOKS_A_TICK = 10
 REST_SECONDS = 0.25
 """At least between two tellings: what comes meanwhile is reported together."""
 REST_PER_PROCESS = 0.001

@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 
 from jaxobs.internals.source_files import calls_jitted, in_library, is_jax, is_own, is_plumbing, shown
 
-MOST_LOOKS = 20
+MOST_LOOKS = 40
 FEWEST_LOOKS = 10
 _MOST_FRAMES = 200
 _BLOCKING = frozenset({"block_until_ready"})

@@ -6,7 +6,7 @@ import statistics
 from collections import deque
 from collections.abc import Mapping
 
-MOST_TURNS = 20
+MOST_TURNS = 40
 FEWEST_TURNS = 3
 PAUSE = 3.0
 """A turn this many times as long as usual ones is a pause: a checkpoint, an evaluation."""

@@ -41,16 +41,17 @@ _NAMES = ("functions", "loop", "function")
 
 def verdict(snapshot: Snapshot) -> Verdict:
     """Returns the verdict on a process, as its snapshot shows it."""
-    wall = snapshot.wall.wall_seconds if snapshot.wall is not None else snapshot.time - snapshot.process.started
-    return of(snapshot.findings, wall, _on_time(snapshot), now=snapshot.time)
+    spans = parts.spans(snapshot)
+    seconds = spans[0].total if spans else snapshot.time - snapshot.process.started
+    return of(snapshot.findings, seconds, _on_time(snapshot), now=snapshot.time)
 
 
 def of(
-    findings: Iterable[Finding], wall_seconds: float, otherwise: Verdict = NOTHING, *, now: float | None = None
+    findings: Iterable[Finding], seconds: float, otherwise: Verdict = NOTHING, *, now: float | None = None
 ) -> Verdict:
-    """The verdict on findings that last, after `wall_seconds` of the process; `otherwise` is the one without any."""
+    """The verdict on findings that last, `seconds` after the first step; `otherwise` is the one without any."""
     standing = [each for each in findings if each.ended is None]
-    found = _ordered([_entry(each, wall_seconds, now) for each in standing], _causes(standing))
+    found = _ordered([_entry(each, seconds, now) for each in standing], _causes(standing))
     word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
     headline = _headline(found) if found else otherwise.headline
     if found and word == otherwise.verdict:  # what is only worth knowing costs less than what the account lacks

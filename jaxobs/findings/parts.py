@@ -23,7 +23,7 @@ STARTING = 30.0
 """Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
 
 LABELS = {
-    "compile": "compiling", "input_wait": "waiting for input", "idle": "idle", "checkpoint": "checkpoints",
+    "compile": "tracing and compiling", "input_wait": "waiting for input", "idle": "idle", "checkpoint": "checkpoints",
     "transfer": "moving arrays between the host and the devices", "unattributed": "unknown",
 }  # fmt: skip
 """Categories other than steps and evaluation in words; tracing and loading programs are a part of compiling."""

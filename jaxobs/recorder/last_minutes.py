@@ -235,7 +235,7 @@ def _loop_lines(loops: Sequence[LoopState], now: float) -> Iterator[str]:
             f"{loop.steps:,} steps",
             "" if typical is None else f"{typical:.3g} s each",
             "" if loop.p99_seconds is None else f"p99 {loop.p99_seconds:.3g} s",
-            "" if loop.items_per_second is None else f"{_number(loop.items_per_second)} items per second",
+            "" if (rate := loop.items_per_second) is None else f"{float(f'{rate:.3g}'):,.9g} items per second",
             f"{loop.slow:,} slow" if loop.slow else "",
             f"{loop.failed:,} failed" if loop.failed else "",
             "" if loop.ended is None else f"the last one {max(0.0, now - loop.ended):.1f} s before",
@@ -279,8 +279,3 @@ def _watched_lines(watched: Sequence[WatchedState]) -> Iterator[str]:
     fine = [each.name for each in watched if not each.nonfinite and each.checked]
     if fine:
         yield from wrapped(f"finite: {', '.join(fine)}", "")
-
-
-def _number(value: float) -> str:
-    """Three digits, and all of them before the point."""
-    return f"{value:,.0f}" if value >= 99.5 else f"{value:.3g}"

@@ -146,11 +146,12 @@ ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "a prompt after a loop": (
         {"wall": wall(init=20, step=30, compile=4, idle=600)} | TRAINS | program(None),
-        "ok", "Nothing to fix: 10m34s since the first step, of which idle 10m00s, steps 30 s, compiling 4 s.",
+        "ok",
+        "Nothing to fix: 10m34s since the first step, of which idle 10m00s, steps 30 s, tracing and compiling 4 s.",
     ),
     "a notebook that compiles": (
         {"wall": wall(unattributed=60, compile=30, trace=10)} | SLOW | program(None),
-        "watch", "The largest part of the time is compiling, 40 s (40 %), most of it of `f`.",
+        "watch", "The largest part of the time is tracing and compiling, 40 s (40 %), most of it of `f`.",
     ),
     "a script that computes once": (
         {"wall": wall(unattributed=20, compile=2.5, trace=1)} | COMPILED,
@@ -165,15 +166,16 @@ ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "training for so short that it compiled for most of the time": (
         {"wall": wall(init=5, step=3, trace=1, compile=5)} | TRAINS,
-        "ok", "Nothing to fix: 9 s since the first step, of which compiling 6 s, steps 3 s.",
+        "ok", "Nothing to fix: 9 s since the first step, of which tracing and compiling 6 s, steps 3 s.",
     ),
     "training that compiled for long": (
         {"wall": wall(init=5, step=1, compile=40, idle=9)} | TRAINS | SLOW,
-        "watch", f"2 % {OF_STEPS}. The largest other part is compiling, 40 s (80 %), most of it of `f`.",
+        "watch", f"2 % {OF_STEPS}. The largest other part is tracing and compiling, 40 s (80 %), most of it of `f`.",
     ),
     "training that compiles now": (
         {"wall": wall(init=5, step=5, compile=35)} | TRAINS | OPEN,
-        "watch", f"12 % {OF_STEPS}. The largest other part is compiling, 35 s (88 %), most of it of `train.step`.",
+        "watch",
+        f"12 % {OF_STEPS}. The largest other part is tracing and compiling, 35 s (88 %), most of it of `train.step`.",
     ),
     "training that waits for its input": (
         {"wall": wall(init=5, step=10, input_wait=90)} | TRAINS
@@ -219,7 +221,7 @@ ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "a server that compiles": (
         {"wall": wall(unattributed=60, compile=40)} | SERVES | SLOW,
-        "watch", "The largest part of the time is compiling, 40 s (40 %), most of it of `f`.",
+        "watch", "The largest part of the time is tracing and compiling, 40 s (40 %), most of it of `f`.",
     ),
 }  # fmt: skip
 

@@ -19,6 +19,8 @@ from jaxobs.views.terminal.wall import BY_LINE, goodput, host_lines, wall
 
 MOST_REASONS = 20
 """Reasons of one function that are shown, the latest, unless all are asked for."""
+MOST_NAME = 40
+"""Characters of a function's name with which the cost of a finding has room in the line."""
 _FIGURES = re.compile(r"[\d.,]*\d")
 _SENTENCES = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 
@@ -88,8 +90,10 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
     for finding in story.findings:
         entry = entries.get(finding.id)
         style = "dim" if entry is None else STYLES[entry.severity]
+        function = "" if finding.function == "<unknown>" else short(finding.function)
+        function = function if len(function) <= MOST_NAME else ".".join(function.split(".")[-2:])
         pieces = [
-            finding.finding, short(finding.function) if finding.function != "<unknown>" else "", finding.subject,
+            finding.finding, function, finding.subject,
             costs(entry.cost) if entry is not None else "over", finding.where or "",
             "caused by the one above" if entry is not None and entry.caused_by else "",
         ]  # fmt: skip

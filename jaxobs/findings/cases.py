@@ -50,7 +50,8 @@ class Case:
         )  # fmt: skip
 
 
-def likely(finding: Finding) -> Finding:
+def likely(finding: Finding, unless: str = "") -> Finding:
     """Returns a finding of a program that ended before the evidence was complete, which says so."""
+    summary, advice = f"Likely: {finding.summary}", f"{finding.advice}{unless}"
     data = {**finding.data, "likely": True}
-    return dataclasses.replace(finding, severity="info", summary=f"Likely: {finding.summary}", data=data)
+    return dataclasses.replace(finding, severity="info", summary=summary, advice=advice, data=data)

@@ -29,6 +29,7 @@ EARLY = 20.0
 """... when it has gone on for so many seconds, in as many samples as are enough at the end of the program."""
 LIKELY_BYTES = 16 * 2**20
 """Growth in a short program that is a likely leak: losses that it keeps are not."""
+_UNLESS = " If the program uses at its end all that it kept, as collected results, no action is needed."
 HOST = "host"
 """The host's memory in `Sample.left`."""
 
@@ -199,8 +200,7 @@ class _Watched:
             if case.fell is not None:
                 continue
             due = case.grown >= 2 * case.told
-            if due:
-                case.told = case.grown
+            case.told = case.grown if due else case.told
             case.finding = self._finding(case, sample)
             yield case.finding, due
 
@@ -238,7 +238,7 @@ class _Watched:
             self._kind.tell(case, sample), function=run.function or UNKNOWN, subject=case.subject, count=run.rises
         )
         finding = told.finding(self._name, told.identity(self._name), sample.time, run.since.time)
-        return likely(finding) if case.is_likely else finding
+        return likely(finding, _UNLESS) if case.is_likely else finding
 
 
 def _goes_on(case: Growing, now: Point) -> bool:

@@ -403,6 +403,7 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
         assert not [each for number in range(count) for each in watching.see(samples(number, **more))]
         found = [each for each, news in watching.at_end() if news]
         assert all(each.summary.startswith("Likely: ") == bool(each.data.get("likely")) for each in found)
+        assert all("as collected results" in each.advice for each in found if each.severity == "info")
         return [(each.finding, each.severity, each.data.get("likely")) for each in found]
 
     def fast(number: int) -> Sample:

@@ -79,6 +79,12 @@ def spans(snapshot: Snapshot) -> list[Span]:
     return found
 
 
+def total(snapshot: Snapshot) -> float:
+    """Returns the seconds since the first step, or since the process began where there is no account."""
+    found = spans(snapshot)
+    return found[0].total if found else snapshot.time - snapshot.process.started
+
+
 def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str = "") -> Span:
     total = sum(seconds.values()) - seconds.get("init", 0.0)
     worked = {"steps": seconds.get("step", 0.0), "evaluation": seconds.get("eval", 0.0)}

@@ -41,9 +41,7 @@ _NAMES = ("functions", "loop", "function")
 
 def verdict(snapshot: Snapshot) -> Verdict:
     """Returns the verdict on a process, as its snapshot shows it."""
-    spans = parts.spans(snapshot)
-    seconds = spans[0].total if spans else snapshot.time - snapshot.process.started
-    return of(snapshot.findings, seconds, _on_time(snapshot), now=snapshot.time)
+    return of(snapshot.findings, parts.total(snapshot), _on_time(snapshot), now=snapshot.time)
 
 
 def of(

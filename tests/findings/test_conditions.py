@@ -106,6 +106,8 @@ def test_a_host_that_waits_in_each_step() -> None:
     assert "60% of the steps' time" in finding.summary and "idle up to 40% of the time" in finding.summary
     assert finding.seconds == pytest.approx(8.0)
     assert finding.evidence[0].startswith("In 30 of 50 looks ")
+    (finding,) = found(loops=waiting(), wall=spent(15.0, init=5.0, step=10.0))
+    assert finding.seconds == pytest.approx(4.0), "the latest steps are longer than all were"
 
 
 def test_a_host_that_waits_and_costs_little_is_none() -> None:

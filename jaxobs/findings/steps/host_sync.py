@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState
+from jaxobs.findings import parts
 from jaxobs.findings.cases import Case
 from jaxobs.findings.compilations.support.case import duration
 from jaxobs.findings.scene import Scene
@@ -25,14 +26,15 @@ TOLD_WHEN = (
 
 def find(scene: Scene) -> Iterator[Case]:
     """Yields a case for each loop."""
-    yield from filter(None, map(_case, scene.snapshot.loops))
+    most = parts.total(scene.snapshot)
+    yield from filter(None, (_case(loop, most) for loop in scene.snapshot.loops))
 
 
-def _case(loop: LoopState) -> Case | None:
+def _case(loop: LoopState, most: float) -> Case | None:
     wait, mean = loop.host_wait, loop.mean_seconds
     if wait is None or mean is None or wait.idle_share < LEAST_SHARE:
         return None
-    saves = wait.idle_share * mean * loop.steps
+    saves = wait.idle_share * min(mean * loop.steps, most)  # the latest steps may be longer than all were
     if saves < LEAST_SECONDS:
         return None
     return Case(

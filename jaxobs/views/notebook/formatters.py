@@ -33,7 +33,7 @@ def register(shell: Any) -> None:
     if Snapshot in formatters["text/html"].type_printers:
         return
     for kind, blocks in SHOWN.items():
-        formatters["text/html"].for_type(kind, _as_html(shell, blocks))
+        formatters["text/html"].for_type(kind, lambda fact, blocks=blocks: html(blocks(fact), places_of(shell)))
         formatters["text/plain"].for_type(kind, _as_text(shell, blocks))
 
 
@@ -66,10 +66,6 @@ def _numbers(shell: Any) -> dict[str, int]:
     history = shell.history_manager
     cells = enumerate(zip(history.input_hist_raw, history.input_hist_parsed, strict=False))
     return {shell.compile.get_code_name(raw, f"{parsed}\n", number): number for number, (raw, parsed) in cells}
-
-
-def _as_html(shell: Any, blocks: Callable[[Any], list[Block]]) -> Callable[[Any], str]:
-    return lambda fact: html(blocks(fact), places_of(shell))
 
 
 def _as_text(shell: Any, blocks: Callable[[Any], list[Block]]) -> Callable[[Any, Any, bool], None]:

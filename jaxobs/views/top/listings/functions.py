@@ -31,10 +31,6 @@ def _most(figure: Callable[[FunctionState], float | None]) -> Callable[[Overview
     return lambda view: key
 
 
-def _by_rate(view: Overview) -> Callable[[FunctionState], object]:
-    return _most(lambda each: view.rates.get(each.name))(view)
-
-
 def _by_memory(view: Overview) -> Callable[[FunctionState], object]:
     known = programs(view.snapshot.functions, view.compilations)
     return _most(lambda each: program_bytes(known[each.name].memory) if each.name in known else None)(view)
@@ -50,7 +46,7 @@ FUNCTIONS: Listing[FunctionState] = Listing(
         Order("seconds", lambda view: by_cost, "seconds"),
         Order("compilations", _most(lambda each: each.compiled), "comp."),
         Order("calls", _most(lambda each: each.calls), "calls"),
-        Order("calls per second", _by_rate, "per s"),
+        Order("calls per second", lambda view: _most(lambda each: view.rates.get(each.name))(view), "per s"),
         Order("errors", _most(lambda each: sum(each.errors.values())), "errors"),
         Order("slow calls", _most(lambda each: sum(each.fastpath_misses.values())), "slow"),
         Order("memory", _by_memory, "memory"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
+
+_MOST_DEEP = 6
 
 
 def deleted(array: Any) -> bool:
@@ -18,3 +21,24 @@ def arrived(leaf: Any) -> bool:
         return bool(deleted(leaf) or leaf.is_ready())
     except RuntimeError:  # deleted in between
         return True
+
+
+def reference(output: Any) -> weakref.ref[Any] | None:
+    """Returns an array in what a call returned or a variable holds, without running code of its types.
+
+    None where there is none, or too deep inside.
+    """
+    for _ in range(_MOST_DEEP):
+        kind = type(output)
+        if hasattr(kind, "is_ready"):
+            return weakref.ref(output)
+        if issubclass(kind, (tuple, list)):
+            base = tuple if issubclass(kind, tuple) else list
+            output = base.__getitem__(output, -1) if base.__len__(output) else None
+        else:
+            try:
+                fields = output if kind is dict else object.__getattribute__(output, "__dict__")
+            except AttributeError:
+                return None
+            output = next(iter(fields.values()), None) if type(fields) is dict else None
+    return None

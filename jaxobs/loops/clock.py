@@ -29,7 +29,7 @@ from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.spots import Spot, Spots, awaited
+from jaxobs.loops.spots import Spot, Spots, awaited, holds_unfinished
 from jaxobs.state.wall import Wall
 
 LOOK_SECONDS = 0.1
@@ -221,6 +221,8 @@ class Clock:
         called = 0.0 if latest is None else latest.latest
         computes = computes or spot.waits
         runs = self._runs(thread, probe=not (computes or spot.in_jax))
+        # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
+        computes = computes or (not runs and holds_unfinished(frame, spot))
         return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
 
     def _compute(self) -> bool:

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base.arrivals import reference
 from jaxobs.base.guard import guarded
 from jaxobs.internals import Miss, post_hook
 from jaxobs.internals.source_files import is_jax, is_own
@@ -52,7 +53,6 @@ MOST_COMPILED = 64
 
 _EAGER = {"scan": "jax.lax.scan", "while": "jax.lax.while_loop"}
 """Operations that a program may call outside any jitted function, step by step."""
-_MOST_DEEP = 6
 _request = open_request.get
 
 
@@ -216,7 +216,7 @@ class SeenCalls:
             seen.marks.append((now, CHARGED, self._apart, self.burst))
             self.latest = seen
             if now > seen.kept:
-                seen.kept, seen.output = now + KEEP_SECONDS, _array(output)
+                seen.kept, seen.output = now + KEEP_SECONDS, reference(output)
             if now > seen.due:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
         except Exception as failure:
@@ -335,24 +335,6 @@ class SeenCalls:
             return None
         name = naming.function_name(user)
         return None if name is None else label(name)
-
-
-def _array(output: Any) -> weakref.ref[Any] | None:
-    """Returns an array of what a call returned, without running code of its types; None where it is too deep inside."""
-    for _ in range(_MOST_DEEP):
-        kind = type(output)
-        if hasattr(kind, "is_ready"):
-            return weakref.ref(output)
-        if issubclass(kind, (tuple, list)):
-            base = tuple if issubclass(kind, tuple) else list
-            output = base.__getitem__(output, -1) if base.__len__(output) else None
-        else:
-            try:
-                fields = output if kind is dict else object.__getattribute__(output, "__dict__")
-            except AttributeError:
-                return None
-            output = next(iter(fields.values()), None) if type(fields) is dict else None
-    return None
 
 
 def _outside(frame: FrameType) -> FrameType:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from types import FrameType
+from itertools import islice
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
+from jaxobs.base.arrivals import arrived, reference
 from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs, shown
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
 
 MOST_SPOTS = 1024
+MOST_VARIABLES = 48
 MOST_DEEP = 4
 """Innermost frames among which the one that waits for an array is looked for."""
+
+_NO_ARRAYS = frozenset((type(None), str, int, float, type, FunctionType, ModuleType))
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +37,8 @@ class Spot:
     """Whether the thread waits for an array, and copies nothing."""
     innermost: tuple[int, int]
     """The instruction that the thread is at, by the number of its code."""
+    depth: int = 0
+    """Number of frames from the innermost one to the user's."""
     _position: tuple[Place | None, str | None] = (None, None)
 
     def position(self, call: Place) -> str | None:
@@ -72,6 +80,7 @@ def _read(frame: FrameType) -> Spot:
         in_jax=is_jax(place[0][0].co_filename),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
+        depth=0 if users is None else place.index(users),
         innermost=(id(place[0][0]), place[0][1]),
     )
 
@@ -80,3 +89,18 @@ def awaited(frame: FrameType) -> Any:
     """Returns the array that a thread reads, given its innermost frame; None if the stack does not tell."""
     found = (each.f_locals.get("self") for each in frames(frame, MOST_DEEP) if waits_for_array(each.f_code))
     return next(found, None)
+
+
+def holds_unfinished(frame: FrameType, spot: Spot) -> bool:
+    """Returns whether a variable of the user's is, or holds, an array that is still computed.
+
+    Of the innermost function of the user's that a thread is in, and of the object that the function is a method of.
+    """
+    users = next(islice(frames(frame), spot.depth, None), frame)
+    known, code = users.f_locals, users.f_code
+    names = (code.co_varnames + code.co_freevars or code.co_names)[:MOST_VARIABLES]
+    values = [value for name in names if type(value := known.get(name)) not in _NO_ARRAYS]
+    with suppress(AttributeError):
+        fields = object.__getattribute__(known.get("self"), "__dict__")
+        values += [*fields.values()][:MOST_VARIABLES] if type(fields) is dict else ()
+    return not all(found is None or arrived(found()) for found in map(reference, values))

@@ -65,7 +65,7 @@ def gaps(
     if did.get("transfer"):
         waits = _waits_for(did["transfer"], trace, intervals.merged(list(busy.values())))
         did["transfer"] = intervals.union([*did["transfer"], *waits])
-    everyone = _at_work(busy)
+    everyone = intervals.merged(list(busy.values())) if len(busy) > 1 else []
     found = {}
     for device, own in busy.items():
         made: list[Gap] = []
@@ -86,10 +86,6 @@ def seconds_by_reason(found: Mapping[str, Sequence[Gap]]) -> list[tuple[str, flo
         for start, end, reason in gaps_of_device:
             sums[reason] = sums.get(reason, 0.0) + end - start
     return sorted(sums.items(), key=lambda each: (-each[1], each[0]))
-
-
-def _at_work(busy: Mapping[str, Sequence[Interval]]) -> list[Interval]:
-    return intervals.merged(list(busy.values())) if len(busy) > 1 else []
 
 
 def _take(left: list[Interval], spans: Sequence[Interval], reason: str, made: list[Gap]) -> list[Interval]:

@@ -76,12 +76,10 @@ class Program:
     def weigh(self) -> int:
         """Words by which it has grown since the last time."""
         before = self.words
-        in_trees = sum(tree.num_leaves for tree in self._trees())
+        trees = {id(each.tree): each.tree for each in self.signatures()}
+        in_trees = sum(tree.num_leaves for tree in trees.values())
         self.words = sum(each.words for each in self.seen) + _WORDS_IN_TREE * in_trees
         return self.words - before
-
-    def _trees(self) -> list[Any]:
-        return list({id(each.tree): each.tree for each in self.signatures()}.values())
 
 
 class History:

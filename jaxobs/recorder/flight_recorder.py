@@ -149,7 +149,7 @@ class FlightRecorder:
           by: the exception, or the signal's name. Nothing is written of an exit with code 0, nor of another before
             anything was compiled: a usage error, and no concern of JAX.
         """
-        if isinstance(by, SystemExit) and not (exit_code(by) and self._has_compiled()):
+        if isinstance(by, SystemExit) and not (exit_code(by) and self._store.events(kind="compilation")[0]):
             return None
         with self._lock:
             wanted = self._store.installed and folder_of(self._store.settings) is not None
@@ -168,9 +168,6 @@ class FlightRecorder:
         if self._ended:
             self._written_down.wait(oom_collection.WAIT_SECONDS)
         return self._path
-
-    def _has_compiled(self) -> bool:
-        return bool(self._store.events(kind="compilation")[0])
 
     def _write_down(self, by: BaseException | str) -> None:
         ending = _ending(by, self._store.settings.static_values)

@@ -281,10 +281,6 @@ def _text(sharding: Any, devices: list[Any]) -> str:
     axes = getattr(mesh, "shape", None)
     if spec is None or not axes:
         return f"{type(sharding).__name__} over {len(sharding.device_set)} devices"
-    places = ", ".join(_axis(each) for each in spec)
+    places = ", ".join(repr(tuple(each) if isinstance(each, list | tuple) else each) for each in spec)
     over = ", ".join(f"{name}={size}" for name, size in axes.items())
     return f"P({places}) over {over}"[:_MOST_TEXT]
-
-
-def _axis(place: Any) -> str:
-    return repr(tuple(place) if isinstance(place, list | tuple) else place)

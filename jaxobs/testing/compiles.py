@@ -133,7 +133,8 @@ def _matches(name: str, wanted: str | None) -> bool:
 
 def _told(n: int, function: str | None, found: Sequence[Compilation]) -> str:
     whose = f" of `{function}`" if function is not None else ""
-    lines = [f"{len(found)} compilation{'s' * (len(found) != 1)}{whose}, where at most {n} {_are(n)} allowed:"]
+    are = "is" if n == 1 else "are"
+    lines = [f"{len(found)} compilation{'s' * (len(found) != 1)}{whose}, where at most {n} {are} allowed:"]
     lines += [f"  {number}. {place_and_reason(each)}" for number, each in enumerate(found[:MOST_SHOWN], 1)]
     if len(found) > MOST_SHOWN:
         lines.append(f"  and {len(found) - MOST_SHOWN} more")
@@ -144,7 +145,3 @@ def place_and_reason(compilation: Compilation) -> str:
     """`file:line: why`, the file from the working directory if it is in there."""
     place = (compilation.call_site or "?").removeprefix(os.path.join(os.getcwd(), ""))
     return f"{place}: {compilation.reason}"
-
-
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"

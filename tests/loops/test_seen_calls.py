@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxobs.base.arrivals import reference
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.seen_calls import FEWEST_CALLS, KEEP_SECONDS, SeenCalls, _array
+from jaxobs.loops.seen_calls import FEWEST_CALLS, KEEP_SECONDS, SeenCalls
 from jaxobs.state.wall import Wall
 
 
@@ -41,9 +42,9 @@ Hostile: Any = type(
 
 def test_outputs_are_looked_into_without_running_code_of_theirs() -> None:
     x = jnp.zeros(4)
-    found = _array([0, Hostile((1, {"x": x}))])
+    found = reference([0, Hostile((1, {"x": x}))])
     assert found is not None and found() is x
-    assert [_array(each) for each in (None, (), Hostile(()), {}, 3, [[[[[[[x]]]]]]])] == [None] * 6
+    assert [reference(each) for each in (None, (), Hostile(()), {}, 3, [[[[[[[x]]]]]]])] == [None] * 6
 
 
 def test_calls_say_where_the_loop_is_and_what_it_returns(calls: SeenCalls) -> None:

@@ -121,6 +121,19 @@ for number in range(84):
     with took("input_wait"):
         WAITS[number % len(WAITS)]()
 """,
+    # Steps that are dispatched at once, and an array that is read where no frame says so.
+    "bursts": """
+import numpy as np
+train_step = jax.jit(lambda x: products(x, 400))
+x = jnp.ones((128, 128))
+for _ in range(30):
+    with took("step"):
+        for _ in range(4):
+            x = train_step(x)
+        np.asarray(x)
+    with took("input_wait"):
+        time.sleep(0.03)
+""",
     # Elements that are read one by one.
     "reads": """
 train_step = jax.jit(lambda x: products(x, 500))

@@ -35,7 +35,9 @@ def cell(shown: Cell) -> list[Block]:
 def line(shown: Cell) -> list[Block]:
     """Returns the result of a cell in one sentence."""
     dearest = [
-        f"`{short(each.costliest.function)}` {duration(each.seconds)} ({_why(each)})" for each in shown.compiled[:3]
+        f"`{short(each.costliest.function)}` {duration(each.seconds)} "
+        f"({'loaded from the cache' if each.loaded else each.costliest.cause})"
+        for each in shown.compiled[:3]
     ]
     more = len(shown.compiled) - len(dearest)
     told = ", ".join(dearest) + (f" and {more} more" if more > 0 else "")
@@ -99,10 +101,6 @@ def _row(each: Compiled, cached: bool) -> Row:
     name = f"`{short(event.function)}`{' (operation)' if event.eager and event.function != EAGER else ''}"
     cells = (name, event.cause, *((event.cache,) if cached else ()), number(each.count), duration(each.seconds))
     return Row(cells, [*notes, *([told] if told else [])])
-
-
-def _why(each: Compiled) -> str:
-    return "loaded from the cache" if each.loaded else each.costliest.cause
 
 
 def _memory(found: CellMemory | None) -> Iterator[Block]:

@@ -150,10 +150,6 @@ def _name(each: FunctionState, context: _Context) -> Line:
     return plain(surface.cut(short(each.name), width), style)
 
 
-def _calls(each: FunctionState, context: _Context) -> Line:
-    return plain(number(each.calls))
-
-
 def _rate(each: FunctionState, context: _Context) -> Line:
     rate = context.rates.get(each.name)
     return plain(number(rate), "busy" if rate else "dim")
@@ -209,10 +205,6 @@ def _memory(each: FunctionState, context: _Context) -> Line:
     return plain(size(program_bytes(program.memory)) if program else "", "dim")
 
 
-def _total(each: FunctionState, context: _Context) -> Line:
-    return plain(duration(_seconds(each)), "number")
-
-
 def _phase(name: str) -> tuple[Callable[[FunctionState, _Context], Line], Callable[[FunctionState, _Context], object]]:
     """Returns the cell of a phase's seconds, and whether there are any."""
     return (
@@ -237,7 +229,7 @@ def _ago(each: FunctionState, context: _Context) -> Line:
 
 _SPECS = (
     _Spec("function", NAME_LEAST, 0, _name, right=False),
-    _Spec("calls", 7, 2, _calls, lambda each, _: each.calls is not None),
+    _Spec("calls", 7, 2, lambda each, _: plain(number(each.calls)), lambda each, _: each.calls is not None),
     _Spec("per s", 6, 4, _rate, lambda each, context: context.rates),
     _Spec("errors", 6, 5, _errors, lambda each, _: each.errors),
     _Spec("slow", 6, 5, _slow, lambda each, _: each.fastpath_misses),
@@ -248,7 +240,7 @@ _SPECS = (
     _Spec("lower", 8, 10, *_phase("lower")),
     _Spec("compile", 8, 8, *_phase("compile")),
     _Spec("load", 8, 11, *_phase("cache_load")),
-    _Spec("seconds", 8, 2, _total),
+    _Spec("seconds", 8, 2, lambda each, _: plain(duration(_seconds(each)), "number")),
     _Spec("by phase", 8, 3, _bar, right=False),
     _Spec("flop", 6, 13, _flops, lambda each, context: each.name in context.programs),
     _Spec("memory", 8, 12, _memory, lambda each, context: each.name in context.programs),

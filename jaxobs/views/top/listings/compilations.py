@@ -22,10 +22,6 @@ def _reason(each: Compilation) -> str:
     return each.reason.removeprefix(f"`{each.function}`: ")
 
 
-def _words(each: Compilation) -> str:
-    return f"{each.function} {each.cause} {each.cache} {each.call_site or ''} {each.reason}"
-
-
 def _grid(view: Overview, items: Sequence[Compilation], surface: Surface, column: str) -> Grid[Compilation]:
     longest = max((len(short(each.function)) for each in items), default=0)
     told = max((len(_reason(each)) for each in items), default=0)
@@ -57,7 +53,7 @@ COMPILATIONS: Listing[Compilation] = Listing(
     empty="Nothing has compiled yet.",
     items=lambda view: view.compilations,
     key=lambda each: str(each.sequence),
-    words=_words,
+    words=lambda each: f"{each.function} {each.cause} {each.cache} {each.call_site or ''} {each.reason}",
     orders=(
         Order("time", lambda view: lambda each: -each.sequence),
         Order("seconds", lambda view: lambda each: (-_seconds(each), -each.sequence), "seconds"),

@@ -12,10 +12,6 @@ from jaxobs.views.top import details
 from jaxobs.views.top.listing import Grid, Listing, Order
 
 
-def _words(each: FunctionState) -> str:
-    return f"{each.name} {' '.join(each.compilations)} {' '.join(each.errors)} {each.last_reason or ''}"
-
-
 def _grid(view: Overview, items: Sequence[FunctionState], surface: Surface, column: str) -> Grid[FunctionState]:
     now = view.snapshot.time + view.age
     return grid(items, view.rates, view.compilations, now, surface, column)
@@ -41,7 +37,7 @@ FUNCTIONS: Listing[FunctionState] = Listing(
     empty="Nothing has compiled yet.",
     items=lambda view: view.snapshot.functions,
     key=lambda each: each.name,
-    words=_words,
+    words=lambda each: f"{each.name} {' '.join(each.compilations)} {' '.join(each.errors)} {each.last_reason or ''}",
     orders=(
         Order("seconds", lambda view: by_cost, "seconds"),
         Order("compilations", _most(lambda each: each.compiled), "comp."),

@@ -80,7 +80,7 @@ def spans(snapshot: Snapshot) -> list[Span]:
 
 
 def total(snapshot: Snapshot) -> float:
-    """Returns the seconds since the first step, or since the process began where there is no account."""
+    """Returns the seconds since the first step, or since the process began if there is no account."""
     found = spans(snapshot)
     return found[0].total if found else snapshot.time - snapshot.process.started
 

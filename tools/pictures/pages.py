@@ -117,6 +117,8 @@ def shrink(path: Path) -> None:
 @contextlib.contextmanager
 def _folder() -> Iterator[None]:
     """Makes a folder with the programs and a link to jaxobs."""
+    if (FOLDER / "jaxobs").is_symlink():  # left behind by a run that was killed
+        shutil.rmtree(FOLDER)
     shutil.copytree(PROGRAMS, FOLDER)
     (FOLDER / "jaxobs").symlink_to(ROOT / "jaxobs")
     try:

@@ -179,4 +179,10 @@ def test_a_figure_is_the_same_in_every_view(
         costs_shown = {each["id"]: each["cost"] for each in as_object["findings"] if not each["ended"]}
         assert costs_shown == {each.id: plain(each.cost) for each in verdict.findings}, name
         assert all(squeezed(costs(each.cost)) in squeezed(texts[0]) for each in verdict.findings), name
+        for shown_cost in re.findall(rf"({_DURATION})(?: of it)? lost", page.inner_text("#main")):
+            known_costs = [each.cost.seconds for each in verdict.findings]
+            assert any(seconds(shown_cost) == pytest.approx(each, rel=0.051) for each in known_costs), (
+                name,
+                shown_cost,
+            )
     assert compared > 20 * RUNS

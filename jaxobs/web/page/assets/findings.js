@@ -53,13 +53,19 @@ function makeFinding(finding) {
   return row;
 }
 
+// The seconds of a finding, and how many of these its advice would have saved, as in the verdict.
+function lostTime(finding) {
+  const [all, saves] = [seconds(finding.seconds), seconds(finding.saves_seconds ?? finding.seconds)];
+  return all === saves ? `${all} ${ofInput(finding) ? "waited" : "lost"}` : `${all}, ${saves} of it lost`;
+}
+
 function updateFinding(row, finding, entries) {
   const entry = entries.get(finding.id);
   if (entry) row.node.dataset.severity = entry.severity; else delete row.node.dataset.severity;
   const cause = entry && entry.caused_by && page.snap.findings.find((each) => each.id === entry.caused_by);
   const over = finding.ended != null;
   row.node.classList.toggle("over", over);
-  const told = [over && `over since ${when(finding.ended)}`, finding.count > 0 && counted(finding), finding.seconds > 0 && `${seconds(finding.seconds)} ${ofInput(finding) ? "waited" : "lost"}`,
+  const told = [over && `over since ${when(finding.ended)}`, finding.count > 0 && counted(finding), finding.seconds > 0 && lostTime(finding),
     finding.bytes && bytes(finding.bytes), placeOf(finding.where), cause && `caused by ${spaced(cause.finding)}`,
     finding.since > 0 && `${over ? "from" : "since"} ${when(finding.since)}`, "evidence"].filter(Boolean);
   redraw(row.figures, told, () => told.flatMap((text, n) => [n ? " · " : "", h("span", { text })]));

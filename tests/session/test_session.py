@@ -419,6 +419,7 @@ def test_a_killed_process_leaves_whole_lines(tmp_path: pathlib.Path) -> None:
         jax.jit(lambda x: x + 1)(1.0)
         while not os.path.exists(os.environ["JAXOBS_METRICS_FILE"]): time.sleep(0.02)
         while not jaxobs.snapshot().devices: time.sleep(0.02)
+        while '"compilation"' not in open(os.environ["JAXOBS_EVENT_LOG"]).read(): time.sleep(0.02)
         os.kill(os.getpid(), 9)
     """
     log, metrics = tmp_path / "log", tmp_path / "prom"

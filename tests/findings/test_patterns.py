@@ -641,7 +641,7 @@ def test_memory_is_bounded() -> None:
     finally:
         tracemalloc.stop()
     assert len(watching._standing) == patterns.MOST_FINDINGS >= len(watching.standing()) > 0
-    assert grown < 10e6
+    assert grown < 8e6
 
 
 # --------------------------------------------------------------------------------------------------- the source

@@ -80,7 +80,8 @@ class _Operation:
 
 @dataclass(slots=True)
 class _Site:
-    case: Case
+    case: Case = field(init=False)
+    """Made when an operation compiles for the second time, which it does at few lines."""
     operations: dict[str, _Operation] = field(default_factory=dict)
     again: Counter[str] = field(default_factory=Counter)
     why: str = ""
@@ -102,8 +103,7 @@ class EagerRecompiles:
         where = event.call_site or f"`{event.function}`"
         site = self._sites.get(where)
         if site is None:
-            site = self._sites[where] = _Site(Case.of(NAME, event, where))
-            site.case.about = site
+            site = self._sites[where] = _Site()
             if len(self._sites) > MOST_SITES:
                 self._sites.popitem(last=False)
         self._sites.move_to_end(where)
@@ -115,6 +115,9 @@ class EagerRecompiles:
         operation.take(event)
         if operation.compiled == 1:
             return
+        if not site.again:
+            site.case = Case.of(NAME, event, where)
+            site.case.about = site
         site.again[event.function] += 1
         site.case.add(event)
         if site.case.refuted:  # the line is one of many, for the reason that it had when it joined them

@@ -24,7 +24,7 @@ def arrived(leaf: Any) -> bool:
 
 
 def reference(output: Any) -> weakref.ref[Any] | None:
-    """Returns an array in what a call returned or a variable holds, without running code of its types.
+    """Returns a weak reference to an array in what a call returned or a variable holds, running no code of its types.
 
     None where there is none, or too deep inside.
     """

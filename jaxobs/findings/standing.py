@@ -25,8 +25,8 @@ class _Evidence(Protocol):
     def time(self) -> float: ...
 
 
-SHORT_LOOKS = 8
-"""Looks of a short program, in which a case may have had no time to be seen as often as its kind asks."""
+LOOKS_EACH = 4
+"""Looks of an ended program for each that showed a case: in more of them, a case that lasts is seen more often."""
 Looked = TypeVar("Looked", bound=_Evidence)
 
 
@@ -109,9 +109,10 @@ class Standing(Generic[Looked]):
             yield from self._missing(shown, now)
 
     def at_end(self) -> Iterator[tuple[Finding, bool]]:
-        """The program ends: a short one's cases that the latest looks showed are likely, however few these are."""
-        for case in self._standing.values() if self._looks <= SHORT_LOOKS else ():
-            if case.finding is None and case.candidate is not None and not case.missed:
+        """The program ends: what the latest looks showed of a short one is likely, if too few for a finding."""
+        for case in self._standing.values():
+            is_short = self._looks <= LOOKS_EACH * case.seen
+            if is_short and case.finding is None and case.candidate is not None and not case.missed:
                 case.finding = likely(case.candidate)
                 yield case.finding, True
 

@@ -80,8 +80,10 @@ class FleetSource(Subscriber):
         if self._looker is not None and self._listed != self._programs.count:
             self._see(LAST_WAIT_SECONDS, between=True)
         if self._lock.acquire(timeout=_BUSY_SECONDS):
-            keep(self._store, self._findings.at_end())
-            self._lock.release()
+            try:
+                keep(self._store, self._findings.at_end())
+            finally:
+                self._lock.release()
         self._over = True
         if self._looker is not None:
             self._looker.stop()

@@ -177,8 +177,8 @@ def test_a_straggler_of_a_job_that_ends_early_is_likely() -> None:
             list(watched.see(each))
         return [(each.subject, each.severity, each.data.get("likely")) for each, news in watched.at_end() if news]
 
-    assert at_end(fine, fine, slow) == at_end(*[fine] * 7, slow) == [("process 2", "info", True)]
-    assert at_end(fine) == at_end(fine, slow, fine) == at_end(*[fine] * 8, slow) == at_end(slow, slow, slow) == []
+    assert at_end(fine, fine, slow) == at_end(*[fine] * 6, slow, slow) == [("process 2", "info", True)]
+    assert at_end(fine) == at_end(fine, slow, fine) == at_end(*[fine] * 4, slow) == at_end(slow, slow, slow) == []
 
 
 def test_a_tenth_is_no_straggler() -> None:

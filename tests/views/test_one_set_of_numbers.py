@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections import Counter
@@ -27,7 +26,10 @@ __all__ = ["chrome"]
 
 Figures = dict[tuple[str, ...], float]
 
-RUNS = 24
+FEWEST = 24
+"""Recorded runs."""
+CLOSE = {"steps": (0.0, 0.0), "goodput": (0.0, 0.0051), "seconds": (0.051, 0.0501)}
+"""Relative and absolute differences of two forms of a figure: a whole percent, a tenth of a second; else two digits."""
 SHOWN = 80
 """Characters of a sentence that every view shows, however narrow."""
 _UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
@@ -150,8 +152,9 @@ def views_of(path: Path, snapshot: Snapshot, page: Page, capsys: pytest.CaptureF
 def test_a_figure_is_the_same_in_every_view(
     tmp_path: Path, chrome: Browser, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, path, compared = chrome.new_page(), tmp_path / "events.jsonl", 0
-    for name, log in itertools.islice(recorded(), RUNS):
+    page, path = chrome.new_page(), tmp_path / "events.jsonl"
+    compared, runs = 0, list(recorded())
+    for name, log in runs:
         path.write_text(log, encoding="utf-8")
         (recording,) = report.read(str(path)).recordings
         snapshot = recording.snapshot()
@@ -168,21 +171,19 @@ def test_a_figure_is_the_same_in_every_view(
             assert kinds["steps"] == len(snapshot.loops), (name, view)
             assert kinds["seconds"] or view == "explain --json", (name, view)
             for figure, value in short_names(found).items():
-                # Two digits, the fewest that a view shows; a tenth of a second; a whole percent.
-                assert value == pytest.approx(known[figure], rel=0.051, abs=0.0501), (name, view, figure)
+                rel, least = CLOSE.get(figure[0], (0.051, 0.0))
+                assert value == pytest.approx(known[figure], rel=rel, abs=least), (name, view, figure)
                 compared += 1
         verdict = snapshot.verdict
         assert verdict is not None
         texts = [shown["explain"], shown["top --once"], page.inner_text("#verdict")]
-        headline = squeezed(verdict.headline)[:SHOWN]
+        headline = squeezed(verdict.headline.partition(" Cost so far")[0])[:SHOWN]
         assert all(headline in squeezed(text) for text in texts), name
         costs_shown = {each["id"]: each["cost"] for each in as_object["findings"] if not each["ended"]}
         assert costs_shown == {each.id: plain(each.cost) for each in verdict.findings}, name
         assert all(squeezed(costs(each.cost)) in squeezed(texts[0]) for each in verdict.findings), name
         for shown_cost in re.findall(rf"({_DURATION})(?: of it)? lost", page.inner_text("#main")):
-            known_costs = [each.cost.seconds for each in verdict.findings]
-            assert any(seconds(shown_cost) == pytest.approx(each, rel=0.051) for each in known_costs), (
-                name,
-                shown_cost,
-            )
-    assert compared > 20 * RUNS
+            known_costs = [each.cost.seconds or 0.0 for each in verdict.findings]
+            close = [each for each in known_costs if seconds(shown_cost) == pytest.approx(each, rel=0.051)]
+            assert close, (name, shown_cost)
+    assert len(runs) >= FEWEST and compared > 20 * len(runs)

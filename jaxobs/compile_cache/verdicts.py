@@ -177,9 +177,8 @@ def _why(program: Program, by_key: Mapping[str, Program], known: set[str]) -> Mi
     before = by_key.get(program.key or "")
     if before is None:
         return _why_not_known(program, known)
-    if before.uncached_because is not None:
+    if (because := before.uncached_because) is not None:
         detail = before.uncached_detail or program.uncached_detail
-        because = before.uncached_because
         return Miss(reason=because if because in REASONS else "unknown", count=1, detail=detail)
     if program.uncached_because == "error":
         return Miss(reason="error", count=1, detail=program.uncached_detail)

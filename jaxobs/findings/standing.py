@@ -111,8 +111,7 @@ class Standing(Generic[Looked]):
     def at_end(self) -> Iterator[tuple[Finding, bool]]:
         """The program ends: what the latest looks showed of a short one is likely, if too few for a finding."""
         for case in self._standing.values():
-            is_short = self._looks <= LOOKS_EACH * case.seen
-            if is_short and case.finding is None and case.candidate is not None and not case.missed:
+            if case.finding is None and case.candidate and not case.missed and self._looks <= LOOKS_EACH * case.seen:
                 case.finding = likely(case.candidate)
                 yield case.finding, True
 

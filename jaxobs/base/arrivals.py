@@ -24,13 +24,13 @@ def arrived(leaf: Any) -> bool:
 
 
 def reference(output: Any) -> weakref.ref[Any] | None:
-    """Returns a weak reference to an array in what a call returned or a variable holds, running no code of its types.
+    """Returns a weak reference to an array in what a call returned, running no code of the types around the array.
 
     None where there is none, or too deep inside.
     """
     for _ in range(_MOST_DEEP):
         kind = type(output)
-        if hasattr(kind, "is_ready"):
+        if hasattr(kind, "is_ready") and str(kind.__module__).startswith("jaxlib."):
             return weakref.ref(output)
         if issubclass(kind, (tuple, list)):
             base = tuple if issubclass(kind, tuple) else list
@@ -40,5 +40,5 @@ def reference(output: Any) -> weakref.ref[Any] | None:
                 fields = output if kind is dict else object.__getattribute__(output, "__dict__")
             except AttributeError:
                 return None
-            output = next(iter(fields.values()), None) if type(fields) is dict else None
+            output = [*fields.values(), None][0] if type(fields) is dict else None
     return None

@@ -17,7 +17,7 @@ class Processor:
         self._file = self._number = None
         with suppress(OSError):
             self._file = None if native is None else os.open(f"/proc/self/task/{native}/schedstat", os.O_RDONLY)
-        if self._file is None and hasattr(time, "pthread_getcpuclockid"):
+        if self._file is None and native is not None and hasattr(time, "pthread_getcpuclockid"):
             self._number = time.pthread_getcpuclockid(ident)
         self._last = self.used(), time.perf_counter()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from typing import Any
 
@@ -76,11 +77,15 @@ def process_index_and_count() -> tuple[int, int]:
     return index, count
 
 
-def computing() -> bool | None:
-    """Returns whether a device still computes an array, the newest first, without waiting; None if unknown."""
+def computing(most: int | None = None) -> bool | None:
+    """Returns whether a device still computes one of its newest arrays, without waiting; None if unknown.
+
+    Args:
+      most: how many arrays are asked; by default all.
+    """
     awake = clients()
     for client in awake:
-        for array in client.live_arrays():
+        for array in itertools.islice(client.live_arrays(), most):
             with contextlib.suppress(RuntimeError):  # deleted meanwhile
                 if not array.is_deleted() and not array.is_ready():
                     return True

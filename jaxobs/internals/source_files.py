@@ -141,7 +141,9 @@ def is_plumbing(filename: str) -> bool:
         return not filename.startswith(_PROGRAMS)
     if _packaged(filename) is not None:
         return in_library(filename) is not None
-    return filename.startswith((*_GENERATED, *_LIBRARY_FOLDERS)) or (filename == "<string>" and _has_file())
+    if filename == "<string>":  # generated, by `dataclasses` for one, unless the program is `python -c`
+        return getattr(sys.modules.get("__main__"), "__file__", None) is not None
+    return filename.startswith((*_GENERATED, *_LIBRARY_FOLDERS))
 
 
 def runs_programs(filename: str) -> bool:
@@ -157,11 +159,6 @@ def user_line(frame: FrameType | None) -> str | None:
     while frame is not None and (is_jax(frame.f_code.co_filename) or is_plumbing(frame.f_code.co_filename)):
         frame = frame.f_back
     return None if frame is None else f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def _has_file() -> bool:
-    """Whether the program is a file: what has none was generated, by `dataclasses` for one. Else it is `python -c`."""
-    return getattr(sys.modules.get("__main__"), "__file__", None) is not None
 
 
 def user_function(fun: Any) -> Any:

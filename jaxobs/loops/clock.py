@@ -21,15 +21,16 @@ from time import perf_counter
 from types import FrameType
 from typing import Protocol
 
+from jaxobs import internals
 from jaxobs.base import threads
 from jaxobs.base.arrivals import arrived
 from jaxobs.base.guard import guarded
 from jaxobs.base.processor import Processor
 from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP
+from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.spots import Spot, Spots, awaited, holds_unfinished
+from jaxobs.loops.spots import Spot, Spots, awaited
 from jaxobs.state.wall import Wall
 
 LOOK_SECONDS = 0.1
@@ -46,6 +47,8 @@ MOST_EARLY = 4096
 MOST_THREADS = 4
 BLOCKED, RUNS = 0.2, 0.8
 """A thread that ran for a smaller part since the last look is blocked, and one that ran for a larger part runs."""
+ASK_PAUSE, MOST_ARRAYS = 300.0, 64
+"""How many times longer than it took to ask JAX for its newest arrays it is not asked again; how many are asked."""
 PROBE_SECONDS = 0.001
 """Else it is looked whether the thread runs for so long."""
 USUAL = 1.5
@@ -122,6 +125,7 @@ class Clock:
         self._median = 0.0
         self._made = 0
         """Looks so far."""
+        self._ask_again, self._any_computes = 0.0, False
         self._processors: dict[int, Processor] = {}
         self.lines: dict[tuple[str, str], float] = {}
         """Seconds by line and category."""
@@ -222,7 +226,7 @@ class Clock:
         computes = computes or spot.waits
         runs = self._runs(thread, probe=not (computes or spot.in_jax))
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
-        computes = computes or (not runs and holds_unfinished(frame, spot))
+        computes = computes or (not runs and not self._calls.threads - {thread} and self._anything_computes())
         return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
 
     def _compute(self) -> bool:
@@ -236,6 +240,14 @@ class Clock:
                 if function.output is reference:
                     function.output = None
         return False
+
+    def _anything_computes(self) -> bool:
+        """Returns whether a device computes an array of any call, as of lately."""
+        began = perf_counter()
+        if began > self._ask_again:
+            self._any_computes = bool(internals.computing(MOST_ARRAYS))
+            self._ask_again = began + ASK_PAUSE * (perf_counter() - began)
+        return self._any_computes
 
     def _runs(self, thread: int, *, probe: bool) -> bool:
         """Returns whether a thread is in Python or in a library's code, and not blocked; true if unknown."""
@@ -255,12 +267,14 @@ class Clock:
     def _category(self, look: Look) -> str:
         """Returns the category of a look's seconds."""
         spot = look.spot
-        called = next((each for each in list(self._calls.functions.values()) if spot.innermost in each.places), None)
-        of = called or look.latest
+        functions = list(self._calls.functions.values())
+        called = next((each for each in functions if spot.innermost in each.places), None)
+        evaluations = [each for each in functions if each.category == "eval"]
+        of = (evaluations and self._nearest(spot, evaluations)) or called or look.latest
         work = "eval" if of is not None and of.category == "eval" else "step"
         if look.computes or called is not None:
             return work
-        at = self._position(spot)
+        at = self._position(spot, (*self._loops, *evaluations))
         if at == IN_INPUT:
             return "input_wait"
         line = self._in_jax.get(spot.line, _Line())
@@ -272,8 +286,16 @@ class Clock:
             return "idle"
         return work if look.runs else "input_wait"
 
-    def _position(self, spot: Spot) -> str | None:
-        found: Collection[str | None] = {spot.position(loop.place) for loop in self._loops if loop.place is not None}
+    def _nearest(self, spot: Spot, evaluations: Sequence[Seen]) -> Seen | None:
+        """Returns the function whose calls share most of a stack's frames; None if several kinds share as many."""
+        found = {
+            each: shared(spot.place, each.place) for each in (*self._loops, *evaluations) if each.place is not None
+        }
+        most = [each for each, frames in found.items() if frames == max(found.values())]
+        return most[0] if len({each.category for each in most}) == 1 else None
+
+    def _position(self, spot: Spot, functions: Sequence[Seen]) -> str | None:
+        found: Collection[str | None] = {spot.position(each.place) for each in functions if each.place is not None}
         return next((each for each in (IN_INPUT, IN_CALL, IN_LIBRARY, IN_LOOP) if each in found), None)
 
     def _note(self, wall: Wall, look: Look, category: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 from types import CodeType
 
 from jaxobs.internals.source_files import is_plumbing, runs_programs
@@ -31,11 +32,7 @@ def position(here: Place, call: Place) -> str | None:
     """
     if len(here) >= MOST_FRAMES or len(call) >= MOST_FRAMES:
         return None  # which frame lies on which is not known
-    common = 0
-    for one, other in zip(reversed(here), reversed(call), strict=False):
-        if not same_line(one, other):
-            break
-        common += 1
+    common = shared(here, call)
     if common in (len(here), len(call)):
         return IN_CALL  # in it, or on the way to it or back
     depth, (its_code, its_call) = len(here) - 1 - common, call[len(call) - 1 - common]
@@ -58,6 +55,12 @@ def position(here: Place, call: Place) -> str | None:
     around_call = len(call) - 1 - common < loop < len(call)
     library = all(is_plumbing(code.co_filename) for code, _ in here[: len(here) - common])
     return IN_LIBRARY if around_call and library else IN_LOOP
+
+
+def shared(here: Place, call: Place) -> int:
+    """Returns how many outer frames of two stacks are the same."""
+    pairs = zip(reversed(here), reversed(call), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: same_line(*pair), pairs))
 
 
 def _makes_turns(code: CodeType, at: int) -> bool:

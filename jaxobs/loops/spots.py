@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
-from types import FrameType, FunctionType, ModuleType
+from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
-from jaxobs.base.arrivals import arrived, reference
 from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs, shown
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
 
 MOST_SPOTS = 1024
-MOST_VARIABLES = 48
+MOST_CALLS = 8
 MOST_DEEP = 4
 """Innermost frames among which the one that waits for an array is looked for."""
-
-_NO_ARRAYS = frozenset((type(None), str, int, float, type, FunctionType, ModuleType))
 
 
 @dataclass(slots=True, eq=False)
@@ -37,15 +32,15 @@ class Spot:
     """Whether the thread waits for an array, and copies nothing."""
     innermost: tuple[int, int]
     """The instruction that the thread is at, by the number of its code."""
-    depth: int = 0
-    """Number of frames from the innermost one to the user's."""
-    _position: tuple[Place | None, str | None] = (None, None)
+    _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
 
     def position(self, call: Place) -> str | None:
         """See `positions.position`."""
-        if self._position[0] is not call:
-            self._position = call, positions.position(self.place, call)
-        return self._position[1]
+        if id(call) not in self._positions:
+            if len(self._positions) >= MOST_CALLS:
+                self._positions.clear()
+            self._positions[id(call)] = call, positions.position(self.place, call)
+        return self._positions[id(call)][1]
 
 
 class Spots:
@@ -80,7 +75,6 @@ def _read(frame: FrameType) -> Spot:
         in_jax=is_jax(place[0][0].co_filename),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
-        depth=0 if users is None else place.index(users),
         innermost=(id(place[0][0]), place[0][1]),
     )
 
@@ -89,18 +83,3 @@ def awaited(frame: FrameType) -> Any:
     """Returns the array that a thread reads, given its innermost frame; None if the stack does not tell."""
     found = (each.f_locals.get("self") for each in frames(frame, MOST_DEEP) if waits_for_array(each.f_code))
     return next(found, None)
-
-
-def holds_unfinished(frame: FrameType, spot: Spot) -> bool:
-    """Returns whether a variable of the user's is, or holds, an array that is still computed.
-
-    Of the innermost function of the user's that a thread is in, and of the object that the function is a method of.
-    """
-    users = next(islice(frames(frame), spot.depth, None), frame)
-    known, code = users.f_locals, users.f_code
-    names = (code.co_varnames + code.co_freevars or code.co_names)[:MOST_VARIABLES]
-    values = [value for name in names if type(value := known.get(name)) not in _NO_ARRAYS]
-    with suppress(AttributeError):
-        fields = object.__getattribute__(known.get("self"), "__dict__")
-        values += [*fields.values()][:MOST_VARIABLES] if type(fields) is dict else ()
-    return not all(found is None or arrived(found()) for found in map(reference, values))

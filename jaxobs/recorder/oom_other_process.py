@@ -59,8 +59,8 @@ def seen_by_the_driver(case: Case) -> OomCause | None:
     total = seen.memory_total_bytes
     if total is None or (case.wanted is not None and case.wanted > (case.limit or total)):
         return None
-    others = _others(seen)
-    foreign = sum(each.bytes or 0 for each in others) or _beyond_ours(case, seen)
+    others, used, ours = _others(seen), seen.memory_used_bytes or 0, _our_bytes(case, seen)
+    foreign = sum(each.bytes or 0 for each in others) or max(0, used - ours)
     if foreign < max(LEAST_SHARE * total, 0 if others else LEAST_BYTES):
         return None
     if case.limit is not None and case.limit + foreign <= total:
@@ -68,7 +68,8 @@ def seen_by_the_driver(case: Case) -> OomCause | None:
     place = f"{human(foreign)} of {seen.device}'s {human(total)}"
     evidence = [_named(each, seen) for each in others[:_MOST_NAMED]]
     if not others:
-        evidence.append(f"In use according to the driver: {human(seen.memory_used_bytes or 0)}; {_ours(case, seen)}")
+        ours_at_most = f"at most {human(ours)} of it is this process's."
+        evidence.append(f"In use according to the driver: {human(used)}; {ours_at_most}")
         unknown = [each for each in seen.processes or () if each.ours is None][:_MOST_NAMED]
         evidence += [f"{_named(each, seen)} It may be this process." for each in unknown if each.bytes]
     if case.limit is not None:
@@ -114,21 +115,12 @@ def _named(process: AcceleratorProcess, seen: AcceleratorState | None) -> str:
     return sentence
 
 
-def _beyond_ours(case: Case, seen: AcceleratorState) -> int:
-    """Returns the bytes in use by the driver's count, less all that may be ours."""
-    return max(0, (seen.memory_used_bytes or 0) - _our_bytes(case, seen))
-
-
 def _our_bytes(case: Case, seen: AcceleratorState) -> int:
     own = [each.bytes for each in seen.processes or () if each.ours and each.bytes is not None]
     if own:
         return sum(own)
     held = max(case.in_use or 0, case.live or 0)
     return held if _nothing_preallocated(case.event.flags) else max(held, case.limit or 0)
-
-
-def _ours(case: Case, seen: AcceleratorState) -> str:
-    return f"at most {human(_our_bytes(case, seen))} of it is this process's."
 
 
 def _nothing_preallocated(flags: Mapping[str, str]) -> bool:

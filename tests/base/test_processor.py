@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -12,9 +13,15 @@ from helpers.waiting import until
 from jaxobs.base.processor import Processor
 
 
+def _refused(*_: object) -> int:
+    raise FileNotFoundError
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell of other threads")
 @pytest.mark.parametrize("schedstat", (True, False))
-def test_a_thread_that_computes_uses_it_and_one_that_waits_does_not(schedstat: bool) -> None:
+def test_a_thread_that_computes_uses_it_and_one_that_waits_does_not(
+    schedstat: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wakes, ends = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -25,7 +32,10 @@ def test_a_thread_that_computes_uses_it_and_one_that_waits_does_not(schedstat: b
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     assert thread.ident is not None
-    processor = Processor(thread.ident) if schedstat else _without_the_file(thread.ident)
+    if not schedstat:
+        monkeypatch.setattr(os, "open", _refused)
+    processor = Processor(thread.ident)
+    monkeypatch.undo()
 
     def passes() -> float:
         before = processor.used()
@@ -43,10 +53,11 @@ def test_a_thread_that_computes_uses_it_and_one_that_waits_does_not(schedstat: b
     thread.join()
 
 
-def _without_the_file(ident: int) -> Processor:
-    """Returns the processor's time of a thread as where its number is not known."""
-    known, threading.enumerate = threading.enumerate, list  # type: ignore[assignment]
-    try:
-        return Processor(ident)
-    finally:
-        threading.enumerate = known  # type: ignore[assignment]
+def test_nothing_is_asked_of_a_thread_that_has_ended() -> None:
+    """The operating system may have given its number to another thread, or crash."""
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    assert thread.ident is not None
+    processor = Processor(thread.ident)
+    assert processor.used() is None and processor.share() == 1.0

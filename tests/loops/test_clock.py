@@ -155,6 +155,28 @@ def test_while_a_device_computes_seconds_are_steps(program: Program) -> None:
     assert program.wall.category != "step"
 
 
+def test_evaluations_are_where_evaluations_are_called(program: Program) -> None:
+    """Python between the calls of the second one is known; all are called from the line that calls the steps, too."""
+    program.evaluate.category = "eval"
+
+    def evaluation(number: int) -> None:
+        program.runs = number > 0
+        batches(program.evaluate, 2.0)
+
+    def batches(seen: Seen, seconds: float) -> None:
+        for _ in program.batches(2, 0.0):
+            program.look(seconds) if program.runs else None
+            program.call(seen, seconds)
+
+    for number in range(3):
+        program.runs = False
+        batches(program.train, 1.0)
+        if number == 0:
+            program.found()
+        evaluation(number)
+    assert program.spent() == {"init": 1.0, "step": 6.0, "eval": 10.0, "idle": 8.0, "input_wait": 2.0}
+
+
 def test_a_scope_that_is_open_comes_first(program: Program) -> None:
     """Seconds that passed before it are in the next look."""
     for number in range(3):
@@ -245,7 +267,7 @@ def test_an_array_that_has_just_arrived_was_waited_for(program: Program, monkeyp
 def test_the_code_of_a_library_around_the_call_is_part_of_a_step(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program.looks, "_position", lambda _: IN_LIBRARY)
+    monkeypatch.setattr(program.looks, "_position", lambda *_: IN_LIBRARY)
     program.call()
     program.found()
     program.runs = True

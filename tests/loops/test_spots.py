@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxobs.loops.spots import MOST_SPOTS, Spot, Spots, awaited, holds_unfinished
+from jaxobs.loops.spots import MOST_SPOTS, Spot, Spots, awaited
 
 
 def _stack(of: Callable[[], Any], spots: Spots) -> tuple[Spot, Any]:
@@ -58,42 +58,6 @@ def test_a_read_is_known_by_its_stack(read: Callable[[Any], Any], waits: bool) -
     assert spot.reads and spot.waits == waits
     assert spot.line.startswith(f"{__file__}:")
     assert waits or array is result
-
-
-class _Trainer:
-    def __init__(self) -> None:
-        self.name, self.state = "trainer", {"w": _slow(jnp.float32(2.0))}
-
-    def rest(self) -> None:
-        time.sleep(0.3)
-
-
-def _in_a_variable() -> None:
-    w = _slow(jnp.float32(1.0))
-    time.sleep(0.3)
-    del w
-
-
-def _in_nothing() -> None:
-    w = _slow(jnp.float32(1.0)).block_until_ready()
-    time.sleep(0.3)
-    del w
-
-
-@pytest.mark.parametrize(
-    ("rest", "unfinished"),
-    [(_in_a_variable, True), (lambda: _Trainer().rest(), True), (_in_nothing, False)],
-    ids=["variable", "method", "ready"],
-)
-def test_what_is_computed_meanwhile_is_known_by_the_users_variables(rest: Callable[[], None], unfinished: bool) -> None:
-    thread, found = threading.Thread(target=rest), False
-    thread.start()
-    while thread.is_alive():
-        time.sleep(0.02)
-        frame = sys._current_frames().get(thread.ident or 0)
-        found = found or (frame is not None and holds_unfinished(frame, Spots().of(frame)))
-        del frame
-    assert found == unfinished
 
 
 def test_what_sleeps_does_not_read() -> None:

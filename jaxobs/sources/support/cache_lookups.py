@@ -97,7 +97,9 @@ class CacheLookups:
         if program is not None:
             parts["program"] = program
         because, detail = lookup.unsaved or (None, None)
-        arguments = ""
+        arguments, directory = "", internals.persistent_cache()[1]
+        if internals.cache_state.local(directory) is not None:
+            directory = os.path.abspath(str(directory))  # equal in every process, wherever it was started
         with guarded("cache_key types"):
             arguments = internals.cache_keys.types(request.program)
         return KeyRecord(
@@ -105,7 +107,7 @@ class CacheLookups:
             process_index=internals.process_index_and_count()[0], result=lookup.result, module=request.module,
             jax=internals.cache_keys.jax_version(), arguments=arguments,
             fingerprint=None if program == fingerprint else fingerprint, parts=parts, values=values,
-            directory=_absolute(internals.persistent_cache()[1]),
+            directory=directory,
             compile_seconds=None if lookup.hit else lookup.seconds, load_seconds=lookup.load_seconds,
             stored=None if because is None and lookup.file is None else because is None,
             uncached_because=because, uncached_detail=detail,
@@ -121,11 +123,6 @@ def _looked_up(sidecar: Sidecar, mine: KeyRecord, hit: bool) -> tuple[float | No
     if not hit or not any(each.result == "hit" or each.stored for each in known):
         sidecar.add(mine)
     return _seconds(known) if hit else None, differs, reason
-
-
-def _absolute(directory: str | None) -> str | None:
-    """Returns the path that is equal in every process, wherever it was started."""
-    return directory if internals.cache_state.local(directory) is None else os.path.abspath(str(directory))
 
 
 def _explained(sidecar: Sidecar, mine: KeyRecord, same_key: list[KeyRecord]) -> tuple[tuple[str, ...], str | None]:

@@ -78,10 +78,6 @@ def _steps_a_second(loop: LoopFigures) -> float | None:
     return 1 / loop.mean if loop.mean else None
 
 
-def _items_a_second(loop: LoopFigures) -> float | None:
-    return loop.items / loop.seconds if loop.items and loop.seconds else None
-
-
 def _goodput(run: Run, _: str | None) -> float | None:
     return None if run.wall is None else run.wall.goodput
 
@@ -112,7 +108,8 @@ MEASURES = (
         noise_share=0.1, varies=True,
     ),
     Measure(
-        "items-per-second", "samples or tokens of the loop per second", RATE, _of_loop(_items_a_second),
+        "items-per-second", "samples or tokens of the loop per second", RATE,
+        _of_loop(lambda loop: loop.items / loop.seconds if loop.items and loop.seconds else None),
         "Pass the items of a step: `jaxobs.step(..., items=n)`.", better="more", noise_share=0.1, varies=True,
     ),
     Measure(

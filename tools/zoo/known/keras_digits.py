@@ -9,5 +9,5 @@ ENTRY = Entry(
         "`train_step`; `test_step` has three, for its last batch has 12 rows in validation and 9 in the test."
     ),
     causes={"train_step": {"first_call": 1, "shape": 1}, "test_step": {"first_call": 1, "shape": 2}},
-    loop=Loop("train_step", 380),
+    loop=Loop("train_step", 1520),
 )

@@ -47,7 +47,7 @@ model.fit(
     labels[:1200],
     validation_data=(images[1200:1500], labels[1200:1500]),
     batch_size=32,
-    epochs=10,
+    epochs=40,
     verbose=0,
     callbacks=[Progress()],
 )

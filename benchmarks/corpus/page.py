@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections import defaultdict
 from typing import Any
 
@@ -44,6 +45,8 @@ def measure(row: Row, devices: int = DEVICES) -> dict[str, Any]:
     if not done.stdout.startswith("{"):
         raise RuntimeError(f"The corpus under {row.id} ended with {done.returncode}:\n{done.stderr[-3000:]}")
     report: dict[str, Any] = json.loads(done.stdout)
+    if report["errors"]:
+        print(done.stderr, file=sys.stderr)
     return report
 
 

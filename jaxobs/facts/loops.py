@@ -64,13 +64,15 @@ class LoopState:
     recent: tuple[float, ...] = ()
     """Times of the latest steps, the oldest first; the mean of each sample interval where calls are only counted."""
     mean_seconds: float | None = None
-    """Over the recent steps, as all that follows: the time for which the rates hold, whatever the host runs ahead."""
+    """Over the recent steps, as all that follows, whatever the host runs ahead. Of a loop that was found, without the
+    seconds that it compiled or saved."""
     least_seconds: float | None = None
     p50_seconds: float | None = None
     """Percentiles; None where calls are only counted, and below the mean where the host runs ahead and then waits."""
     p90_seconds: float | None = None
     p99_seconds: float | None = None
     steps_per_second: float | None = None
+    """By wall time: compilations and checkpoints are included."""
     items_per_second: float | None = None
     calls: Mapping[str, float] = field(default_factory=dict)
     """Calls of functions in a step, by function; of instrumented ones, looked at in some of the steps, unless found."""

@@ -100,7 +100,10 @@ class Standing(Generic[Looked]):
             finding = standing.candidate = case.finding(kind.NAME, identity, now, since)
             if standing.seen >= steady:
                 standing.finding = finding
-                news = standing.reported is None or self._has_doubled(standing.reported, finding)
+                told = standing.reported
+                news = told is None or any(
+                    getattr(finding, name) >= 2 * max(getattr(told, name), 1) for name in self._rules.doubled
+                )
                 if news:
                     standing.reported = finding
                 yield finding, news
@@ -114,9 +117,6 @@ class Standing(Generic[Looked]):
             if case.finding is None and case.candidate and not case.missed and self._looks <= LOOKS_EACH * case.seen:
                 case.finding = likely(case.candidate)
                 yield case.finding, True
-
-    def _has_doubled(self, before: Finding, now: Finding) -> bool:
-        return any(getattr(now, name) >= 2 * max(getattr(before, name), 1) for name in self._rules.doubled)
 
     def _missing(self, shown: set[str], now: float) -> Iterator[tuple[Finding, bool]]:
         for identity, standing in list(self._standing.items()):

@@ -288,9 +288,7 @@ class Clock:
 
     def _nearest(self, spot: Spot, evaluations: Sequence[Seen]) -> Seen | None:
         """Returns the function whose calls share most of a stack's frames; None if several kinds share as many."""
-        found = {
-            each: shared(spot.place, each.place) for each in (*self._loops, *evaluations) if each.place is not None
-        }
+        found = {each: shared(spot.place, each.place or ()) for each in (*self._loops, *evaluations)}
         most = [each for each, frames in found.items() if frames == max(found.values())]
         return most[0] if len({each.category for each in most}) == 1 else None
 

@@ -61,6 +61,8 @@ class Going:
     """Calls of each function in a turn."""
     seconds: list[float] = field(default_factory=list)
     """Seconds of the recent turns."""
+    wall_seconds: float = 0.0
+    """Mean seconds from the begin of such a turn to its end, with what compiled or was saved in between."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
     ended: float = 0.0
@@ -276,7 +278,9 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
         if out:
             dropped.add(other.name)
             left_out |= out
-    loop.seconds = [seconds for turn, (_, _, seconds) in enumerate(turns) if turn not in left_out]
+    own_turns = [each for turn, each in enumerate(turns) if turn not in left_out]
+    loop.seconds = [seconds for _, _, seconds in own_turns]
+    loop.wall_seconds = sum(ended - began for began, ended, _ in own_turns) / max(1, len(own_turns))
     return dropped
 
 
@@ -287,5 +291,6 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
         steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls,
         host_wait=None if clock is None else clock.host_wait(seen.name),
-        lines=() if clock is None else clock.host_lines(seen.name), **rates(loop.seconds, max(1, seen.threads())),
+        lines=() if clock is None else clock.host_lines(seen.name),
+        **rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds),
     )  # fmt: skip

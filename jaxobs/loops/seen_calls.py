@@ -77,7 +77,7 @@ class SeenCalls:
         self._granted = perf_counter()
         self._wall: Wall | None = None
         self._version = -1
-        self._apart = 0.0
+        self._last = self._apart = 0.0
         self.burst = 0
         self.whole_since = time.time()
         """Every call since then was seen."""
@@ -211,8 +211,8 @@ class SeenCalls:
                 elif len(marks) == FEWEST_CALLS:
                     self._check_server(seen)
                 return
-            if wall._version != self._version:
-                self._version, self._apart = wall._version, wall.elsewhere()
+            if wall._last is not self._last or wall._version != self._version:
+                self._last, self._version, self._apart = wall._last, wall._version, wall.elsewhere()
             seen.marks.append((now, CHARGED, self._apart, self.burst))
             self.latest = seen
             if now > seen.kept:

@@ -245,8 +245,11 @@ class Loop:
             return len({each[2] for each in self._recent})
 
 
-def rates(seconds: list[float], threads: int) -> dict[str, Any]:
-    """Times and rates of a `LoopState` by the recent steps, at least one; each thread makes its own."""
+def rates(seconds: list[float], threads: int, wall: float | None = None) -> dict[str, Any]:
+    """Times and rates of a `LoopState` by the recent steps, at least one; each thread makes its own.
+
+    `wall` is the mean time from the beginning of a step to its end, where `seconds` leave some out.
+    """
     mean = statistics.fmean(seconds)
     ordered = sorted(seconds)
 
@@ -260,7 +263,7 @@ def rates(seconds: list[float], threads: int) -> dict[str, Any]:
         "p50_seconds": statistics.median(ordered),
         "p90_seconds": percentile(0.9),
         "p99_seconds": percentile(0.99),
-        "steps_per_second": threads / mean if mean > 0 else None,
+        "steps_per_second": threads / (wall or mean) if wall or mean > 0 else None,
     }
 
 

@@ -119,7 +119,10 @@ def test_only_what_is_called_again_and_again_by_the_program_is_a_loop() -> None:
 
 
 def test_calls_that_compile_are_calls_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches as long as their longest sequence: more than half of the calls are for a new size."""
+    """Batches as long as their longest sequence: more than half of the calls are for a new size.
+
+    The rate is that of the wall clock, and no turn is longer than the longest one was.
+    """
     monkeypatch.setattr(call_places, "FEWEST_LONG", 1000)  # or they are few long calls where compiling takes long
 
     @jax.jit
@@ -127,10 +130,18 @@ def test_calls_that_compile_are_calls_of_the_loop(monkeypatch: pytest.MonkeyPatc
         return x * 2
 
     _install()
+    times = []
     for number in range(FEWEST_CALLS + 4):
         train_step(jnp.ones(number if number % 5 else 7))
+        times.append(time.perf_counter())
+        if number % 3:
+            train_step(jnp.ones(7))
+            times.append(time.perf_counter())
     ((name, loop),) = _found().items()
-    assert name.endswith("train_step") and (loop.steps, loop.steps_counted) == (FEWEST_CALLS + 4, True)
+    assert name.endswith("train_step") and (loop.steps, loop.steps_counted) == (len(times), True)
+    assert loop.steps_per_second == pytest.approx((len(times) - 1) / (times[-1] - times[0]), rel=0.1)
+    assert loop.p99_seconds is not None
+    assert loop.p99_seconds < 1.1 * max(later - earlier for earlier, later in itertools.pairwise(times))
 
 
 def test_where_nans_are_looked_for_the_hook_is_jaxs() -> None:

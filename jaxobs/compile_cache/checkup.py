@@ -250,17 +250,13 @@ def _namespace(contents: Contents, setting: Setting) -> Iterator[Complaint]:
             advice="Each hits only its own, which is fine, but it is unclear which entries are "
                    "still in use. Give each version its own directory: .../jax-0.10.2/",
         )  # fmt: skip
-    elif contents.entries and not _names_a_version(setting.given):
+    elif contents.entries and not any(map(_VERSION.search, Path(os.path.abspath(setting.given)).parts[-2:])):
         yield Complaint(
             kind="no_namespace", severity="info",
             summary=f"The directory's name, `{setting.given}`, has no version in it.",
             advice="A new jaxlib misses all entries, and the old ones stay forever. With one "
                    "directory per version (.../jax-0.10.2/) you can delete old ones as a whole.",
         )  # fmt: skip
-
-
-def _names_a_version(given: str) -> bool:
-    return any(_VERSION.search(part) for part in Path(os.path.abspath(given)).parts[-2:])
 
 
 def _moved(contents: Contents, setting: Setting) -> Iterator[Complaint]:

@@ -37,10 +37,8 @@ class Teller:
                 self._console = make_console("jaxobs demo")
         encoding = sys.stdout.encoding or "utf-8"
         width = min(self._console.width, 120) if self._console else PLAIN_WIDTH
-        self.surface = Surface(width, None, glyphs_for(encoding), encoding, colour=self._coloured())
-
-    def _coloured(self) -> bool:
-        return bool(self._console and self._console.color_system and not self._console.no_color)
+        colour = bool(self._console and self._console.color_system and not self._console.no_color)
+        self.surface = Surface(width, None, glyphs_for(encoding), encoding, colour=colour)
 
     def line(self, *pieces: tuple[str, str]) -> None:
         """Prints styled pieces as a line."""

@@ -17,8 +17,8 @@ ACCOUNTED = 0.8
 """Share of the time since the first step from which on it suffices that steps and evaluation took it."""
 COMPILING = 15.0
 """Seconds that compiling takes in many a program, however short it runs."""
-SHORT = 10.0
-"""Seconds up to which anything else but steps is ordinary: a young process, or a short one."""
+SHORT = 5.0
+"""Seconds of anything else but steps, together, that are ordinary: in a young process, or a short one."""
 STARTING = 30.0
 """Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
 
@@ -91,7 +91,9 @@ def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str 
     worked = {name: spent for name, spent in worked.items() if spent > _UNSAID[name] * total}
     rest = {name: seconds.get(name, 0.0) for name in LABELS}
     rest["compile"] += seconds.get("trace", 0.0) + seconds.get("cache_load", 0.0)
-    beyond = {name: spent for name, spent in rest.items() if spent > _ordinary(name, bool(worked), snapshot)}
+    ordinary = {name: _ordinary(name, bool(worked), snapshot) for name in rest}
+    short = sum(spent for name, spent in rest.items() if ordinary[name] == SHORT)
+    beyond = {each: rest[each] for each, most in ordinary.items() if (short if most == SHORT else rest[each]) > most}
     whole = f"the time since the first {first}" if worked else "the time"
     return Span(of=of or whole, first=first, total=total, worked=worked, rest=rest, beyond=beyond)
 
@@ -108,7 +110,7 @@ def account(wall: TimeState) -> Account:
 
 
 def _ordinary(category: str, works: bool, snapshot: Snapshot) -> float:
-    """Returns the seconds up to which a category is ordinary.
+    """Returns the seconds up to which a category is ordinary, `SHORT` those of all that have no others.
 
     A server and a notebook may rest for any time, and an input may take any time in which the devices have work.
     """
@@ -163,10 +165,15 @@ class LargePart(NamedTuple):
 
 def large(snapshot: Snapshot, category: str) -> LargePart | None:
     """Returns a category of time that is neither work nor ordinary, if it is large and its place is known."""
-    found, wall, line = spans(snapshot), snapshot.wall, _line(category, snapshot)
-    if line is None or wall is None or found[-1].beyond.get(category, 0.0) <= (1.0 - ACCOUNTED) * found[-1].total:
+    wall, line = snapshot.wall, _line(category, snapshot)
+    if line is None or wall is None:
         return None
-    share = f"{percent(found[-1].beyond[category] / found[-1].total)} of {found[-1].of}"
+    span = spans(snapshot)[-1]
+    same = [name for name in span.beyond if (other := _line(name, snapshot)) and other[1] == line[1]]
+    largest = max(same, key=span.beyond.__getitem__, default=None)  # a line is held up once
+    if category != largest or span.beyond[category] <= (1.0 - ACCOUNTED) * span.total:
+        return None
+    share = f"{percent(span.beyond[category] / span.total)} of {span.of}"
     return LargePart(*line, wall.seconds[category], share)
 
 

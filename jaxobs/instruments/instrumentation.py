@@ -46,7 +46,7 @@ _targets: dict[str, _Target] = {}
 def instrument_when_imported(spec: str) -> None:
     """Instruments `MODULE:FUNCTION`, as in `train:Trainer.step`, once imported; raises `SettingError`."""
     target = _target(spec)
-    if target.module != _MAIN or _is_bound(target):
+    if target.module != _MAIN or _attribute(sys.modules.get(_MAIN), target.path[0]) is not None:
         when_imported(target.module, partial(_instrument, target))
 
 
@@ -127,10 +127,6 @@ def _instrumented(found: Any) -> Any:
         inner = instrument(found.__func__)
         return found if inner is found.__func__ else type(found)(inner)
     return instrument(found) if callable(found) else None
-
-
-def _is_bound(target: _Target) -> bool:
-    return _attribute(sys.modules.get(target.module), target.path[0]) is not None
 
 
 # --------------------------------------------------------------------------------------------- the main script

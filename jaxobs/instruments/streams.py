@@ -30,7 +30,9 @@ class Parts:
             self.over = not self._kind
         if self.over or not part:
             return False
-        return self._kind != _EVENTS or _is_event(part)
+        # Of server-sent events, comments that keep a connection alive, and the end, have no data.
+        data = part.startswith(b"data") or b"\ndata" in part or b"\rdata" in part
+        return self._kind != _EVENTS or (data and part.strip() != b"data: [DONE]")
 
     def sent(self) -> float | None:
         """Such a part was sent; when the first token was, by `time.perf_counter`, once that is known.
@@ -63,11 +65,6 @@ def _kind(headers: Any) -> str:
 def is_sized(headers: Any) -> bool:
     """Returns whether an answer with these headers says how long it is: then the client knows when it has all of it."""
     return isinstance(headers, list | tuple) and any(_text(name).lower() == "content-length" for name, _ in headers)
-
-
-def _is_event(part: bytes) -> bool:
-    """Whether server-sent events have data in them: comments that keep a connection alive, and the end, have none."""
-    return (part.startswith(b"data") or b"\ndata" in part or b"\rdata" in part) and part.strip() != b"data: [DONE]"
 
 
 def _text(value: Any) -> str:

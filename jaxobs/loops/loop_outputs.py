@@ -133,7 +133,10 @@ class LoopOutputs(NoOutputs):
         if tree_util is None:
             return
         leaves, tree = tree_util.tree_flatten(output)
-        kept = [(number, leaf) for number, leaf in enumerate(leaves) if _is_scalar(leaf)][:MOST_SCALARS]
+        kept = [
+            (number, leaf) for number, leaf in enumerate(leaves)
+            if hasattr(type(leaf), "is_ready") and leaf.shape == () and getattr(leaf.dtype, "kind", "") in "fV"
+        ][:MOST_SCALARS]  # fmt: skip
         if kept:
             self._pending.append(_Output(function, calls, tree, kept))
             self.wake()
@@ -200,10 +203,6 @@ class LoopOutputs(NoOutputs):
                 for scalar in list(function.scalars.values())
                 if scalar.known
             )  # fmt: skip
-
-
-def _is_scalar(leaf: Any) -> bool:
-    return hasattr(type(leaf), "is_ready") and leaf.shape == () and getattr(leaf.dtype, "kind", "") in "fV"
 
 
 def _check(output: _Output, number: int, leaf: Any) -> None:

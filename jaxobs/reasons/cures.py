@@ -318,10 +318,6 @@ def _layout(changes: Sequence[Change]) -> str:
     )
 
 
-def _jit_options(changes: Sequence[Change]) -> str:
-    return f"Jit the function once and reuse that object; this one has a different value of {_named(changes)}."
-
-
 def _context(changes: Sequence[Change]) -> str:
     first = changes[0]
     name = first.path
@@ -351,7 +347,9 @@ _CURES: dict[str, Callable[[Sequence[Change]], str]] = {
     "sharding": _sharding,
     "placement": _placement,
     "layout": _layout,
-    "jit_options": _jit_options,
+    "jit_options": lambda changes: (
+        f"Jit the function once and reuse that object; this one has a different value of {_named(changes)}."
+    ),
     "context": _context,
 }
 

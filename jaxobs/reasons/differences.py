@@ -24,7 +24,9 @@ def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
     """Returns the earlier signature that differs least; the newest of those that differ equally."""
     latest_first = earlier[::-1]
     found, least, nodes = None, (1 << 30, 1 << 30, 0), 0
-    for age, old in sorted(enumerate(latest_first), key=lambda each: _unlikeness(new, each[1])):
+    trees = [(new.tree is not each.tree, abs(new.tree.num_nodes - each.tree.num_nodes)) for each in latest_first]
+    # A first guess that costs nothing: those of the same tree come first, then other trees by their sizes.
+    for age, old in sorted(enumerate(latest_first), key=lambda each: trees[each[0]]):
         if equal(new, old):
             return old
         if new.tree is not old.tree:
@@ -35,11 +37,6 @@ def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
         if distance < least:
             found, least = old, distance
     return found
-
-
-def _unlikeness(new: Signature, old: Signature) -> tuple[bool, int]:
-    """Returns a first guess that costs nothing: those of the same tree come first, then other trees by their sizes."""
-    return new.tree is not old.tree, abs(new.tree.num_nodes - old.tree.num_nodes)
 
 
 def _distance(new: Signature, old: Signature) -> tuple[int, int]:

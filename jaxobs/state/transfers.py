@@ -130,12 +130,8 @@ def site_of(frame: FrameType) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def _kind(filename: str) -> str:
-    if is_jax(filename) or _is_numpy(filename):
+    if is_jax(filename) or (is_plumbing(filename) and "/numpy/" in filename.replace("\\", "/")):
         return "jax"
     if is_own(filename):
         return "wrapper" if _WRAPPER in filename else "own"
     return "library" if is_plumbing(filename) else "user"
-
-
-def _is_numpy(filename: str) -> bool:
-    return is_plumbing(filename) and "/numpy/" in filename.replace("\\", "/")

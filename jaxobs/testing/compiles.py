@@ -73,7 +73,8 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
 
     def counts(self, each: Compilation) -> bool:
         """Returns whether the bound is about this compilation."""
-        return (self.eager or not each.eager) and _matches(each.function, self.function)
+        wanted = self.function is None or f".{each.function}".endswith(f".{self.function}")
+        return wanted and (self.eager or not each.eager)
 
     def __enter__(self) -> list[Compilation]:
         stack = ExitStack()
@@ -125,10 +126,6 @@ class max_compiles:  # noqa: N801 - read as words: `with max_compiles(0):`
     def _another(self) -> max_compiles:
         """Returns a bound for calls that may overlap."""
         return type(self)(self.n, self.function, eager=self.eager, fresh=self.fresh)
-
-
-def _matches(name: str, wanted: str | None) -> bool:
-    return wanted is None or name == wanted or name.endswith("." + wanted)
 
 
 def _told(n: int, function: str | None, found: Sequence[Compilation]) -> str:

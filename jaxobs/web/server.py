@@ -67,7 +67,8 @@ def application(store: Store, protection: Protection | None = None) -> Applicati
         else:
             response = problem("403 Forbidden", f"This endpoint only answers requests to {', '.join(sorted(hosts))}.")
         body, headers = response.body, [("Content-Type", response.content_type), *_SECURITY, *response.headers]
-        if len(body) >= _LEAST_COMPRESSED and _accepts_gzip(environ):
+        encodings = [each.name for each in accepted(environ.get("HTTP_ACCEPT_ENCODING")) if each.quality > 0]
+        if len(body) >= _LEAST_COMPRESSED and "gzip" in encodings:
             body = gzip.compress(body, compresslevel=1)
             headers.append(("Content-Encoding", "gzip"))
         headers += [("Vary", "Accept, Accept-Encoding"), ("Content-Length", str(len(body)))]
@@ -113,10 +114,6 @@ def _own_routes(store: Store) -> dict[str, Route]:
 def _host(environ: Mapping[str, Any]) -> str:
     host = str(environ.get("HTTP_HOST", "localhost"))
     return host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0].lower()
-
-
-def _accepts_gzip(environ: Mapping[str, Any]) -> bool:
-    return any(each.name == "gzip" and each.quality > 0 for each in accepted(environ.get("HTTP_ACCEPT_ENCODING")))
 
 
 def _answer(

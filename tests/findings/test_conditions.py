@@ -285,7 +285,7 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
     assert (finding.finding, finding.severity, finding.where, finding.seconds) == (kind, severity, line, 40.0)
     assert "40 % of the time since the first step" in finding.summary and line in finding.summary
     assert found(loops=(LOOP,), wall=wall(**much | {"step": 300.0})) == []
-    assert found(loops=(LOOP,), wall=wall(step=6.0, **{category: 9.0})) == [], "short"
+    assert found(loops=(LOOP,), wall=wall(step=3.0, **{category: 4.5})) == [], "short"
     assert found(loops=(LOOP,), wall=wall({"step": 590.0, category: 10.0}, **much | {"step": 900.0})) == []
     (late,) = found(loops=(LOOP,), wall=wall({"step": 400.0, category: 200.0}, step=9000.0, **{category: 200.0}))
     assert "33 % of the last 10 minutes" in late.summary
@@ -294,6 +294,16 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
     assert bool(found(loops=ended, wall=wall(**much))) == (category != "idle"), (
         "what comes after the training is no loss"
     )
+
+
+def test_parts_of_the_time_count_together_and_a_line_is_one_finding() -> None:
+    """A save takes a processor, and then waits for a disk: each less than what is ordinary, both more."""
+    lines = tuple(dataclasses.replace(each, line="a.py:2") for each in LOOP.lines)
+    much = wall(step=8.0, idle=4.0, input_wait=3.5)
+    assert {each.finding for each in found(loops=(LOOP,), wall=much)} == {"input_bound", "host_bound"}
+    (finding,) = found(loops=(dataclasses.replace(LOOP, lines=lines),), wall=much)
+    assert (finding.finding, finding.subject) == ("host_bound", "idle")
+    assert found(loops=(LOOP,), wall=wall(step=5.0, idle=2.5, input_wait=2.0)) == [], "short"
 
 
 def test_ordinary_waits_are_no_findings() -> None:

@@ -269,6 +269,25 @@ def test_static_values_that_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            "Config(width=64, inner=Inner(a=1), rate={})",
+            "Pass `rate` of `cfg` as an array instead of a static argument, ",
+        ),
+        ("Config(rate={})", "Pass `cfg` as an array instead of a static argument; "),
+        ("'rate={}, width=64'", "Pass `cfg` as an array instead of a static argument; "),
+        ("{}", "Pass `cfg` as an array instead of a static argument; "),
+    ],
+)
+def test_the_field_of_a_static_configuration_that_changes_is_named(value: str, told: str) -> None:
+    values = [value.format(0.5**number) for number in range(12)]
+    changes = [[Change("cfg", "static_argument", a, b)] for a, b in itertools.pairwise(values)]
+    events = [first(), *(again(cause="static_argument", changes=each) for each in changes)]
+    assert found(events)["static_values"].advice.startswith(told)
+
+
+@pytest.mark.parametrize(
     ("taken", "told"),
     [
         ([27, 28, 30, 31, 33], True),  # rows of each class in a test set

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 
 from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural, shortened
-from jaxobs.findings.compilations.support.static_arguments import NUMBERS, OTHERS, looks_alike, unbounded, values
+from jaxobs.findings.compilations.support.static_arguments import (
+    NUMBERS,
+    OTHERS,
+    fields_that_change,
+    looks_alike,
+    unbounded,
+    values,
+)
 
 NAME = "static_values"
 ABOUT = "A static argument keeps taking new values."
@@ -72,14 +79,19 @@ class StaticValues:
         known = list(argument.values)
         taken = len(known) if len(known) < MOST_VALUES else case.count + 1
         some = [shortened(each, 60) for each in known[-MOST_SHOWN:]]
+        changing = fields_that_change(known)
+        what = (
+            f"{' and '.join(f'`{each}`' for each in changing)} of `{case.subject}`" if changing else f"`{case.subject}`"
+        )
+        rest = ", and leave the rest static" if changing else ""
         return Telling(
             summary=(
                 f"The static argument `{case.subject}` of `{case.function}` has taken {plural(taken, 'value')}"
                 f"{at_sites(case)}; each new one recompiles it ({duration(case.seconds)} so far)."
             ),
             advice=(
-                f"Pass `{case.subject}` as an array instead of a static argument; if it must be static, as for a "
-                "shape or a Python branch, round it to a few values."
+                f"Pass {what} as an array instead of a static argument{rest}; if it must be static, as for a shape or "
+                "a Python branch, round it to a few values."
             ),
             data={"argument": case.subject, "values": taken, "some": some},
         )

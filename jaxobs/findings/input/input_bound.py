@@ -13,7 +13,7 @@ NAME = "input_bound"
 NEEDS = Scene
 ABOUT = "The program waits for its input for a large part of its time, while the devices are idle."
 
-LEAST_SECONDS = parts.SHORT
+LEAST_SECONDS = 10.0
 """A cold file cache or a shuffle buffer that fills is over by then."""
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
@@ -54,10 +54,13 @@ def find(scene: Scene) -> Iterator[Case]:
             function=part.loop.name,
             severity="info",
             summary=(
-                f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.where}. The devices are idle "
-                "meanwhile."
+                f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.where}. The loop computes "
+                "nothing meanwhile."
             ),
-            advice=f"{_ADVICE} If the line takes from a queue, the side that fills the queue is too slow.",
+            advice=(
+                f"{_ADVICE} If the line takes from a queue, the side that fills the queue is too slow. If the line "
+                "saves or evaluates, mark it with `jaxobs.phase`, and save in another thread."
+            ),
             where=part.where,
             seconds=part.seconds,
             data={"loop": part.loop.name},

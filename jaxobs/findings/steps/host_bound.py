@@ -20,7 +20,7 @@ LETS_GO = 12
 
 TOLD_WHEN = (
     "in a loop that was found, reading arrays that had been computed and putting arrays on devices took "
-    f"{parts.SHORT:g} s and {1.0 - parts.ACCOUNTED:.0%} of the last ten minutes; or Python outside of JAX did, while "
+    f"{1.0 - parts.ACCOUNTED:.0%} of the last ten minutes; or Python outside of JAX did, while "
     "the loop continued, unless the program is a server or a notebook"
 )
 
@@ -50,7 +50,7 @@ def find(scene: Scene) -> Iterator[Case]:
                 function=part.loop.name,
                 subject=category,
                 severity=severity,
-                summary=f"{what} takes {part.share}, above all at {part.where}. The devices are idle meanwhile.",
+                summary=f"{what} takes {part.share}, above all at {part.where}. The loop computes nothing meanwhile.",
                 advice=advice,
                 where=part.where,
                 seconds=part.seconds,
@@ -60,4 +60,4 @@ def find(scene: Scene) -> Iterator[Case]:
 
 def _goes_on(loop: LoopState, now: float) -> bool:
     """Returns whether a loop continues: what a program does after its training holds no step up."""
-    return loop.ended is None or now - loop.ended < max(parts.SHORT, 2.0 * (loop.mean_seconds or 0.0))
+    return loop.ended is None or now - loop.ended < max(2.0 * parts.SHORT, 2.0 * (loop.mean_seconds or 0.0))

@@ -121,7 +121,8 @@ def _fit(order: Sequence[FunctionState], context: _Context, ordered_by: str) -> 
     room = surface.width - 2
     # Room for readable names and causes comes before the last columns.
     longest = max((len(short(each.name)) for each in order), default=0)
-    causes_told = max((len(_why_text(each, surface)) for each in order), default=0)
+    whys = [causes(_cause_counts(each), 1000, surface.glyphs) for each in order]
+    causes_told = max((len(" ".join(text for _, text in why)) for why in whys), default=0)
     extra = max(min(longest, surface.width // 5) - NAME_LEAST, 0)
     extra += max(min(causes_told, surface.width // 6) - WHY_LEAST, 0)
     while extra + sum(spec.width + GAP for spec in specs) - GAP > room and len(specs) > 2:
@@ -166,10 +167,6 @@ def _why(each: FunctionState, context: _Context) -> Line:
         line += [(" ", "")] if line else []
         line.append((text, "dim" if cause in ("", "first_call") else "cause"))
     return line
-
-
-def _why_text(each: FunctionState, surface: Surface) -> str:
-    return " ".join(text for _, text in causes(_cause_counts(each), 1000, surface.glyphs))
 
 
 def _cause_counts(each: FunctionState) -> dict[str, int]:

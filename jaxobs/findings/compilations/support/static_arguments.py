@@ -15,6 +15,7 @@ OTHERS = 10
 """Different values of any other type: a mode or an activation function has a handful."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_RECORD, _FIELD = re.compile(r"[\w.]+\(\w+="), re.compile(r"(\w+)=(.*?)(?=, \w+=|\)+$)")
 _PLAIN = frozenset({"int", "float", "complex", "str", "bytes", "bool", "tuple", "frozenset", "range", "slice"})
 """Types that compare by value: where values are not shown, their names stand for values that differ."""
 
@@ -36,6 +37,15 @@ def values(change: Change) -> tuple[str, str]:
 def _same_text(before: str, after: str) -> bool:
     """Returns whether both print alike; then words in brackets may say why they differ: `<Config> (another object)`."""
     return before == after or (after.startswith(f"{before} (") and after.endswith(")"))
+
+
+def fields_that_change(values: Collection[str]) -> list[str]:
+    """Returns the fields that differ between values that print as `Type(field=value, ...)`, if others do not."""
+    if not all(_RECORD.match(each) for each in values):
+        return []
+    fields = [dict(_FIELD.findall(each)) for each in values]
+    changing = [name for name in fields[0] if len({each.get(name) for each in fields}) > 1]
+    return changing if len(changing) < len(fields[0]) else []
 
 
 def unbounded(values: Collection[str]) -> bool:

@@ -47,7 +47,7 @@ MOST_FUNCTIONS = 200
 CHARGED = 0
 """The number of the charged thread in marks."""
 FEWEST_COMPILED = 5
-"""Calls that each recompile and make a loop: a handful of fits, each of a model of its own, is not one."""
+"""Long calls that each recompile and make a loop: a handful of fits, each of a model of its own, is not one."""
 MOST_COMPILED = 64
 """Calls of a function that compiled, kept until one is seen."""
 
@@ -176,12 +176,12 @@ class SeenCalls:
 
     def _compiles_again(self, name: str, now: float) -> None:
         """Each call of a function may compile it: then these calls are the loop."""
-        frame = sys._getframe(2)
-        here = call_places.place(frame)
+        here = call_places.place(sys._getframe(2))
         before, times = self._again.get(name, ((), []))
-        times = [*(times if call_places.same(here, before) else ()), now][-FEWEST_COMPILED:]
+        times = [*(times if call_places.same(here, before) else ()), now][-FEWEST_CALLS:]
         self._again[name] = (here, times)
-        if len(times) >= FEWEST_COMPILED and times[-1] - times[0] >= call_places.LEAST_TURN * len(times):
+        least = call_places.LEAST_TURN * len(times) if len(times) < FEWEST_CALLS else 0.0
+        if len(times) >= FEWEST_COMPILED and times[-1] - times[0] >= least:
             seen = self.functions[name] = Seen(name, compiled=self._compiled.pop(name))
             seen.long, seen.first = True, None
             self._find(seen, times)

@@ -13,7 +13,7 @@ import pytest
 
 from jaxobs.base.arrivals import reference
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.seen_calls import FEWEST_CALLS, KEEP_SECONDS, SeenCalls
+from jaxobs.loops.seen_calls import FEWEST_CALLS, FEWEST_COMPILED, KEEP_SECONDS, SeenCalls
 from jaxobs.state.wall import Wall
 
 
@@ -90,3 +90,19 @@ def test_a_call_that_compiles_is_known_by_the_programs_line(calls: SeenCalls) ->
     assert before is not None and seen.place is not None
     assert seen.place[0][0].co_name == "<lambda>" and seen.place[0][0].co_filename == __file__
     assert calls.latest is seen and seen.compiled == 1
+
+
+@pytest.mark.parametrize(("seconds", "fewest"), [(0.2, FEWEST_COMPILED), (0.01, FEWEST_CALLS)])
+def test_calls_that_all_compile_are_a_loop(calls: SeenCalls, seconds: float, fewest: int) -> None:
+    """Few of them if they are long; from one place."""
+    for number in range(FEWEST_CALLS):
+        calls.compiled("step", 10.0 + number * seconds, alike=True)
+        assert bool(calls.functions) == (number + 1 >= fewest)
+    assert calls.functions["step"].category == "step"
+
+
+def test_calls_that_all_compile_elsewhere_are_no_loop(calls: SeenCalls) -> None:
+    for number in range(FEWEST_CALLS // 2):
+        calls.compiled("step", 10.0 + number, alike=True)
+        calls.compiled("step", 10.5 + number, alike=True)
+    assert not calls.functions

@@ -41,6 +41,10 @@ class Said:
     """Seconds among the other ones in which the process rested."""
     nonfinite: bool
 
+    def loop(self, function: str) -> tuple[str, int | None] | None:
+        """Returns the loop of the function with this last part of a name."""
+        return next((each for each in self.loops if _last(each[0]) == function), None)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -207,7 +211,7 @@ def _loop(entry: Entry, said: Said) -> Iterator[tuple[str, str]]:
         if said.loops:
             yield "loop", f"expected none, told {said.loops}"
         return
-    name, steps = next(iter(said.loops), ("", 0))
+    name, steps = said.loop(entry.loop.function) or ("", 0)
     counted = steps is None or abs(steps - entry.loop.steps) <= entry.loop.within
     if _last(name) != entry.loop.function or not counted:
         yield "loop", f"expected {entry.loop.function} with {entry.loop.steps} steps, told {said.loops}"

@@ -72,7 +72,7 @@ def _told(entry: Entry, result: Result) -> str:
     said = result.said
     parts = [f"`{function}`: {_causes(said.causes.get(function, {}))}" for function in entry.causes]
     if said.loops and entry.loop is not None:
-        name, steps = said.loops[0]
+        name, steps = said.loop(entry.loop.function) or said.loops[0]
         same = name.rpartition(".")[2] == entry.loop.function
         exact = same and (steps is None or abs(steps - entry.loop.steps) <= entry.loop.within)
         parts.append(f"loop `{name}`, {entry.loop.steps if exact else steps} steps")

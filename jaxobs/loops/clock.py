@@ -53,8 +53,7 @@ PROBE_SECONDS = 0.001
 """Else it is looked whether the thread runs for so long."""
 USUAL = 1.5
 """A step continues as usual for so many times the median."""
-FEWEST_LOOKS = 20
-MOST_LINES = 512
+FEWEST_LOOKS, MOST_LINES, MOST_EVALUATIONS = 20, 512, 8
 MOST_SHOWN, LEAST_SHOWN, LEAST_SECONDS = 12, 0.005, 10.0
 """Lines of a snapshot, the share of the time that each has at least, and the seconds of a category's first line."""
 READS = 0.01
@@ -269,7 +268,7 @@ class Clock:
         spot = look.spot
         functions = list(self._calls.functions.values())
         called = next((each for each in functions if spot.innermost in each.places), None)
-        evaluations = [each for each in functions if each.category == "eval"]
+        evaluations = [each for each in functions if each.category == "eval"][-MOST_EVALUATIONS:]
         of = (evaluations and self._nearest(spot, evaluations)) or called or look.latest
         work = "eval" if of is not None and of.category == "eval" else "step"
         if look.computes or called is not None:

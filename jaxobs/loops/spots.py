@@ -12,7 +12,7 @@ from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
 
 MOST_SPOTS = 1024
-MOST_CALLS = 8
+MOST_CALLS = 16
 MOST_DEEP = 4
 """Innermost frames among which the one that waits for an array is looked for."""
 

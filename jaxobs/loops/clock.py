@@ -48,7 +48,7 @@ MOST_THREADS = 4
 BLOCKED, RUNS = 0.2, 0.8
 """A thread that ran for a smaller part since the last look is blocked, and one that ran for a larger part runs."""
 ASK_PAUSE, MOST_ARRAYS = 300.0, 64
-"""How many times longer than it took to ask JAX for its newest arrays it is not asked again; how many are asked."""
+"""JAX is not asked for its newest arrays again for so many times what the last answer cost; how many are asked."""
 PROBE_SECONDS = 0.001
 """Else it is looked whether the thread runs for so long."""
 USUAL = 1.5
@@ -225,7 +225,8 @@ class Clock:
         computes = computes or spot.waits
         runs = self._runs(thread, probe=not (computes or spot.in_jax))
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
-        computes = computes or (not runs and not self._calls.threads - {thread} and self._anything_computes())
+        blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
+        computes = computes or (blind and self._anything_computes())
         return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
 
     def _compute(self) -> bool:
@@ -242,10 +243,10 @@ class Clock:
 
     def _anything_computes(self) -> bool:
         """Returns whether a device computes an array of any call, as of lately."""
-        began = perf_counter()
-        if began > self._ask_again:
+        if perf_counter() > self._ask_again:
+            began = time.thread_time()
             self._any_computes = bool(internals.computing(MOST_ARRAYS))
-            self._ask_again = began + ASK_PAUSE * (perf_counter() - began)
+            self._ask_again = perf_counter() + ASK_PAUSE * (time.thread_time() - began)
         return self._any_computes
 
     def _runs(self, thread: int, *, probe: bool) -> bool:

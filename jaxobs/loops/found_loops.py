@@ -62,7 +62,7 @@ class Going:
     seconds: list[float] = field(default_factory=list)
     """Seconds of the recent turns."""
     wall_seconds: float = 0.0
-    """Mean seconds from the begin of such a turn to its end, with what compiled or was saved in between."""
+    """Mean seconds from the beginning of such a turn to its end, with what compiled or was saved in between."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
     ended: float = 0.0

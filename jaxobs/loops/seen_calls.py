@@ -324,7 +324,7 @@ class SeenCalls:
     def _name(self, fun: Any, args: Any, kwargs: Any) -> str | None:
         """The label of the user's function; None if it is not the user's, or was compiled ahead of time."""
         caller = post_hook.caller(sys._getframe(3))
-        stats = caller.f_locals.get("stats") if caller.f_code.co_name == "__call__" else None
+        stats = caller.f_locals.get("stats") if is_own(caller.f_code.co_filename) else None
         if isinstance(stats, CallStats):
             return self._name_of(stats)
         inner = post_hook.function_of(fun)

@@ -14,6 +14,7 @@ from helpers.clock import ByHand
 from helpers.threads import elsewhere
 from helpers.waiting import until
 
+from jaxobs import internals
 from jaxobs.loops.clock import FEWEST_LOOKS, MOST_SHOWN, Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_LIBRARY
@@ -96,8 +97,9 @@ class Program:
 
 
 @pytest.fixture
-def program() -> Program:
-    """A program, one second old."""
+def program(monkeypatch: pytest.MonkeyPatch) -> Program:
+    """A program, one second old. What other tests have left to compute does not matter."""
+    monkeypatch.setattr(internals, "computing", lambda _: False)
     program = Program()
     program.look()
     for seen in program.calls.functions.values():
@@ -175,6 +177,31 @@ def test_evaluations_are_where_evaluations_are_called(program: Program) -> None:
             program.found()
         evaluation(number)
     assert program.spent() == {"init": 1.0, "step": 6.0, "eval": 10.0, "idle": 8.0, "input_wait": 2.0}
+
+
+def test_jax_is_asked_whether_it_computes(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not while the thread runs, nor where other threads call JAX, and not again soon if the answer took long."""
+    asked: list[int] = []
+
+    def computing(most: int) -> bool:
+        began = time.thread_time()
+        while time.thread_time() - began < 0.1:
+            pass
+        asked.append(most)
+        return True
+
+    monkeypatch.setattr(internals, "computing", computing)
+    program.runs = True
+    program.call()
+    program.found()
+    program.look()
+    program.runs, program.calls.threads = False, {-1}
+    program.look()
+    assert not asked and program.spent() == {"init": 1.0, "idle": 1.0, "input_wait": 1.0}
+    program.calls.threads = {threading.get_ident()}
+    for _ in range(4):
+        program.look()
+    assert program.spent()["step"] == 4.0 and len(asked) == 1
 
 
 def test_a_scope_that_is_open_comes_first(program: Program) -> None:

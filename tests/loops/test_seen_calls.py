@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,6 +77,23 @@ def test_a_loop_is_found_whenever_the_sampler_comes(calls: SeenCalls, before: in
         assert (seen.first is None) == (seen.category == "step") == (seen.made >= FEWEST_CALLS)
     assert calls.clock is not None
     assert calls.clock._loops == [seen]
+
+
+def test_no_array_of_a_callers_is_kept(calls: SeenCalls) -> None:
+    """A method `__call__` is not our wrapper: before Python 3.13 a frame keeps the variables that are read."""
+    step = jax.jit(lambda x: x + 1)
+    left: list[weakref.ref[Any]] = []
+
+    class Trainer:
+        def __call__(self) -> None:
+            x = jnp.zeros(4)
+            for _ in range(3):
+                left.append(weakref.ref(x))
+                x = step(x)
+            assert [each() for each in left] == [None] * 3
+
+    Trainer()()
+    assert calls.functions
 
 
 def test_a_call_that_compiles_is_known_by_the_programs_line(calls: SeenCalls) -> None:

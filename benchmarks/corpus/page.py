@@ -30,16 +30,21 @@ own words, and logs no miss if nothing compiles.
 """
 
 
-def measure(row: Row, devices: int = DEVICES) -> dict[str, Any]:
+def measure(row: Row, devices: int = DEVICES, *, every: int = 1, first: int = 0) -> dict[str, Any]:
     """The corpus under that row's JAX: the report of `benchmarks.corpus.here`.
+
+    Args:
+      every: runs only each so-many-th program of the corpus ...
+      first: ... from this one on.
 
     Raises:
       NoInterpreterError: no Python here will do for the row.
       RuntimeError: the corpus did not come to its end.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA", "PYTHON"))}
+    chosen = ["--devices", str(devices), "--every", str(every), "--from", str(first)]
     done = subprocess.run(
-        [environment(row), "-m", "benchmarks.corpus.here", "--devices", str(devices)],
+        [environment(row), "-m", "benchmarks.corpus.here", *chosen],
         env={**kept, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     if not done.stdout.startswith("{"):

@@ -515,7 +515,7 @@ def test_a_healthy_plain_job_has_no_findings(job: Callable[..., Job], mode: str)
     said = [running.folder / f"{index}.out" for index in range(2)]
     running.until(lambda _: all("GOES" in path.read_text() for path in said))
     time.sleep(8.0)
-    assert running.findings() == []
+    assert [each["summary"] for each in running.findings()] == []
     assert all(each.poll() is None for each in running.processes)
 
 

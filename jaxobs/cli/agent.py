@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from jaxobs.base import callers
 from jaxobs.base.errors import SettingError
 from jaxobs.base.files.claim import Claim
 from jaxobs.views import client
@@ -22,7 +23,6 @@ HELP = "take alerts in from Alertmanager and write reports: cause, evidence, wha
 FINE = 0
 TOKEN, NOTIFY, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_AGENT_NOTIFY", "JAXOBS_GRAFANA_TOKEN"
 _MOST_TOKEN = 4096
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
 _EPILOG = """\
@@ -61,6 +61,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="URL", action="append", default=[],
                         help="a process to ask besides those that Prometheus scrapes; repeatable")  # fmt: skip
     parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token that webhooks must bring")
+    parser.add_argument("--allow-host", metavar="NAME", action="append", default=[],
+                        help="a host name that requests may use, besides the address and loopback; repeatable. Without "
+                             "it, any name is answered unless --listen is loopback")  # fmt: skip
     parser.add_argument("--notify", metavar="URL", default="", help="webhook for Slack's payload: gets each result")
     parser.add_argument("--grafana", metavar="URL", default="", help="a Grafana that gets an annotation of each result")
     parser.add_argument("--actions", metavar="FILE", help="policy of safe actions; without it there are none")
@@ -185,8 +188,6 @@ def _serve(args: argparse.Namespace) -> int:
         chosen = policy.read(Path(args.actions))
         desk = suggestions.desk(Path(args.reports), chosen, args.prometheus, targets)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    if not token and host not in _LOOPBACK:
-        print(f"jaxobs agent: anyone who reaches {args.listen} can send webhooks. Set --token-file.", file=sys.stderr)
     store = Store(args.reports, keep_days=args.keep_days)
     claim = Claim(os.path.join(args.reports, "state", "agent"))
     other = claim.take()
@@ -203,7 +204,11 @@ def _serve(args: argparse.Namespace) -> int:
         with serving.listening(host, port) as socket:
             listens = args.listen if port else f"{args.listen.rpartition(':')[0]}:{socket.getsockname()[1]}"
             print(f"jaxobs agent: http://{listens}/webhook, reports in {args.reports}", flush=True)
-            serving.serve(agent, socket, token)
+            closed = callers.is_loopback(socket.getsockname()[0])
+            if not token and not closed:
+                print(f"jaxobs agent: anyone who reaches {listens} can send webhooks. Set --token-file.",
+                      file=sys.stderr)  # fmt: skip
+            serving.serve(agent, socket, token, callers.known_hosts(host, args.allow_host, closed=closed))
     finally:
         claim.end()
     return FINE

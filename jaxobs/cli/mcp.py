@@ -66,9 +66,8 @@ def run(args: argparse.Namespace) -> int:
         return FINE
     host, port = _address(args.http)
     token = _token(args.token_file)
-    hosts = list(dict.fromkeys([host, "127.0.0.1", "localhost", *args.allow_host]))
     print(f"jaxobs: MCP at http://{args.http}{serving.PATH}", file=sys.stderr, flush=True)
-    serving.run_http(sources, host.strip("[]"), port, token, hosts)
+    serving.run_http(sources, host.strip("[]"), port, token, args.allow_host)
     return FINE
 
 

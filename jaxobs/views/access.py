@@ -7,14 +7,13 @@ authority of its certificate, where that is not one of the system's; `JAXOBS_END
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
 import os
 import ssl
 import urllib.parse
 import urllib.request
 from typing import Any
 
+from jaxobs.base.callers import is_loopback
 from jaxobs.base.config import PREFIX
 from jaxobs.base.errors import SettingError
 
@@ -26,10 +25,7 @@ KEY = f"{PREFIX}ENDPOINT_KEY"
 
 def is_local(url: str) -> bool:
     """Whether an address is one of this machine's loopback."""
-    host = urllib.parse.urlsplit(url).hostname or ""
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
+    return is_loopback(urllib.parse.urlsplit(url).hostname or "")
 
 
 def opener(url: str, *handlers: urllib.request.BaseHandler | type) -> urllib.request.OpenerDirector:

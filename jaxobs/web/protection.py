@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import contextlib
-import hmac
 import os
 import ssl
 import threading
 import time
 from collections.abc import Callable
 
+from jaxobs.base import callers
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import SettingError
 from jaxobs.exporters.forms.http_types import Response, problem
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 FRESH_SECONDS = 60.0
 """Seconds between looks at whether the certificate's files have changed."""
 
@@ -28,11 +25,8 @@ class Protection:
         """`loopback` says whether only this machine reaches the address; raises `SettingError`."""
         self.settings = settings
         self.seconds = settings.request_timeout
-        self.hosts: frozenset[str] | None = None
+        self.hosts = callers.known_hosts(addr, settings.allowed_hosts, closed=loopback)
         """Host names that requests may be for; None for any."""
-        if loopback or settings.allowed_hosts:
-            named = (each.strip("[]").lower() for each in settings.allowed_hosts)
-            self.hosts = LOOPBACK | {addr.lower(), *named}
         self.context = _context(settings)
         """TLS context of connections that are accepted from now on; None without TLS."""
         self.is_exposed = not loopback and bool(settings.read_token) and self.context is None
@@ -44,7 +38,7 @@ class Protection:
     def refusal(self, authorization: str | None) -> Response | None:
         """Returns the response to a client without the token; None if it has the token or needs no token."""
         token = self.settings.read_token
-        if not token or hmac.compare_digest(_shown(authorization), token.encode()):
+        if not token or callers.is_token(callers.shown_token(authorization, basic=True), token):
             return None
         return problem(
             "401 Unauthorized",
@@ -75,24 +69,9 @@ class Protection:
             self._looking.release()
 
 
-def _shown(authorization: str | None) -> bytes:
-    """Returns the token that a header shows; empty where it shows none."""
-    scheme, _, rest = (authorization or "").strip().partition(" ")
-    if scheme.lower() == "bearer":
-        return rest.strip().encode("latin-1", "replace")  # headers come decoded as Latin-1, whatever was sent
-    if scheme.lower() == "basic":
-        with contextlib.suppress(binascii.Error, ValueError):
-            return base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
-    return b""
-
-
 def _files(settings: Settings) -> dict[str, str]:
-    found = {
-        "tls_certificate": settings.tls_certificate,
-        "tls_key": settings.tls_key,
-        "tls_client_ca": settings.tls_client_ca,
-    }
-    return {name: path for name, path in found.items() if path}
+    named = ("tls_certificate", "tls_key", "tls_client_ca")
+    return {name: path for name in named if (path := getattr(settings, name))}
 
 
 def _versions(settings: Settings) -> dict[str, tuple[int, int, int] | None]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import errno
 import gzip
-import ipaddress
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from jaxobs.actions.capturing import routes as action_routes
-from jaxobs.base import discovery
+from jaxobs.base import callers, discovery
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.base.guard import internal_error
@@ -55,17 +54,18 @@ _SECURITY = [
 
 def application(store: Store, protection: Protection | None = None) -> Application:
     """Returns the endpoint as a WSGI application for servers of others, unprotected if none is given."""
-    hosts = None if protection is None else protection.hosts
     routes: dict[str, Route] = {_HEALTH: lambda request: Response(b"ok\n", "text/plain; charset=utf-8")}
     routes.update(_own_routes(store))
     for module in discovery.modules(RoutesModule, internal_error):
         routes.update(module.routes(store))
 
     def serve(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        if hosts is None or _host(environ) in hosts:
+        known = None if protection is None else protection.hosts
+        if protection is None or callers.is_asked_for(_headers(environ, "HTTP_HOST"), known):
             response = _answer(store, routes, environ, protection)
         else:
-            response = problem("403 Forbidden", f"This endpoint only answers requests to {', '.join(sorted(hosts))}.")
+            named = "one host by its name" if known is None else ", ".join(sorted(known))
+            response = problem("403 Forbidden", f"This endpoint only answers requests to {named}.")
         body, headers = response.body, [("Content-Type", response.content_type), *_SECURITY, *response.headers]
         encodings = [each.name for each in accepted(environ.get("HTTP_ACCEPT_ENCODING")) if each.quality > 0]
         if len(body) >= _LEAST_COMPRESSED and "gzip" in encodings:
@@ -80,16 +80,7 @@ def application(store: Store, protection: Protection | None = None) -> Applicati
 
 def _own_routes(store: Store) -> dict[str, Route]:
     """Returns the paths of the live page and of the JSON API."""
-
-    def live_page(request: Request) -> Response:
-        policy = ("Content-Security-Policy", page.CONTENT_SECURITY_POLICY)
-        return Response(page.render(), "text/html; charset=utf-8", (policy,))
-
-    def snapshot(request: Request) -> Response:
-        return json_response(plain(judged(store.snapshot())))
-
-    def verdict(request: Request) -> Response:
-        return json_response(plain(judged(store.snapshot()).verdict))
+    policy = ("Content-Security-Policy", page.CONTENT_SECURITY_POLICY)
 
     def events(request: Request) -> Response:
         since = request.query.get("since", "0")
@@ -104,16 +95,16 @@ def _own_routes(store: Store) -> dict[str, Route]:
         return json_response({"events": [as_event(event) for event in found], "next": newest, "dropped": lost})
 
     return {
-        "/": live_page,
-        "/api/v1/snapshot": snapshot,
+        "/": lambda request: Response(page.render(), "text/html; charset=utf-8", (policy,)),
+        "/api/v1/snapshot": lambda request: json_response(plain(judged(store.snapshot()))),
         "/api/v1/events": events,
-        "/api/v1/verdict": verdict,
+        "/api/v1/verdict": lambda request: json_response(plain(judged(store.snapshot()).verdict)),
     }
 
 
-def _host(environ: Mapping[str, Any]) -> str:
-    host = str(environ.get("HTTP_HOST", "localhost"))
-    return host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0].lower()
+def _headers(environ: Mapping[str, Any], name: str) -> list[str]:
+    """Returns a header of a request, which WSGI has once; empty without it."""
+    return [str(environ[name])] if name in environ else []
 
 
 def _answer(
@@ -147,7 +138,8 @@ def _act(store: Store, path: str, environ: dict[str, Any]) -> Response:
         return problem("413 Content Too Large", f"The body has {length:.20} bytes, but the maximum is {MOST_BODY}.")
     post = Post(
         path, _query(environ), environ["wsgi.input"].read(int(length)), environ.get("CONTENT_TYPE"),
-        environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"), environ.get("HTTP_AUTHORIZATION"),
+        callers.is_own(_headers(environ, "HTTP_ORIGIN"), _headers(environ, "HTTP_HOST")),
+        environ.get("HTTP_AUTHORIZATION"),
     )  # fmt: skip
     return _answered(action_routes.PREFIX, lambda: action_routes.act(store, post))
 
@@ -242,8 +234,7 @@ def serve(store: Store, port: int, addr: str, settings: Settings | None = None) 
 
 
 def _protect(store: Store, server: Server, addr: str, settings: Settings) -> None:
-    loopback = ipaddress.ip_address(str(server.server_address[0]).partition("%")[0]).is_loopback
-    protection = Protection(settings, addr, loopback)
+    protection = Protection(settings, addr, callers.is_loopback(str(server.server_address[0])))
     if protection.is_exposed:
         store.warn(
             f"`read_token` is set and the endpoint on {addr} speaks HTTP: the token crosses the network as plain text. "

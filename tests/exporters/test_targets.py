@@ -18,9 +18,10 @@ from helpers.jobs import Job
 from helpers.requirements import program
 
 from jaxobs import internals
+from jaxobs.base.callers import is_loopback
 from jaxobs.exporters import targets
 from jaxobs.exporters.forms.http_types import Request, Response
-from jaxobs.findings.fleet.support.addresses import ELSEWHERE, Address, Addresses, interface, loopback
+from jaxobs.findings.fleet.support.addresses import ELSEWHERE, Address, Addresses, interface
 from jaxobs.state.store import Store
 from jaxobs.web import server
 from tools.ports import free_port
@@ -104,10 +105,10 @@ def test_an_address_that_others_can_reach(addr: str) -> None:
     for coordinator in (None, "127.0.0.1:1234", "[::1]:1234", "no.such.host.invalid:1234"):
         host, _, port = addresses.own(coordinator).address.rpartition(":")
         assert port == "9464"
-        assert not loopback(host.strip("[]"))
+        assert not is_loopback(host.strip("[]"))
         assert host.strip("[]") in (interface(ELSEWHERE), socket.gethostname())
     assert interface("127.0.0.1") == "127.0.0.1"
-    assert [loopback(host) for host in ("127.0.0.5", "::1", "localhost", "10.0.0.1", "fe80::1%eth0", "host")] == [
+    assert [is_loopback(host) for host in ("127.0.0.5", "::1", "localhost", "10.0.0.1", "fe80::1%eth0", "host")] == [
         True, True, True, False, False, False,
     ]  # fmt: skip
 

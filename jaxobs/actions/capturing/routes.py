@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from jaxobs import actions
 from jaxobs.actions.capturing import runner
 from jaxobs.actions.capturing.runner import Capture
+from jaxobs.base import callers
 from jaxobs.base.errors import ParameterError
 from jaxobs.exporters.forms.http_types import BadRequest, Post, Response, json_response, problem
 from jaxobs.state.store import Store
@@ -19,8 +19,6 @@ from jaxobs.state.store import Store
 PREFIX = "/api/v1/actions/"
 ANSWER_SECONDS = 60.0
 """How long an answer waits for the end of an action that is waited for."""
-
-_BEARER = "bearer "
 
 
 def registered(store: Store) -> bool:
@@ -39,9 +37,16 @@ def unmet(store: Store) -> str | None:
 
 def act(store: Store, post: Post) -> Response:
     """Runs the action that the path names; raises `BadRequest` if the body or a parameter makes no sense."""
-    refusal = _foreign(post) or _unknown(store, post)
-    if refusal is not None:
-        return refusal
+    if not post.is_own:
+        return problem("403 Forbidden", "Pages from other sites may not request actions.")
+    shown = callers.shown_token(post.authorization)
+    if not shown:
+        return problem(
+            "401 Unauthorized", "Send the header `Authorization: Bearer TOKEN`, with the setting `action_token`.",
+            (("WWW-Authenticate", 'Bearer realm="jaxobs"'),),
+        )  # fmt: skip
+    if not callers.is_token(shown, store.settings.action_token):
+        return problem("403 Forbidden", "The token is wrong.")
     name = post.path.removeprefix(PREFIX)
     if name not in actions.known():
         return problem("404 Not Found", f"No such action: {name!r:.100}. Known actions: {', '.join(actions.known())}.")
@@ -53,32 +58,6 @@ def act(store: Store, post: Post) -> Response:
     if actions.known()[name].WAITED_FOR:
         capture.wait(ANSWER_SECONDS)
     return _answer(capture, newest)
-
-
-def _foreign(post: Post) -> Response | None:
-    """Returns the refusal of a page of another site: a browser says which page a request comes from."""
-    if post.origin is None:
-        return None
-    origin = urlsplit(post.origin)
-    if origin.scheme in ("http", "https") and origin.netloc.lower() == (post.host or "").lower() != "":
-        return None
-    return problem("403 Forbidden", "Pages from other sites may not request actions.")
-
-
-def _unknown(store: Store, post: Post) -> Response | None:
-    """Returns the refusal of a request with a wrong token or none; None for the right one."""
-    token = (store.settings.action_token or "").encode()
-    given = (post.authorization or "").strip()
-    if not given.lower().startswith(_BEARER):
-        return problem(
-            "401 Unauthorized", "Send the header `Authorization: Bearer TOKEN`, with the setting `action_token`.",
-            (("WWW-Authenticate", 'Bearer realm="jaxobs"'),),
-        )  # fmt: skip
-    # Headers come decoded as Latin-1, whatever was sent.
-    shown = given[len(_BEARER) :].strip().encode("latin-1", "replace")
-    if token and hmac.compare_digest(shown, token):
-        return None
-    return problem("403 Forbidden", "The token is wrong.")
 
 
 def _parameters(post: Post) -> dict[str, Any]:
@@ -107,14 +86,9 @@ def _body(post: Post) -> Mapping[str, Any]:
 
 def _answer(capture: Capture, newest: int) -> Response:
     told = {
-        "action": capture.action,
-        "name": capture.name,
-        "result": capture.result or "under way",
-        "detail": capture.detail,
-        "path": capture.path,
-        "bytes": capture.bytes,
-        "seconds": capture.seconds,
-    }
+        "action": capture.action, "name": capture.name, "result": capture.result or "under way",
+        "detail": capture.detail, "path": capture.path, "bytes": capture.bytes, "seconds": capture.seconds,
+    }  # fmt: skip
     body = {name: value for name, value in told.items() if value is not None}
     if capture.result is None:
         return json_response({**body, "events": f"/api/v1/events?kind=action&since={newest}"}, "202 Accepted")

@@ -40,9 +40,8 @@ class Post:
     """First value of each parameter."""
     body: bytes = b""
     content_type: str | None = None
-    host: str | None = None
-    origin: str | None = None
-    """The site of the page that sent it; None if no browser did."""
+    is_own: bool = True
+    """Whether no web page sent it, or a page of the host that it asks."""
     authorization: str | None = None
 
 

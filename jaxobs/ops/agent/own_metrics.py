@@ -7,7 +7,10 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 OUTCOMES = ("cause", "inconclusive", "no_fault", "failed")
-REFUSALS = ("unauthorized", "too_large", "not_json", "not_a_notification", "version", "too_many_incidents", "slow")
+REFUSALS = (
+    "unauthorized", "host", "browser", "content_type", "too_large", "not_json", "not_a_notification", "version", "slow",
+    "too_many_incidents",
+)  # fmt: skip
 RESULTS = ("recovered", "not_recovered", "no_data")
 
 

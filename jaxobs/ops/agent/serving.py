@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import signal
 import socket
@@ -16,15 +15,19 @@ import uvicorn
 from prometheus_client import generate_latest
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from jaxobs.base import callers
 from jaxobs.base.errors import SettingError
 from jaxobs.ops.agent import notifications
 from jaxobs.ops.agent.notifications import RefusedError
 from jaxobs.ops.agent.working import Agent
+from jaxobs.ops.entrance import Entrance
 
 _LOGGER = logging.getLogger("jaxobs.agent")
 
@@ -38,22 +41,29 @@ _STATUS = {
     "browser": 403,
     "slow": 408,
     "too_large": 413,
+    "host": 421,
     "content_type": 415,
     "too_many_incidents": 503,
 }
 """HTTP status by the reason of a refusal; 400 for others. Alertmanager tries again after 5xx only."""
 
 
-def application(agent: Agent, token: str = "") -> Starlette:
+def application(agent: Agent, token: str = "", known: frozenset[str] | None = None) -> Starlette:
     """Returns the ASGI application of the agent.
 
     Args:
       token: what a webhook has to bring as its bearer token; none is needed if it is empty.
+      known: hosts that a request may name; None for any.
     """
+
+    def stranger(headers: Headers) -> Response | None:
+        if callers.is_asked_for(headers.getlist("host"), known):
+            return None
+        return refused("host", f"The agent answers requests to {', '.join(sorted(known or {'one host'}))} only.")
 
     async def webhook(request: Request) -> Response:
         try:
-            if token and not _is_bearer(request, token):
+            if token and not callers.is_token(callers.shown_token(request.headers.get("authorization")), token):
                 raise RefusedError("unauthorized", "The bearer token is missing or wrong.")
             _refuse_browsers(request)
             body = await asyncio.wait_for(_body(request), MOST_SECONDS)
@@ -66,7 +76,7 @@ def application(agent: Agent, token: str = "") -> Starlette:
 
     def refused(reason: str, message: str) -> Response:
         agent.metrics.refused.labels(reason).inc()
-        _LOGGER.warning("A webhook is refused: %s", message)
+        _LOGGER.warning("A request is refused: %s", message)
         return JSONResponse({"accepted": False, "reason": reason, "message": message}, _STATUS.get(reason, 400))
 
     async def metrics(request: Request) -> Response:
@@ -84,13 +94,9 @@ def application(agent: Agent, token: str = "") -> Starlette:
             Route("/metrics", metrics, methods=["GET"]),
             Route("/healthz", healthz, methods=["GET"]),
             Route("/readyz", readyz, methods=["GET"]),
-        ]
+        ],
+        middleware=[Middleware(Entrance, refusal=stranger)],
     )
-
-
-def _is_bearer(request: Request, token: str) -> bool:
-    given = request.headers.get("authorization", "")
-    return hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
 
 
 def _refuse_browsers(request: Request) -> None:
@@ -163,10 +169,12 @@ def listening(host: str, port: int) -> socket.socket:
         raise SettingError(f"--listen {host}:{port} is not possible: {error.strerror or error}.") from None
 
 
-def serve(agent: Agent, listens: socket.socket, token: str = "") -> None:
+def serve(
+    agent: Agent, listens: socket.socket, token: str = "", known: frozenset[str] | None = None
+) -> None:  # fmt: skip
     """Serves until SIGTERM or SIGINT."""
     config = uvicorn.Config(
-        application(agent, token), log_level="warning", access_log=False, lifespan="off",
+        application(agent, token, known), log_level="warning", access_log=False, lifespan="off",
         http=_Protocol, limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5,
         server_header=False,
     )  # fmt: skip

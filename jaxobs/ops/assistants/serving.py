@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import hmac
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jaxobs.base import callers
 from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.base.version import __version__
 from jaxobs.ops.assistants import acting_tools
@@ -15,12 +15,15 @@ from jaxobs.ops.assistants.answers import Answer, NotGivenError, RefusedError, n
 from jaxobs.ops.assistants.quoting import NOTICE
 from jaxobs.ops.assistants.sources import Sources
 from jaxobs.ops.assistants.tools import tools
+from jaxobs.ops.entrance import Entrance
 
 try:
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.transport_security import TransportSecuritySettings
     from mcp.types import ToolAnnotations
+    from starlette.datastructures import Headers
+    from starlette.responses import Response
 except ImportError:
     raise MissingExtraError("jaxobs mcp", "mcp", "mcp") from None
 
@@ -65,38 +68,29 @@ def run_stdio(sources: Sources) -> None:
     server(sources).run("stdio")
 
 
-def http_app(sources: Sources, token: str, hosts: Sequence[str]) -> Any:
+def http_app(sources: Sources, token: str, known: frozenset[str] | None) -> Any:
     """Returns the ASGI application for streamable HTTP.
 
     Args:
       token: what a client has to send as `Authorization: Bearer TOKEN`.
-      hosts: what a request may name as its host, without a port.
+      known: hosts that a request may name.
     """
-    allowed = [each for host in hosts for each in (host, f"{host}:*")]
-    security = TransportSecuritySettings(
-        allowed_hosts=allowed,
-        allowed_origins=[f"{scheme}://{each}" for each in allowed for scheme in ("http", "https")],
-    )
+
+    def refusal(headers: Headers) -> Response | None:
+        hosts = headers.getlist("host")
+        if not callers.is_asked_for(hosts, known):
+            return Response("Unknown host: allow it with --allow-host.\n", 421)
+        if not callers.is_own(headers.getlist("origin"), hosts):
+            return Response("Web pages of other sites may not ask.\n", 403)
+        if not callers.is_token(callers.shown_token(headers.get("authorization")), token):
+            return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
+        return None
+
     app = server(sources).streamable_http_app(
-        streamable_http_path=PATH, stateless_http=True, json_response=True, transport_security=security
-    )
-    return _with_token(app, token)
-
-
-def _with_token(app: Any, token: str) -> Any:
-    wanted = f"Bearer {token}".encode()
-
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            if not hmac.compare_digest(given, wanted):
-                headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
-                await send({"type": "http.response.start", "status": 401, "headers": headers})
-                await send({"type": "http.response.body", "body": b""})
-                return
-        await app(scope, receive, send)
-
-    return guarded
+        streamable_http_path=PATH, stateless_http=True, json_response=True,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `refusal` has done that
+    )  # fmt: skip
+    return Entrance(app, refusal)
 
 
 def run_http(sources: Sources, host: str, port: int, token: str, hosts: Sequence[str]) -> None:
@@ -108,7 +102,8 @@ def run_http(sources: Sources, host: str, port: int, token: str, hosts: Sequence
     import uvicorn
 
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    config = uvicorn.Config(http_app(sources, token, hosts), host=host, port=port, log_level="warning", lifespan="on")
+    app = http_app(sources, token, callers.known_hosts(host, hosts, closed=True))
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="on")
     try:
         uvicorn.Server(config).run()
     except SystemExit:

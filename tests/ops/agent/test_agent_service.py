@@ -228,10 +228,11 @@ def test_hostile_webhooks_are_refused(tmp_path: pathlib.Path, stub: Stub) -> Non
         host, _, port = agent.url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port))) as half:
             half.sendall(
-                b"POST /webhook HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{"
+                b"POST /webhook HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 900\r\n\r\n{"
             )
             assert agent.post(webhook())[0] == 202
-        head = b"POST /webhook HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        head = b"POST /webhook HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         with socket.create_connection((host, int(port))) as endless:
             endless.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
             with contextlib.suppress(OSError):

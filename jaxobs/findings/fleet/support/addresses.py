@@ -7,10 +7,11 @@ interface that leads there.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from jaxobs.base.callers import is_loopback
 
 ELSEWHERE = "192.0.2.1"
 """An address that nobody has (RFC 5737): the interface that leads there is that of the default route."""
@@ -30,7 +31,7 @@ class Address:
     @property
     def for_itself_alone(self) -> bool:
         """Whether only processes on the same machine can reach it."""
-        return loopback(self.address.rpartition(":")[0].strip("[]"))
+        return is_loopback(self.address.rpartition(":")[0].strip("[]"))
 
 
 class Addresses:
@@ -73,16 +74,9 @@ class Addresses:
         if self._reached is None or self._reached[0] != coordinator:
             hosts = [coordinator.rpartition(":")[0].strip("[]")] if coordinator else []
             leads = (interface(each) for each in (*hosts, ELSEWHERE))
-            found = next((each for each in leads if each is not None and not loopback(each)), name)
+            found = next((each for each in leads if each is not None and not is_loopback(each)), name)
             self._reached = coordinator, found
         return self._reached[1]
-
-
-def loopback(host: str) -> bool:
-    """Returns whether a host names this machine alone."""
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    return host == "localhost"
 
 
 def interface(host: str) -> str | None:

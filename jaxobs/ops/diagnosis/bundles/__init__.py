@@ -27,8 +27,10 @@ from jaxobs.ops.diagnosis.bundles import archives, manifests, staging
 from jaxobs.ops.diagnosis.bundles.archives import BundleError as BundleError
 from jaxobs.ops.diagnosis.bundles.archives import Entry
 from jaxobs.ops.diagnosis.bundles.manifests import DIAGNOSIS, MANIFEST, Clock, Manifest
-from jaxobs.ops.diagnosis.bundles.recording import Recorded, Recorder
+from jaxobs.ops.diagnosis.bundles.recording import MOST_OF_AN_ANSWER, Recorded, Recorder
+from jaxobs.ops.diagnosis.gathering import bounded
 from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG
 from jaxobs.ops.diagnosis.result import Diagnosis
 
 
@@ -64,7 +66,7 @@ class Bundle:
     @property
     def recorded(self) -> str:
         """The JSON text of the diagnosis that was made with the bundle."""
-        return (self.folder / DIAGNOSIS).read_text(encoding="utf-8")
+        return (self.folder / DIAGNOSIS).read_text(encoding="utf-8", errors="backslashreplace")
 
 
 def write(
@@ -117,6 +119,7 @@ def opened(path: str) -> Iterator[Bundle]:
             raise BundleError(f"`{path}` is not a bundle of jaxobs: it has no `{MANIFEST}`.")
         manifest = manifests.read((folder / MANIFEST).read_bytes(), path)
         _check(path, found, manifest.entries)
+        _check_uses(path, manifest)
         yield Bundle(manifest, folder)
 
 
@@ -135,6 +138,26 @@ def _check(path: str, found: dict[str, Entry], said: dict[str, Entry]) -> None:
             raise BundleError(f"`{path}`: the entry `{name}` was changed: its SHA-256 is not that of the manifest.")
     if DIAGNOSIS not in said:
         raise BundleError(f"`{path}`: the entry `{DIAGNOSIS}` is missing.")
+
+
+def _check_uses(path: str, manifest: Manifest) -> None:
+    """Each entry is read once, and is no larger than what its reader takes."""
+    uses = [
+        (entry, staging.MOST_EVENT_LOG if file.kind == EVENT_LOG else 2 * bounded.MOST_BYTES)  # UTF-16 grows
+        for file in manifest.files
+        for entry in (file.head, file.tail)
+    ] + [(answer.entry, MOST_OF_AN_ANSWER) for answer in manifest.answers]
+    used: set[str] = set()
+    for name, most in uses:
+        if name is None:
+            continue
+        if name in used:
+            raise BundleError(f"`{path}`: the entry `{name}` is used twice.")
+        used.add(name)
+        if (size := manifest.entries[name].size) > most:
+            raise BundleError(
+                f"`{path}`: the entry `{name}` has {size:,} bytes. At most {most:,} are read of its kind."
+            )
 
 
 def _hash(path: str) -> str:

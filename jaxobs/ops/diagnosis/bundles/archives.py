@@ -20,11 +20,14 @@ from typing import IO, Any, cast
 from jaxobs.base import private_files
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.diagnosis.evidence import clean
+from jaxobs.ops.diagnosis.gathering import unpacking
 
 MOST_ENTRIES = 5000
 MOST_BYTES = 2**30
 """Of all entries together."""
-MOST_MANIFEST = 8 * 2**20
+_MOST_OF = {"manifest.json": 8 * 2**20, "diagnosis.json": 32 * 2**20}
+_MOST_LISTED = 128
+"""Bytes of an entry in the list of a ZIP file."""
 
 TAR, ZIP = "tar", "zip"
 _ENDINGS = {".tar.gz": TAR, ".tgz": TAR, ".zip": ZIP}
@@ -121,7 +124,7 @@ def unpack(path: str, folder: Path) -> dict[str, Entry]:
             raise BundleError(f"`{path}` is not a regular file. Give a bundle that `jaxobs bundle` wrote.")
         with open(path, "rb") as file:
             return _unpacked(path, file, folder)
-    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise BundleError(f"`{path}` is damaged: {clean(str(error))}.") from None
     except RuntimeError as error:  # an encrypted zip file, or one with a compression that nobody here knows
         raise BundleError(f"`{path}` cannot be read: {clean(str(error))}.") from None
@@ -144,7 +147,7 @@ def _unpacked(path: str, file: IO[bytes], folder: Path) -> dict[str, Entry]:
     room = MOST_BYTES
     (folder / "evidence").mkdir()
     with contextlib.closing(cast(Any, entries)):
-        for name, kind, content in entries:
+        for name, kind, size, content in entries:
             shown = clean(name)
             if kind:
                 raise BundleError(f"`{path}`: the entry `{shown}` is {kind}. A bundle has only plain files.")
@@ -154,39 +157,44 @@ def _unpacked(path: str, file: IO[bytes], folder: Path) -> dict[str, Entry]:
                 raise BundleError(f"`{path}`: the entry `{shown}` is there twice.")
             if len(found) >= MOST_ENTRIES:
                 raise BundleError(f"`{path}`: it has more than {MOST_ENTRIES:,} entries.")
-            most = min(room, MOST_MANIFEST) if name == "manifest.json" else room
-            found[name] = _saved(path, name, content(), folder / name, most)
-            room -= found[name].size
+            most = min(room, _MOST_OF.get(name, room))
+            if not 0 <= size <= most:
+                raise BundleError(
+                    f"`{path}`: the entry `{name}` has {size:,} bytes, as its header says. Expected 0 to {most:,}."
+                )
+            found[name] = _saved(content(), folder / name)
+            room -= size
     return found
 
 
-def _saved(path: str, name: str, content: IO[bytes], target: Path, most: int) -> Entry:
+def _saved(content: IO[bytes], target: Path) -> Entry:
     digest, size = hashlib.sha256(), 0
     with content, target.open("xb") as file:
         while piece := content.read(_PIECE):
             size += len(piece)
-            if size > most:
-                raise BundleError(f"`{path}`: the entry `{name}` is too large: more than {most:,} bytes.")
             digest.update(piece)
             file.write(piece)
     return Entry(size, digest.hexdigest())
 
 
-_Found = Iterator[tuple[str, str, Callable[[], IO[bytes]]]]
-"""Of each entry its name, what it is if it is no plain file, and its content."""
+_Found = Iterator[tuple[str, str, int, Callable[[], IO[bytes]]]]
+"""Of each entry its name, what it is if it is no plain file, bytes by its header, and its content: not more."""
 
 
 def _of_tar(file: IO[bytes]) -> _Found:
     """Block by block, by ourselves: `tarfile` reads headers of any size that an archive claims."""
-    with gzip.GzipFile(fileobj=file, mode="rb") as stream:
+    with io.BufferedReader(unpacking.Unpacked(file, unpacking.gunzip), _PIECE) as stream:
+        place = 0
         while (header := stream.read(tarfile.BLOCKSIZE)).strip(b"\0"):
-            info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
-            kind = "" if info.isreg() else _KINDS.get(info.type, "an extension of the format")
-            content = _Part(cast("IO[bytes]", stream), info.size)
-            yield info.name, kind, lambda content=content: content  # type: ignore[misc]
-            while content.read(_PIECE):
-                pass
-            stream.read(-info.size % tarfile.BLOCKSIZE)
+            try:
+                info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+            except tarfile.HeaderError as error:
+                raise tarfile.ReadError(f"byte {place:,} of what it unpacks to begins no entry: {error}") from None
+            is_plain = info.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+            kind = "" if is_plain else _KINDS.get(info.type, "an extension of the format")
+            content = _Part(stream, info.size)
+            yield info.name, kind, info.size, lambda content=content: content  # type: ignore[misc]
+            place += tarfile.BLOCKSIZE + info.size + len(stream.read(-info.size % tarfile.BLOCKSIZE))
 
 
 class _Part(io.RawIOBase):
@@ -211,6 +219,7 @@ _KINDS = {
 
 
 def _of_zip(file: IO[bytes]) -> _Found:
+    _check_directory(file)
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
             mode = stat.S_IFMT(info.external_attr >> 16)
@@ -223,4 +232,17 @@ def _of_zip(file: IO[bytes]) -> _Found:
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
                 else ""
             )  # fmt: skip
-            yield info.filename, kind, lambda info=info: archive.open(info)  # type: ignore[misc]
+            yield info.filename, kind, info.file_size, lambda info=info: archive.open(info)  # type: ignore[misc]
+
+
+def _check_directory(file: IO[bytes]) -> None:
+    """Refuses a list of entries that is too long before `zipfile` makes an object of each. No bundle has a comment."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - 42))
+    end = file.read()
+    if end[-22:-18] != b"PK\5\6" or end.startswith(b"PK\6\7"):
+        raise zipfile.BadZipFile("it is cut off, has a comment, or more than 65,535 entries")
+    size = int.from_bytes(end[-10:-6], "little")
+    if size > MOST_ENTRIES * _MOST_LISTED:
+        raise zipfile.BadZipFile(
+            f"its list of entries has {size:,} bytes, and at most {MOST_ENTRIES * _MOST_LISTED:,} are read"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -20,6 +21,8 @@ MOST_ALERTS = 200
 MOST_LABELS = 50
 MOST_NAME = 100
 MOST_VALUE = 300
+MOST_TEXT = 4096
+"""Characters of an alert's labels together, and of its annotations."""
 FIRING, RESOLVED = "firing", "resolved"
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _FRACTION = re.compile(r"(\.\d{6})\d+")
@@ -112,7 +115,9 @@ def _texts(given: Any) -> dict[str, str]:
     if not isinstance(given, dict):
         return {}
     found = [(name, value) for name, value in given.items() if isinstance(value, str) and _LABEL.fullmatch(name)]
-    return {name: clean(value, MOST_VALUE) for name, value in found[:MOST_LABELS] if len(name) <= MOST_NAME}
+    kept = {name: clean(value, MOST_VALUE) for name, value in found[:MOST_LABELS] if len(name) <= MOST_NAME}
+    sizes = itertools.accumulate(len(name) + len(value) for name, value in kept.items())
+    return {name: value for (name, value), size in zip(kept.items(), sizes, strict=True) if size <= MOST_TEXT}
 
 
 def _moment(given: Any) -> float | None:

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import cast
@@ -36,6 +37,8 @@ MOST_BYTES = 2**20
 MOST_SECONDS = 10.0
 """Seconds for a body to arrive, and for a request to begin."""
 MOST_CONNECTIONS = 100
+LOG_EVERY = 60.0
+"""Seconds from one line about refusals of a kind to the next."""
 _STATUS = {
     "unauthorized": 401,
     "browser": 403,
@@ -55,6 +58,8 @@ def application(agent: Agent, token: str = "", known: frozenset[str] | None = No
       token: what a webhook has to bring as its bearer token; none is needed if it is empty.
       known: hosts that a request may name; None for any.
     """
+
+    told: dict[str, float] = {}
 
     def stranger(headers: Headers) -> Response | None:
         if callers.is_asked_for(headers.getlist("host"), known):
@@ -76,7 +81,10 @@ def application(agent: Agent, token: str = "", known: frozenset[str] | None = No
 
     def refused(reason: str, message: str) -> Response:
         agent.metrics.refused.labels(reason).inc()
-        _LOGGER.warning("A request is refused: %s", message)
+        now = time.monotonic()
+        if now - told.get(reason, -LOG_EVERY) >= LOG_EVERY:
+            told[reason] = now
+            _LOGGER.warning("A request is refused: %s The next ones are only counted.", message)
         return JSONResponse({"accepted": False, "reason": reason, "message": message}, _STATUS.get(reason, 400))
 
     async def metrics(request: Request) -> Response:
@@ -174,7 +182,7 @@ def serve(
 ) -> None:  # fmt: skip
     """Serves until SIGTERM or SIGINT."""
     config = uvicorn.Config(
-        application(agent, token, known), log_level="warning", access_log=False, lifespan="off",
+        application(agent, token, known), log_level="error", access_log=False, lifespan="off",
         http=_Protocol, limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5,
         server_header=False,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,6 +43,8 @@ class Store:
         self.folder = Path(folder)
         self._state = self.folder / "state"
         self._keep_days = keep_days
+        self.wrote: Callable[[int], None] = lambda count: None
+        """Called with the bytes of each file that is written."""
         if not writes:
             return
         try:
@@ -58,8 +60,8 @@ class Store:
         Raises:
           OSError: there is no room, or the folder is gone; what was there before is still there.
         """
-        _write(self._path(report.id, ".md"), rendering.markdown(report))
-        _write(self._path(report.id, ".json"), report.model_dump_json(indent=2) + "\n")
+        self._write(self._path(report.id, ".md"), rendering.markdown(report))
+        self._write(self._path(report.id, ".json"), report.model_dump_json(indent=2) + "\n")
 
     def report(self, name: str) -> Report | None:
         """Returns a report; None if there is none, or it is damaged."""
@@ -80,7 +82,7 @@ class Store:
           OSError: it cannot be written.
         """
         # Not awaited to be on the disk: an agent that is killed loses nothing, and Alertmanager waits for an answer.
-        _write(self._state / f"{incident.id}.json", incident.model_dump_json(), awaits_disk=False)
+        self._write(self._state / f"{incident.id}.json", incident.model_dump_json(), awaits_disk=False)
 
     def forget(self, incident: Incident) -> None:
         """Removes the state of a closed incident, and the reports that are older than the store keeps."""
@@ -108,6 +110,21 @@ class Store:
         """Returns whether there is a report or an incident of that name."""
         return self._path(name, ".json").exists() or (self._state / f"{name}.json").exists()
 
+    def _write(self, path: Path, text: str, *, awaits_disk: bool = True) -> None:
+        """Replaces a file in one step: a reader sees the old one or the new one."""
+        file, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(file, "wb") as output:
+                self.wrote(output.write(text.encode(errors="backslashreplace")))
+                output.flush()
+                if awaits_disk:
+                    os.fsync(output.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+            raise
+
     def _path(self, name: str, ending: str) -> Path:
         if not _ID.fullmatch(name):
             raise ValueError(f"{name!r:.100} is not the id of an incident")
@@ -124,19 +141,3 @@ def _read(path: Path, kind: type[Model]) -> Model | None:
     except (OSError, ValueError) as error:
         _LOGGER.warning("%s is left out: %s", path, str(error)[:300])
         return None
-
-
-def _write(path: Path, text: str, *, awaits_disk: bool = True) -> None:
-    """Replaces a file in one step: a reader sees the old one or the new one."""
-    file, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(file, "wb") as output:
-            output.write(text.encode(errors="backslashreplace"))
-            output.flush()
-            if awaits_disk:
-                os.fsync(output.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise

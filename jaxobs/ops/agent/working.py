@@ -9,11 +9,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from jaxobs.facts.events import timestamp
 from jaxobs.ops.agent import investigating, sending, suggestions
 from jaxobs.ops.agent.acting.desk import Desk
+from jaxobs.ops.agent.board import AGAIN, Board, Failing
+from jaxobs.ops.agent.flood import Flood
 from jaxobs.ops.agent.incidents import MOST_CHECKS, REPORTED, RESOLVING, WAITING, Incident, give_way
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.notifications import FIRING, Alert, Notification, RefusedError
@@ -26,44 +27,17 @@ from jaxobs.ops.agent.subjects import Subject
 _LOGGER = logging.getLogger("jaxobs.agent")
 
 MOST_OPEN = 500
-"""Open incidents; beyond, webhooks are refused, and Alertmanager sends them again."""
+"""Open incidents; beyond, webhooks are refused, and Alertmanager sends them again. Twice as many if Prometheus reports
+an alert on them."""
 MOST_MESSAGES = 1000
 """Messages that wait to be sent."""
 WORKERS = 2
-AGAIN = 10.0
-"""Seconds until something that failed is tried again; longer each time."""
-LONGEST_PAUSE = 300.0
+CROWD = 100
+"""Open incidents from which on those come first of which Prometheus reports an alert."""
+KEEP_EVERY = 60.0
+"""Seconds between writes of what these have become, while too much is written."""
 FORGOTTEN = 7 * 86_400.0
 """Seconds without a webhook after which an incident is verified and closed: nobody will say that it resolved."""
-
-
-@dataclass(slots=True)
-class _Failing:
-    """Failed work, and when it is tried again."""
-
-    attempts: int = 0
-    until: float = 0.0
-
-    def again(self, now: float) -> None:
-        self.attempts += 1
-        self.until = now + min(LONGEST_PAUSE, AGAIN * 2 ** (self.attempts - 1))
-
-
-@dataclass(slots=True)
-class _Board:
-    """State that the workers share, under one lock."""
-
-    open: dict[str, Incident] = field(default_factory=dict)
-    """Open incidents by the key of the subject."""
-    busy: set[str] = field(default_factory=set)
-    """Keys that a worker has."""
-    stale: set[str] = field(default_factory=set)
-    """Keys whose report has old counts."""
-    unwritten: dict[str, Report] = field(default_factory=dict)
-    """Reports by id for which there was no room."""
-    failing: dict[str, _Failing] = field(default_factory=dict)
-    """Failed work by key of the subject."""
-    write_again_at: float = 0.0
 
 
 class Agent:
@@ -81,7 +55,9 @@ class Agent:
         """
         self._store, self._where, self._settle = store, where, settle
         self._destinations = destinations or Destinations()
-        self._board = _Board()
+        self._board = Board()
+        self._flood = Flood(where.prometheus)
+        store.wrote = self._flood.wrote
         self._changed = threading.Condition()
         self._stopping = False
         self._threads: list[threading.Thread] = []
@@ -117,6 +93,8 @@ class Agent:
                 waiting.put_nowait(None)
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
+        for key in list(self._board.unkept):
+            self._keep(key)
 
     @property
     def is_alive(self) -> bool:
@@ -134,33 +112,56 @@ class Agent:
         """Takes alerts in and returns the ids of their incidents. Nothing is investigated before it returns.
 
         Raises:
-          RefusedError: there are too many incidents.
+          RefusedError: there are too many incidents; those that are open have taken their alerts all the same.
         """
         now = time.time()
         by_subject: dict[Subject, list[Alert]] = {}
         for each in notification.alerts:
             by_subject.setdefault(each.subject, []).append(each)
         touched: dict[str, str] = {}
+        vouched, is_full = set[str](), False
         with self._changed:
             for subject, alerts in by_subject.items():
                 incident = self._board.open.get(subject.key)
                 if incident is None:
                     if not any(each.status == FIRING for each in alerts):
                         continue  # It resolved, and nobody here knew that it fired.
-                    if len(self._board.open) >= MOST_OPEN:
-                        give_way(self._board.open.values(), now)
-                        self._changed.notify_all()
-                        raise RefusedError("too_many_incidents", f"{MOST_OPEN} incidents are open.")
+                    is_reported = self._flood.reports(subject)
+                    if len(self._board.open) >= MOST_OPEN * (1 + is_reported):
+                        is_full = True
+                        continue
+                    if is_reported:
+                        vouched.add(subject.key)
                     incident = self._new(subject, now)
                     self._board.open[subject.key] = incident
                 incident.take(alerts, now, self._settle)
                 self._board.stale.add(subject.key)
                 touched[subject.key] = incident.id
+            if is_full:
+                give_way(self._board.open.values(), now)
             self._changed.notify_all()
         for key in touched:
-            self._keep(key)
+            if self._flood.has_room() or key in vouched:
+                self._keep(key)
+            else:
+                self._board.unkept.add(key)
+        if is_full:
+            raise RefusedError("too_many_incidents", f"{MOST_OPEN} incidents are open.")
         self.metrics.webhooks.inc()
         return list(touched.values())
+
+    def _keep_some(self) -> None:
+        """Writes the states that wait. While too much is written: now and then those that Prometheus reports."""
+        now, board = time.monotonic(), self._board
+        if not self._flood.has_room():
+            if now < board.keep_again_at:
+                return
+            board.keep_again_at = now + KEEP_EVERY
+        for key in list(board.unkept):
+            incident = board.open.get(key)
+            if incident is None or self._flood.has_room() or self._flood.reports(incident.whose()):
+                board.unkept.discard(key)
+                self._keep(key)
 
     def _new(self, subject: Subject, now: float) -> Incident:
         moment = datetime.datetime.fromtimestamp(now, datetime.timezone.utc)
@@ -188,6 +189,9 @@ class Agent:
 
     def _work(self) -> None:
         while True:
+            if len(self._board.open) >= CROWD or not self._flood.has_room():
+                self._flood.look()
+            self._keep_some()
             with self._changed:
                 found = self._take_due()
                 if found is None:
@@ -201,13 +205,13 @@ class Agent:
                 self._board.failing.pop(key, None)
             except Exception as error:
                 _LOGGER.exception("Incident %s: %s", incident.id, type(error).__name__)
-                self._failed(incident, error, self._board.failing.setdefault(key, _Failing()))
+                self._failed(incident, error, self._board.failing.setdefault(key, Failing()))
             finally:
                 with self._changed:
                     self._board.busy.discard(key)
             self._write_again()
 
-    def _failed(self, incident: Incident, error: Exception, failing: _Failing) -> None:
+    def _failed(self, incident: Incident, error: Exception, failing: Failing) -> None:
         """Reports the failure once, so that the alert is not lost, and has the work tried again."""
         self.metrics.investigations.labels("failed").inc()
         failing.again(time.time())
@@ -220,16 +224,20 @@ class Agent:
         """Returns an incident to work on, as it is now; called under the lock."""
         if self._stopping:
             return None
-        now = time.time()
-        for key, incident in sorted(self._board.open.items(), key=lambda item: item[1].due_at):
-            if key in self._board.busy or self._board.failing.get(key, _Failing()).until > now:
+        now, has_room, incidents = time.time(), self._flood.has_room(), self._board.open.items()
+        is_quiet = has_room and len(incidents) < CROWD
+        first = {key for key, each in incidents if is_quiet or self._flood.reports(each.whose())}
+        for key, incident in sorted(incidents, key=lambda item: (item[0] not in first, item[1].due_at)):
+            if not has_room and key not in first:
+                break
+            if key in self._board.busy or self._board.failing.get(key, Failing()).until > now:
                 continue
             if incident.phase == REPORTED and incident.seen_at and now - incident.seen_at > FORGOTTEN:
                 incident.phase, incident.resolved_at, incident.due_at = RESOLVING, now, now
             if incident.phase == REPORTED and incident.again_at is not None and incident.again_at <= now:
                 incident.phase, incident.due_at, incident.asked_at = WAITING, now, now
             is_due = incident.phase in (WAITING, RESOLVING) and incident.due_at <= now
-            if is_due or (key in self._board.stale and incident.phase != WAITING):
+            if is_due or (has_room and key in self._board.stale and incident.phase != WAITING):
                 self._board.busy.add(key)
                 self._board.stale.discard(key)
                 return key, incident.model_copy(deep=True)

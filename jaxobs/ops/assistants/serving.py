@@ -103,7 +103,7 @@ def run_http(sources: Sources, host: str, port: int, token: str, hosts: Sequence
 
     logging.getLogger("mcp").setLevel(logging.WARNING)
     app = http_app(sources, token, callers.known_hosts(host, hosts, closed=True))
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="on")
+    config = uvicorn.Config(app, host=host, port=port, log_level="error", access_log=False, lifespan="on")
     try:
         uvicorn.Server(config).run()
     except SystemExit:

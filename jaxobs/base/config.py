@@ -231,7 +231,7 @@ class Settings:
     )  # fmt: skip
     static_values: bool = _setting(
         True,
-        "Whether reasons quote static arguments and pytree metadata by a bounded repr, and "
+        "Whether reasons quote static arguments and pytree metadata by a short text, and "
         "signatures in the event log include them.",
     )
 

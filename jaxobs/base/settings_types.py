@@ -131,7 +131,7 @@ class SettingsTypes(ProtectionTypes, total=False):
     """Name of a run that spans several processes, one after the other, such as the job's name. A file next to the event
     log adds up the time of all of them, the time between them, and lost work."""
     static_values: bool | None
-    """Whether reasons quote static arguments and pytree metadata by a bounded repr, and signatures in the event log
+    """Whether reasons quote static arguments and pytree metadata by a short text, and signatures in the event log
     include them."""
 
 

@@ -161,6 +161,15 @@ def _static_texts(old: Leaf | Static, new: Leaf | Static) -> tuple[str, str]:
     return before, f"{after} ({why})"
 
 
+def doubtful(fun: Any, old: Signature, new: Signature) -> Iterator[Change]:
+    """Yields the static arguments that are other objects with an `__eq__` of the program, which nobody else may run."""
+    pairs = enumerate(zip(old.leaves, new.leaves, strict=False))
+    found = {number: pair[1] for number, pair in pairs if isinstance(pair[1], Static) and pair[1].may_differ(pair[0])}
+    for number, keys in signatures.keys_at(new.tree, list(found)).items():
+        path = signatures.path(keys, signatures.parameter_names(fun))
+        yield Change(path, "static_argument", str(found[number]), f"{found[number]} (another object, not equal to it)")
+
+
 def _passed_otherwise(found: list[Change]) -> list[Change]:
     """Joins the changes of an argument that left its position and came as a keyword, or the other way round."""
     gone = {each.path: each for each in found if each.after == "absent"}

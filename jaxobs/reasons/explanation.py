@@ -151,6 +151,8 @@ def _again(
     of_jax = call.fun is not None and internals.is_jax_function(call.fun)
     if not known and compared_by_object and not (of_jax and changes):
         return _new_function(name, call, program, changes, by_rerun=cell is not None and cell != program.cell)
+    if not changes and old is not None and new is not None and old.generation == new.generation:
+        changes = tuple(differences.doubtful(call.fun, old, new))
     if changes:
         cause = min((change.what for change in changes), key=_ORDER.index)
         advice = (

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
 import math
 import sys
 import types
 from typing import Any
+
+from jaxobs.reasons.described import field
 
 MOST_TEXT = 120
 MOST_ITEMS = 200
@@ -29,7 +32,7 @@ def write(value: Any) -> Any:
 
 def opaque(value: Any) -> dict[str, str]:
     """Returns the mark of a value that is not written down: a function's name, or that of its type."""
-    if isinstance(value, types.FunctionType | types.MethodType):
+    if type(value) in (types.FunctionType, types.MethodType):
         return {"opaque": f"the {type(value).__name__} {value.__module__}.{value.__qualname__}"[:MOST_TEXT]}
     return opaque_type(type(value))
 
@@ -51,16 +54,16 @@ def _write(value: Any, left: list[int], depth: int) -> Any:
     if kind is str and len(value) <= MOST_TEXT:
         return value
     if kind in (tuple, list, set, frozenset):
-        items = sorted(value) if kind in (set, frozenset) else value
-        return {kind.__name__: [_write(each, left, depth - 1) for each in items]}
+        items = [_write(each, left, depth - 1) for each in value]
+        return {kind.__name__: sorted(items, key=repr) if kind in (set, frozenset) else items}
     if kind is dict:
-        return {"dict": [[_write(key, left, depth - 1), _write(value[key], left, depth - 1)] for key in value]}
+        return {"dict": [[_write(key, left, depth - 1), _write(item, left, depth - 1)] for key, item in value.items()]}
     numpy = sys.modules.get("numpy")  # not to be imported where the program does without
-    if numpy is not None and isinstance(value, numpy.dtype) and value.names is None:
+    if numpy is not None and issubclass(kind, numpy.dtype) and value.names is None:
         return {"dtype": str(value)}
     if (path := import_path(value)) is not None:
         return {"import": path}
-    if dataclasses.is_dataclass(value) and (path := import_path(kind)) is not None:
+    if dataclasses.is_dataclass(kind) and (path := import_path(kind)) is not None:
         return _write_dataclass(value, path, left, depth)
     if (path := _name_of_singleton(value)) is not None:
         return {"import": path}
@@ -73,7 +76,7 @@ def _write_dataclass(value: Any, path: str, left: list[int], depth: int) -> Any:
         return opaque(value)
     return {
         "dataclass": path,
-        "fields": {each.name: _write(getattr(value, each.name), left, depth - 1) for each in fields},
+        "fields": {each.name: _write(field(value, each.name), left, depth - 1) for each in fields},
     }
 
 
@@ -88,16 +91,20 @@ def _name_of_singleton(value: Any) -> str | None:
 
 def import_path(value: Any) -> str | None:
     """`module:qualname` of what an import would find again; None for anything else."""
-    if isinstance(value, enum.Enum):
-        names: tuple[Any, Any] = type(value).__module__, f"{type(value).__qualname__}.{value.name}"
+    kind = type(value)
+    if issubclass(kind, enum.Enum):
+        module, qualname = kind.__module__, f"{kind.__qualname__}.{field(value, '_name_')}"
     elif callable(value):
-        names = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        module, qualname = (
+            type.__getattribute__(value, name) if issubclass(kind, type) else field(value, name)
+            for name in ("__module__", "__qualname__")
+        )
     else:
         return None
-    if not all(isinstance(name, str) and len(name) <= MOST_TEXT for name in names):
+    if not all(type(name) is str and len(name) <= MOST_TEXT for name in (module, qualname)):
         return None
-    module, qualname = names
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, part, None)
+        found = inspect.getattr_static(found, part, None)
+        found = found.__func__ if type(found) in (staticmethod, classmethod) else found
     return f"{module}:{qualname}" if found is value else None

@@ -17,13 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxobs.internals import Call, Held, flax_graphs
-from jaxobs.reasons import literals, naming, options, texts
+from jaxobs.reasons import described, literals, naming, options
 from jaxobs.reasons.texts import MOST_REPR as MOST_REPR
-from jaxobs.reasons.texts import bounded_repr as bounded_repr
 from jaxobs.reasons.texts import shortened as shortened
 
 MOST_LEAVES = 4096
-MOST_STATIC = 1000
 MOST_ALIKE = 8
 
 
@@ -50,14 +48,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Static:
-    """A static argument, in its place among the leaves: bounded repr, type and hash stand for it.
+    """A static argument, in its place among the leaves: text, type and hash stand for it.
 
-    The object is not kept; where it lives on, it is asked whether it equals another.
+    The object is not kept, and not asked whether it equals another: its `__eq__` is code of the program.
     """
 
     type: type
     text: str
-    """The value's repr without addresses, longer than what is shown."""
+    """Text of the value (see `described`), longer than what is shown."""
     hash: int
     equals_itself: bool = True
     by_identity: bool = False
@@ -75,7 +73,13 @@ class Static:
         if (self.hash, self.type, self.text) != (other.hash, other.type, other.text):
             return False
         mine, its = self.value(), other.value()
-        return mine is None or its is None or equal(mine, its)
+        return mine is None or its is None or mine is its or not self.by_identity
+
+    def may_differ(self, other: object) -> bool:
+        """Whether `__eq__` of the program could tell this value from one that has the same type, text and hash."""
+        mine, its = self.value(), other.value() if isinstance(other, Static) else None
+        both = mine is not None and its is not None
+        return both and mine is not its and described.has_own_equality(self.type)
 
     def __hash__(self) -> int:
         return self.hash
@@ -250,30 +254,18 @@ def static(value: Any, values: bool = True) -> Static:
         reference = _no_value
     return Static(
         kind,
-        told(value) if values else kind.__qualname__,
+        described.described(value) if values else kind.__qualname__,
         hashed,
-        equal(value, value) and not (isinstance(value, float) and value != value),
-        getattr(kind, "__eq__", None) is vars(object)["__eq__"],
+        not (issubclass(kind, float) and float.__ne__(value, value)),
+        described.by_identity(kind),
         reference,
-        naming.made_at(value) if isinstance(value, types.FunctionType) else None,
+        naming.made_at(value) if kind is types.FunctionType else None,
         literals.write(value) if values else literals.opaque(value),
     )
 
 
 def _no_value() -> None:
     """For what cannot be referred to weakly."""
-
-
-def told(value: Any) -> str:
-    """Returns a function by its name, anything else by its repr without the address; longer than what is shown."""
-    try:
-        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-        if callable(value) and isinstance(name, str):
-            module = getattr(value, "__module__", None)
-            return shortened(f"{module}.{name}" if isinstance(module, str) else name)
-    except Exception:  # attributes of the user's that raise
-        return f"<{type(value).__qualname__}>"
-    return texts.without_addresses(texts.text_of(value))[:MOST_STATIC]
 
 
 def parameter_names(fun: Callable[..., Any]) -> list[str]:

@@ -7,29 +7,7 @@ import re
 from typing import Any
 
 MOST_REPR = 120
-MOST_TEXT = 50_000
 _SHORT = 80
-
-
-def bounded_repr(value: Any) -> str:
-    """`repr` on one line without addresses, cut to 120 characters; the type's name where it raises."""
-    return shortened(without_addresses(text_of(value)))
-
-
-def text_of(value: Any) -> str:
-    """`repr`, cut only where it is very long; the type's name where it raises."""
-    try:
-        return repr(value)[:MOST_TEXT]
-    except Exception:
-        return f"<{type(value).__qualname__}>"
-
-
-def without_addresses(text: str) -> str:
-    """`text` without the addresses that Python writes for what has no repr of its own."""
-    return _ADDRESS.sub("", text)
-
-
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def shortened(text: str) -> str:

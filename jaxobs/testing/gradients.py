@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxobs.reasons import signature
+from jaxobs.reasons.described import described
 
 MODES = {"fwd": "forward mode (jvp)", "rev": "reverse mode (vjp)"}
 MOST_SHOWN = 20
@@ -87,7 +88,7 @@ class _Problem:
         import jax
 
         self._fun = fun
-        self.name = getattr(fun, "__qualname__", None) or signature.bounded_repr(fun)
+        self.name = getattr(fun, "__qualname__", None) or described(fun)
         with_paths, self._tree = jax.tree_util.tree_flatten_with_path(args)
         self._leaves = [leaf for _, leaf in with_paths]
         self._places = [n for n, leaf in enumerate(self._leaves) if _differentiable(leaf)]

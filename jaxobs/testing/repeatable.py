@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxobs.reasons import signature
+from jaxobs.reasons.described import described
 
 _CAUSES = (
     "Common causes: a random generator or a clock that is not an argument, the order of a set or of threads, state "
@@ -52,7 +52,7 @@ def assert_repeatable(fun: Callable[..., Any], *args: Any, times: int = 2, **kwa
 
     first = called()
     expected, structure = tree_flatten_with_path(first)
-    name = getattr(fun, "__qualname__", None) or signature.bounded_repr(fun)
+    name = getattr(fun, "__qualname__", None) or described(fun)
     for number in range(2, times + 1):
         found, other = tree_flatten_with_path(called())
         if other != structure:
@@ -97,7 +97,7 @@ def _difference(one: Any, two: Any) -> str:
         return f"{first.dtype}{list(first.shape)}, then {second.dtype}{list(second.shape)}"
     if first.dtype == object:
         same = one is two or bool(one == two)
-        return "" if same else f"{signature.bounded_repr(one)}, then {signature.bounded_repr(two)}"
+        return "" if same else f"{described(one)}, then {described(two)}"
     if first.tobytes() == second.tobytes():
         return ""
     rows = [np.frombuffer(array.tobytes(), np.uint8).reshape(first.size, -1) for array in (first, second)]

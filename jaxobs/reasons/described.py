@@ -1,0 +1,128 @@
+"""Texts of static arguments and pytree metadata, made without running code of the program.
+
+`__repr__`, `__eq__`, `__getattr__` and properties may take a lock that the caller holds, compute with JAX, or end the
+process. So types are looked up in classes, items are read by the methods of the builtin types, and fields as they lie
+in the instance. Where a type has a `__repr__` of its own, what its values hold may be a secret: the text is the type.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import inspect
+import itertools
+import types
+from collections.abc import Iterable
+from typing import Any
+
+MOST_ITEMS = 200
+"""Values in the text of one value. A longer container tells how many items it has."""
+MOST_DEPTH = 8
+MOST_BITS = 4096
+"""A longer integer is told by its size: the time to write the digits grows with its square."""
+MOST_TEXT = 1000
+
+_SIMPLE = (type(None), type(...), type(NotImplemented), range, bool, int, float, complex)
+_CONTAINERS = (tuple, list, set, frozenset, collections.deque, dict)
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+_LIBRARIES = ("jax", "jaxlib", "numpy", "ml_dtypes", "jaxobs")
+
+
+def described(value: Any) -> str:
+    """Text of a value: builtins, and fields of dataclasses, named tuples and enums by value; others by their type."""
+    return _told(value, [MOST_ITEMS], MOST_DEPTH)[:MOST_TEXT]
+
+
+def by_identity(kind: type) -> bool:
+    """Whether another object of the type is another value, however alike."""
+    return inspect.getattr_static(kind, "__eq__") is vars(object)["__eq__"]
+
+
+def has_own_equality(kind: type) -> bool:
+    """Whether a class of the program says by an `__eq__` that somebody wrote which values are equal."""
+    found = inspect.getattr_static(kind, "__eq__")
+    return type(found) is types.FunctionType and found.__code__.co_filename != "<string>"
+
+
+def field(value: Any, name: str) -> Any:
+    """Attribute as it lies in the dictionary or the slot of an instance; `...` where only code would give it."""
+    found = inspect.getattr_static(value, name, ...)
+    return found.__get__(value, type(value)) if type(found) in _DESCRIPTORS else found
+
+
+def function_name(value: Any) -> str | None:
+    """`module.qualname` of a function, a class, or a wrapper that carries the names of one; None for other values."""
+    if not callable(value):
+        return None
+    if type(value) is types.MethodType:
+        value = value.__func__
+    kind = issubclass(type(value), type)
+    names = [type.__getattribute__(value, "__qualname__")] if kind else [field(value, "__qualname__")]
+    name = next((each for each in (*names, field(value, "__name__")) if type(each) is str), None)
+    module = field(value, "__module__")
+    return f"{module}.{name}" if name and type(module) is str else name
+
+
+def _told(value: Any, left: list[int], depth: int) -> str:
+    left[0] -= 1
+    kind = type(value)
+    name = type.__getattribute__(kind, "__qualname__")
+    if left[0] < 0 or depth < 0:
+        return "…"
+    if kind is int and value.bit_length() > MOST_BITS:
+        return f"an int of {value.bit_length()} bits"
+    if kind in _SIMPLE:
+        return repr(value)
+    if kind in (str, bytes, bytearray):
+        return repr(value[:MOST_TEXT])
+    if issubclass(kind, enum.Enum):
+        return f"{name}.{field(value, '_name_')}"
+    if kind is slice:
+        return f"slice({_pairs((('', each) for each in (value.start, value.stop, value.step)), left, depth)})"
+    if issubclass(kind, functools.partial):
+        given = itertools.chain([("", value.func)], (("", each) for each in value.args), value.keywords.items())
+        return f"{name}({_pairs(given, left, depth)})"
+    if (path := function_name(value)) is not None:
+        return path
+    if isinstance(fields := inspect.getattr_static(kind, "__dataclass_fields__", None), dict):
+        names = [each for each, about in fields.items() if about.repr]
+        return f"{name}({_pairs(((each, field(value, each)) for each in names), left, depth)})"
+    for base in _CONTAINERS:
+        if issubclass(kind, base):
+            return _container(value, kind, base, left, depth)
+    module = type.__getattribute__(kind, "__module__")
+    if type(module) is str and module.partition(".")[0] in _LIBRARIES:
+        if name in ("ndarray", "ArrayImpl"):
+            return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+        return name if name == "PyTreeDef" else repr(value)[:MOST_TEXT]
+    return f"<{module}.{name} object>"
+
+
+def _container(value: Any, kind: type, base: Any, left: list[int], depth: int) -> str:
+    names = inspect.getattr_static(kind, "_fields", None)
+    if base is tuple and type(names) is tuple:
+        return f"{kind.__name__}({_pairs(zip(names, tuple.__iter__(value), strict=False), left, depth)})"
+    if kind is not base and kind.__module__ != "collections" and "__repr__" in vars(kind):
+        return f"<{kind.__module__}.{kind.__qualname__} object>"
+    size, most = base.__len__(value), max(0, left[0])
+    if base is dict:
+        items = [
+            f"{_told(each, left, depth - 1)}: {_told(item, left, depth - 1)}"
+            for each, item in itertools.islice(dict.items(value), most)
+        ]
+    else:
+        items = [_told(each, left, depth - 1) for each in itertools.islice(base.__iter__(value), most)]
+    items = sorted(items) if base in (set, frozenset) else items
+    text = f"{size} items: " * (size > most) + ", ".join(items)
+    if kind is tuple:
+        return f"({text},)" if size == 1 else f"({text})"
+    if kind in (list, set, dict) and (size or kind is not set):
+        return f"{'[' if kind is list else '{'}{text}{']' if kind is list else '}'}"
+    return f"{kind.__name__}({text})"
+
+
+def _pairs(pairs: Iterable[tuple[str, Any]], left: list[int], depth: int) -> str:
+    return ", ".join(
+        f"{name}={_told(each, left, depth - 1)}" if name else _told(each, left, depth - 1) for name, each in pairs
+    )

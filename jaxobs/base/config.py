@@ -66,8 +66,7 @@ class Settings:
         None, "PEM file with the authorities whose certificates a client must have one of (mutual TLS)."
     )
     read_token: str | None = _setting(
-        None, "Token that each request must carry, as a bearer token or as the password in a browser; "
-              "set it with the variable, because other users can read command lines. Only /healthz "
+        None, "Token that each request must carry, as a bearer token or as the password in a browser. Only /healthz "
               "answers without it.",
         secret=True,
     )  # fmt: skip
@@ -174,8 +173,7 @@ class Settings:
         ),
     )
     action_token: str | None = _setting(
-        None, "Token that a request for an action must carry; set it with the variable, because "
-              "other users can read command lines. Without it there are no actions over HTTP.",
+        None, "Token that a request for an action must carry. Without it there are no actions over HTTP.",
         secret=True,
     )  # fmt: skip
     capture_directory: str | None = _setting(
@@ -219,11 +217,8 @@ class Settings:
         least=0,
     )  # fmt: skip
     stuck_seconds: float = _setting(
-        60.0,
-        "Minimum seconds before a process is reported as stuck, however short the steps are.",
-        least=0.5,
-        most=_DAY,
-    )
+        60.0, "Minimum seconds before a process is reported as stuck, however short its steps.", least=0.5, most=_DAY,
+    )  # fmt: skip
     run_id: str | None = _setting(
         None, "Name of a run that spans several processes, one after the other, such as the job's "
               "name. A file next to the event log adds up the time of all of them, the time between "
@@ -277,6 +272,11 @@ def resolve(
     for name in _PER_PROCESS & values.keys():
         values[name] = _of_this_process(name, values[name])
     return Settings(**values)
+
+
+def flag(name: str) -> str:
+    """Returns the option for a setting. A token's names a file: other users can read command lines."""
+    return f"--{name.replace('_', '-')}" + "-file" * name.endswith("_token")
 
 
 def of_environment() -> Settings:

@@ -26,8 +26,8 @@ class ProtectionTypes(TypedDict, total=False):
     tls_client_ca: str | PathLike[str] | None
     """PEM file with the authorities whose certificates a client must have one of (mutual TLS)."""
     read_token: str | None
-    """Token that each request must carry, as a bearer token or as the password in a browser; set it with the variable,
-    because other users can read command lines. Only /healthz answers without it."""
+    """Token that each request must carry, as a bearer token or as the password in a browser. Only /healthz answers
+    without it."""
     allowed_hosts: Sequence[str] | None
     """Host names for which the endpoint answers requests, in addition to loopback and `addr`; by default, all of them
     unless `addr` is a loopback address."""
@@ -100,8 +100,7 @@ class SettingsTypes(ProtectionTypes, total=False):
     actions: bool | None
     """Whether the endpoint accepts captures, at `POST /api/v1/actions/<name>`, from anyone with the `action_token`."""
     action_token: str | None
-    """Token that a request for an action must carry; set it with the variable, because other users can read command
-    lines. Without it there are no actions over HTTP."""
+    """Token that a request for an action must carry. Without it there are no actions over HTTP."""
     capture_directory: str | PathLike[str] | None
     """Directory for captures; by default the event log's directory, otherwise a private temporary one."""
     capture_max_bytes: int | None
@@ -126,7 +125,7 @@ class SettingsTypes(ProtectionTypes, total=False):
     """Number of typical step times without a step after which a process of a distributed job, or one inside a declared
     step, is reported as stuck; 0 for never."""
     stuck_seconds: float | None
-    """Minimum seconds before a process is reported as stuck, however short the steps are."""
+    """Minimum seconds before a process is reported as stuck, however short its steps."""
     run_id: str | None
     """Name of a run that spans several processes, one after the other, such as the job's name. A file next to the event
     log adds up the time of all of them, the time between them, and lost work."""

@@ -16,11 +16,12 @@ from typing import Any, Never, Protocol
 
 from jaxobs.base import config, discovery
 from jaxobs.base.config import Settings
-from jaxobs.base.errors import JaxobsError
+from jaxobs.base.errors import JaxobsError, SettingError
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.base.version import __version__
 
 FINE, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
+_MOST_TOKEN = 4096
 
 _SECTIONS = {
     "commands": ("run", "top", "explain", "report", "profile", "doctor", "diagnose", "compare", "demo"),
@@ -212,13 +213,33 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
         group = parser.add_argument_group(title, note)
         note = None
         for name in members:
-            group.add_argument(f"--{name.replace('_', '-')}", dest=name, default=None, **_flag(fields[name]))
+            group.add_argument(config.flag(name), dest=name, default=None, **_flag(fields[name]))
 
 
 def given_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the settings among the arguments that were given, as keywords for `jaxobs.session.lifecycle.install`."""
     named = {name: getattr(args, name, None) for name in config.names()}
-    return {name: value for name, value in named.items() if value is not None}
+    given = {name: value for name, value in named.items() if value is not None}
+    tokens = {name: token_in(config.flag(name), path) for name, path in given.items() if name.endswith("_token")}
+    return given | tokens
+
+
+def token_in(option: str, path: str) -> str:
+    """Returns the token in the file that an option names.
+
+    Raises:
+      SettingError: there is none. It does not repeat the name: people who expect to give the token itself do so.
+    """
+    try:
+        with open(path, "rb") as file:
+            token = file.read(_MOST_TOKEN).decode("ascii").strip()
+    except (OSError, ValueError) as error:
+        reason = "is not ASCII" if isinstance(error, UnicodeDecodeError) else "cannot be read"
+        why = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+        raise SettingError(f"{option} takes a file with the token, and what it names {reason}{why}.") from None
+    if not token or not token.isprintable():
+        raise SettingError(f"{option} takes a file with the token in one line, and there is none in it.")
+    return token
 
 
 def _flag(each: dataclasses.Field[Any]) -> dict[str, Any]:
@@ -229,6 +250,8 @@ def _flag(each: dataclasses.Field[Any]) -> dict[str, Any]:
         return {**flag, "choices": each.metadata["choices"]}
     if each.type == "tuple[str, ...]":
         flag["action"] = "append"
+    if each.name.endswith("_token"):
+        return {**flag, "metavar": "FILE"}
     # The first word of a setting's sentence says what its value is: File, Seconds, MODULE:FUNCTION.
     word = each.metadata["help"].split()[0]
     return {**flag, "metavar": "N" if each.type == "int" else word.upper()}
@@ -238,4 +261,5 @@ def _flag_help(each: dataclasses.Field[Any]) -> str:
     value = getattr(Settings(), each.name)
     shown = ("off", "on")[value] if isinstance(value, bool) else value
     default = "" if value in (None, ()) else f"default: {shown}; "
-    return f"{each.metadata['help']} ({default}{config.PREFIX}{each.name.upper()})".replace("%", "%%")
+    file = "File with the token in one line. " * each.name.endswith("_token")
+    return f"{file}{each.metadata['help']} ({default}{config.PREFIX}{each.name.upper()})".replace("%", "%%")

@@ -15,6 +15,7 @@ from pathlib import Path
 from jaxobs.base import callers
 from jaxobs.base.errors import SettingError
 from jaxobs.base.files.claim import Claim
+from jaxobs.cli import token_in
 from jaxobs.views import client
 from jaxobs.views.terminal.text import safe
 
@@ -22,7 +23,6 @@ HELP = "take alerts in from Alertmanager and write reports: cause, evidence, wha
 
 FINE = 0
 TOKEN, NOTIFY, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_AGENT_NOTIFY", "JAXOBS_GRAFANA_TOKEN"
-_MOST_TOKEN = 4096
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
 _EPILOG = """\
@@ -173,7 +173,7 @@ def _serve(args: argparse.Namespace) -> int:
         raise SettingError("--keep-days is a number of days, 1 or more.")
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
-    token = _token(args.token_file)
+    token = token_in("--token-file", args.token_file) if args.token_file else os.environ.get(TOKEN, "").strip()
     from jaxobs.ops.agent import serving, suggestions
     from jaxobs.ops.agent.acting import policy
     from jaxobs.ops.agent.investigating import Where
@@ -219,18 +219,3 @@ def _listen(text: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) >= 65_536:
         raise SettingError(f"--listen {text!r} is not an address. Give ADDR:PORT, such as 127.0.0.1:9465.")
     return host.strip("[]"), int(port)
-
-
-def _token(path: str | None) -> str:
-    """Returns the token that webhooks must bring; empty for none."""
-    if path is None:
-        return os.environ.get(TOKEN, "").strip()
-    try:
-        token = Path(path).read_text(encoding="utf-8")[:_MOST_TOKEN].strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(
-            f"--token-file {path!r} cannot be read: {getattr(error, 'strerror', None) or error}."
-        ) from None
-    if not token:
-        raise SettingError(f"--token-file {path!r} is empty.")
-    return token

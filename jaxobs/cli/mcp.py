@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.cli import diagnose
+from jaxobs.cli import diagnose, token_in
 from jaxobs.views import client
 
 if TYPE_CHECKING:
@@ -98,15 +98,7 @@ def _token(path: str | None) -> str:
         f"--http needs --token-file FILE, with a token of at least {_LEAST_TOKEN} characters in it. Make one with: "
         "python -c 'import secrets; print(secrets.token_urlsafe())' > token"
     )
-    if path is None:
-        raise JaxobsError(advice)
-    try:
-        with open(path, "rb") as file:
-            token = file.read(4096).decode("ascii").strip()
-    except OSError as error:
-        raise JaxobsError(f"--token-file: `{path}` cannot be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError:
-        token = ""
-    if len(token) < _LEAST_TOKEN or not token.isprintable():
+    token = "" if path is None else token_in("--token-file", path)
+    if len(token) < _LEAST_TOKEN:
         raise JaxobsError(advice)
     return token

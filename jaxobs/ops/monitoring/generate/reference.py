@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxobs import actions
 from jaxobs.actions.capturing.action_types import Parameter
-from jaxobs.base.config import PREFIX, Settings
+from jaxobs.base.config import PREFIX, Settings, flag
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.base.links import page_url
 from jaxobs.exporters.otel import conventions
@@ -108,12 +108,12 @@ def _settings() -> str:
     for setting in dataclasses.fields(Settings):
         name, default = setting.name, setting.default if setting.default is not dataclasses.MISSING else ()
         shown = "none" if default in (None, ()) else f"`{default}`"
-        flag = "--" + name.replace("_", "-")
-        rows.append(f"| `{name}` | `{PREFIX}{name.upper()}` | `{flag}` | {shown} | {setting.metadata['help']} |")
+        rows.append(f"| `{name}` | `{PREFIX}{name.upper()}` | `{flag(name)}` | {shown} | {setting.metadata['help']} |")
     return (
         f"{_HEAD}\n# Settings\n\nEach setting is a keyword of `jaxobs.install` and `jaxobs.start`, an environment "
         "variable, and a flag of `jaxobs run`. The keyword or flag overrides the variable. `JAXOBS_DISABLED=1` turns "
-        "the library into a no-op.\n\n"
+        "the library into a no-op. The flag of a token names a file with the token in it, because other users "
+        "of a machine can read command lines.\n\n"
         "| keyword | variable | flag | default | what it does |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

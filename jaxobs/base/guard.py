@@ -11,10 +11,11 @@ import contextlib
 import functools
 import logging
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
+
+from jaxobs.base import threads
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,7 +23,7 @@ R = TypeVar("R")
 logger = logging.getLogger("jaxobs")
 
 # Reentrant: a signal handler of the program may call into jaxobs while this thread is in here.
-_lock = threading.RLock()
+_lock = threads.RLock()
 _errors: Counter[str] = Counter()
 _raise_errors = bool(os.environ.get("JAXOBS_RAISE_INTERNAL_ERRORS"))
 
@@ -55,7 +56,7 @@ def internal_errors() -> dict[str, int]:
 def reset() -> None:
     """Forgets the counted errors, with a fresh lock: for tests and for a forked child."""
     global _lock
-    _lock = threading.RLock()
+    _lock = threads.RLock()
     _errors.clear()
 
 

@@ -15,11 +15,12 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guard, guarded
 
 _MARK = "_initializing"
 
-_lock = threading.RLock()
+_lock = threads.RLock()
 _awaited: dict[str, list[Callable[[], object]]] = {}
 
 
@@ -143,7 +144,7 @@ _finder: Any = _Finder()
 
 def _forget() -> None:
     global _lock
-    _lock = threading.RLock()
+    _lock = threads.RLock()
     _awaited.clear()
 
 

@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from time import perf_counter
 
+from jaxobs.base import threads
+
 WORK_SECONDS = 0.0005
 REST_SECONDS = 0.002
 
@@ -22,7 +24,7 @@ class AbandonedError(Exception):
 
 class _Work(threading.local):
     since: float | None = None
-    stopping: threading.Event | None = None
+    stopping: threads.Event | None = None
 
 
 _work = _Work()
@@ -39,7 +41,7 @@ def offer() -> None:
 
 
 @contextlib.contextmanager
-def politely(stopping: threading.Event | None = None) -> Iterator[None]:
+def politely(stopping: threads.Event | None = None) -> Iterator[None]:
     """Lets the work of this thread in the block rest now and then, until `stopping` is set, which ends it."""
     before = _work.since, _work.stopping
     _work.since, _work.stopping = perf_counter(), stopping

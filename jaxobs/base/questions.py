@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from jaxobs.base import threads
 
 T = TypeVar("T")
 
@@ -19,8 +20,8 @@ class Question(Generic[T]):
         self.answer: T | None = None
         self.error: Exception | None = None
         self._ask = ask
-        self._done = threading.Event()
-        threading.Thread(target=self._run, name=thread_name, daemon=True).start()
+        self._done = threads.Event()
+        threads.Thread(target=self._run, name=thread_name).start()
 
     def _run(self) -> None:
         try:

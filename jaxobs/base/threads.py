@@ -1,15 +1,122 @@
-"""Waiting for threads of ours to end, at the program's end, without waiting for one that hangs."""
+"""Threads of jaxobs, which nothing replaces; and waiting for the end of those that compute.
+
+gevent and eventlet replace threads by greenlets. A greenlet that waits for a descriptor, or for a lock that is
+older than the greenlets, stops the one thread that all of them share; and one that waits for a lock of theirs lets
+others run, which call a function that JAX compiles for this one. So jaxobs' threads and locks are the system's.
+"""
 
 from __future__ import annotations
 
+import _thread
 import os
+import socket
+import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 PATIENCE = 0.5
 MOST_PATIENCE = 10.0
 LOOKS = 10
 """Number of looks at what the threads do, within the patience."""
+
+
+def _original(module: Any, name: str) -> Any:
+    """Function or class of a module as the interpreter has it."""
+    found, monkey, patcher = getattr(module, name), *map(sys.modules.get, ("gevent.monkey", "eventlet.patcher"))
+    if found.__module__ == module.__name__:
+        return found
+    if monkey is not None:
+        return monkey.get_original(module.__name__, name)
+    return getattr(patcher.original(module.__name__), name) if patcher is not None else found
+
+
+start_new_thread: Callable[..., int] = _original(_thread, "start_new_thread")
+"""Starts a thread of the operating system; see `_thread.start_new_thread`."""
+Lock: Callable[[], _thread.LockType] = _original(_thread, "allocate_lock")
+"""Makes a lock of the operating system's threads."""
+RLock: Callable[[], Any] = _original(_thread, "RLock")
+"""Makes a reentrant lock of the operating system's threads."""
+Socket: type[socket.socket] = _original(socket, "socket")
+"""Socket that any thread may use: those of greenlets belong to the thread that made them."""
+_get_ident = _original(_thread, "get_ident")
+
+
+class Event:
+    """Flag that threads of the operating system wait for; see `threading.Event`."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiting: list[_thread.LockType] = []
+
+    def is_set(self) -> bool:
+        """Returns whether the flag is set."""
+        return self._set
+
+    def set(self) -> None:
+        """Sets the flag, and wakes all that wait."""
+        self._set = True
+        while self._waiting:
+            with suppress(IndexError):  # another thread, or a signal's handler, has taken the last
+                self._waiting.pop().release()
+
+    def clear(self) -> None:
+        """Takes the flag back."""
+        self._set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the flag is set, `timeout` seconds at most; returns whether it is."""
+        wakes = Lock()
+        wakes.acquire()
+        self._waiting.append(wakes)
+        try:
+            return self._set or wakes.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+        finally:
+            with suppress(ValueError):  # it has been woken
+                self._waiting.remove(wakes)
+
+
+class Thread(threading.Thread):
+    """Thread of the operating system that does not keep the process alive."""
+
+    def __init__(self, target: Callable[..., object], name: str, args: tuple[Any, ...] = ()) -> None:
+        super().__init__(target=target, name=name, args=args, daemon=True)
+        self._running: Any = None
+        """Lock that is held until the thread ends, where greenlets have replaced threads."""
+
+    def start(self) -> None:
+        """Starts the thread."""
+        if _thread.start_new_thread is start_new_thread:
+            super().start()
+            return
+        self._running = Lock()
+        self._running.acquire()
+        start_new_thread(self._run_really, ())
+
+    def _run_really(self) -> None:
+        self._ident = _get_ident()
+        try:
+            self.run()
+        finally:
+            self._running.release()
+
+    def _delete(self) -> None:
+        """Ends a thread that is older than the greenlets, which have given it another number meanwhile."""
+        with suppress(KeyError):
+            super()._delete()  # type: ignore[misc]
+
+    def join(self, timeout: float | None = None) -> None:
+        """Waits for the end of the thread, for `timeout` seconds at most."""
+        if self._running is None:
+            super().join(timeout)
+        elif self._running.acquire(timeout=-1 if timeout is None else timeout):
+            self._running.release()
+
+    def is_alive(self) -> bool:
+        """Returns whether the thread has begun and not ended."""
+        return super().is_alive() if self._running is None else bool(self._running.locked())
 
 
 def join(thread: threading.Thread) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import time
 
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import SettingError
+from jaxobs.base.files import absolute
 from jaxobs.base.files.appended import AppendedFile, Written
 from jaxobs.base.files.line_queue import LineQueue
 from jaxobs.base.files.patience import Patience
@@ -38,7 +38,7 @@ class EventLog:
 
     def __init__(self, store: Store, settings: Settings, path: str) -> None:
         self._store = store
-        self._path = os.path.abspath(path)
+        self._path = absolute(path)
         self._most_bytes = settings.event_log_max_bytes
         self._syncs = settings.event_log_fsync != "never"
         self.every = SYNC_SECONDS if settings.event_log_fsync == "interval" else math.inf

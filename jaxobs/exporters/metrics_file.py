@@ -19,6 +19,7 @@ from jaxobs import internals
 from jaxobs.base import private_files
 from jaxobs.base.config import PROCESS_INDEX, Settings
 from jaxobs.base.errors import SettingError
+from jaxobs.base.files import absolute
 from jaxobs.base.files.claim import Claim
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.guard import internal_error
@@ -40,7 +41,7 @@ class MetricsFile:
         self.every = settings.metrics_interval or math.inf
         self._store = store
         self._renderer = Renderer(store)
-        self._given = os.path.abspath(path)
+        self._given = absolute(path)
         self._path: str | None = None
         """Path of this process's file; None until it is known."""
         self._claim: Claim | None = None

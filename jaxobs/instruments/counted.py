@@ -12,7 +12,6 @@ import copy
 import functools
 import inspect
 import sys
-import threading
 import types
 from collections.abc import Callable, Iterable
 from sys import getprofile
@@ -20,7 +19,7 @@ from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from jaxobs import internals
-from jaxobs.base import config
+from jaxobs.base import config, threads
 from jaxobs.base.guard import guard, guarded
 from jaxobs.instruments import special
 from jaxobs.instruments.device_times import DeviceTimes, Returned
@@ -240,7 +239,7 @@ def _inner_of(each: Any) -> Any:
     return each._jaxobs_fun if issubclass(type(each), CountedFunction) else each
 
 
-_making = threading.RLock()
+_making = threads.RLock()
 _made: dict[tuple[int, int], tuple[Any, Any]] = {}
 """Wrappers' types by those of what they wrap, which are kept alive: of the latest `_MOST_MADE`."""
 _MOST_MADE = 512

@@ -20,7 +20,6 @@ from __future__ import annotations
 import atexit
 import operator
 import os
-import threading
 import time
 import weakref
 from collections import deque
@@ -31,6 +30,7 @@ from time import perf_counter
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.arrivals import deleted
 from jaxobs.base.guard import guard
 from jaxobs.state.call_stats import CallStats
@@ -146,7 +146,7 @@ class DeviceTimes:
 
     def __init__(self) -> None:
         # Reentrant: a signal handler of the program may call in while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._pending: deque[_Call] = deque()
         self._window: list[_Call] | None = None
         self._left = 0
@@ -157,7 +157,7 @@ class DeviceTimes:
         """Seconds of a core that the looks of this window took."""
         self._rest_until = 0.0
         # Held while the thread has nothing to do. Unlike an event's, its release can be interrupted by a signal's.
-        self._wake = threading.Lock()
+        self._wake = threads.Lock()
         self._wake.acquire()
         _instances.add(self)
 
@@ -234,7 +234,7 @@ class DeviceTimes:
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=_instances.clear)
         try:
-            threading.Thread(target=_run, args=(self,), name="jaxobs-device-times", daemon=True).start()
+            threads.Thread(target=_run, args=(self,), name="jaxobs-device-times").start()
         except RuntimeError:  # no threads any more, at the interpreter's exit
             self.forget()
 

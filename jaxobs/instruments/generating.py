@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.requests import FINISH_REASONS
 from jaxobs.state.generations import Generation
@@ -25,13 +25,13 @@ _SAME = {
 """Names of the reasons in other systems."""
 
 # Reentrant: a signal handler of the program may report while this thread is in here.
-_lock = threading.RLock()
+_lock = threads.RLock()
 
 
 def _after_fork() -> None:
     """In a child, in which no other thread is left to release the lock."""
     global _lock
-    _lock = threading.RLock()
+    _lock = threads.RLock()
 
 
 if hasattr(os, "register_at_fork"):

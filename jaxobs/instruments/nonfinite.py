@@ -74,7 +74,7 @@ def _start(known: Store, watched: Watched) -> None:
     global _thread
     if _thread is None:
         atexit.register(_exit)  # runs before JAX's own, which was registered before
-    _thread = threading.Thread(target=_look, args=(known, watched), name="jaxobs-watch", daemon=True)
+    _thread = threads.Thread(target=_look, args=(known, watched), name="jaxobs-watch")
     _thread.start()
 
 

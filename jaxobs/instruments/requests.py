@@ -11,13 +11,12 @@ import asyncio
 import contextvars
 import math
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from time import perf_counter
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from jaxobs.base import config
+from jaxobs.base import config, threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.events import Event
@@ -40,7 +39,7 @@ _connected: Store | None = None
 _known_in: Any = None
 """The parts of the store when its routes were looked up: it forgets them at a reset and in a forked child."""
 _routes: Routes
-_connecting = threading.Lock()
+_connecting = threads.Lock()
 
 NOT_INSTALLED = (
     "Requests are counted, but whether they are cold is unknown: jaxobs is not installed in this "

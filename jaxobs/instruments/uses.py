@@ -10,16 +10,17 @@ import contextlib
 import functools
 import inspect
 import sys
-import threading
 from collections.abc import Callable
 from threading import get_ident
 from types import FrameType
 from typing import Any, Protocol, TypeVar, cast
 
+from jaxobs.base import threads
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Reentrant: a signal handler of the program may use the same object while this thread is in here.
-_lock = threading.RLock()
+_lock = threads.RLock()
 
 
 class Scope(Protocol):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guard, guarded
 from jaxobs.base.import_hooks import when_imported
 
@@ -33,7 +33,7 @@ METHODS = (
 Began = Callable[[str], Any]
 Ended = Callable[[str, Any], None]
 
-_lock = threading.RLock()
+_lock = threads.RLock()
 _watcher: tuple[Began, Ended] | None = None
 _awaited = False
 _replaced: list[tuple[type, str, Any, Any]] = []

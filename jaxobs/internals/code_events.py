@@ -8,10 +8,11 @@ a handler takes it says for all code at once, since Python offers no less: calls
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
+
+from jaxobs.base import threads
 
 MONITORS = hasattr(sys, "monitoring")
 
@@ -26,7 +27,7 @@ Ended = Callable[[FrameType, Any], None]
 Handled = Callable[[CodeType, int, BaseException], None]
 """Called with the code that has a handler for an exception, an offset, and the exception; must not raise."""
 
-_lock = threading.RLock()
+_lock = threads.RLock()
 _tool: int | None = None
 _watched: dict[int, tuple[CodeType, Began | None, Ended | None]] = {}
 """By the number of the code object, which is kept alive here: to hash code itself is expensive."""
@@ -120,7 +121,7 @@ def _give_back(monitoring: Any) -> None:
 def reset_lock() -> None:
     """In a forked child: whoever held the lock is not there."""
     global _lock
-    _lock = threading.RLock()
+    _lock = threads.RLock()
 
 
 def _take_tool(monitoring: Any) -> int | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from jaxobs.base import threads
 from jaxobs.internals.fastpath import MONITORS, Fall, executables_made
 from jaxobs.internals.tracing import trace_state
 
@@ -22,7 +22,7 @@ Why = tuple[str, str]
 _MOST_NAMES = 3
 _MOST_NAME = 80
 
-_lock = threading.RLock()
+_lock = threads.RLock()
 _known: WeakKeyDictionary[Any, Why | None] = WeakKeyDictionary()
 """Executables that an earlier fall used, and what about each of them rules the fast path out for good."""
 _entries: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -32,7 +32,7 @@ _entries: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 def reset_lock() -> None:
     """A fresh lock, for a forked child."""
     global _lock
-    _lock = threading.RLock()
+    _lock = threads.RLock()
 
 
 def forget_new_entries(program: Any) -> None:

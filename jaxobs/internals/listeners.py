@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jaxobs.base.files import absolute
+
 PHASE_OF_EVENT = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
@@ -74,6 +76,6 @@ def other_copies(listeners: Listeners) -> list[str]:
             code = getattr(callback, "__code__", None) or getattr(getattr(callback, "__func__", None), "__code__", None)
             if callback in ours or getattr(callback, "__module__", "").split(".")[0] != "jaxobs" or not code:
                 continue
-            if not os.path.abspath(code.co_filename).startswith(here):
+            if not absolute(code.co_filename).startswith(here):
                 found.add(code.co_filename)
     return sorted(found)

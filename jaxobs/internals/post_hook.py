@@ -11,11 +11,11 @@ without a look when `jax_debug_nans` is turned on, always wins.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.internals.listeners import Listeners, register, unregister
 
@@ -63,7 +63,7 @@ def caller(above: FrameType) -> FrameType:
 class _Hooks:
     """Ours that are set. JAX has one place."""
 
-    lock = threading.RLock()
+    lock = threads.RLock()
     ours: tuple[Hook, ...] = ()
     placed: Hook | None = None
     """Returns what to put in JAX's place for hooks: the only one, or a function that calls all."""
@@ -96,7 +96,7 @@ def _all(hooks: tuple[Hook, ...]) -> Hook:
 
 
 def _after_fork() -> None:
-    _Hooks.lock = threading.RLock()
+    _Hooks.lock = threads.RLock()
 
 
 if hasattr(os, "register_at_fork"):

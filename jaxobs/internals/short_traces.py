@@ -14,13 +14,14 @@ import time
 from types import FrameType
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.internals.traces import running_trace
 
 MARK = "jaxobs: sample"
 """Name of the event that a trace of ours begins with."""
 
-_mutex = threading.RLock()
+_mutex = threads.RLock()
 _hooked = False
 
 
@@ -145,4 +146,4 @@ def _before_fork() -> None:
 
 def _after_fork() -> None:
     global _mutex
-    _mutex = threading.RLock()
+    _mutex = threads.RLock()

@@ -9,6 +9,8 @@ import sysconfig
 from types import FrameType, ModuleType
 from typing import Any
 
+from jaxobs.base.files import absolute
+
 
 def _folders(*names: str) -> tuple[str, ...]:
     found = []
@@ -89,7 +91,7 @@ def _program_of(main: ModuleType, name: str | None) -> str | None:
     if name is None:
         file = getattr(main, "__file__", None)
         scripts = _INSTALLED.get("scripts")
-        if not isinstance(file, str) or not scripts or os.path.dirname(os.path.abspath(file)) != scripts:
+        if not isinstance(file, str) or not scripts or os.path.dirname(absolute(file)) != scripts:
             return None
         # The command that an installer made: it imports one function, and calls it.
         modules = [getattr(each, "__module__", None) for each in list(vars(main).values()) if callable(each)]

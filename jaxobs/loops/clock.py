@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 import sys
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
@@ -117,7 +116,7 @@ class Clock:
         self._calls = calls
         self._outputs = outputs
         self._spots = Spots()
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._early: dict[int, deque[Look]] = {}
         """Looks by thread, as long as no loop is known."""
         self._loops: Sequence[Seen] = ()
@@ -133,8 +132,8 @@ class Clock:
         self._reads: dict[str, Counter[str]] = {}
         if calls._wall is not None:
             calls._wall.rest.saw(None)  # what was before is in no look
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="jaxobs-clock", daemon=True)
+        self._stopped = threads.Event()
+        self._thread = threads.Thread(target=self._run, name="jaxobs-clock")
         self._thread.start()
 
     def stop(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import threading
 import time
 from bisect import bisect_left
 from collections import Counter, deque
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.facts.loops import LoopState
 from jaxobs.loops.clock import Clock
 from jaxobs.loops.seen import SLOW, SLOW_SECONDS, Seen
@@ -85,7 +85,7 @@ class FoundLoops(NoLoops):
     """The functions that are called in a loop, as far as the counts of their calls tell, or single calls were seen."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._found: dict[str, _Found] = {}
         self._counted: float | None = None
         self._going: dict[str, Going] = {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.arrivals import arrived
 from jaxobs.base.lazy import LazyModule
 from jaxobs.facts.numbers import NonFinite, WatchedState
@@ -104,12 +104,12 @@ class LoopOutputs(NoOutputs):
     """Values that the functions of found loops return; see `Store.part`."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._functions: dict[str, _Function] = {}
         self._pending: deque[_Output] = deque()
         self._found: list[NonFinite] = []
         # Held while nobody is to wake up. Unlike an event's, its release can be interrupted by a signal's.
-        self._wake = threading.Lock()
+        self._wake = threads.Lock()
         self._wake.acquire()
 
     def take(self, name: str, calls: int, output: Any, caller: FrameType) -> None:

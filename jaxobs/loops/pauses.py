@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 
 PAUSE_SECONDS = 0.25
@@ -16,10 +17,10 @@ class Pauses:
 
     def __init__(self, end: Callable[[], None]) -> None:
         self._end = end
-        self._begun = threading.Event()
-        self._stopped = threading.Event()
+        self._begun = threads.Event()
+        self._stopped = threads.Event()
         # Reentrant: a signal handler of the program may call functions while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
@@ -27,7 +28,7 @@ class Pauses:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="jaxobs-found-loops", daemon=True)
+                    self._thread = threads.Thread(target=self._run, name="jaxobs-found-loops")
                     self._thread.start()
         self._begun.set()
 

@@ -20,7 +20,7 @@ MOST_ITEMS = 200
 """Values in the text of one value. A longer container tells how many items it has."""
 MOST_DEPTH = 8
 MOST_BITS = 4096
-"""A longer integer is told by its size: the time to write the digits grows with its square."""
+"""The text of a longer integer is its size: the time to write the digits grows with the square of their number."""
 MOST_TEXT = 1000
 
 _SIMPLE = (type(None), type(...), type(NotImplemented), range, bool, int, float, complex)

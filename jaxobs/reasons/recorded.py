@@ -11,12 +11,12 @@ once. `jaxobs.compile_cache.warming` reads it back.
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base.files import absolute
 from jaxobs.reasons import literals
 from jaxobs.reasons.naming import unwrapped
 from jaxobs.reasons.signature import Leaf, Signature, Static
@@ -154,7 +154,7 @@ def _place(fun: Any) -> dict[str, str]:
     place = {
         "module": getattr(fun, "__module__", None),
         "qualname": getattr(fun, "__qualname__", None),
-        "started": f"-m {spec.name}" if spec is not None else file and os.path.abspath(file),
+        "started": f"-m {spec.name}" if spec is not None else file and absolute(file),
     }
     return {name: value for name, value in place.items() if isinstance(value, str)}
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 import weakref
 from collections import Counter
 from dataclasses import dataclass, replace
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.guard import guard, guarded
 from jaxobs.facts.compilations import EAGER, Compilation
 from jaxobs.facts.errors import Error
@@ -67,7 +67,7 @@ class FlightRecorder:
     def after_fork(self) -> None:
         """In a forked child: nothing was seen or written yet."""
         # Reentrant: a signal handler of the program may raise while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._known = user_errors.Known()
         self._uncaught = user_errors.Known()
         self._known_kinds = user_errors.Known()
@@ -75,7 +75,7 @@ class FlightRecorder:
         self._oom_files = ReportFiles(self._store, "out-of-memory")
         self._end_files = ReportFiles(self._store, "last-minutes")
         self._ended = False
-        self._written_down = threading.Event()
+        self._written_down = threads.Event()
         self._path: str | None = None
         self._left = float(BURST)
         self._refilled = time.monotonic()

@@ -5,11 +5,11 @@ What hangs costs itself and what comes after it, not the program.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import Compilation
 from jaxobs.recorder import moment
@@ -21,7 +21,7 @@ WAIT_SECONDS = 1.8
 
 def in_time(work: Callable[[], object], name: str) -> None:
     """Does a piece of work on a thread of its own and waits for it, but not for long."""
-    done = threading.Event()
+    done = threads.Event()
 
     def run() -> None:
         try:
@@ -31,7 +31,7 @@ def in_time(work: Callable[[], object], name: str) -> None:
             done.set()
 
     try:
-        threading.Thread(target=run, name=f"jaxobs-{name}", daemon=True).start()
+        threads.Thread(target=run, name=f"jaxobs-{name}").start()
     except (RuntimeError, MemoryError):  # the interpreter is finalizing, or there is no room for a stack
         run()
     done.wait(WAIT_SECONDS)

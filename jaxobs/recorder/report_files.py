@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 
-from jaxobs.base import private_files
+from jaxobs.base import private_files, threads
 from jaxobs.base.config import Settings
+from jaxobs.base.files import absolute
 from jaxobs.base.files.patience import Patience
 from jaxobs.state.store import Store
 
@@ -26,7 +26,7 @@ class ReportFiles:
         self._store = store
         self._kind = kind
         # Reentrant: a signal handler of the program may come in here while this thread is.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._written = 0
         self._disk = Patience(DISK_SECONDS)
 
@@ -72,5 +72,5 @@ def _count(folder: str, prefix: str) -> int:
 def folder_of(settings: Settings) -> str | None:
     """The directory that the setting `flight_recorder` names, else the event log's; None for no files."""
     if settings.flight_recorder is not None:
-        return None if settings.flight_recorder.lower() == "off" else os.path.abspath(settings.flight_recorder)
-    return os.path.dirname(os.path.abspath(settings.event_log)) if settings.event_log else None
+        return None if settings.flight_recorder.lower() == "off" else absolute(settings.flight_recorder)
+    return os.path.dirname(absolute(settings.event_log)) if settings.event_log else None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.internals.source_files import is_jax, is_own, is_plumbing, shown
 from jaxobs.recorder import error_texts, oom_texts
 from jaxobs.recorder.error_texts import ErrorKind
@@ -151,7 +152,7 @@ class Known:
 
     def __init__(self) -> None:
         # Reentrant: a signal handler of the program may raise while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._known: list[tuple[Any, int, str, float]] = []
 
     def is_new(self, error: BaseException) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxobs.base import config
+from jaxobs.base.files import absolute
 from jaxobs.base.guard import guard
 from jaxobs.base.import_hooks import when_imported
 
@@ -57,7 +58,7 @@ def _for_child(given: Mapping[str, Any], main_names: set[str]) -> dict[str, Any]
     for name in _PATHS:
         path = given.get(name) or os.environ.get(config.PREFIX + name.upper())
         if path and path.lower() != "off":
-            kept[name] = os.path.abspath(path)  # a child may begin elsewhere
+            kept[name] = absolute(path)  # a child may begin elsewhere
     if kept.get("instrument"):
         # There the main script's functions have other globals than its module: to replace them in that changes nothing.
         kept["instrument"] = [each for each in kept["instrument"] if each.partition(":")[0] not in main_names]

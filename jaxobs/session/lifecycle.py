@@ -10,11 +10,10 @@ import contextlib
 import dataclasses
 import os
 import sys
-import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jaxobs.base import config, notebooks
+from jaxobs.base import config, notebooks, threads
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import JaxobsError, PortTakenError, SettingError
 from jaxobs.base.guard import guard, guarded
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 _session: Session | None = None
 _handles: list[Handle] = []
-_lock = threading.RLock()
+_lock = threads.RLock()
 
 
 def install(**settings: Unpack[InstallSettings]) -> None:
@@ -362,7 +361,7 @@ def _exiting() -> None:
 @guard("fork")
 def _forked() -> None:
     global _lock
-    _lock = threading.RLock()
+    _lock = threads.RLock()
     while _handles:
         _handles.pop().forget()
     if _session is not None:

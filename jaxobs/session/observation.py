@@ -5,11 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Collection
 
-from jaxobs.base import config, discovery
+from jaxobs.base import config, discovery, threads
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import JaxobsError
 from jaxobs.base.guard import guard, guarded, internal_error
@@ -51,7 +50,7 @@ class Session:
         self.sources: list[Source] = []
         self.exporters: list[Exporter] = []
         self._sampler: Sampler | None = None
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._ended = False
         self._silent = False
         """Runs in a forked child, until it uses JAX."""
@@ -225,7 +224,7 @@ class Session:
 
     def after_fork(self) -> None:
         """Silences a forked child until it uses JAX itself."""
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._sampler = None
         self._silent = True
         self.store.freshen = None

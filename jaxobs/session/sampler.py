@@ -66,12 +66,12 @@ class Sampler:
         self._interval = interval
         self._sources = sources
         self._exporters = exporters
-        self._stop = threading.Event()
+        self._stop = threads.Event()
         self._last = False
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
         self._sampled = -math.inf
         self._cost = 0.0
-        self._thread = threading.Thread(target=self._run, name="jaxobs-sampler", daemon=True)
+        self._thread = threads.Thread(target=self._run, name="jaxobs-sampler")
         self._thread.start()
 
     def _run(self) -> None:

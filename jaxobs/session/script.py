@@ -17,6 +17,8 @@ from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFil
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
+from jaxobs.base.files import absolute
+
 Compile = Callable[[bytes, str], CodeType]
 """Takes source and file name and gives what is to run; must raise nothing but what `compile` raises."""
 
@@ -30,15 +32,15 @@ def run_path(path: str, arguments: Sequence[str] = (), compile_source: Compile |
     The first entry of `sys.path`, which the launch of this program has put there, gives way to the script's.
     """
     sys.argv[:] = [path, *arguments]
-    absolute = os.getcwd() if path == "." else os.path.join(os.getcwd(), path)
-    if _is_importable(absolute):
-        _set_first_path(absolute, even_if_safe=True)
+    whole = absolute(".") if path == "." else os.path.join(absolute("."), path)
+    if _is_importable(whole):
+        _set_first_path(whole, even_if_safe=True)
         _renew_main(BuiltinImporter)
         _run(lambda: _run_module("__main__", False, compile_source))
     else:
-        source = _read(absolute)
-        _set_first_path(os.path.dirname(os.path.realpath(absolute)))
-        _run_file(absolute, source, compile_source)
+        source = _read(whole)
+        _set_first_path(os.path.dirname(os.path.realpath(whole)))
+        _run_file(whole, source, compile_source)
 
 
 def run_standard_input(arguments: Sequence[str] = (), compile_source: Compile | None = None) -> None:
@@ -57,7 +59,7 @@ def run_standard_input(arguments: Sequence[str] = (), compile_source: Compile | 
 def run_module(name: str, arguments: Sequence[str] = (), compile_source: Compile | None = None) -> None:
     """Runs what `python -m NAME ARGUMENTS` runs. What it raises comes out, `SystemExit` too."""
     sys.argv[:] = ["-m", *arguments]
-    _set_first_path(os.getcwd())
+    _set_first_path(absolute("."))
     _renew_main(BuiltinImporter)
     _run(lambda: _run_module(name, True, compile_source))
 

@@ -7,7 +7,6 @@ JAX is there a watcher reads the interpreter's wakeup descriptor, to act where t
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import ctypes
 import os
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.base.import_hooks import when_imported
 
@@ -55,9 +55,9 @@ class _Watch:
     def __init__(self, callback: Callable[[], object]) -> None:
         self.idle = False
         self._callback = callback
-        self._heard = threading.Event()
-        self._ending = _thread.allocate_lock()
-        self._told = _thread.allocate_lock()
+        self._heard = threads.Event()
+        self._ending = threads.Lock()
+        self._told = threads.Lock()
         self._told.acquire()
         self._pipe: tuple[int, int] | None = None
         # One object for good: `self._handle` is a new one each time, and the handler is known by identity.
@@ -92,14 +92,14 @@ class _Watch:
         self._heard.set()
         try:
             # Not a `Thread`: to start one takes a lock that the interrupted code may hold.
-            _thread.start_new_thread(self._end, ())
+            threads.start_new_thread(self._end, ())
         except RuntimeError:  # the interpreter is finalizing
             _die()
         time.sleep(HOLD_SECONDS)
 
     def _end(self) -> None:
         if self._ending.acquire(blocking=False):
-            _thread.start_new_thread(self._tell, ())
+            threads.start_new_thread(self._tell, ())
             self._told.acquire(timeout=GRACE_SECONDS)
             _die()
 
@@ -122,7 +122,7 @@ class _Watch:
                 os.close(end)
             return
         self._pipe = pipe
-        threading.Thread(target=self._read_wakeups, args=pipe[:1], name="jaxobs-sigterm", daemon=True).start()
+        threads.Thread(target=self._read_wakeups, args=pipe[:1], name="jaxobs-sigterm").start()
         # It warns of a wakeup descriptor that it did not set itself.
         when_imported("trio", self._let_go_of_wakeups)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.base import notebooks
+from jaxobs.base import notebooks, threads
 from jaxobs.base.guard import guard, guarded
 from jaxobs.facts.compilations import EAGER, LONG_SECONDS, Compilation, OpenCompilation
 from jaxobs.findings.compilations.support import sizes
@@ -73,7 +73,7 @@ class Compilations:
         self._explainer = explanation.Explainer()
         self._lookups = CacheLookups(store)
         self._programs = Programs(store)
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
         self._names: dict[str, str] = {}
         self._thread = _Thread()
         self.listeners = Listeners(self._on_event, self._on_ended, self._on_started)
@@ -99,7 +99,7 @@ class Compilations:
 
     def after_fork(self) -> None:
         """In a forked child: fresh locks, nothing remembered of the parent's threads."""
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
         self._thread = _Thread()
         self._lookups.after_fork()
         self._programs = Programs(self._store)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.guard import guard, guarded, internal_error
 from jaxobs.base.questions import Question, no_more_threads
 from jaxobs.facts.compilations import Compilation
@@ -92,7 +92,7 @@ class FleetSource(Subscriber):
 
     def _begin(self) -> None:
         self._host = socket.gethostname()
-        self._lock, self._beginning = threading.Lock(), threading.Lock()
+        self._lock, self._beginning = threads.Lock(), threads.Lock()
         self._looker: Looker | None = None
         self._programs = Programs()
         self._pace, self._looks, self._findings = Pace(), Looks(), Standing(View)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guard
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
@@ -22,7 +22,7 @@ class PatternsSource(Subscriber):
 
     def _begin(self) -> None:
         # Reentrant: a signal handler of the program may compile while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._patterns = Patterns(made=self._made)
 
     def sample(self) -> None:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import get_ident
 
+from jaxobs.base import threads
 from jaxobs.base.process_age import process_age
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state import scopes
@@ -31,7 +32,7 @@ class Account:
     def __init__(self, clock: Callable[[], float] = time.perf_counter, age: float | None = None) -> None:
         self._clock = clock
         # Reentrant: a signal handler of the program may come in here while this thread is.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self.thread = threading.main_thread().ident
         """The thread that is charged."""
         age = process_age() if age is None and clock is time.perf_counter else age

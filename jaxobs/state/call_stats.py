@@ -9,10 +9,10 @@ import bisect
 import itertools
 import operator
 import sys
-import threading
 from collections import Counter
 from collections.abc import Sequence
 
+from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.histograms import Histogram
 from jaxobs.metrics.buckets import DEVICE_BOUNDS, DISPATCH_BOUNDS
@@ -128,7 +128,7 @@ class CallStats:
         """The latest device time, as far as it is known, in seconds."""
         self.programs: int | None = None
         """How many programs the function had when a call of it was last shown."""
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
 
     @property
     def calls(self) -> int:

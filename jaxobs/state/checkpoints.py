@@ -6,11 +6,11 @@ made when it began, from the moment at which it is complete.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass
 
+from jaxobs.base import threads
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.wall import CHECKPOINT_OPERATIONS
 from jaxobs.metrics.buckets import CHECKPOINT_BOUNDS
@@ -52,7 +52,7 @@ class Checkpoints:
 
     def __init__(self) -> None:
         # Reentrant: the program may save a checkpoint in a signal handler.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._seconds: dict[str, MutableHistogram] = {}
         self._under_way: deque[Mark] = deque(maxlen=_MOST_UNDER_WAY)
         self._latest: deque[Operation] = deque(maxlen=MOST_LATEST)

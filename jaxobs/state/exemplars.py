@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import bisect
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.metrics.buckets import PHASE_BOUNDS
 from jaxobs.state.store import Store
@@ -38,7 +38,7 @@ class Exemplars:
     """Exemplars of this process. Safe for threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._kept: OrderedDict[tuple[str, Bucket], Exemplar] = OrderedDict()
 
     def put(

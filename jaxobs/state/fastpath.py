@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.guard import guard
 from jaxobs.internals import fastpath, fastpath_causes
 from jaxobs.state.call_stats import CallStats
@@ -36,7 +36,7 @@ begin: Callable[[], None] = partial(sys.setprofile, None)
 end: Callable[[], None] = partial(sys.setprofile, None)
 set_profile = fastpath.set_profile
 """Does the work of `begin` or `end` if Python has refused it."""
-_lock = threading.RLock()
+_lock = threads.RLock()
 _entry: CodeType | None = None
 _monitor: fastpath.Monitor | None = None
 
@@ -85,7 +85,7 @@ def pause() -> None:
 
 def _after_fork() -> None:
     global _lock
-    _lock = threading.RLock()
+    _lock = threads.RLock()
     fastpath_causes.reset_lock()
 
 

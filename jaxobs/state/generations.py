@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 
+from jaxobs.base import threads
 from jaxobs.facts.histograms import Histogram
 from jaxobs.metrics.buckets import FIRST_TOKEN_BOUNDS, OUTPUT_TOKEN_BOUNDS, TOKEN_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram
@@ -45,7 +45,7 @@ class Generations:
     """The tokens of one route. `count` may be called from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self.input = self.output = 0
         self.finish_reasons: Counter[str] = Counter()
         self._first_token = MutableHistogram(FIRST_TOKEN_BOUNDS)

@@ -8,11 +8,11 @@ still have work costs nothing. So now and then, when a batch comes, it is looked
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from time import perf_counter
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.inputs import InputState
 
@@ -49,7 +49,7 @@ class InputMeter:
         self.name = name
         self.waits: list[Wait] = []
         # Reentrant: a signal handler of the program may iterate while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._batches = 0
         self._seconds = 0.0
         self._elsewhere_batches = 0
@@ -171,7 +171,7 @@ class Inputs:
     """All inputs of one process, by name; see `Store.part`."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._meters: dict[str, InputMeter] = {}
 
     def meter(self, name: str) -> InputMeter:

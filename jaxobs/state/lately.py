@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Mapping
+
+from jaxobs.base import threads
 
 SECONDS = 600.0
 """Seconds of the latest minutes."""
@@ -18,7 +19,7 @@ class Lately:
     def __init__(self, began: float) -> None:
         """`began` is the moment at which all totals were 0, by the clock of `added`."""
         # Reentrant: a signal handler of the program may ask while this thread does.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._marks: deque[tuple[float, Mapping[str, float]]] = deque([(began, {})], MARKS + 1)
 
     def added(self, now: float, totals: Mapping[str, float], span: float = SECONDS) -> tuple[float, dict[str, float]]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.loops import LoopState
 from jaxobs.metrics.buckets import STEP_BOUNDS
@@ -99,7 +100,7 @@ class Loop:
         """How often each instrumented function has been called."""
         self.marks: list[Mark] = []
         # Reentrant: a signal handler of the program may make a step, or ask for a snapshot, while this thread is here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._steps = self._failed = self._slow = 0
         self._items: float | None = None
         self._histogram = MutableHistogram(STEP_BOUNDS)
@@ -301,7 +302,7 @@ class Loops:
     """The loops that the program declares."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._loops: dict[str, Loop] = {}
         self.dropped = 0
         """Loops that had to share a name, each time that one was asked for."""

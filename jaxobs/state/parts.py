@@ -6,12 +6,11 @@ import dataclasses
 import os
 import socket
 import statistics
-import threading
 from collections import Counter, deque
 from collections.abc import Mapping
 
 from jaxobs import internals
-from jaxobs.base import guard
+from jaxobs.base import guard, threads
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.cache import CacheLookup, CacheState
 from jaxobs.facts.compilations import OTHER, Compilation
@@ -215,7 +214,7 @@ class ProfileSamples:
 
     def __init__(self) -> None:
         # Reentrant: a signal handler of the program may ask for a snapshot while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._samples = 0
         self._window = 0.0
         self._seconds: dict[str, dict[str, float]] = {}

@@ -7,9 +7,10 @@ open on another thread, or else for the category that the sampler saw. Phases of
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from threading import get_ident
+
+from jaxobs.base import threads
 
 MOST_BEHIND = 3.0
 """Seconds for which the latest look of the sampler speaks at most."""
@@ -34,7 +35,7 @@ class Rest:
     def __init__(self, resting: Callable[[], float]) -> None:
         """`resting` returns the seconds that the charged thread has spent in no scope so far."""
         self._resting = resting
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._open: list[_Open] = []
         self.seen = 0.0
         """Seconds that `resting` returned when they were last drawn from."""

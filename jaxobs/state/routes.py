@@ -13,13 +13,13 @@ import itertools
 import math
 import operator
 import sys
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple, cast
 
+from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.requests import EngineState, Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
 from jaxobs.metrics.buckets import BATCH_BOUNDS, QUEUE_BOUNDS, REQUEST_BOUNDS
@@ -83,7 +83,7 @@ class Route:
     def __init__(self, name: str, intervals: deque[Interval]) -> None:
         self.name = name
         self._intervals = intervals
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self.waiting: list[Fields] = []
         """Requests that have ended and are still to be counted."""
         self._since = time.perf_counter()
@@ -235,7 +235,7 @@ class Routes:
     """All routes, and how many requests are under way."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self.known: dict[str, Route] = {}
         """Routes by name; `<other>` stands for all that are too many."""
         self._intervals: deque[Interval] = deque(maxlen=MOST_INTERVALS)
@@ -357,7 +357,7 @@ class Engines:
     """The engines of this process, by name."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._engines: dict[str, EngineState] = {}
 
     def report(self, name: str, running: int | None, waiting: int | None, kv_cache: float | None) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from jaxobs import internals
-from jaxobs.base import config, guard
+from jaxobs.base import config, guard, threads
 from jaxobs.base.config import Settings
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.cache import CacheLookup
@@ -65,7 +64,7 @@ class Store:
 
     def reset(self) -> None:
         """Forgets everything that was recorded, with fresh locks: for tests and for a forked child."""
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._parts: dict[type, Any] = {}
         self._sequence = 0
         self._dropped: Counter[str] = Counter()
@@ -373,7 +372,7 @@ class Store:
 
 
 _store: Store | None = None
-_store_lock = threading.Lock()
+_store_lock = threads.Lock()
 _hooked = False
 
 
@@ -393,7 +392,7 @@ def current() -> Store:
 def _after_fork() -> None:
     """In a forked child: another process, which has done nothing yet."""
     global _store_lock
-    _store_lock = threading.Lock()
+    _store_lock = threads.Lock()
     guard.reset()
     if _store is not None:
         with guard.guarded("fork"):

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from types import FrameType
 
+from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.transfers import Transfer, TransferState
 from jaxobs.internals.source_files import is_jax, is_own, is_plumbing
@@ -51,7 +52,7 @@ class Transfers:
 
     def __init__(self) -> None:
         # Reentrant: a signal handler of the program may read an array while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._sites: dict[tuple[str, str], _Site] = {}
         self.dropped = 0
         """Transfers that were counted as of `<other>` since somebody asked."""

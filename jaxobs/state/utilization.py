@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.drivers.peaks import peak_flops
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.functions import FunctionState
@@ -46,7 +46,7 @@ class ProgramFlops:
     """FLOPs of the programs of each function, as far as the compiler told them."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._known: dict[str, dict[float, float | None]] = {}
         self._made: dict[str, _Made] = {}
 

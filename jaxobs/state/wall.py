@@ -7,11 +7,11 @@ So the categories add up to the wall time since the process began, whatever is e
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from threading import get_ident
 
+from jaxobs.base import threads
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state.account import Account
 from jaxobs.state.lately import Lately
@@ -117,7 +117,7 @@ class Counters:
 
     def __init__(self) -> None:
         # Reentrant: a signal handler of the program may come in here while this thread is.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._shown = dict.fromkeys(TIME_CATEGORIES, 0.0)
 
     def counted(self, seconds: dict[str, float]) -> dict[str, float]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.arrivals import arrived
 from jaxobs.base.lazy import LazyModule
 from jaxobs.facts.compilations import OTHER
@@ -102,7 +102,7 @@ class Watched:
 
     def __init__(self) -> None:
         # Reentrant: a signal handler of the program may call in while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._rows: dict[str, _Name] = {}
         self._pending: deque[_Value] = deque()
         self._bytes = 0

@@ -5,12 +5,11 @@ jaxobs is installed for as long as somebody watches, if it was not installed alr
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jaxobs.base import guard
+from jaxobs.base import guard, threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.session import lifecycle
@@ -18,7 +17,7 @@ from jaxobs.state import store
 
 DISABLED = "`JAXOBS_DISABLED` is set, so jaxobs sees no compilations."
 
-_lock = threading.Lock()
+_lock = threads.Lock()
 _watchers = 0
 _installed_here = False
 

@@ -15,12 +15,12 @@ import selectors
 import socket
 import socketserver
 import ssl
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 
+from jaxobs.base import threads
 from jaxobs.web.protection import Protection
 
 MOST_BODY = 4096
@@ -48,7 +48,6 @@ class _Connection:
 class Server(socketserver.ThreadingMixIn, WSGIServer):
     """Accepts connections until it is closed."""
 
-    daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 128
 
@@ -62,7 +61,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
         """Called with the reason why a connection is ended by us: the bound, or the handshake."""
         self.complain: Callable[[str], None] = lambda sentence: None
         self._connections: dict[Any, _Connection] = {}
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
         self._closing = False
 
     def server_bind(self) -> None:
@@ -107,6 +106,9 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
     def get_request(self) -> tuple[Any, Any]:
         """Returns the next connection; the handshake comes later, on its own thread."""
         connection, address = super().get_request()
+        if type(connection) is not threads.Socket:
+            connection = threads.Socket(fileno=connection.detach())
+            connection.setblocking(True)
         context = self.protection.context
         if context is not None:
             connection = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
@@ -130,7 +132,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
         if surplus is not None:
             _hang_up(surplus)
             self.dropped("max_connections")
-        super().process_request(request, client_address)
+        threads.Thread(self.process_request_thread, "jaxobs-request", (request, client_address)).start()
 
     def _cut_overdue(self) -> None:
         now = time.monotonic()

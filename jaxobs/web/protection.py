@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
-import threading
 import time
 from collections.abc import Callable
 
-from jaxobs.base import callers
+from jaxobs.base import callers, threads
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import SettingError
 from jaxobs.exporters.forms.http_types import Response, problem
@@ -33,7 +32,7 @@ class Protection:
         """Whether the token crosses a network as plain text."""
         self._versions = _versions(settings)
         self._looked = time.monotonic()
-        self._looking = threading.Lock()
+        self._looking = threads.Lock()
 
     def refusal(self, authorization: str | None) -> Response | None:
         """Returns the response to a client without the token; None if it has the token or needs no token."""

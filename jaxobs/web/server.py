@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import errno
 import gzip
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from jaxobs.actions.capturing import routes as action_routes
-from jaxobs.base import callers, discovery
+from jaxobs.base import callers, discovery, threads
 from jaxobs.base.config import Settings
 from jaxobs.base.errors import PortTakenError, SettingError
 from jaxobs.base.guard import internal_error
@@ -171,7 +170,7 @@ class Handle:
         self.closing: Callable[[], None] = lambda: None
         """Function that is called when the endpoint is closed."""
         self.port: int = server.server_port
-        self._thread = threading.Thread(target=server.serve_until_closed, name="jaxobs-http", daemon=True)
+        self._thread = threads.Thread(target=server.serve_until_closed, name="jaxobs-http")
         self._thread.start()
 
     @property

@@ -308,7 +308,7 @@ def test_where_no_thread_can_start_lines_are_written_at_once(
 
     store = Store()
     log = _log(store, tmp_path / "log")
-    monkeypatch.setattr(line_queue._thread, "start_new_thread", refuse)
+    monkeypatch.setattr(line_queue.threads, "start_new_thread", refuse)
     store.record(compilation())
     assert (tmp_path / "log").read_text(encoding="utf-8").count("\n") == 1
     store.record(compilation())

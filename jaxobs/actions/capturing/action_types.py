@@ -8,11 +8,11 @@ make no sense in this process.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.errors import ParameterError
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.state.store import Store
@@ -114,7 +114,7 @@ class Job:
     """An empty directory of its own, for its user only; it gets its final name when the action is done."""
     most_bytes: int
     """Bytes that the files may take together."""
-    stopping: threading.Event
+    stopping: threads.Event
     """Set when it is to end early, with what there is: at exit, by `Capture.stop`."""
     started: Callable[[], None]
     """To be called once it can no longer be refused."""

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from jaxobs.actions.capturing.action_types import Refused
 from jaxobs.base import private_files
 from jaxobs.base.config import Settings
+from jaxobs.base.files import absolute
 from jaxobs.recorder.oom_texts import human
 
 MOST_CAPTURES = 100
@@ -31,9 +32,9 @@ _UNFINISHED = ".unfinished-"
 def directory(settings: Settings) -> str:
     """Returns the directory in force: the setting, else the event log's, else a private one among temporary files."""
     if settings.capture_directory:
-        return os.path.abspath(settings.capture_directory)
+        return absolute(settings.capture_directory)
     if settings.event_log:
-        return os.path.dirname(os.path.abspath(settings.event_log))
+        return os.path.dirname(absolute(settings.event_log))
     return os.path.join(tempfile.gettempdir(), f"jaxobs-captures-{_user()}")
 
 

@@ -7,7 +7,6 @@ lock, so it does nothing else. It comes when the main thread next runs Python, n
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import signal
@@ -17,6 +16,7 @@ from types import FrameType
 
 from jaxobs import internals
 from jaxobs.actions.capturing import runner
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.state.store import Store
 
@@ -101,7 +101,7 @@ class _Watch:
         if self._actions and concerned:
             # Not a `Thread`: to start one takes a lock that the interrupted code may hold.
             with contextlib.suppress(RuntimeError):  # the interpreter is finalizing
-                _thread.start_new_thread(self._capture, (self._actions,))
+                threads.start_new_thread(self._capture, (self._actions,))
         if callable(self._before):
             self._before(signum, frame)
 

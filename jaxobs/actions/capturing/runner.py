@@ -19,7 +19,7 @@ from jaxobs import actions, internals
 from jaxobs.actions import ActionModule, CheckingModule
 from jaxobs.actions.capturing import action_types, folder
 from jaxobs.actions.capturing.action_types import Job, Refused
-from jaxobs.base import config
+from jaxobs.base import config, threads
 from jaxobs.base.errors import ParameterError
 from jaxobs.base.guard import guarded, logger
 from jaxobs.base.suggestions import did_you_mean
@@ -54,9 +54,9 @@ class Capture:
         """Time that it took."""
         self.retry_after: float | None = None
         """Seconds after which it may be asked for again, where it came too soon after another."""
-        self._stopping = threading.Event()
-        self._started = threading.Event()
-        self._ended = threading.Event()
+        self._stopping = threads.Event()
+        self._started = threads.Event()
+        self._ended = threads.Event()
 
     def wait(self, timeout: float | None = None) -> Capture:
         """Waits for the end, at most so many seconds; look at `result`. Returns this object."""
@@ -91,7 +91,7 @@ class Runner:
 
     def _reset(self) -> None:
         # Reentrant: a signal handler of the program may ask for a capture while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._current: Capture | None = None
         self._began: dict[str, float] = {}
         """Time at which each action began last; one that was refused did not."""
@@ -160,9 +160,7 @@ class Runner:
     def _start(self, capture: Capture, module: ActionModule, values: Mapping[str, Any], origin: str) -> bool:
         _at_exit()
         self._current = capture
-        self._thread = threading.Thread(
-            target=self._run, args=(capture, module, values, origin), name="jaxobs-action", daemon=True
-        )
+        self._thread = threads.Thread(self._run, "jaxobs-action", (capture, module, values, origin))
         try:
             self._thread.start()
         except RuntimeError:  # the interpreter is on its way out

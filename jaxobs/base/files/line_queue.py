@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import queue
 import time
+from _queue import Empty, SimpleQueue  # of C: gevent replaces the names in `queue`
 from collections import deque
 from typing import Protocol
 
+from jaxobs.base import threads
 from jaxobs.base.files.appended import MOST_AT_ONCE, AppendedFile, Written
 from jaxobs.base.guard import internal_error
 
@@ -44,7 +45,7 @@ class LineQueue:
         self._begin()
 
     def _begin(self) -> None:
-        self._queue: queue.SimpleQueue[tuple[bytes, int] | _thread.LockType | None] = queue.SimpleQueue()
+        self._queue: SimpleQueue[tuple[bytes, int] | _thread.LockType | None] = SimpleQueue()
         self._hand: deque[bytes] = deque()
         """Lines that were taken out of the queue and are not written yet."""
         self._flushes: list[_thread.LockType] = []
@@ -52,7 +53,7 @@ class LineQueue:
         """Flushes and wishes to bring lines to the disk that are in the queue."""
         self._put_in = self._taken_out = 0
         """Bytes so far. Threads at once may undo each other's addition, until what they put in is taken out."""
-        self._writing = _thread.allocate_lock()
+        self._writing = threads.Lock()
         """Held while somebody writes."""
         self._stalled = False
         self._given_up = False
@@ -79,7 +80,7 @@ class LineQueue:
 
     def flush(self) -> bool:
         """Waits until all lines so far are done with; no longer than a disk or reader deserves. Whether they are."""
-        done = _thread.allocate_lock()
+        done = threads.Lock()
         done.acquire()
         self._asked += 1
         self._queue.put(done)
@@ -109,7 +110,7 @@ class LineQueue:
         if self._writing.acquire(blocking=False):
             try:
                 # Not a `Thread`: to start one takes a lock that the code which a signal interrupted may hold.
-                _thread.start_new_thread(self._write_until_idle, (True,))
+                threads.start_new_thread(self._write_until_idle, (True,))
             except (RuntimeError, MemoryError):  # the interpreter is finalizing, or there is no room for a stack
                 self._write_until_idle(forever=False)
 
@@ -150,7 +151,7 @@ class LineQueue:
     def _take(self, wait: bool) -> None:
         """Takes out what is there, up to the size of one write; where there is nothing, waits for the next."""
         room = MOST_AT_ONCE
-        with contextlib.suppress(queue.Empty):
+        with contextlib.suppress(Empty):
             while room > 0:
                 item = self._queue.get(block=wait and not self._hand and not self._flushes)
                 if isinstance(item, tuple):

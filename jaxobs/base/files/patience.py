@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
 import errno
 import os
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from jaxobs.base import threads
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ class Patience:
         piece = _Work(work)
         try:
             # Not a `Thread`: to start one takes a lock that the code which a signal interrupted may hold.
-            _thread.start_new_thread(piece.run, ())
+            threads.start_new_thread(piece.run, ())
         except (RuntimeError, MemoryError):  # the interpreter is finalizing, or there is no room for a stack
             return work()
         if not piece.over.acquire(timeout=self._seconds):
@@ -53,7 +54,7 @@ class _Work:
         self.process = os.getpid()
         self.result: Any = None
         self.error: Exception | None = None
-        self.over = _thread.allocate_lock()
+        self.over = threads.Lock()
         self.over.acquire()
         self._work = work
 

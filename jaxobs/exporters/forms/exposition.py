@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from jaxobs.base import threads
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.metrics.catalogue import METRICS
@@ -47,7 +47,7 @@ class SnapshotCollector:
         self._admitted: set[tuple[str, Labels]] = set()
         self._refused: set[tuple[str, Labels]] = set()
         self._series = 0
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
 
     def describe(self) -> list[Family]:
         """The families without samples: registering collects nothing."""

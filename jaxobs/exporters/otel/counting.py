@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.errors import MissingExtraError
 
 _NAMES = {
@@ -23,7 +23,7 @@ class Gate:
     def __init__(self, most: int, lost: Callable[[int], None]) -> None:
         self.most = most
         self._lost = lost
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
         self._waiting = 0
 
     def enter(self) -> bool:

@@ -7,12 +7,12 @@ cold requests and checkpoints become spans when they are over; what compiled in 
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
+from jaxobs.base import threads
 from jaxobs.base.version import __version__
 from jaxobs.exporters.otel.providers import NAME
 from jaxobs.facts.compilations import PHASES, Compilation
@@ -39,7 +39,7 @@ class Traces:
         self._store = store
         self._tracer = provider.get_tracer(NAME, __version__)
         # Reentrant: a signal handler of the program may compile while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._known: OrderedDict[int, tuple[float, Any, Any]] = OrderedDict()
         """Compilations by their number: when each ended, its span's context, and the context of the span around it."""
         self._requests_told = time.perf_counter()

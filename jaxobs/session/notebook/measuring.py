@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from threading import get_ident
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.cells import Cell, CellMemory, Compiled, MemoryChange
 from jaxobs.facts.compilations import Compilation
@@ -36,7 +36,7 @@ class Tally:
     """The compilations of a cell: one entry a function, cause and answer of the cache. Safe for threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
         self._found: dict[tuple[str, str, str], Compiled] = {}
         self._dropped = 0
         self._dropped_seconds = 0.0

@@ -7,11 +7,12 @@ adds its own record (`jaxobs.reasons.cache_records`). Without an event log there
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable
 from functools import partial
 
 from jaxobs import internals
+from jaxobs.base import threads
+from jaxobs.base.files import absolute
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.guard import guarded, internal_error
 from jaxobs.facts.cache import CacheLookup
@@ -33,12 +34,12 @@ class CacheLookups:
         self._sidecar: Sidecar | None = None
         self._compiled: dict[str, float] = {}
         """Seconds by key, of what this process compiled itself."""
-        self._lock = threading.RLock()  # a signal handler may compile
+        self._lock = threads.RLock()  # a signal handler may compile
         self._disk = Patience(DISK_SECONDS)
 
     def after_fork(self) -> None:
         """In a forked child: another process, with a fresh lock."""
-        self._lock = threading.RLock()  # a signal handler may compile
+        self._lock = threads.RLock()  # a signal handler may compile
         if self._sidecar is not None:
             self._sidecar.after_fork()
 
@@ -68,7 +69,7 @@ class CacheLookups:
         event_log = self._store.settings.event_log
         if event_log is None:
             return None
-        directory = os.path.dirname(os.path.abspath(event_log))
+        directory = os.path.dirname(absolute(event_log))
         if self._sidecar is None or os.path.dirname(self._sidecar.path) != directory:
             self._sidecar = Sidecar(directory)
         return self._sidecar
@@ -99,7 +100,7 @@ class CacheLookups:
         because, detail = lookup.unsaved or (None, None)
         arguments, directory = "", internals.persistent_cache()[1]
         if internals.cache_state.local(directory) is not None:
-            directory = os.path.abspath(str(directory))  # equal in every process, wherever it was started
+            directory = absolute(str(directory))  # equal in every process, wherever it was started
         with guarded("cache_key types"):
             arguments = internals.cache_keys.types(request.program)
         return KeyRecord(

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base.files import absolute
 
 VARIABLES = (
     "XLA_FLAGS",
@@ -99,7 +100,7 @@ def commit(directory: str | None = None) -> str | None:
 
     Whether files were changed since is not known: only git itself can say.
     """
-    folder = os.path.abspath(directory or _program_directory())
+    folder = absolute(directory or _program_directory())
     while True:
         found = _git_directory(os.path.join(folder, ".git"))
         if found is not None:
@@ -112,7 +113,7 @@ def commit(directory: str | None = None) -> str | None:
 
 def _program_directory() -> str:
     file = getattr(sys.modules.get("__main__"), "__file__", None)
-    return os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
+    return os.path.dirname(absolute(file)) if file else absolute(".")
 
 
 def _git_directory(path: str) -> str | None:

@@ -57,8 +57,8 @@ class ProfileSampling:
         self._shorter = 1.0
         """Factor by which less is recorded than wanted, because traces are large."""
         self._reader = Reader()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="jaxobs-profile-samples", daemon=True)
+        self._stopping = threads.Event()
+        self._thread = threads.Thread(target=self._run, name="jaxobs-profile-samples")
         self._thread.start()
 
     def stop(self) -> None:

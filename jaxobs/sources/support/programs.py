@@ -8,13 +8,13 @@ nothing recompiled.
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
 from jaxobs import internals
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.findings import Finding
@@ -53,7 +53,7 @@ class Programs:
         self._store = store
         store.catch_up = self.catch_up
         # Reentrant: a signal handler of the program may compile while this thread is in here.
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
         self._told: OrderedDict[str, Finding] = OrderedDict()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 
+from jaxobs.base import threads
 from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Compilation
@@ -34,8 +34,8 @@ class Feed:
         self._lookups: deque[CacheLookup] = deque(maxlen=KEPT)
         self._next = self._next_lookup = 0
         self._news_until = 0.0
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self._lock = threads.Lock()
+        self._stop = threads.Event()
 
     def look(self, *, first: bool = False) -> None:
         """Fetches once; the first failure is raised, a later one is kept for the view."""
@@ -104,7 +104,7 @@ class Feed:
             while not self._stop.wait(interval):
                 self.look()
 
-        threading.Thread(target=loop, name="jaxobs-top", daemon=True).start()
+        threads.Thread(target=loop, name="jaxobs-top").start()
 
     def stop(self) -> None:
         """Looks no more."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxobs.base import json_lines
+from jaxobs.base import json_lines, threads
 
 MOST_PROCESSES = 1024
 """Processes with a higher index neither tell nor are asked."""
@@ -136,7 +135,7 @@ class Programs:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
         self._known: set[Program] = set()
         self._programs: list[Program] = []
         self._chains = [""]

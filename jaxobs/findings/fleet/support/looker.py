@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
+from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 
 LOOK_SECONDS = 0.5
@@ -33,8 +33,8 @@ class Looker:
         self._every = min(LOOK_SECONDS, interval / LOOKS_A_TICK)
         self._rest = max(REST_SECONDS, processes * REST_PER_PROCESS)
         self._look, self._tell = look, tell
-        self._woken, self._stopped = threading.Event(), threading.Event()
-        threading.Thread(target=self._run, name="jaxobs-fleet-looks", daemon=True).start()
+        self._woken, self._stopped = threads.Event(), threads.Event()
+        threads.Thread(target=self._run, name="jaxobs-fleet-looks").start()
 
     def wake(self) -> None:
         """There is something to tell; the caller does not wait."""

@@ -83,8 +83,8 @@ class Settings:
         2**16, "Size of a request, with its headers, that the endpoint reads.", least=1, most=2**24
     )
     max_connections: int = _setting(
-        64, "Connections that the endpoint serves at once; when there are more, it closes the one that has waited "
-            "longest to send its request.",
+        64, "Connections that the endpoint serves at once, at most an eighth of the process's descriptors; when there "
+            "are more, it closes the one that has waited longest to send its request.",
         least=4, most=10_000,
     )  # fmt: skip
     event_log: str | None = _setting(

@@ -37,8 +37,8 @@ class ProtectionTypes(TypedDict, total=False):
     max_request_bytes: int | None
     """Size of a request, with its headers, that the endpoint reads."""
     max_connections: int | None
-    """Connections that the endpoint serves at once; when there are more, it closes the one that has waited longest to
-    send its request."""
+    """Connections that the endpoint serves at once, at most an eighth of the process's descriptors; when there are
+    more, it closes the one that has waited longest to send its request."""
 
 
 class SettingsTypes(ProtectionTypes, total=False):

@@ -125,7 +125,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
         surplus = None
         with self._lock:
             self._connections[request] = _Connection(time.monotonic() + self.protection.seconds)
-            if len(self._connections) > self.protection.settings.max_connections:
+            if len(self._connections) > self.protection.most_connections:
                 silent = (each for each, state in self._connections.items() if not state.received)
                 surplus = next(silent, request)
                 del self._connections[surplus]

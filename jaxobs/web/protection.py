@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
+import sys
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from jaxobs.base.config import Settings
 from jaxobs.base.errors import SettingError
 from jaxobs.exporters.forms.http_types import Response, problem
 
+SHARE = 8
+"""Part of the process's descriptors, one in so many, that connections take at most: the others are the program's."""
 FRESH_SECONDS = 60.0
 """Seconds between looks at whether the certificate's files have changed."""
 
@@ -24,6 +27,7 @@ class Protection:
         """`loopback` says whether only this machine reaches the address; raises `SettingError`."""
         self.settings = settings
         self.seconds = settings.request_timeout
+        self.most_connections = min(settings.max_connections, max(4, _descriptors() // SHARE))
         self.hosts = callers.known_hosts(addr, settings.allowed_hosts, closed=loopback)
         """Host names that requests may be for; None for any."""
         self.context = _context(settings)
@@ -66,6 +70,15 @@ class Protection:
             failed(f"{error} The endpoint continues with the certificate that it has.")
         finally:
             self._looking.release()
+
+
+def _descriptors() -> int:
+    try:
+        import resource
+
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0] % sys.maxsize  # -1 is no limit
+    except ImportError:
+        return sys.maxsize
 
 
 def _files(settings: Settings) -> dict[str, str]:

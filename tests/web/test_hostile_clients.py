@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import ssl
 import threading
 import time
@@ -20,6 +22,7 @@ from helpers.waiting import until
 from jaxobs.base.config import Settings
 from jaxobs.state.store import Store
 from jaxobs.web import connections, server
+from jaxobs.web.protection import Protection
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -198,3 +201,30 @@ def test_a_process_without_descriptors_does_not_spin(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(connections, "time", SimpleNamespace(monotonic=time.monotonic, sleep=slept.append))
         assert answers(handle)
     assert (refused, slept) == ([0, 1, 2], [connections._EXHAUSTED_SECONDS] * 3)
+
+
+def test_idle_clients_leave_the_program_its_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 of them where a process may open 80: ten are kept, the others are closed, and none is left in the end."""
+    before = descriptors()
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (80, 80))
+    with serving(request_timeout=TIMEOUT) as handle, contextlib.ExitStack() as clients:
+        own = descriptors()
+        for _ in range(300):
+            clients.enter_context(connect(handle))
+        until(lambda: descriptors() == own + 300 + 10)
+        assert answers(handle)
+        clients.close()
+        until(lambda: descriptors() == own)
+    until(lambda: descriptors() == before)
+
+
+@pytest.mark.parametrize("limit", [(-1, 64), (2**31, 64), (1024, 64), (256, 32), (8, 4)])
+def test_connections_are_a_part_of_what_the_process_may_open(
+    limit: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit[0], limit[0]))
+    assert Protection(Settings(), "127.0.0.1", True).most_connections == limit[1]
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))

@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import Iterator
 from types import FrameType
-from typing import cast
 
 import uvicorn
 from prometheus_client import generate_latest
@@ -21,10 +20,10 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from jaxobs.base import callers
 from jaxobs.base.errors import SettingError
+from jaxobs.ops import connections
 from jaxobs.ops.agent import notifications
 from jaxobs.ops.agent.notifications import RefusedError
 from jaxobs.ops.agent.working import Agent
@@ -35,8 +34,7 @@ _LOGGER = logging.getLogger("jaxobs.agent")
 MOST_BYTES = 2**20
 """Bytes of a webhook's body."""
 MOST_SECONDS = 10.0
-"""Seconds for a body to arrive, and for a request to begin."""
-MOST_CONNECTIONS = 100
+"""Seconds for a body to arrive."""
 LOG_EVERY = 60.0
 """Seconds from one line about refusals of a kind to the next."""
 _STATUS = {
@@ -129,25 +127,6 @@ async def _body(request: Request) -> bytes:
     return bytes(found)
 
 
-class _Protocol(H11Protocol):
-    """Ends a connection whose request does not begin in time: uvicorn would keep it, and it counts among the most."""
-
-    # The type is uvicorn's own, which narrows that of asyncio.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.loop.call_later(MOST_SECONDS, self._look, None)
-
-    def _look(self, before: object) -> None:
-        """Looks whether a request came since the last look."""
-        if self.transport.is_closing():
-            return
-        latest = cast("RequestResponseCycle | None", self.cycle)
-        if latest is before and (latest is None or latest.response_complete):
-            self.transport.close()
-        else:
-            self.loop.call_later(MOST_SECONDS, self._look, latest)
-
-
 class _Server(uvicorn.Server):
     """Ends with exit code 0 after SIGTERM: a process manager that stops it has asked for just that."""
 
@@ -182,9 +161,7 @@ def serve(
 ) -> None:  # fmt: skip
     """Serves until SIGTERM or SIGINT."""
     config = uvicorn.Config(
-        application(agent, token, known), log_level="error", access_log=False, lifespan="off",
-        http=_Protocol, limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=5,
-        server_header=False,
+        application(agent, token, known), lifespan="off", timeout_graceful_shutdown=5, **connections.BOUNDS
     )  # fmt: skip
     agent.start()
     try:

@@ -101,9 +101,11 @@ def run_http(sources: Sources, host: str, port: int, token: str, hosts: Sequence
     """
     import uvicorn
 
+    from jaxobs.ops import connections
+
     logging.getLogger("mcp").setLevel(logging.WARNING)
     app = http_app(sources, token, callers.known_hosts(host, hosts, closed=True))
-    config = uvicorn.Config(app, host=host, port=port, log_level="error", access_log=False, lifespan="on")
+    config = uvicorn.Config(app, host=host, port=port, lifespan="on", **connections.BOUNDS)
     try:
         uvicorn.Server(config).run()
     except SystemExit:

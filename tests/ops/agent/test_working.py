@@ -17,6 +17,7 @@ from helpers.stub_prometheus import Stub, serving
 from helpers.waiting import until
 
 from jaxobs.base.errors import SettingError
+from jaxobs.ops import connections
 from jaxobs.ops.agent import investigating, notifications, sending, working
 from jaxobs.ops.agent import serving as serving_side
 from jaxobs.ops.agent.incidents import Incident
@@ -229,8 +230,8 @@ def _nothing() -> Iterator[None]:
 def test_connections_that_ask_nothing_are_ended(
     tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving_side, "MOST_SECONDS", 0.5)
-    monkeypatch.setattr(serving_side, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(connections, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 5)
     monkeypatch.setattr(serving_side._Server, "capture_signals", lambda self: _nothing())
     servers: list[serving_side._Server] = []
     made = serving_side._Server.__init__

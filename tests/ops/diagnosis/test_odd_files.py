@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.gathering import bounded, logs, unpacking
 from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT, Diagnosis
 
 STEPS = "".join(f"2026-01-31T11:00:{each:02d}Z step {each} loss 2.1\n" for each in range(20))
@@ -113,3 +118,63 @@ def test_metrics_say_how_many_processes_there_are(tmp_path: Path) -> None:
     path.write_text('jax_process_info{process_index="1",process_count="2"} 1\njax_steps_total{loop="train"} 7\n')
     found = diagnose(gather(Inputs(metrics_files=(str(path),))))
     assert [each.startswith("Nothing was given of process 0:") for each in found.missing] == [True]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress])
+def test_of_more_lines_than_are_read_both_ends_are(
+    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Millions of short lines take no more than a hundred thousand do. Numbers of lines stay those of the file."""
+    monkeypatch.setattr(bounded, "MOST_LINES", 20)
+    text = "".join(f"step {number}\n" for number in range(1, 1000)) + FAILED.removeprefix(STEPS)
+    (tmp_path / "many.log").write_bytes(pack(text.encode()))
+    lines = bounded.Lines(str(tmp_path / "many.log"))
+    read = dict(lines)
+    assert [*read] == [*range(1, 11), *range(994, 1004)]
+    left = len(text) - sum(len(line) + 1 for line in read.values())
+    assert lines.notes == [f"{left:,} bytes in the middle were left out: it has {len(text):,}"]
+    assert [each.id for each in of_logs(tmp_path, many=pack(text.encode())).causes] == ["device_out_of_memory"]
+
+
+def test_a_file_that_unpacks_to_more_than_is_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "MOST_UNPACKED", len(FAILED) + 1)
+    found = of_logs(tmp_path, bomb=gzip.compress(FAILED.encode() + STEPS.encode() * 100_000))
+    assert [each.id for each in found.causes] == ["device_out_of_memory"]
+    assert "bytes were unpacked" in found.missing[0]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress], ids=["gzip", "xz", "bzip2"])
+def test_streams_without_end_are_not_read(
+    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines before them are."""
+    monkeypatch.setattr(unpacking, "MOST_MEMBERS", 100)
+    stream = pack(b"")
+    found = of_logs(tmp_path, endless=pack(FAILED.encode()) + 100 * stream)
+    assert [each.id for each in found.causes] == ["device_out_of_memory"]
+    assert "it is damaged: only its first" in found.missing[0]
+    assert "it has more than 100 streams" in of_logs(tmp_path, empty=101 * stream).missing[0]
+    assert of_logs(tmp_path, filled=pack(FAILED.encode()) + bytes(100_000)).missing == ()
+
+
+def test_a_stream_that_asks_for_much_memory_is_not_unpacked(tmp_path: Path) -> None:
+    """The header of LZMA says how much of the text is to be kept at hand."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 2**29}]
+    found = of_logs(tmp_path, greedy=lzma.compress(FAILED.encode(), filters=filters))
+    assert [each.startswith("log greedy.log: it cannot be unpacked: ") for each in found.missing] == [True]
+
+
+def test_processes_beyond_those_that_are_told_apart_are_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is compared with each other one, so that a log of 20,000 would take minutes."""
+    monkeypatch.setattr(logs, "MOST_PROCESSES", 3)
+    text = "".join(f"[rank{number}]: 2026-01-31T09:00:01.5Z INFO step {number}\n" for number in range(50))
+    found = gather(Inputs(logs=(str(_written(tmp_path, text)),)))
+    assert {each.process for each in found.observations} == {"process 0", "process 1", "process 2", ""}
+    assert found.sources[0].notes == ("only its first 3 processes are told apart",)
+
+
+def _written(folder: Path, text: str) -> Path:
+    (folder / "many.log").write_text(text)
+    return folder / "many.log"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import lzma
 import os
 import stat
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from jaxobs.ops.diagnosis.gathering import unpacking
 
 MOST_BYTES = 16 * 2**20
 """Of one file; of a longer one half from its beginning and half from its end."""
 MOST_UNPACKED = 2**30
 """Bytes that are taken out of a compressed file: a small one can unpack to any size."""
+MOST_LINES = 60_000
+"""Lines of one file; of more, half from its beginning and half from its end."""
 _PIECE = 2**20
 _MOST_LINE = 2**16
 
@@ -25,7 +25,6 @@ _CONTROLS = bytes({*range(1, 32), 127} - {7, 8, 9, 10, 12, 13, 27})
 _PRINTED = bytes({9, 10, 13, *range(32, 127)})
 _SHARE_OF_CONTROLS = 0.05
 _PROBE = 4096
-_Stream = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
 
 
 class UnreadableError(Exception):
@@ -66,9 +65,10 @@ def ends(path: str) -> Ends:
     try:
         with open(path, "rb", buffering=_PIECE) as file:
             start = file.read(min(_PIECE, MOST_BYTES // 2))
-            unpack = next((each for magic, each in _PACKED.items() if start.startswith(magic)), None)
-            if unpack is not None:
-                return _in_utf8(_of_stream(unpack(path)))
+            begin = next((each for magic, each in unpacking.STREAMS.items() if start.startswith(magic)), None)
+            if begin is not None:
+                file.seek(0)
+                return _in_utf8(_of_stream(unpacking.Unpacked(file, begin)))
             if (what := _no_text(start, size <= len(start))) is not None:
                 raise UnreadableError(what)
             if size <= MOST_BYTES:
@@ -81,9 +81,6 @@ def ends(path: str) -> Ends:
         raise UnreadableError(error.strerror or str(error)) from None
 
 
-_PACKED: dict[bytes, Callable[[str], _Stream]] = {
-    b"\x1f\x8b": gzip.GzipFile, b"BZh": bz2.BZ2File, b"\xfd7zXZ\0": lzma.LZMAFile,
-}  # fmt: skip
 _OTHERS = {b"\x28\xb5\x2f\xfd": "zstd: unpack it first with `zstd -d`", b"PK\3\4": "zip: unpack it first"}
 
 
@@ -113,16 +110,13 @@ def _utf16(start: bytes) -> str | None:
     return None
 
 
-def _of_stream(stream: _Stream) -> Ends:
+def _of_stream(stream: unpacking.Unpacked) -> Ends:
     data, tail, size = bytearray(), bytearray(), 0
     notes: tuple[str, ...] = ()
     try:
         with stream:
-            # Not `read`: what it has unpacked before it meets the damage would be lost.
-            while piece := stream.read1(min(_PIECE, MOST_BYTES // 2)):
+            while piece := stream.read(min(_PIECE, MOST_BYTES // 2)):
                 size += len(piece)
-                if size > MOST_UNPACKED:
-                    raise UnreadableError(f"it unpacks to more than {MOST_UNPACKED:,} bytes")
                 if not tail and size <= MOST_BYTES:
                     data += piece
                     continue
@@ -130,7 +124,10 @@ def _of_stream(stream: _Stream) -> Ends:
                 tail += piece
                 if len(tail) > 2 * MOST_BYTES:
                     del tail[: -MOST_BYTES // 2 - 1]
-    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+                if size >= MOST_UNPACKED:
+                    notes = (f"only its first {size:,} bytes were unpacked",)
+                    break
+    except unpacking.DAMAGED as error:
         if not data:
             raise UnreadableError(f"it cannot be unpacked: {error}") from None
         notes = (f"it is damaged: only its first {size:,} bytes could be unpacked",)
@@ -168,16 +165,32 @@ class Lines:
     def __iter__(self) -> Iterator[tuple[int, str]]:
         found = ends(self.path)
         self.notes += found.notes
-        if found.tail is None:
-            yield from _numbered(found.head, 1)
+        head, tail = found.head, found.tail
+        if tail is None and head.count(b"\n") <= MOST_LINES:
+            yield from _numbered(head, 1)
             return
-        head = found.head[: found.head.rfind(b"\n") + 1] or found.head
-        tail = found.tail[found.tail.find(b"\n") + 1 :]
+        if tail is None:
+            head, tail = _cut(head, MOST_LINES // 2), _cut(head, -MOST_LINES // 2)
+            between = found.head.count(b"\n", len(head), len(found.head) - len(tail))
+        else:
+            head = _cut(head[: head.rfind(b"\n") + 1] or head, MOST_LINES // 2)
+            tail = _cut(tail[tail.find(b"\n") + 1 :], -MOST_LINES // 2)
+            # Numbers behind the gap are only larger than those before it.
+            between = (found.size - len(head) - len(tail)) // 100
         yield from _numbered(head, 1)
-        left = found.size - len(head) - len(found.tail)
+        left = found.size - len(head) - len(tail)
         self.notes.append(f"{left:,} bytes in the middle were left out: it has {found.size:,}")
-        # Numbers behind the gap are only larger than those before it.
-        yield from _numbered(tail, head.count(b"\n") + 1 + left // 100)
+        yield from _numbered(tail, head.count(b"\n") + 1 + between)
+
+
+def _cut(data: bytes, lines: int) -> bytes:
+    """Returns so many lines from the beginning, or, if the number is negative, from the end."""
+    place = 0 if lines > 0 else len(data) - data.endswith(b"\n")
+    for _ in range(abs(lines)):
+        place = data.find(b"\n", place) + 1 if lines > 0 else data.rfind(b"\n", 0, max(0, place))
+        if place <= 0:
+            return data
+    return data[:place] if lines > 0 else data[place + 1 :]
 
 
 def regular_size(path: str) -> int:

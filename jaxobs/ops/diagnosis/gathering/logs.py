@@ -7,17 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxobs.ops.diagnosis.evidence import (
-    END,
-    FATAL,
-    LAST,
-    LINE,
-    PROGRESS,
-    RAISED,
-    START,
-    Observation,
-    Source,
-)
+from jaxobs.ops.diagnosis.evidence import END, FATAL, LAST, LINE, PROGRESS, RAISED, START, Observation, Source
 from jaxobs.ops.diagnosis.gathering.bounded import Lines, UnreadableError
 from jaxobs.ops.diagnosis.gathering.collected import entries
 from jaxobs.ops.diagnosis.gathering.instances import Column, column
@@ -36,6 +26,8 @@ FOLLOWING = 5
 """Lines behind one that shows something that are kept with it."""
 
 MOST_KNOWN = 1000
+MOST_PROCESSES = 1000
+"""Processes that are told apart in one file. Lines of others count as those of the file."""
 MOST_CODE = 200
 MOST_FRAMES = 4
 """Files of the innermost calls that are kept of a traceback."""
@@ -157,6 +149,7 @@ def read(
     found: list[Observation] = []
     may_show = gate(tuple(signs))
     open_lines: list[tuple[int, int]] = []
+    processes: set[str] = set()
     count = 0
     try:
         numbered = entries(list(lines), year)
@@ -170,6 +163,10 @@ def read(
                     if number - place <= FOLLOWING:
                         found[index] = _with_next(found[index], line.message)
                 open_lines = [each for each in open_lines if number - each[0] < FOLLOWING]
+                if len(processes) < MOST_PROCESSES:
+                    processes.add(line.process or line.name)
+                elif (line.process or line.name) not in processes:
+                    line = replace(line, process="", name="")
                 for each in _observed(reading, number, _dated(reading, line), may_show):
                     if each.kind == LINE:
                         open_lines.append((number, len(found)))
@@ -185,6 +182,8 @@ def read(
     ]
     if not count:
         return [], Source(kind="log", name=name, problem="it is empty")
+    if len(processes) >= MOST_PROCESSES:
+        lines.notes.append(f"only its first {MOST_PROCESSES:,} processes are told apart")
     found = settled(found, reading.process, reading.firsts, reading.dated)
     return found, Source(kind="log", name=name, notes=tuple(lines.notes))
 

@@ -172,7 +172,7 @@ def test_processes_beyond_those_that_are_told_apart_are_of_the_file(
     text = "".join(f"[rank{number}]: 2026-01-31T09:00:01.5Z INFO step {number}\n" for number in range(50))
     found = gather(Inputs(logs=(str(_written(tmp_path, text)),)))
     assert {each.process for each in found.observations} == {"process 0", "process 1", "process 2", ""}
-    assert found.sources[0].notes == ("only its first 3 processes are told apart",)
+    assert found.sources[0].notes == ("only its first 3 processes are distinguished",)
 
 
 def _written(folder: Path, text: str) -> Path:

@@ -27,7 +27,7 @@ FOLLOWING = 5
 
 MOST_KNOWN = 1000
 MOST_PROCESSES = 1000
-"""Processes that are told apart in one file. Lines of others count as those of the file."""
+"""Processes that are distinguished in one file. Lines of others count as those of the file."""
 MOST_CODE = 200
 MOST_FRAMES = 4
 """Files of the innermost calls that are kept of a traceback."""
@@ -183,7 +183,7 @@ def read(
     if not count:
         return [], Source(kind="log", name=name, problem="it is empty")
     if len(processes) >= MOST_PROCESSES:
-        lines.notes.append(f"only its first {MOST_PROCESSES:,} processes are told apart")
+        lines.notes.append(f"only its first {MOST_PROCESSES:,} processes are distinguished")
     found = settled(found, reading.process, reading.firsts, reading.dated)
     return found, Source(kind="log", name=name, notes=tuple(lines.notes))
 

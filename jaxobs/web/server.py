@@ -79,7 +79,6 @@ def application(store: Store, protection: Protection | None = None) -> Applicati
 
 def _own_routes(store: Store) -> dict[str, Route]:
     """Returns the paths of the live page and of the JSON API."""
-    policy = ("Content-Security-Policy", page.CONTENT_SECURITY_POLICY)
 
     def events(request: Request) -> Response:
         since = request.query.get("since", "0")
@@ -94,7 +93,7 @@ def _own_routes(store: Store) -> dict[str, Route]:
         return json_response({"events": [as_event(event) for event in found], "next": newest, "dropped": lost})
 
     return {
-        "/": lambda request: Response(page.render(), "text/html; charset=utf-8", (policy,)),
+        "/": lambda request: Response(page.render(), "text/html; charset=utf-8", (page.header(),)),
         "/api/v1/snapshot": lambda request: json_response(plain(judged(store.snapshot()))),
         "/api/v1/events": events,
         "/api/v1/verdict": lambda request: json_response(plain(judged(store.snapshot()).verdict)),

@@ -18,7 +18,7 @@ from helpers import answering
 from jaxobs.facts.events import Event, as_event, plain
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.verdict import judged
-from jaxobs.web.page import CONTENT_SECURITY_POLICY, render
+from jaxobs.web.page import header, render
 
 CHROMIUM = "/usr/bin/chromium"
 Opener = Callable[..., Page]
@@ -39,7 +39,7 @@ class PageServer:
 
     def start(self) -> None:
         """Listens, on the port of last time if there was one."""
-        policy = {"Content_Security_Policy": CONTENT_SECURITY_POLICY, "Cache_Control": "no-store"}
+        policy = {"Content_Security_Policy": header()[1], "Cache_Control": "no-store"}
         self.url = self._open.enter_context(answering.serving(self._answer, self.port, **policy)) + "/"
         self.port = urlsplit(self.url).port or 0
 

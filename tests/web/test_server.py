@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -63,8 +65,14 @@ def test_the_page_allows_itself_nothing_but_itself(endpoint: Handle) -> None:
     """The policy that the page was written for is the one that is sent."""
     response, body = ask(endpoint, "/")
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert response.headers["Content-Security-Policy"] == page.CONTENT_SECURITY_POLICY
+    policy = response.headers["Content-Security-Policy"]
+    assert ("Content-Security-Policy", policy) == page.header()
     assert body == page.render()
+    for script in re.findall(rb"<script>(.*?)</script>", body, re.DOTALL):
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'" in policy
+    assert policy.count("sha256-") == body.count(b"<script>") and "unsafe" not in policy.replace(
+        "style-src 'unsafe-", ""
+    )
 
 
 def test_health(endpoint: Handle) -> None:

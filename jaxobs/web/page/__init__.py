@@ -20,16 +20,6 @@ from jaxobs.facts.compilations import CAUSES, EAGER, OTHER, PHASES
 from jaxobs.facts.functions import MEMORY_SECTIONS
 from jaxobs.facts.wall import TIME_CATEGORIES
 
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""The header that whoever serves the page sends with it; the page keeps to it."""
-
-_RECORDED_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
 _SPLIT = "<!-- recorded -->"
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -47,17 +37,30 @@ def render() -> bytes:
 
 
 @functools.cache
+def header() -> tuple[str, str]:
+    """Returns the header with the policy that whoever serves the page sends with it; the page keeps to it."""
+    return "Content-Security-Policy", f"{policy(render().decode())}; connect-src 'self'; frame-ancestors 'none'"
+
+
+def policy(document: str) -> str:
+    """Returns the policy of a document: no script runs but its own, known by their hashes, and nothing is fetched."""
+    hashes = [hashlib.sha256(script.encode()).digest() for script in _SCRIPT.findall(document)]
+    scripts = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+@functools.cache
 def recorded_shell() -> tuple[bytes, bytes]:
     """Returns the page for data that is put into it, as UTF-8: what comes before the data, and what comes after.
 
     The data are elements `<script type="application/json">` with the ids `recorded` and `recorded-0`, `recorded-1`, ...
-    Its policy lets no other script run than the page's own, known by their hashes, and nothing be fetched.
     """
     text = _filled("index.html")
-    hashes = [hashlib.sha256(script.encode()).digest() for script in _SCRIPT.findall(text)]
-    scripts = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
-    policy = f'<meta http-equiv="Content-Security-Policy" content="{_RECORDED_POLICY.format(scripts=scripts)}">'
-    before, after = text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{policy}', 1).split(_SPLIT)
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy(text)}">'
+    before, after = text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{meta}', 1).split(_SPLIT)
     return before.encode(), after.encode()
 
 

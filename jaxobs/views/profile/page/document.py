@@ -19,6 +19,7 @@ from jaxobs.profiles.tracks import Track
 from jaxobs.views.profile.parts import remarks
 from jaxobs.views.profile.text import IDLE_TEXTS
 from jaxobs.views.terminal.text import duration
+from jaxobs.web.page import policy
 
 MOST_OPERATIONS = 400
 MOST_FUNCTIONS = 200
@@ -36,8 +37,10 @@ def page(reading: Reading, source: str) -> Iterator[bytes]:
 
 def _page(reading: Reading, source: str) -> Iterator[str]:
     profile = reading.profile
+    script = f"<script>\n{_asset('page.js')}</script>"
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{_text(f'Profile of {source}')}</title><style>\n{_asset('page.css')}</style></head><body><main>\n"
     )
@@ -54,7 +57,7 @@ def _page(reading: Reading, source: str) -> Iterator[str]:
     yield "</div>\n"
     yield from _functions(profile)
     yield from _operations(profile.operations)
-    yield f"<footer>jaxobs {__version__}</footer></main>\n<script>\n{_asset('page.js')}</script></body></html>\n"
+    yield f"<footer>jaxobs {__version__}</footer></main>\n{script}</body></html>\n"
 
 
 def _asset(name: str) -> str:

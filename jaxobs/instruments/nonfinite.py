@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Never
@@ -78,7 +77,7 @@ def _start(known: Store, watched: Watched) -> None:
     _thread.start()
 
 
-_thread: threading.Thread | None = None
+_thread: threads.Thread | None = None
 _exiting = False
 
 

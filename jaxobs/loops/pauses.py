@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from jaxobs.base import threads
@@ -21,7 +20,7 @@ class Pauses:
         self._stopped = threads.Event()
         # Reentrant: a signal handler of the program may call functions while this thread is in here.
         self._lock = threads.RLock()
-        self._thread: threading.Thread | None = None
+        self._thread: threads.Thread | None = None
 
     def begin(self) -> None:
         """A pause begins, on any thread."""

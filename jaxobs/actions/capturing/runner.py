@@ -86,7 +86,7 @@ class Runner:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._thread: threading.Thread | None = None
+        self._thread: threads.Thread | None = None
         self._reset()
 
     def _reset(self) -> None:

@@ -29,8 +29,16 @@ from jaxobs.state.store import current
 pytestmark = pytest.mark.usefixtures("fresh")
 
 TRAINING = """\
-import sys, time
+import sys, threading, time
 import jax, jax.numpy as jnp
+
+late = [0.0]
+def doze():  # so late may the looks of jaxobs have been, too
+    while True:
+        began = time.perf_counter()
+        time.sleep(0.01)
+        late[0] += time.perf_counter() - began - 0.01
+threading.Thread(target=doze, daemon=True).start()
 
 compiled = []
 jax.monitoring.register_event_duration_secs_listener(
@@ -54,7 +62,7 @@ for number in range(300):
     metrics(params)
     times.append(time.perf_counter())
     time.sleep(0.005)
-print(len(compiled), (times[-1] - times[0]) / (len(times) - 1), times[-1] - times[0])
+print(len(compiled), (times[-1] - times[0]) / (len(times) - 1), times[-1] - times[0], late[0])
 time.sleep(0.5)
 if "jaxobs" in sys.modules:
     from jaxobs.session import lifecycle
@@ -94,7 +102,8 @@ def test_an_unchanged_script_under_run_has_its_loop_found(tmp_path: Path) -> Non
     assert float(loop[4]) == pytest.approx(float(told[1]), rel=0.1)
     product = 2 * 32**3  # FLOP; what is added and summed is a tenth of it
     assert product < float(loop[5]) * float(loop[4]) * 1e9 < 2 * product
-    assert float(wall[0]) == pytest.approx(float(told[2]), rel=0.1) and wall[1] == "{}"
+    assert float(wall[0]) == pytest.approx(float(told[2]), abs=0.1 * float(told[2]) + float(told[3]))
+    assert wall[1] == "{}"
 
 
 def test_only_what_is_called_again_and_again_by_the_program_is_a_loop() -> None:

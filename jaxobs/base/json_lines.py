@@ -16,6 +16,8 @@ from typing import Any, BinaryIO, NoReturn
 MOST_LINE = 16 * 2**20
 """Bytes of a line; a longer one is damaged."""
 MOST_DEPTH = 64
+MOST_VALUES = 2_000_000
+"""Commas and brackets of a text: two bytes of it can become a hundred in memory."""
 MOST_NUMBER = 2**64
 _MOST_NAMED = 5
 _EVERY = 256
@@ -28,6 +30,8 @@ _SUSPECT = re.compile(rb"\d{19}|[eE]\+?\d\d\d")
 def loads(text: bytes | str) -> Any:
     """Returns the value of JSON text; raises `ValueError` for other text, too deep a value, or too large a number."""
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    if len(data) > MOST_VALUES and sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise ValueError(f"it has more than {MOST_VALUES:,} values")
     try:
         # By ourselves: `json` takes bytes with NULs for UTF-16.
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse)
@@ -59,12 +63,6 @@ def _check(value: Any) -> None:
         if not level:
             return
     raise ValueError("it is nested too deeply")
-
-
-def _out_of_range(value: Any) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    return isinstance(value, int) and abs(value) >= MOST_NUMBER
 
 
 @dataclass(slots=True)

@@ -10,15 +10,21 @@ from typing import Any
 from jaxobs.base.errors import SettingError
 from jaxobs.base.suggestions import did_you_mean
 
+MOST_LETTERS = 2**20
+
 
 def text(path: Path) -> str:
-    """Returns the text of a file. Raises SettingError if it cannot be read or is not UTF-8."""
+    """Returns the text of a file. Raises SettingError if it cannot be read, is not UTF-8, or is too long."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            found = file.read(MOST_LETTERS + 1)
     except OSError as error:
         raise SettingError(f"Cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise SettingError(f"{path} is not UTF-8 text: {error}.") from error
+    if len(found) > MOST_LETTERS:
+        raise SettingError(f"{path} has more than {MOST_LETTERS:,} letters. Check whether this is the right file.")
+    return found
 
 
 def toml(path: Path) -> dict[str, Any]:

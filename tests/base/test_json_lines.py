@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 
 import pytest
 
@@ -37,6 +38,20 @@ def test_what_is_valid_is_read() -> None:
     assert json_lines.loads('{"a": 1, "a": 2}') == {"a": 2}
     assert json_lines.loads("[" * json_lines.MOST_DEPTH + "]" * json_lines.MOST_DEPTH)
     assert Damage().sentence() == ""
+
+
+@pytest.mark.parametrize("value", ["[]", '{"a":1}', "1e9", '"ab"'])
+def test_a_text_of_many_values_takes_no_memory(value: str) -> None:
+    """A list of two bytes takes 64 as an object; the line of 16 MB that holds millions costs that line."""
+    line = f"[{','.join([value] * json_lines.MOST_VALUES)},1]".encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"^it has more than 2,000,000 values$"):
+            json_lines.loads(line)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert json_lines.loads(f"[{'1,' * (json_lines.MOST_VALUES - 1)}1]")[-1] == 1
 
 
 def test_many_damaged_lines_are_counted() -> None:

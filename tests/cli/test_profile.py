@@ -72,6 +72,8 @@ def test_the_newest_of_several_traces_is_read(trace: Path, capsys: pytest.Captur
         ("missing", None, "does not exist"),
         ("empty.xplane.pb", b"", "is not a trace"),
         ("text.xplane.pb", b"hello, world\n", "is not a trace, or only a part of one"),
+        ("planes.xplane.pb", b"\n\0" * 10_001, "is too large: it has more than 10,000 planes"),
+        ("fields.xplane.pb", b"\x1a\0" * 10_001, "is too large: it has more than 10,000 planes"),
         ("cut.xplane.pb", "cut", "is not a trace, or only a part of one"),
         ("trace.json", b'{"traceEvents": []}', "beside it"),
         ("folder/", None, "has no file `*.xplane.pb`"),

@@ -20,6 +20,7 @@ Wanted: TypeAlias = Callable[[str, str], bool]
 """Whether the events of a plane with this name are of interest: given the plane's and the event's name."""
 
 MOST_EVENTS = 4_000_000
+_MOST_PLANES = 10_000
 
 _KIND, _OFFSET, _DURATION, _STATS = 1 << 3, 2 << 3, 3 << 3, 4 << 3 | 2
 """The fields of an event, as they are written: number and kind in one byte."""
@@ -81,7 +82,12 @@ def read(data: bytes, wanted: Wanted | None = None) -> Space:
     """Returns the trace in a `*.xplane.pb`, in 4 µs an event; raises `WireError`, `TooManyEventsError`."""
     left = [MOST_EVENTS]
     try:
-        planes = [span for number, span in wire.spans(data) if number == 1 and isinstance(span, tuple)]
+        planes = []
+        for count, (number, span) in enumerate(wire.spans(data)):
+            if count >= _MOST_PLANES:
+                raise TooManyEventsError(f"it has more than {_MOST_PLANES:,} planes")
+            if number == 1 and isinstance(span, tuple):
+                planes.append(span)
         return Space(tuple(_plane(data, *span, wanted, left) for span in planes))
     except IndexError:
         raise wire.WireError("the data end in the middle of an event") from None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.findings import Finding, ok
@@ -23,7 +23,7 @@ VARIABLES = ("XLA_", "JAX_", "LIBTPU_", "NCCL_", "TPU_", "CUDA_", "MEGASCALE_", 
 _SECRET = ("TOKEN", "SECRET", "PASSWORD", "KEY", "HEADERS")
 _NOT_SHOWN = "<not shown>"
 _VERSION = re.compile(r"[\w.+!-]+", re.ASCII)
-MOST_BYTES = 16 * 2**20
+MOST_BYTES = 4 * 2**20
 WEIGHTY = ("packages", "variables", "driver", "accelerators", "python")
 """A difference there is a warning: it changes what is computed, or how fast."""
 
@@ -57,8 +57,8 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         with path.open("rb") as file:
-            body = json.loads(file.read(MOST_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
+            body = json_lines.loads(file.read(MOST_BYTES))
+    except (OSError, ValueError) as error:
         raise JaxobsError(
             f"`--baseline {path}` cannot be read: {error}. Make it with: jaxobs doctor --json > {path.name}"
         ) from None

@@ -58,6 +58,16 @@ def written(folder: Path, text: str, name: str = "site.toml") -> Path:
     return path
 
 
+@pytest.mark.parametrize("name", ["site.toml", "site.yaml"])
+def test_a_file_that_nobody_wrote_by_hand_is_not_read(name: str, tmp_path: Path) -> None:
+    """Without end too: the rest is not looked at."""
+    for path in (written(tmp_path, "#" * (2**20 + 1), name), Path("/dev/zero")):
+        with pytest.raises(
+            SettingError, match=r"has more than 1,048,576 letters\. Check whether this is the right file\."
+        ):
+            site.read(path)
+
+
 def test_what_a_site_chooses_is_in_its_rules(tmp_path: Path) -> None:
     """Targets, functions, thresholds, times, severities and addresses; quotes in a value stay part of it."""
     chosen = site.read(written(tmp_path, WHOLE))

@@ -27,7 +27,8 @@ class Protection:
         """`loopback` says whether only this machine reaches the address; raises `SettingError`."""
         self.settings = settings
         self.seconds = settings.request_timeout
-        self.most_connections = min(settings.max_connections, max(4, _descriptors() // SHARE))
+        descriptors = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else -1  # -1 is no limit
+        self.most_connections = min(settings.max_connections, max(4, descriptors % sys.maxsize // SHARE))
         self.hosts = callers.known_hosts(addr, settings.allowed_hosts, closed=loopback)
         """Host names that requests may be for; None for any."""
         self.context = _context(settings)
@@ -70,15 +71,6 @@ class Protection:
             failed(f"{error} The endpoint continues with the certificate that it has.")
         finally:
             self._looking.release()
-
-
-def _descriptors() -> int:
-    try:
-        import resource
-
-        return resource.getrlimit(resource.RLIMIT_NOFILE)[0] % sys.maxsize  # -1 is no limit
-    except ImportError:
-        return sys.maxsize
 
 
 def _files(settings: Settings) -> dict[str, str]:

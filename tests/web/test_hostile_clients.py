@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import ssl
 import threading
 import time
@@ -206,7 +205,7 @@ def test_a_process_without_descriptors_does_not_spin(monkeypatch: pytest.MonkeyP
 def test_idle_clients_leave_the_program_its_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     """300 of them where a process may open 80: ten are kept, the others are closed, and none is left in the end."""
     before = descriptors()
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (80, 80))
+    monkeypatch.setattr(os, "sysconf", lambda name: 80)
     with serving(request_timeout=TIMEOUT) as handle, contextlib.ExitStack() as clients:
         own = descriptors()
         for _ in range(300):
@@ -222,7 +221,7 @@ def test_idle_clients_leave_the_program_its_descriptors(monkeypatch: pytest.Monk
 def test_connections_are_a_part_of_what_the_process_may_open(
     limit: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit[0], limit[0]))
+    monkeypatch.setattr(os, "sysconf", lambda name: limit[0])
     assert Protection(Settings(), "127.0.0.1", True).most_connections == limit[1]
 
 

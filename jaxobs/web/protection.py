@@ -74,8 +74,9 @@ class Protection:
 
 
 def _files(settings: Settings) -> dict[str, str]:
-    named = ("tls_certificate", "tls_key", "tls_client_ca")
-    return {name: path for name in named if (path := getattr(settings, name))}
+    certificate, key, authorities = settings.tls_certificate, settings.tls_key, settings.tls_client_ca
+    found = {"tls_certificate": certificate, "tls_key": key, "tls_client_ca": authorities}
+    return {name: path for name, path in found.items() if path}
 
 
 def _versions(settings: Settings) -> dict[str, tuple[int, int, int] | None]:

@@ -19,6 +19,8 @@ MOST_DEPTH = 64
 MOST_VALUES = 2_000_000
 """Commas and brackets of a text: two bytes of it can become a hundred in memory."""
 MOST_NUMBER = 2**64
+MOST_DAMAGED = 500_000
+"""Lines that are skipped; what follows is not read."""
 _MOST_NAMED = 5
 _EVERY = 256
 _SHOWN = 60
@@ -76,6 +78,8 @@ class Damage:
     """Fault of the first skipped line."""
     shown: str = ""
     """First characters of the first skipped line."""
+    end: int = 0
+    """Number of the line at which reading stopped, if too many were skipped."""
 
     def add(self, number: int, what: str, line: bytes = b"") -> None:
         """Counts a line."""
@@ -92,7 +96,8 @@ class Damage:
         numbers = ", ".join(map(str, self.lines)) + (", ..." if self.count > len(self.lines) else "")
         if self.count == 1:
             return f"Skipped 1 damaged line (line {numbers}): it {self.what}."
-        return f"Skipped {self.count:,} damaged lines (lines {numbers}): the first {self.what}."
+        rest = f" Nothing from line {self.end:,} on was read." if self.end else ""
+        return f"Skipped {self.count:,} damaged lines (lines {numbers}): the first {self.what}.{rest}"
 
 
 def objects(
@@ -101,6 +106,9 @@ def objects(
     """Yields a file's objects with line numbers, one at a time; `damage` counts other lines."""
     done = 0
     for number, line in _lines(file):
+        if damage.count >= MOST_DAMAGED:
+            damage.end = number
+            return
         done += len(line)
         if progress is not None and number % _EVERY == 0:
             progress(done)
@@ -112,16 +120,13 @@ def objects(
         try:
             body = loads(line)
         except ValueError as error:
-            damage.add(number, "is not valid JSON" if isinstance(error, json.JSONDecodeError) else _told(error), line)
+            kinds = {json.JSONDecodeError: "is not valid JSON", UnicodeDecodeError: "is not UTF-8 text"}
+            damage.add(number, kinds.get(type(error), f"cannot be read: {error}"), line)
             continue
         if isinstance(body, dict):
             yield number, body
         else:
             damage.add(number, "is JSON, but not an object", line)
-
-
-def _told(error: ValueError) -> str:
-    return "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error}"
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

@@ -58,3 +58,12 @@ def test_many_damaged_lines_are_counted() -> None:
     damage = Damage()
     assert not list(json_lines.objects(io.BytesIO(b"x\n" * 1234), damage))
     assert damage.sentence() == "Skipped 1,234 damaged lines (lines 1, 2, 3, 4, 5, ...): the first is not valid JSON."
+
+
+def test_what_is_behind_too_many_damaged_lines_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty million lines of another program would take minutes."""
+    monkeypatch.setattr(json_lines, "MOST_DAMAGED", 3)
+    damage, file = Damage(), io.BytesIO(b'{"n": 1}\n' + b"x\n" * 3 + b'{"n": 2}\n' * 1000)
+    assert [body for _, body in json_lines.objects(file, damage)] == [{"n": 1}]
+    assert damage.sentence().endswith("the first is not valid JSON. Nothing from line 5 on was read.")
+    assert file.tell() < 100

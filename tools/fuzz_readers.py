@@ -2,6 +2,7 @@
 
 python -m tools.fuzz_readers --cases 2000 --seed 1          so many for each reader
 python -m tools.fuzz_readers --reader explain --cases 500   of one
+python -m tools.fuzz_readers --worst                        the worst files of 100 MB, within 500 MB and 10 s
 
 A real program is run for the originals: its event log, sidecar, run file, cache entries and answers. A reader may read,
 or refuse in a sentence (a JaxobsError, exit code 2). Anything else is a failure: another exception, a traceback, JSON
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from tools.fuzzing import originals
+from tools.fuzzing import originals, worst
 from tools.fuzzing.changes import Changer
 from tools.fuzzing.originals import Originals
 from tools.fuzzing.readers import Readers
@@ -71,11 +72,19 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200, help="for each reader (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reader", action="append", default=[], metavar="NAME")
+    parser.add_argument("--worst", action="store_true", help="give each the worst files of 100 MB instead")
     args = parser.parse_args()
     faulthandler.enable()
     signal.signal(signal.SIGALRM, _hangs)
     with tempfile.TemporaryDirectory(prefix="jaxobs-fuzz-") as folder:
-        result = fuzz(originals.make(Path(folder)), args.cases, args.seed, args.reader)
+        made = originals.make(Path(folder))
+        if args.worst:
+            code = 0
+            for problem in worst.problems(made, only=args.reader):
+                code = 1
+                print(problem, flush=True)
+            return code
+        result = fuzz(made, args.cases, args.seed, args.reader)
     print(*result.failures, sep="\n")
     print(f"{result.cases:,} cases, {len(result.failures)} failures, seed {args.seed}")
     return 1 if result.failures else 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tools import fuzz_readers
-from tools.fuzzing import originals, readers
+from tools.fuzzing import originals, readers, worst
 from tools.fuzzing.changes import Changer
 from tools.fuzzing.originals import Originals
 
@@ -57,3 +57,17 @@ def test_every_kind_of_change_is_made(made: Originals) -> None:
     told = [Changer(f"kinds {number}").lines(log)[0] for number in range(300)]
     words = {what.split()[2] if what.startswith("line ") else what for what in told}
     assert words >= {"delete", "type", "number", "text", "deep", "nul_block", "truncated", "foreign", "crlf", "bom"}
+
+
+def test_a_reader_beyond_its_bounds_is_found(made: Originals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the memory of the process that reads; what stays within them is not named."""
+    only = {"blank lines": worst.ANY["blank lines"]}
+    monkeypatch.setattr(worst, "ANY", only)
+    monkeypatch.setattr(worst, "LOGS", {})
+    monkeypatch.setattr(worst, "MOST_SECONDS", float("inf"))
+    assert list(worst.problems(made, 2**20, ["diagnose --log"])) == []
+    monkeypatch.setattr(worst, "MOST_MEMORY", -(2**40))
+    [found] = worst.problems(made, 2**20, ["diagnose --log"])
+    assert found.startswith("diagnose --log, blank lines: ") and found.endswith(" MiB")
+    refused = worst.Measured("a", "b", 0.0, 0, 1, "Traceback (most recent call last)")
+    assert refused.problem(0).startswith("exit code 1: Traceback")

@@ -17,8 +17,6 @@ from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFil
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from jaxobs.base.files import absolute
-
 Compile = Callable[[bytes, str], CodeType]
 """Takes source and file name and gives what is to run; must raise nothing but what `compile` raises."""
 
@@ -32,7 +30,7 @@ def run_path(path: str, arguments: Sequence[str] = (), compile_source: Compile |
     The first entry of `sys.path`, which the launch of this program has put there, gives way to the script's.
     """
     sys.argv[:] = [path, *arguments]
-    whole = absolute(".") if path == "." else os.path.join(absolute("."), path)
+    whole = _here() if path == "." else os.path.join(_here(), path)
     if _is_importable(whole):
         _set_first_path(whole, even_if_safe=True)
         _renew_main(BuiltinImporter)
@@ -41,6 +39,13 @@ def run_path(path: str, arguments: Sequence[str] = (), compile_source: Compile |
         source = _read(whole)
         _set_first_path(os.path.dirname(os.path.realpath(whole)))
         _run_file(whole, source, compile_source)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # somebody has deleted the directory
+        return "."
 
 
 def run_standard_input(arguments: Sequence[str] = (), compile_source: Compile | None = None) -> None:
@@ -59,7 +64,7 @@ def run_standard_input(arguments: Sequence[str] = (), compile_source: Compile | 
 def run_module(name: str, arguments: Sequence[str] = (), compile_source: Compile | None = None) -> None:
     """Runs what `python -m NAME ARGUMENTS` runs. What it raises comes out, `SystemExit` too."""
     sys.argv[:] = ["-m", *arguments]
-    _set_first_path(absolute("."))
+    _set_first_path(_here())
     _renew_main(BuiltinImporter)
     _run(lambda: _run_module(name, True, compile_source))
 

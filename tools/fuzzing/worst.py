@@ -10,7 +10,7 @@ import gzip
 import itertools
 import json
 import os
-import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -182,25 +182,19 @@ def readers(folder: Path, originals: Originals) -> Iterator[tuple[str, str, list
 def measured(reader: str, shape: str, words: Sequence[str]) -> Measured:
     """Runs the command line of jaxobs, and says what it took."""
     started = time.perf_counter()
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.dup2(writing, 1)
-            os.dup2(writing, 2)
-            resource.setrlimit(resource.RLIMIT_AS, (_LIMIT, _LIMIT))
-            resource.setrlimit(resource.RLIMIT_CPU, (_GIVEN_UP, _GIVEN_UP))
-            os.environ["JAX_PLATFORMS"] = "cpu"
-            os.execv(sys.executable, [sys.executable, "-m", "jaxobs", *words])
-        finally:
-            os._exit(127)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as output:
+    limits = f'ulimit -v {_LIMIT // 1024} -t {_GIVEN_UP}; exec "$@"'
+    process = subprocess.Popen(
+        ["bash", "-c", limits, "bash", sys.executable, "-m", "jaxobs", *words],
+        env={**os.environ, "JAX_PLATFORMS": "cpu"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.stdout is not None
+    with process.stdout as output:
         said = output.read()
-    _, status, used = os.wait4(pid, 0)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     return Measured(
-        reader, shape, time.perf_counter() - started, used.ru_maxrss * 1024, os.waitstatus_to_exitcode(status),
+        reader, shape, time.perf_counter() - started, used.ru_maxrss * 1024, process.returncode,
         said.decode(errors="replace"),
     )  # fmt: skip
 

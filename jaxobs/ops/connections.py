@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from jaxobs.base.errors import MissingExtraError
+
+try:
+    from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+except ImportError as error:
+    raise MissingExtraError("jaxobs agent", "uvicorn", "agent") from error
 
 MOST_SECONDS = 10.0
 """Seconds for a request to begin."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from starlette.datastructures import Headers
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from jaxobs.base.errors import MissingExtraError
+
+try:
+    from starlette.datastructures import Headers
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+except ImportError as error:
+    raise MissingExtraError("jaxobs agent", "starlette", "agent") from error
 
 
 class Entrance:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from helpers.paths import ROOT
-from helpers.waiting import until
+from helpers.waiting import HANG_SECONDS, until
 
 from jaxobs.ops.connections import MOST_CONNECTIONS
 from tools.ports import free_port
@@ -46,6 +46,7 @@ def server(
         process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", ["nothing", "head", "body"])
 def test_idle_clients_do_not_keep_the_next_one_out(
     server: tuple[subprocess.Popen[bytes], int, bytes], begun: str
@@ -58,7 +59,7 @@ def test_idle_clients_do_not_keep_the_next_one_out(
     idle = descriptors(process)
     with contextlib.ExitStack() as clients:
         for _ in range(300):
-            client = clients.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS))
             client.sendall(sent)
         until(lambda: descriptors(process) <= idle + MOST_CONNECTIONS)
         assert answered(port, whole)
@@ -66,7 +67,7 @@ def test_idle_clients_do_not_keep_the_next_one_out(
 
 
 def answered(port: int, whole: bytes) -> bool:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as asks:
+    with socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS) as asks:
         asks.sendall(whole)
         return asks.recv(100).split()[1] in (b"202", b"200", b"400")
 

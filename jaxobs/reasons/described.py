@@ -2,7 +2,8 @@
 
 `__repr__`, `__eq__`, `__getattr__` and properties may take a lock that the caller holds, compute with JAX, or end the
 process. So types are looked up in classes, items are read by the methods of the builtin types, and fields as they lie
-in the instance. Where a type has a `__repr__` of its own, what its values hold may be a secret: the text is the type.
+in the instance, but for those with `repr=False`. Where any other type has a `__repr__` of its own, what its values hold
+may be a secret: the text is the type.
 """
 
 from __future__ import annotations

@@ -60,3 +60,18 @@ def test_a_sample_that_goes_on_at_the_end_does_not_abort_the_program() -> None:
         [sys.executable, "-c", COMPUTES_AT_THE_END], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_event_wakes_all_that_wait() -> None:
+    """An event wakes those that wait and those that come later, until it is cleared."""
+    event = threads.Event()
+    waits = [threads.Thread(lambda: event.wait() and event.wait(60.0), "waits") for _ in range(3)]
+    for each in waits:
+        each.start()
+    assert not event.wait(0.01) and not event.is_set() and all(each.is_alive() for each in waits)
+    event.set()
+    for each in waits:
+        each.join(60.0)
+    assert not any(each.is_alive() for each in waits) and event.wait(0.0)
+    event.clear()
+    assert not event.is_set() and not event.wait(0.0)

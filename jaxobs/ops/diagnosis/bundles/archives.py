@@ -178,7 +178,7 @@ def _saved(content: IO[bytes], target: Path) -> Entry:
 
 
 _Found = Iterator[tuple[str, str, int, Callable[[], IO[bytes]]]]
-"""Of each entry its name, what it is if it is no plain file, bytes by its header, and its content: not more."""
+"""Entries: the name, the kind if it is no plain file, the bytes that the header says, and the content, never longer."""
 
 
 def _of_tar(file: IO[bytes]) -> _Found:

@@ -363,9 +363,11 @@ class Stage:
         return found
 
     def look_for(self, seconds: float) -> None:
-        """Looks twice a second for so long."""
+        """Looks twice a second for so long, however late it is."""
         end = self.age + seconds
-        self.until(lambda: self.age > end)
+        while self.age < end:
+            self.look()
+            time.sleep(0.5)
 
     def until(self, done: Callable[[], bool]) -> None:
         """Looks twice a second until it is done, or the time is over."""

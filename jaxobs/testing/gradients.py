@@ -60,6 +60,8 @@ def assert_gradients_match(
       TypeError, ValueError: an argument is not one of the above, or nothing can be differentiated.
     """
     __tracebackhide__ = True  # the message is enough for pytest to show
+    from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
+
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)
     if not chosen or not set(chosen) <= MODES.keys():
         raise ValueError(f"`modes` is {chosen!r:.100}. Modes: {', '.join(MODES)}.")
@@ -67,160 +69,126 @@ def assert_gradients_match(
         raise TypeError(f"`args` is a {type(args).__name__}, but must be a tuple of the arguments: `(x,)` for one.")
     if type(order) is not int or order < 1:
         raise ValueError(f"`order` is {order!r:.100}, but must be 1 or more.")
-    problem = _Problem(fun, tuple(args))
-    step = problem.step() if eps is None else eps
-    tolerances = {"atol": atol, "rtol": rtol, "eps": step}
-    failures = {
-        (name, mode): text
-        for mode in chosen
-        for number, name in enumerate(problem.names)
-        if (text := _wrong(problem.alone(number), problem.point[number : number + 1], order, mode, tolerances))
-    }
-    together = None if failures else _jax_says(problem.added_up, problem.point, order=order, modes=chosen, **tolerances)
-    if failures or together:
-        raise GradientMismatchError(_text(problem, failures, together, step))
+    name = getattr(fun, "__qualname__", None) or described(fun)
+    with_paths, tree = tree_flatten_with_path(tuple(args))
+    everything = [leaf for _, leaf in with_paths]
+    places = [n for n, leaf in enumerate(everything) if _exactness(leaf)]
+    if not places:
+        kinds = sorted({str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in everything})
+        raise ValueError(
+            f"`{name}` has no argument that can be differentiated: `args` holds {', '.join(kinds) or 'nothing'}."
+        )
 
-
-class _Problem:
-    """A function of the leaves that can be differentiated, at a point."""
-
-    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        import jax
-
-        self._fun = fun
-        self.name = getattr(fun, "__qualname__", None) or described(fun)
-        with_paths, self._tree = jax.tree_util.tree_flatten_with_path(args)
-        self._leaves = [leaf for _, leaf in with_paths]
-        self._places = [n for n, leaf in enumerate(self._leaves) if _differentiable(leaf)]
-        self.names = [_path(with_paths[n][0], signature.parameter_names(fun)) for n in self._places]
-        """Paths of the leaves as the user wrote them: `params['w']`."""
-        if not self.names:
-            kinds = {str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in self._leaves}
-            raise ValueError(
-                f"`{self.name}` has no argument that can be differentiated: `args` holds "
-                f"{', '.join(sorted(kinds)) or 'nothing'}."
-            )
-        self.point = tuple(self._leaves[n] for n in self._places)
-        outputs = self._outputs(*self.point)
-        if not outputs:
-            raise ValueError(f"`{self.name}` returns nothing that can be differentiated.")
-        self._exactness = min(_exactness(number) for number in (*self.point, *outputs))
-        random = np.random.RandomState(1)
-        single = len(outputs) == np.size(outputs[0]) == 1
-        self._weights = [np.ones(()) if single else np.asarray(random.uniform(0.5, 1.5, np.shape(o))) for o in outputs]
-
-    def _outputs(self, *point: Any) -> list[Any]:
-        """Returns the outputs that have a derivative, as a function of the leaves that have one."""
-        import jax
-
-        leaves = list(self._leaves)
-        for place, leaf in zip(self._places, point, strict=True):
+    def outputs(point: Sequence[Any]) -> list[Any]:
+        leaves = list(everything)
+        for place, leaf in zip(places, point, strict=True):
             leaves[place] = leaf
-        value = self._fun(*jax.tree_util.tree_unflatten(self._tree, leaves))
-        return [leaf for leaf in jax.tree_util.tree_leaves(value) if _differentiable(leaf)]
+        return [leaf for leaf in tree_leaves(fun(*tree_unflatten(tree, leaves))) if _exactness(leaf)]
 
-    def added_up(self, *point: Any) -> tuple[Any, ...]:
-        """Returns the weighted sum of the outputs, one number for each dtype."""
-        import jax.numpy as jnp
+    point = [everything[n] for n in places]
+    values = outputs(point)
+    if not values:
+        raise ValueError(f"`{name}` returns nothing that can be differentiated.")
+    exactness = min(map(_exactness, (*point, *values)))
+    added_up = _added_up(values)
+    checker = {"atol": atol, "rtol": rtol, "eps": STEPS[exactness] if eps is None else eps}
+    parameters = signature.parameter_names(fun)
+    failures, right = [], []
+    for number, (path, _) in enumerate(with_paths[n] for n in places):
+        first = path[0].idx
+        told = (parameters[first] if first < len(parameters) else f"args[{first}]") + keystr(path[1:])
 
+        def alone(leaf: Any, number: int = number) -> tuple[Any, ...]:
+            return added_up(outputs([*point[:number], leaf, *point[number + 1 :]]))
+
+        wrong = [
+            f"  `{told}`, {MODES[m]}: {text}"
+            for m in chosen
+            if (text := _wrong(alone, point[number], order, m, checker))
+        ]
+        failures += wrong
+        if not wrong:
+            right.append(f"`{told}`")
+    if not failures:
+        together = _disagreement(lambda *leaves: added_up(outputs(leaves)), point, order, chosen, checker)
+        if not together:
+            return
+        failures, right = [f"  each argument agrees by itself, but all together do not: {together}"], []
+    raise GradientMismatchError(
+        f"The derivatives of `{name}` are not what numerical differences say (step {checker['eps']:g}):\n"
+        + "\n".join(_at_most(failures))
+        + (f"\nThese agree: {', '.join(_at_most(right))}." if right else "")
+        + (
+            "\nSome numbers have less than 64 bits, so rounding may be to blame: to see whether it is, repeat the "
+            "check with `jax_enable_x64` and float64 arguments."
+            if exactness < 8
+            else ""
+        )
+    )
+
+
+def _at_most(told: list[str]) -> list[str]:
+    return told if len(told) <= MOST_SHOWN else [*told[:MOST_SHOWN], f"  and {len(told) - MOST_SHOWN} more"]
+
+
+def _exactness(number: Any) -> int:
+    """Returns the bytes of one real number of what can be differentiated; 0 for all else."""
+    import jax
+    import jax.numpy as jnp
+
+    if not isinstance(number, float | complex | np.ndarray | np.generic | jax.Array):
+        return 0
+    dtype = jnp.result_type(number)
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        return 0
+    return int(dtype.itemsize // (2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1))
+
+
+def _added_up(values: Sequence[Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Returns a function of outputs like these: their weighted sum, one number for each dtype."""
+    import jax.numpy as jnp
+
+    random = np.random.RandomState(1)
+    single = len(values) == np.size(values[0]) == 1
+    weights = [np.ones(()) if single else np.asarray(random.uniform(0.5, 1.5, np.shape(value))) for value in values]
+
+    def added_up(outputs: Sequence[Any]) -> tuple[Any, ...]:
         sums: dict[Any, Any] = {}
-        for weights, output in zip(self._weights, self._outputs(*point), strict=True):
-            array = jnp.asarray(output)
-            part = jnp.sum(array * weights.astype(array.dtype))
-            sums[array.dtype] = sums[array.dtype] + part if array.dtype in sums else part
+        for weight, array in zip(weights, map(jnp.asarray, outputs), strict=True):
+            sums[array.dtype] = sums.get(array.dtype, 0) + jnp.sum(array * weight.astype(array.dtype))
         return tuple(sums.values())
 
-    def alone(self, number: int) -> Callable[[Any], tuple[Any, ...]]:
-        """Returns the sums as a function of one leaf."""
-        return lambda leaf: self.added_up(*self.point[:number], leaf, *self.point[number + 1 :])
-
-    def step(self) -> float:
-        """Returns the step that suits the least exact number which goes in or comes out."""
-        return STEPS[self._exactness]
-
-    @property
-    def rounded(self) -> bool:
-        """Whether a number has less than 64 bits."""
-        return self._exactness < 8
+    return added_up
 
 
-def _wrong(fun: Callable[..., Any], point: tuple[Any], order: int, mode: str, tolerances: dict[str, Any]) -> str:
+def _wrong(fun: Callable[..., Any], at: Any, order: int, mode: str, checker: dict[str, Any]) -> str:
     """Returns what disagrees of one leaf in one mode, with the lowest order that does; empty if nothing."""
-    if not _finite(fun, point[0], mode):
-        return "the value or the derivative is not finite"
-    for lower in range(1, order + 1):
-        if text := _jax_says(fun, point, order=lower, modes=(mode,), **tolerances):
-            return (f"order {lower}: " if lower > 1 else "") + text
-    return ""
-
-
-def _jax_says(fun: Callable[..., Any], point: tuple[Any, ...], **options: Any) -> str:
-    """Returns the differences that JAX's checker finds, on one line; empty if none."""
-    from jax.test_util import check_grads
-
-    try:
-        check_grads(fun, point, **options)
-    except AssertionError as error:
-        found = dict(_LARGEST.findall(str(error)))
-        differences = ", ".join(f"{value} ({which})" for which, value in found.items())
-        return f"off by {differences}" if differences else signature.shortened(str(error))
-    return ""
-
-
-def _finite(fun: Callable[..., Any], leaf: Any, mode: str) -> bool:
-    """Returns whether value and derivative are finite: JAX's checker takes nan for equal to nan."""
     import jax
     import jax.numpy as jnp
 
     found: Any
     if mode == "fwd":
-        found = jax.jvp(fun, (leaf,), (np.ones(np.shape(leaf), jnp.result_type(leaf)),))
+        found = jax.jvp(fun, (at,), (np.ones(np.shape(at), jnp.result_type(at)),))
     else:
-        values, pull_back = jax.vjp(fun, leaf)
+        values, pull_back = jax.vjp(fun, at)
         found = values, pull_back(tuple(jnp.ones_like(value) for value in values))
-    return all(bool(jnp.isfinite(array).all()) for array in jax.tree_util.tree_leaves(found))
+    if not all(bool(jnp.isfinite(array).all()) for array in jax.tree_util.tree_leaves(found)):
+        return "the value or the derivative is not finite"  # JAX's checker takes nan for equal to nan
+    for lower in range(1, order + 1):
+        if text := _disagreement(fun, (at,), lower, (mode,), checker):
+            return (f"order {lower}: " if lower > 1 else "") + text
+    return ""
 
 
-def _text(problem: _Problem, failures: dict[tuple[str, str], str], together: str | None, step: float) -> str:
-    lines = [f"The derivatives of `{problem.name}` are not what numerical differences say (step {step:g}):"]
-    lines += [f"  `{name}`, {MODES[mode]}: {text}" for (name, mode), text in list(failures.items())[:MOST_SHOWN]]
-    if len(failures) > MOST_SHOWN:
-        lines.append(f"  and {len(failures) - MOST_SHOWN} more")
-    if together:
-        lines.append(f"  each argument agrees by itself, but all together do not: {together}")
-    wrong = {name for name, _ in failures}
-    right = [f"`{name}`" for name in problem.names if name not in wrong]
-    if failures and right:
-        more = f" and {len(right) - MOST_SHOWN} more" if len(right) > MOST_SHOWN else ""
-        lines.append(f"These agree: {', '.join(right[:MOST_SHOWN])}{more}.")
-    if problem.rounded:
-        lines.append(
-            "Some numbers have less than 64 bits, so rounding may be to blame: to see whether it is, repeat the check "
-            "with `jax_enable_x64` and float64 arguments."
-        )
-    return "\n".join(lines)
+def _disagreement(
+    fun: Callable[..., Any], point: Sequence[Any], order: int, modes: Sequence[str], checker: dict[str, Any]
+) -> str:
+    """Returns the differences that JAX's checker finds, on one line; empty if none."""
+    from jax.test_util import check_grads
 
-
-def _path(keys: tuple[Any, ...], parameters: Sequence[str]) -> str:
-    from jax import tree_util
-
-    number = keys[0].idx
-    head = parameters[number] if number < len(parameters) else f"args[{number}]"
-    return head + str(tree_util.keystr(keys[1:]))
-
-
-def _differentiable(leaf: Any) -> bool:
-    import jax
-    import jax.numpy as jnp
-
-    if not isinstance(leaf, float | complex | np.ndarray | np.generic | jax.Array):
-        return False
-    return bool(jnp.issubdtype(jnp.result_type(leaf), jnp.inexact))
-
-
-def _exactness(number: Any) -> int:
-    """Returns the bytes of one real number."""
-    import jax.numpy as jnp
-
-    dtype = jnp.result_type(number)
-    return int(dtype.itemsize // (2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1))
+    try:
+        check_grads(fun, tuple(point), order=order, modes=modes, **checker)
+    except AssertionError as error:
+        found = ", ".join(f"{value} ({which})" for which, value in dict(_LARGEST.findall(str(error))).items())
+        return f"off by {found}" if found else signature.shortened(str(error))
+    return ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers import whole as texts
 
+from tools import settled
 from tools.quick_xla import quick
 
 if TYPE_CHECKING:
@@ -152,8 +153,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests of pages in a browser by the fixture that they use, and puts files that take long first."""
+    """Marks tests of pages in a browser, skips what is settled, and puts files that take long first."""
     for item in items:
+        if item.get_closest_marker("settled") and settled.holds(item.path.relative_to(settled.ROOT).as_posix()):
+            item.add_marker(pytest.mark.skip(reason="passed with the same files: REPLAY=1 runs it (tools/settled.py)"))
         if "chrome" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))

@@ -104,7 +104,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
     "browser": (npm("axe-core"), module("tools.pictures", "--check"), pytest("browser")),
     "ray": (module("tools.environments", "ray"), pytest("ray")),
     "slow": (npm("grafana"), module("tools.environments", "trackers"), pytest("slow")),
-    "zoo": (module("tools.environments", "zoo"), module("tools.zoo")),
+    "zoo": (module("tools.environments", "zoo"), module("tools.zoo", "--plain-every", "3")),
 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -49,8 +51,17 @@ def program(name: str) -> str:
     return path
 
 
+@functools.cache
+def _build(name: str) -> None:
+    """Has a program built, or the CRDs copied, where that is out of date."""
+    done = subprocess.run([ROOT / "tools" / "linters", name], capture_output=True, text=True, check=False)
+    if done.returncode:
+        missing(f"tools/linters {name}: {done.stderr[-2000:]}")
+
+
 def built(name: str) -> str:
-    """Path of a program that `make linters` builds with Go."""
+    """Path of a program that tools/linters builds with Go."""
+    _build(name)
     path = BUILT / name
     if not path.exists():
         missing(f"`{name}` is not built: make linters (it needs Go, https://go.dev/doc/install)")
@@ -59,6 +70,7 @@ def built(name: str) -> str:
 
 def crds() -> list[Path]:
     """The custom resource definitions that `make linters` takes from the operators' Go modules."""
+    _build("crds")
     found = sorted((ROOT / ".tools" / "crds").glob("*.yaml"))
     if not found:
         missing("the operators' CRDs are not here: make linters (it needs Go, https://go.dev/doc/install)")

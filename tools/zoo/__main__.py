@@ -3,6 +3,7 @@
 python -m tools.zoo                              all programs; the environments are made if they are missing
 python -m tools.zoo haiku_digits --keep DIR      one, and what its runs leave
 python -m tools.zoo --markdown docs/zoo.md       all, and the table
+python -m tools.zoo --plain-every 3              all, and only every third also without jaxobs, as CI does
 python -m tools.zoo --maxtext DIR                MaxText, which no registry has, from its sources
 """
 
@@ -16,7 +17,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--maxtext", type=Path, metavar="DIR", help="run MaxText as well, from a folder of its sources")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep outputs, event logs and metrics in this folder")
     parser.add_argument("--compare", type=Path, metavar="DIR", help="run nothing: compare what `--keep DIR` has left")
+    parser.add_argument("--plain-every", type=int, default=1, metavar="N", help="run every Nth without jaxobs, too")
     parser.add_argument("--jobs", type=int, default=min(len(os.sched_getaffinity(0)), 4), metavar="N")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in known]
@@ -61,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             }
             for row in dict.fromkeys(entry.row for entry in chosen.values()):
                 environments.environment(row)  # one after the other, before several programs ask for it
-            run = functools.partial(_one, folder=given.keep or Path(temporary), sources=given.maxtext)
+            both = {*[*chosen][:: given.plain_every]}
+            run = functools.partial(_one, folder=given.keep or Path(temporary), sources=given.maxtext, both=both)
         results, once = _run(chosen, run, given.jobs, quiet=given.json)
     if given.json:
         print(json.dumps({name: dataclasses.asdict(each) for name, each in results.items()}, indent=1))
@@ -110,10 +113,11 @@ def _lines(result: Result) -> list[str]:
     ]
 
 
-def _one(name: str, entry: Entry, folder: Path, sources: Path | None) -> tuple[Result, float]:
+def _one(name: str, entry: Entry, folder: Path, sources: Path | None, both: Collection[str]) -> tuple[Result, float]:
     began = time.monotonic()
     running.clear(folder / name)
-    result = comparing.compare(entry, running.run(name, entry, folder / name, sources))
+    found = running.run(name, entry, folder / name, sources, plain=name in both)
+    result = comparing.compare(entry, found)
     return result, time.monotonic() - began
 
 

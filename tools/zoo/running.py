@@ -49,11 +49,18 @@ class Pair:
     """All processes of a program, without jaxobs and with it."""
 
     plain: tuple[Outcome, ...]
+    """The watched ones where the program was not run without jaxobs."""
     watched: tuple[Outcome, ...]
 
 
-def run(name: str, entry: Entry, folder: Path, sources: Path | None = None) -> Pair:
-    """Runs a program of the zoo twice; `folder` receives what it leaves, `sources` has one that is no file here."""
+def run(name: str, entry: Entry, folder: Path, sources: Path | None = None, *, plain: bool = True) -> Pair:
+    """Runs a program of the zoo with jaxobs, and before that without.
+
+    Args:
+      folder: receives what it leaves.
+      sources: has a program that is no file here.
+      plain: run it without jaxobs, too.
+    """
     python = str(environments.environment(entry.row))
     folder.mkdir(parents=True)
     path = [str(stopwatch.FOLDER), str(ROOT)]
@@ -69,9 +76,10 @@ def run(name: str, entry: Entry, folder: Path, sources: Path | None = None) -> P
         script = folder / f"{name}.py"
         script.write_text(stopwatch.with_marks((PROGRAMS / script.name).read_text()))
         program = [str(script)]
-    plain = _processes([python, *program], entry, folder / "plain", path)
-    watched = [python, "-m", "jaxobs", "run", *_FLAGS, *program]
-    return Pair(plain, _processes(watched, entry, folder / "watched", path))
+    if plain:
+        _processes([python, *program], entry, folder / "plain", path)
+    _processes([python, "-m", "jaxobs", "run", *_FLAGS, *program], entry, folder / "watched", path)
+    return left(entry, folder)
 
 
 _FLAGS = (
@@ -84,7 +92,7 @@ _FLAGS = (
 )
 
 
-def _processes(command: list[str], entry: Entry, folder: Path, path: list[str]) -> tuple[Outcome, ...]:
+def _processes(command: list[str], entry: Entry, folder: Path, path: list[str]) -> None:
     folder.mkdir()
     port, started = free_port(), []
     for index in range(entry.processes):
@@ -100,7 +108,6 @@ def _processes(command: list[str], entry: Entry, folder: Path, path: list[str]) 
     deadline = time.monotonic() + SECONDS
     for index, each in enumerate(started):
         (folder / f"code-{index}").write_text(json.dumps(_ended(each, deadline)))
-    return _left(entry, folder)
 
 
 def _ended(process: subprocess.Popen[bytes], deadline: float) -> int | None:
@@ -127,7 +134,8 @@ def _environment(entry: Entry, watch: Path, path: list[str]) -> dict[str, str]:
 
 def left(entry: Entry, folder: Path) -> Pair:
     """Returns the outcomes that an earlier run of a program left in its folder."""
-    return Pair(_left(entry, folder / "plain"), _left(entry, folder / "watched"))
+    plain, watched = folder / "plain", folder / "watched"
+    return Pair(_left(entry, plain if plain.exists() else watched), _left(entry, watched))
 
 
 def _left(entry: Entry, folder: Path) -> tuple[Outcome, ...]:

@@ -24,7 +24,7 @@ from jaxobs.ops.monitoring.generate import kubernetes as generator
 from jaxobs.ops.monitoring.site import Site
 from tools import release
 
-pytestmark = pytest.mark.linters
+pytestmark = [pytest.mark.linters, pytest.mark.settled, pytest.mark.timeout(1200)]
 
 DEPLOY = ROOT / "build" / "deploy"
 CHART = DEPLOY / "helm" / "jaxobs"

@@ -17,7 +17,7 @@ from helpers.grafana_panels import Given
 from jaxobs.ops.monitoring import boards, drawing
 from jaxobs.ops.monitoring.site import Site
 
-pytestmark = pytest.mark.linters
+pytestmark = [pytest.mark.linters, pytest.mark.settled, pytest.mark.timeout(1200)]
 
 QUERIES = {"expr", "step", "tagKeys", "textFormat", "titleFormat", "useValueForTime"}
 """Prometheus' own fields of an annotation's query, which the type of all data sources leaves out."""

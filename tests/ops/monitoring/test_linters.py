@@ -17,7 +17,7 @@ from helpers.requirements import built
 from jaxobs.ops.monitoring import alerting, boards, burn_rates, drawing, objectives, yaml_text
 from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Site
 
-pytestmark = pytest.mark.linters
+pytestmark = [pytest.mark.linters, pytest.mark.settled, pytest.mark.timeout(1200)]
 
 POLICY = ROOT / "tools" / "go" / "pint.hcl"
 

@@ -39,18 +39,21 @@ def failed(tests: list[dict[str, Any]], folder: Path) -> list[str]:
 
 
 @pytest.mark.lives
+@pytest.mark.settled
 def test_nobody_is_told_of_ordinary_life(tmp_path: Path) -> None:
     """No page and no ticket, whatever of it goes on for hours."""
     assert failed(suites.quiet(lives(), SITE), tmp_path) == []
 
 
 @pytest.mark.lives
+@pytest.mark.settled
 def test_each_death_is_told_in_time(tmp_path: Path) -> None:
     """The death's own alert fires with its severity, within its minutes, and nothing fires before it."""
     assert failed(suites.noticed(deaths(), SITE), tmp_path) == []
 
 
 @pytest.mark.lives
+@pytest.mark.settled
 def test_a_suite_can_fail(tmp_path: Path) -> None:
     """A death that is called a life is told of; a life that is called a death is missed."""
     death = next(each for each in deaths() if each.name == "only-errors")

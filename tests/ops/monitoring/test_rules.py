@@ -127,6 +127,7 @@ def test_what_is_generated_is_right_for_promtool(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.settled
 def test_what_is_shipped_holds(tmp_path: Path) -> None:
     """The tests beside the rules, as a user runs them; many cases in few tests, and none of an alert is left out."""
     generate.write(generate.files("alerts"), tmp_path)
@@ -147,12 +148,14 @@ def test_samples_that_nobody_looks_at_are_cut_off() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.settled
 def test_every_case_holds(outcomes: list[rule_checks.Outcome]) -> None:
     """Each alert fires, waits, keeps quiet and ends as its cases say, with its labels and annotations."""
     assert "\n".join(each.failure for each in outcomes if each.failure) == ""
 
 
 @pytest.mark.slow
+@pytest.mark.settled
 @pytest.mark.parametrize("kind", rule_checks.REQUIRED)
 def test_every_change_is_noticed(outcomes: list[rule_checks.Outcome], kind: str) -> None:
     """A case fails for each changed threshold, operator or time to wait."""
@@ -161,6 +164,7 @@ def test_every_change_is_noticed(outcomes: list[rule_checks.Outcome], kind: str)
 
 
 @pytest.mark.slow
+@pytest.mark.settled
 def test_most_changed_ranges_are_noticed(outcomes: list[rule_checks.Outcome]) -> None:
     """Halving or doubling a range changes what fires in one of the cases, but where it only bridges gaps."""
     killed = sum(mutant.kind == "window" for each in outcomes for mutant in each.killed)

@@ -41,6 +41,7 @@ def test_a_gap_hides_what_goes_on() -> None:
     assert found['jax_steps_total{job="j", instance="a", loop="train"}'] == "60+60x2 stale _x1 360+60x3"
 
 
+@pytest.mark.settled
 def test_a_small_week_wakes_nobody_and_a_bad_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six hours of few processes: nothing is sent; of a service that only fails, something is, and until when."""
     program("go")

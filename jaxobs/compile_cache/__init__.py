@@ -1,7 +1,7 @@
 """The persistent cache, seen from outside: inspect, verify and warm it, and compile ahead (`jaxobs.warmup`).
 
-Nothing here loads an entry or deletes a file. `directory` lists what is there, `entries` reads one entry, `writers`
-says which version stored it, `checkup` says what is wrong. `trial` runs a command twice, `observer`
+Nothing here loads an entry or deletes a file. `directory` lists what is there and which version stored it, `entries`
+reads one entry, `checkup` says what is wrong. `trial` runs a command twice, `observer`
 watches it from inside, `events` reads what was seen, `verdicts` says per function whether the second start hit, and
 `comparison` tells it.
 """

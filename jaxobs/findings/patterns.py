@@ -18,7 +18,7 @@ from jaxobs.facts.compilations import EAGER, Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.findings import all_kinds
 from jaxobs.findings.compilations.support.case import Case, Watcher, line_of
-from jaxobs.findings.compilations.support.reuse import GRID_CALLS, Made, Reuse
+from jaxobs.findings.compilations.support.programs import GRID_CALLS, Made, Reuse
 
 MOST_FUNCTIONS = 48
 """Functions that compiled twice and are watched; the one that compiled longest ago is forgotten first."""

@@ -17,7 +17,7 @@ from jaxobs.internals.cache_lookups import Lookup
 from jaxobs.internals.cache_state import persistent_cache
 from jaxobs.internals.calls import Call, Held, called
 from jaxobs.internals.capabilities import probe
-from jaxobs.internals.configuration import options
+from jaxobs.internals.context import options
 from jaxobs.internals.fastpath import sees_falls
 from jaxobs.internals.frames import (
     Miss, Phase, belongs_to_a_compile, phase_ended, plain_name, read_ahead_of_time, read_begun, read_miss,
@@ -30,6 +30,6 @@ from jaxobs.internals.programs import (
     fingerprint, fingerprint_and_whether_in_key, repeated, result_shapes, spans_processes,
 )  # fmt: skip
 from jaxobs.internals.source_files import is_jax_function, user_function
-from jaxobs.internals.traces import forget_trace, running_trace
+from jaxobs.internals.tracing import forget_trace, running_trace
 from jaxobs.internals.tracing import TraceState, hide_frames, is_jit_function, own_jit, programs_of, trace_state
-from jaxobs.internals.trees import tree_util
+from jaxobs.internals.context import tree_util

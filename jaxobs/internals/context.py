@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -140,3 +141,24 @@ def leaks_are_checked() -> str | None:
     import jax
 
     return "jax_check_tracer_leaks" if getattr(jax.config, "jax_check_tracer_leaks", False) else None
+
+
+def tree_util() -> Any:
+    """The module `jax.tree_util`; None until the program has imported JAX."""
+    return sys.modules.get("jax.tree_util")
+
+
+MOST_OPTIONS = 400
+MOST_OPTION_TEXT = 200
+
+
+def options() -> dict[str, str]:
+    """Value by name, as set for the whole process; nothing where this JAX does not list them."""
+    config = getattr(sys.modules.get("jax._src.config"), "config", None)
+    values = getattr(config, "values", None)
+    if not isinstance(values, dict):
+        return {}
+    plain = {
+        name: value for name, value in values.items() if value is None or isinstance(value, bool | int | float | str)
+    }
+    return {name: str(plain[name])[:MOST_OPTION_TEXT] for name in sorted(plain)[:MOST_OPTIONS]}

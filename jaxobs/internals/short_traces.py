@@ -16,7 +16,7 @@ from typing import Any
 
 from jaxobs.base import threads
 from jaxobs.base.guard import guarded
-from jaxobs.internals.traces import running_trace
+from jaxobs.internals.tracing import running_trace
 
 MARK = "jaxobs: sample"
 """Name of the event that a trace of ours begins with."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -329,3 +330,18 @@ def _is_host_memory(platform: str, memory_kind: str | None) -> bool:
     if platform == "cpu":
         return default_platform() not in (None, "cpu")
     return memory_kind in _HOST_MEMORY
+
+
+_WAITS = {
+    os.path.join("jax", "_src", *path.split("/")): frozenset(names)
+    for path, *names in (
+        ("array.py", "_value", "block_until_ready"), ("api.py", "block_until_ready", "device_get"),
+        ("numpy/array_methods.py", "_item"),
+    )
+}  # fmt: skip
+
+
+def waits_for_array(code: CodeType) -> bool:
+    """Returns whether a thread whose innermost frame runs this waits for an array, or copies it to the host."""
+    name = code.co_name
+    return any(name in names and code.co_filename.endswith(file) for file, names in _WAITS.items())

@@ -24,7 +24,7 @@ from jaxobs import internals
 from jaxobs.base import threads
 from jaxobs.base.arrivals import arrived
 from jaxobs.base.guard import guarded
-from jaxobs.base.processor import Processor
+from jaxobs.base.process import Processor
 from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared

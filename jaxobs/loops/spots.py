@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs, shown
+from jaxobs.internals.transfers import waits_for_array
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxobs.base import json_lines, private_files
-from jaxobs.base.process_age import process_age
+from jaxobs.base.process import process_age
 from jaxobs.facts.process import LAST_EXITS
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state.checkpoints import Checkpoints

@@ -23,11 +23,9 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.findings.fleet.support.addresses import Address, Addresses
 from jaxobs.findings.fleet.support.digest import MOST_PROCESSES, Digest, Listed, Programs, decode, decode_listed
-from jaxobs.findings.fleet.support.excess import Excess
 from jaxobs.findings.fleet.support.looker import Looker
 from jaxobs.findings.fleet.support.looks import Looks
-from jaxobs.findings.fleet.support.pace import Pace
-from jaxobs.findings.fleet.support.progress import Progress
+from jaxobs.findings.fleet.support.progress import Excess, Pace, Progress
 from jaxobs.findings.fleet.support.view import View, seconds
 from jaxobs.findings.standing import Standing
 from jaxobs.recorder import last_minutes, user_errors

@@ -8,7 +8,7 @@ import time
 from jaxobs import internals
 from jaxobs.base import private_files
 from jaxobs.base.files.patience import Patience
-from jaxobs.base.process_age import started
+from jaxobs.base.process import started
 from jaxobs.facts.events import Event
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit

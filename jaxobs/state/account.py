@@ -9,7 +9,7 @@ from collections.abc import Callable
 from threading import get_ident
 
 from jaxobs.base import threads
-from jaxobs.base.process_age import process_age
+from jaxobs.base.process import process_age
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state import scopes
 from jaxobs.state.rest import Rest

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxobs.base.process_age import started
+from jaxobs.base.process import started
 from jaxobs.facts.wall import TIME_CATEGORIES, RunState, TimeState
 from jaxobs.state.checkpoints import Checkpoints, Mark
 from jaxobs.state.wall import Wall

@@ -60,11 +60,8 @@ def assert_repeatable(fun: Callable[..., Any], *args: Any, times: int = 2, **kwa
                 f"`{name}` is not repeatable: call {number} returned another structure.\n"
                 f"  call 1: {structure}\n  call {number}: {other}"
             )
-        unlike = [
-            (keystr(path), told)
-            for (path, one), (_, two) in zip(expected, found, strict=True)
-            if (told := _difference(one, two))
-        ]
+        pairs = zip(expected, found, strict=True)
+        unlike = [(keystr(path), told) for (path, a), (_, b) in pairs if (told := _difference(a, b))]
         if unlike:
             path, told = unlike[0]
             more = f" {len(unlike)} of {len(expected)} leaves differ." if len(unlike) > 1 else ""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxobs.base import private_files
-from jaxobs.base.process_age import start_tick
+from jaxobs.base.process import start_tick
 
 MOST_BYTES = 4096
 MOST_FILES = 256

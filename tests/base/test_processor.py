@@ -10,7 +10,7 @@ import time
 import pytest
 from helpers.waiting import until
 
-from jaxobs.base.processor import Processor
+from jaxobs.base.process import Processor
 
 
 def _refused(*_: object) -> int:

@@ -19,9 +19,8 @@ from helpers.paths import PROGRAMS
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.findings.fleet.support.digest import MOST_LISTED, Digest, Listed, Programs, decode, decode_listed
-from jaxobs.findings.fleet.support.excess import Excess
 from jaxobs.findings.fleet.support.looks import Looks
-from jaxobs.findings.fleet.support.pace import Pace
+from jaxobs.findings.fleet.support.progress import Excess, Pace
 from jaxobs.findings.fleet.support.view import View, named
 from jaxobs.findings.standing import Standing
 from jaxobs.sources.fleet import FleetSource

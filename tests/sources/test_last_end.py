@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.paths import ROOT
 
-from jaxobs.base.process_age import process_age
+from jaxobs.base.process import process_age
 from jaxobs.recorder import predecessors
 from jaxobs.recorder.predecessors import Life
 from tools.quick_xla import quick

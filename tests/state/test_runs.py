@@ -16,7 +16,7 @@ import pytest
 from helpers.matrix import interpreter, rows
 from helpers.paths import PROGRAMS, ROOT
 
-from jaxobs.base.process_age import process_age
+from jaxobs.base.process import process_age
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.recorder import predecessors
 from jaxobs.recorder.predecessors import Attempt

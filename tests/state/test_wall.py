@@ -15,7 +15,7 @@ from helpers.clock import ByHand
 from helpers.run_programs import run
 from helpers.threads import elsewhere
 
-from jaxobs.base.process_age import process_age, started
+from jaxobs.base.process import process_age, started
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state.rest import MOST_BEHIND
 from jaxobs.state.wall import Scope, Wall

@@ -17,7 +17,7 @@ from jaxobs import cli
 from jaxobs.actions.capturing import routes
 from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError
-from jaxobs.compile_cache import entries, events, writers
+from jaxobs.compile_cache import directory, entries, events
 from jaxobs.compile_cache.warming import plan
 from jaxobs.exporters.forms.http_types import BadRequest, Post
 from jaxobs.findings.fleet.support.digest import Digest, Programs, decode, decode_listed
@@ -150,7 +150,7 @@ class Readers:
         path = self._file("inspect.jsonl", data)
         cache = self._originals.entries[0].parent
         self._command(["cache", "inspect", str(cache), "--json", "--event-log", str(path)])
-        writers.of_keys(path)
+        directory.writers(path)
         return what
 
     def _entry(self, changer: Changer) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxobs.base.json_lines import Damage
-from jaxobs.compile_cache import checkup, directory, writers
+from jaxobs.compile_cache import checkup, directory
 from jaxobs.compile_cache.complaints import Complaint, Setting
 from jaxobs.compile_cache.directory import Contents, Entry, Leftover
 from jaxobs.facts.events import timestamp
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """
     path = directory.local(args.directory)
     damage = Damage()
-    known = writers.of_keys(args.event_log, damage) if args.event_log else {}
+    known = directory.writers(args.event_log, damage) if args.event_log else {}
     if damage.count:
         print(f"jaxobs: {args.event_log}: {damage.sentence()}", file=sys.stderr)
     fault = checkup.unusable(path)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support import sizes
 from jaxobs.findings.compilations.support.case import Case, Telling, plural
-from jaxobs.findings.compilations.support.reuse import CALLS_EACH, LEAST_CALLS
+from jaxobs.findings.compilations.support.programs import CALLS_EACH, LEAST_CALLS
 from jaxobs.reasons import cures
 
 NAME = "unbounded_shapes"

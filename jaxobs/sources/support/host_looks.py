@@ -13,8 +13,8 @@ from time import perf_counter
 from types import FrameType
 
 from jaxobs.facts.profile_samples import HostPlace
-from jaxobs.internals.array_reads import waits_for_array
 from jaxobs.internals.source_files import is_jax, user_line
+from jaxobs.internals.transfers import waits_for_array
 from jaxobs.loops.call_places import instruction
 from jaxobs.loops.positions import calls
 from jaxobs.profiles.idle import Gap

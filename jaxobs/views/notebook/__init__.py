@@ -4,9 +4,8 @@ from jaxobs.views.notebook.blocks import Block, Places, Say, as_they_are
 from jaxobs.views.notebook.cell import cell, line
 from jaxobs.views.notebook.findings import finding, verdict
 from jaxobs.views.notebook.html import html
-from jaxobs.views.notebook.places import in_cells
 from jaxobs.views.notebook.process import functions, memory, snapshot
-from jaxobs.views.notebook.text import text
+from jaxobs.views.notebook.text import in_cells, text
 
 __all__ = [
     "Block",

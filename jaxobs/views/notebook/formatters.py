@@ -14,9 +14,8 @@ from jaxobs.views.notebook.blocks import Block, Places, as_they_are
 from jaxobs.views.notebook.cell import cell
 from jaxobs.views.notebook.findings import entries, finding, verdict
 from jaxobs.views.notebook.html import html
-from jaxobs.views.notebook.places import in_cells
 from jaxobs.views.notebook.process import snapshot
-from jaxobs.views.notebook.text import text
+from jaxobs.views.notebook.text import in_cells, text
 
 SHOWN: dict[type, Callable[[Any], list[Block]]] = {
     Cell: cell,

@@ -89,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     noted = {test: found for test, found in _noted().items() if test in RESTS_ON}
     failed = []
+    subprocess.run([ROOT / "tools" / "npm_packages", "grafana"], check=True)
     for test in RESTS_ON:
         if given.all or noted.get(test) != digest(test):
             if passes(test):

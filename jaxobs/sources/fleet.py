@@ -23,8 +23,7 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.findings.fleet.support.addresses import Address, Addresses
 from jaxobs.findings.fleet.support.digest import MOST_PROCESSES, Digest, Listed, Programs, decode, decode_listed
-from jaxobs.findings.fleet.support.looker import Looker
-from jaxobs.findings.fleet.support.looks import Looks
+from jaxobs.findings.fleet.support.looks import Looker, Looks
 from jaxobs.findings.fleet.support.progress import Excess, Pace, Progress
 from jaxobs.findings.fleet.support.view import View, seconds
 from jaxobs.findings.standing import Standing

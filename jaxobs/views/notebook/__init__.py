@@ -2,10 +2,9 @@
 
 from jaxobs.views.notebook.blocks import Block, Places, Say, as_they_are
 from jaxobs.views.notebook.cell import cell, line
-from jaxobs.views.notebook.findings import finding, verdict
 from jaxobs.views.notebook.html import html
 from jaxobs.views.notebook.process import functions, memory, snapshot
-from jaxobs.views.notebook.text import in_cells, text
+from jaxobs.views.notebook.text import finding, in_cells, text, verdict
 
 __all__ = [
     "Block",

@@ -8,8 +8,8 @@ from jaxobs.facts.cells import Cell, CellMemory, Compiled
 from jaxobs.facts.compilations import EAGER
 from jaxobs.findings.compilations.support.case import plural
 from jaxobs.views.notebook.blocks import Block, Heading, Row, Say, Table
-from jaxobs.views.notebook.findings import entries
 from jaxobs.views.notebook.process import groups, seconds, without_empty
+from jaxobs.views.notebook.text import entries
 from jaxobs.views.terminal.text import duration, number, short, size
 
 MOST_COMPILED = 10

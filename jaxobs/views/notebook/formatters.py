@@ -12,10 +12,9 @@ from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
 from jaxobs.views.notebook.blocks import Block, Places, as_they_are
 from jaxobs.views.notebook.cell import cell
-from jaxobs.views.notebook.findings import entries, finding, verdict
 from jaxobs.views.notebook.html import html
 from jaxobs.views.notebook.process import snapshot
-from jaxobs.views.notebook.text import in_cells, text
+from jaxobs.views.notebook.text import entries, finding, in_cells, text, verdict
 
 SHOWN: dict[type, Callable[[Any], list[Block]]] = {
     Cell: cell,

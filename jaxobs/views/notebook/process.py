@@ -8,7 +8,7 @@ from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.memory import ArrayGroup
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views.notebook.blocks import Bar, Block, Heading, Row, Say, Table
-from jaxobs.views.notebook.findings import verdict
+from jaxobs.views.notebook.text import verdict
 from jaxobs.views.terminal.text import UNICODE, causes, duration, number, short, size
 from jaxobs.views.terminal.wall import parts
 

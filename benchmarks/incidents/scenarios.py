@@ -123,7 +123,7 @@ def laid_out(scenario: Scenario, folder: Path) -> Iterator[Inputs]:
                 paths[kind].append(stack.enter_context(_answering(text)))
                 continue
             path = folder / name
-            path.write_text(_expanded(text), encoding="utf-8")
+            path.write_text(expanded(text), encoding="utf-8")
             os.utime(path, (EPOCH, EPOCH))
             paths[kind].append(str(path))
         yield Inputs(
@@ -135,7 +135,7 @@ def laid_out(scenario: Scenario, folder: Path) -> Iterator[Inputs]:
 _REPEAT = re.compile(r"^@@ (\d+) times: (.*)\n", re.MULTILINE)
 
 
-def _expanded(text: str) -> str:
+def expanded(text: str) -> str:
     """`@@ 1000 times: LINE` stands for a megabyte line or a thousand lines; `{n}` is the number."""
     return _REPEAT.sub(
         lambda found: "".join(found.group(2).replace("{n}", str(n)) + "\n" for n in range(int(found.group(1)))), text

@@ -31,6 +31,8 @@ from jaxobs.ops.diagnosis.result import Diagnosis
 
 MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""
+ONE_WRITE = 1.0
+"""Seconds within which the lines of one message get their times, where a shipper of logs dates each line."""
 UNKNOWN = 3
 """How general a fault is that any exception shows."""
 ONE_EVENT = 60.0
@@ -115,11 +117,11 @@ def _give_way(cases: Mapping[str, Case]) -> None:
     for case in cases.values():
         for each in (*case.strong, *case.passed, *case.ordinary):
             levels[id(each)] = min(case.known.general, levels.get(id(each), case.known.general))
-    said: dict[tuple[object, ...], list[Observation]] = {}
+    said: dict[tuple[str, str], list[Observation]] = {}
     for case in cases.values():
         for each in case.strong if case.known.role == CAUSE else ():
             if each.kind == LINE and each.name != RAISED:
-                said.setdefault((each.source, each.process, each.time), []).append(each)
+                said.setdefault((each.source, each.process), []).append(each)
     level = {id(each): _level(each, said, levels) for case in cases.values() for each in case.strong}
     handled = _handled(cases, level)
     for case in cases.values():
@@ -130,15 +132,13 @@ def _give_way(cases: Mapping[str, Case]) -> None:
         ]
 
 
-def _level(
-    one: Observation, said: Mapping[tuple[object, ...], Sequence[Observation]], levels: Mapping[int, int]
-) -> int:
+def _level(one: Observation, said: Mapping[tuple[str, str], Sequence[Observation]], levels: Mapping[int, int]) -> int:
     """How general the most special fault is that a line shows, or the lines with which its message goes on."""
     level = levels[id(one)]
     if one.name != RAISED:
         return level
-    for each in said.get((one.source, one.process, one.time), ()):
-        if 0 < each.place - one.place <= MOST_OF_A_MESSAGE:
+    for each in said.get((one.source, one.process), ()):
+        if 0 < each.place - one.place <= MOST_OF_A_MESSAGE and _goes_on(one, each):
             level = min(level, levels[id(each)])
     return level
 
@@ -198,7 +198,7 @@ def _brings(cause: Case, effect: Case) -> bool:
     elsewhere = cause.onset.process != effect.onset.process or not effect.onset.process
     by_others = ANY_END in effect.known.follows and (effect.known.role == SYMPTOM or elsewhere)
     is_special = effect.known.general > cause.known.general and effect.id not in cause.known.follows
-    return by_others or (elsewhere and is_special)
+    return by_others or is_special
 
 
 def _told_at_once(one: Observation, other: Observation) -> bool:
@@ -236,6 +236,13 @@ def _without_rivals(roots: Sequence[Case], standing: Mapping[str, Case]) -> list
 def _apart(one: Observation, other: Observation) -> bool:
     """Whether two signs cannot be about one event."""
     return one.time is not None and other.time is not None and abs(one.time - other.time) > ONE_EVENT
+
+
+def _goes_on(one: Observation, other: Observation) -> bool:
+    """Whether a line behind another may be part of the same message: no logger wrote it, and it came at once."""
+    if one.time == other.time:
+        return True
+    return not other.level and one.time is not None and 0.0 <= (other.time or 0.0) - one.time <= ONE_WRITE
 
 
 def _weight(case: Case) -> int:

@@ -59,23 +59,33 @@ def column(texts: Sequence[str], year: int) -> Column | None:
         return None
     found = [_NAME.match(each, without_time(each)) for each in sample]
     named = [each for each in found if each is not None]
-    if len(named) < max(_LEAST_LINES, _MOST * len(sample)):
+    least = 2 if named and _SUFFIX.search(named[0].group("name")) else _LEAST_LINES
+    if len(named) < max(least, _MOST * len(sample)):
         return None
     ((shape, count),) = Counter(_shape(each.group("name")) for each in named).most_common(1)
     names = Counter(each.group("name") for each in named if _shape(each.group("name")) == shape)
-    if count < _MOST * len(sample) or len(names) < 2 or 2 * len(names) > count or _NO_NAME.search(shape):
+    if count < _MOST * len(sample) or 2 * len(names) > count or _NO_NAME.search(shape):
         return None
-    return Column(shape, _second(named))
+    second = _second(named, year)
+    # One name before all lines is that of the only pod, where its container follows.
+    return Column(shape, second) if len(names) > 1 or second is not None else None
 
 
-def _second(named: Iterable[re.Match[str]]) -> str | None:
-    """The word behind each name, if it is the same everywhere and lines of tracebacks show that it is no text."""
+def _second(named: Iterable[re.Match[str]], year: int) -> str | None:
+    """The word behind each name, if it is the same everywhere and what follows shows that it is no text.
+
+    That is a line of a traceback, or one that begins as loggers begin theirs.
+    """
     behind = [(each, _SECOND.match(each.string, each.end())) for each in named]
     words = Counter(found.group(1) for _, found in behind if found is not None)
     if len(words) != 1 or any(found is None for _, found in behind):
         return None
     rests = [each.string[found.end() :] for each, found in behind if found is not None]
-    shows = any(each.startswith((" ", "\t", "Traceback (most recent")) or without_time(each) for each in rests)
+    of_tracebacks = (" ", "\t", "\u256d", "\u2502", "Traceback (most recent")
+    logged = (parse(each, year) for each in rests[:_FEW])
+    shows = any(each.startswith(of_tracebacks) for each in rests) or any(
+        each.time is not None or each.level or each.process for each in logged
+    )
     return next(iter(words)) if shows else None
 
 

@@ -37,8 +37,6 @@ _NAMED = (
     re.compile(r"()[a-z][\w.-]{0,40} +\| (?=\d{4}[-/]\d\d[-/]\d\d )"),
     re.compile(r"()\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+\) "),
 )
-_ACTOR = re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+(?:, ip=[\d.]+)?\) ")
-"""Ray, behind the name that a collector gave the process."""
 _LEVELS = {
     "DEBUG": "D", "INFO": "I", "NOTICE": "I", "WARN": "W", "WARNING": "W", "ERROR": "E", "CRITICAL": "F", "FATAL": "F",
     "TRACE": "D", "D": "D", "I": "I", "W": "W", "E": "E", "F": "F",
@@ -66,6 +64,8 @@ _PLACE = (
     re.compile(r"\(?[\w./]+\.py:\d+\)?[: ]\s*"),
     re.compile(r"[\w.]+:(?:\w+|<\w+>):\d{1,6} - "),  # Loguru
 )
+_SHIPPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)(?: std(?:out|err) [FP])? ")
+"""The time that a shipper puts before a line: kubectl, CRI, Docker."""
 _NCCL = re.compile(r"[\w.-]+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL (INFO|WARN|TRACE)\b")
 """Its level; the rest stays, for what it says is known with it."""
 _TASK = re.compile(r"srun: error: \S+: task (\d{1,5}): ")
@@ -73,8 +73,10 @@ _TASK = re.compile(r"srun: error: \S+: task (\d{1,5}): ")
 _MOST_PREFIXES = 8
 MOST_PIECES = 200
 """Lines of one message of a structured log."""
-_TAG = re.compile(r"(?!kernel|systemd|slurm|dockerd|containerd|kubelet|sshd|oom)[\w./-]+\[\d+\]: ")
+_TAG = re.compile(r"(?!kernel|systemd|slurm|dockerd|containerd|kubelet|sshd|oom)[\w./-]+\[\d+\]:(?: |$)")
 """What syslog calls the program that wrote the line."""
+_UNIT = re.compile(rf"([\w.-]+) {_TAG.pattern}")
+"""Host and program, as journalctl has them behind the time."""
 _SEPARATOR = re.compile(r"(?:--|>>|::) +")
 """Between what a logger puts before the message and the message: Ray, Transformers."""
 _COLOURS = re.compile(r"\[(?:[0-4]|22|39|49|[349][0-7])(?:;\d{1,3})*m")
@@ -115,7 +117,8 @@ def parse_all(line: str, year: int) -> list[LogLine]:
       year: of times that have none.
     """
     first = parse(line, year)
-    found = record(line, year) if line.startswith("{") and "\\n" in line else None
+    begins = _shipped(line)
+    found = record(line[begins:], year) if line.startswith("{", begins) and "\\n" in line else None
     texts = (found.message, found.exception) if found is not None else ()
     pieces = [piece for text in texts for piece in text[: 4 * MOST_LINE].split("\n") if piece.strip()]
     if len(pieces) < 2:
@@ -134,44 +137,69 @@ def parse(line: str, year: int) -> LogLine:
     text = _ESCAPES.sub("", line[:MOST_LINE]) if "\x1b" in line else line[:MOST_LINE]
     if _COLOURS.match(text):
         text = _COLOURS.sub("", text)
+    begins = _shipped(text)
+    if text.startswith("{", begins):
+        found = record(text[begins:] if len(line) <= MOST_LINE else line[_shipped(line) :], year)
+        if found is not None:
+            return _of_record(found, _of_text(text[:begins], year), year)
     if "%|" in text and (bar := _BAR.match(text)):
         text = text[bar.end() :]
-    if text.startswith("{"):
-        found = record(text if len(line) <= MOST_LINE else line, year)
-        if found is not None:
-            return _of_record(found, year)
     return _of_text(text, year)
 
 
-def _of_record(found: Record, year: int) -> LogLine:
-    line = _of_text(found.message[:MOST_LINE], year)
+def _shipped(text: str) -> int:
+    """Returns where a line goes on behind what a shipper put before it: names and a time, in whatever order."""
+    place = 0
+    for _ in range(_MOST_PREFIXES):
+        found = _match(_NAMED, text, place) or _SHIPPED.match(text, place) or _TAG.match(text, place)
+        if found is None:
+            stamp = _match(TIMES, text, place)
+            found = stamp if stamp and stamp.groupdict().get("host") else _UNIT.match(text, place) if place else None
+        if found is None:
+            break
+        place = found.end()
+    return place
+
+
+def _of_record(found: Record, outer: LogLine, year: int) -> LogLine:
+    line = parse(found.message, year)  # a shipper's record may hold the program's own
     said = _LEVELS.get(found.level, "")
+    by_stream = found.by_collector and said in ("I", "D", "E")
+    times = [(each.time, each.yearless) for each in (line, outer) if each.time is not None]
+    time, yearless = (found.time, False) if found.time is not None else (*times, (None, False))[0]
     return replace(
-        line, level=line.level or ("" if found.by_collector and said in ("I", "D") else said),
-        time=line.time if found.time is None else found.time, yearless=line.yearless and found.time is None,
-        process=line.process if found.rank is None else f"process {found.rank}", name=found.instance or line.name,
+        line, level=line.level or ("" if by_stream else said), time=time, yearless=yearless,
+        process=line.process if found.rank is None else f"process {found.rank}",
+        name=found.instance or line.name or outer.name,
     )  # fmt: skip
 
 
 def _of_text(text: str, year: int) -> LogLine:
     time: float | None = None
-    process, name, level, yearless, place, is_fatal = "", "", "", False, 0, False
+    process, name, level, yearless, place, is_fatal, shipped = "", "", "", False, 0, False, False
     for _ in range(_MOST_PREFIXES):
         before = place
         if not process and (rank := _match(_RANK, text, place)):
             process, place = f"process {int(rank.group(1))}", rank.end()
-        elif not process and not name and (named := _match(_NAMED, text, place)):
-            name, place = named.group(1), named.end()
-        elif name and (actor := _ACTOR.match(text, place)):
-            place = actor.end()
-        if time is None and (stamp := _match(TIMES, text, place)):
-            time, yearless = moment(stamp.groupdict(), year)
+        elif not process and (named := _match(_NAMED, text, place)):
+            name, place = named.group(1) or name, named.end()
+        if (time is None or shipped) and (stamp := _match(TIMES, text, place)):
+            # A shipper knows when it got a line, and its program when the line was written, perhaps without a year.
+            own, guessed = moment(stamp.groupdict(), year)
+            if time is None or (own is not None and not guessed):
+                time, yearless = own, guessed
+            by_shipper = _SHIPPED.match(text, place)
+            shipped = by_shipper is not None or bool(stamp.groupdict().get("host"))
             is_fatal = is_fatal or (not level and stamp.groupdict().get("level") == "F")
             level = level or stamp.groupdict().get("level") or ""
-            place = stamp.end()
+            # Behind a shipper's time one space is the shipper's, and more are the indentation of a traceback.
+            logs = by_shipper is None or level or _match(_LEVEL, text, stamp.end())
+            place = stamp.end() if logs or by_shipper is None else by_shipper.end()
             if host := stamp.groupdict().get("host"):
                 name = name or host
                 place = tag.end() if (tag := _TAG.match(text, place)) else place
+            elif shipped and (unit := _UNIT.match(text, place)):
+                name, place = name or unit.group(1), unit.end()
         if not level and (said := _match(_LEVEL, text, place)):
             level, place = _LEVELS[said.group("level").upper()], said.end()
             is_fatal = said.group("level") == "F"
@@ -196,7 +224,7 @@ def _of_text(text: str, year: int) -> LogLine:
 
 def without_time(text: str) -> int:
     """Where a line goes on behind the time with which it begins; 0 if it begins with none, or with that of syslog."""
-    stamp = _match(TIMES, text, 0)
+    stamp = _SHIPPED.match(text) or _match(TIMES, text, 0)
     return 0 if stamp is None or stamp.groupdict().get("host") else stamp.end()
 
 

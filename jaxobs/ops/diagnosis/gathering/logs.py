@@ -154,7 +154,7 @@ def read(
     try:
         numbered = entries(list(lines), year)
         names = column([text for _, text in numbered], year)
-        for number, text, is_quoted in _with_fences(numbered):
+        for number, text, is_quoted in _with_fences(numbered, lambda text: _parsed(text, names, year)[0].message):
             count += bool(text.strip())
             if not text.strip() or is_quoted:
                 continue
@@ -196,11 +196,11 @@ def _parsed(text: str, names: Column | None, year: int) -> list[LogLine]:
     return [replace(each, name=name) for each in parse_all(rest, year)]
 
 
-def _with_fences(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
+def _with_fences(lines: Iterable[tuple[int, str]], message: Callable[[str], str]) -> Iterator[tuple[int, str, bool]]:
     """Each line, and whether it is between two fences of Markdown that are near each other: somebody's text."""
     held: list[tuple[int, str]] = []
     for number, text in lines:
-        fence = text.startswith("```")
+        fence = "```" in text and message(text).startswith("```")
         if not held and not fence:
             yield number, text, False
             continue

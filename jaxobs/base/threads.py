@@ -86,6 +86,12 @@ class Thread(threading.Thread):
         self._running: Any = None
         """Lock that is held until the thread ends, where greenlets have replaced threads."""
 
+    def run(self) -> None:
+        """Runs the target. The program's own tracing and profiling of threads ends here: it is for its threads."""
+        sys.settrace(None)
+        sys.setprofile(None)
+        super().run()
+
     def start(self) -> None:
         """Starts the thread."""
         if _thread.start_new_thread is start_new_thread:
@@ -140,25 +146,17 @@ def join(thread: threading.Thread) -> None:
 
 def _others_run() -> bool:
     """Returns whether another thread of this process runs or could run; False if the system does not say."""
-    own = threading.get_native_id()
-    try:
-        for task in os.listdir("/proc/self/task"):
-            if int(task) == own:
-                continue
+    with suppress(OSError, ValueError, IndexError):  # no Linux, or a thread that has ended meanwhile
+        for task in set(os.listdir("/proc/self/task")) - {str(threading.get_native_id())}:
             with open(f"/proc/self/task/{task}/stat", "rb") as file:
                 if file.read().rpartition(b")")[2].split()[0] == b"R":
                     return True
-    except (OSError, ValueError, IndexError):  # no Linux, or a thread that has ended meanwhile
-        return False
     return False
 
 
 def _computed(thread: threading.Thread) -> float:
     """Returns the seconds that a thread computed so far; 0 if the system does not say."""
-    clock = getattr(time, "pthread_getcpuclockid", None)
-    if clock is None or thread.ident is None:
-        return 0.0
     try:
-        return time.clock_gettime(clock(thread.ident))
-    except (OSError, OverflowError):  # it has ended
+        return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))  # type: ignore[arg-type]
+    except (AttributeError, TypeError, OSError, OverflowError):  # no such clock, or it has not begun, or it has ended
         return 0.0

@@ -1,8 +1,9 @@
 """Builds what a release consists of into `dist/`, and checks it from an empty environment.
 
-python -m tools.release     the wheel, the sdist that it is built from, and the Helm chart
+python -m tools.release     the wheel, the sdist that it is built from, the Helm chart, and what it says about them: the
+                            components with their licences (CycloneDX), and how it was built (in-toto, SLSA)
 
-The version of all three comes from jaxobs/base/version.py. Nothing is uploaded.
+The version of all comes from jaxobs/base/version.py. Nothing is uploaded.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from jaxobs.base.version import __version__
 from jaxobs.ops.monitoring import generate
+from tools import statements
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
@@ -32,8 +34,8 @@ def chart(folder: Path) -> Path:
     return packed
 
 
-def check(wheel: Path) -> None:
-    """Installs the wheel alone into an empty environment, and uses it there.
+def check(wheel: Path, began: str) -> None:
+    """Installs the wheel alone into an empty environment, uses it there, and writes what was installed.
 
     Raises:
       SystemExit: something of it does not work.
@@ -48,6 +50,7 @@ def check(wheel: Path) -> None:
         _expect(__version__ in said.split(), "jaxobs --version", said)
         found = json.loads(_run([bin_ / "jaxobs", "doctor", "--json"], folder, codes=(0, 1)))
         _expect(bool(found), "jaxobs doctor --json", found)
+        statements.write(DIST, __version__, bin_ / "python", began)
 
 
 def _run(command: list[str | Path], folder: str, codes: tuple[int, ...] = (0,)) -> str:
@@ -65,6 +68,7 @@ def _expect(holds: bool, what: str, otherwise: object) -> None:
 
 def main() -> int:
     """Builds and checks everything; returns the exit code."""
+    began = statements.now()
     shutil.rmtree(DIST, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)], check=True)
     chart(DIST)
@@ -72,7 +76,8 @@ def main() -> int:
     names = {path.name for path in DIST.iterdir()}
     wanted = {wheel.name, f"jaxobs-{__version__}.tar.gz", f"jaxobs-chart-{__version__}.tgz"}
     _expect(names == wanted and wheel.name.startswith(f"jaxobs-{__version__}-"), "dist", names)
-    check(wheel)
+    check(wheel, began)
+    names = {path.name for path in DIST.iterdir()}
     print("release: checked in an empty environment:", *sorted(names), sep="\n  dist/")
     return 0
 

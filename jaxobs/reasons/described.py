@@ -28,6 +28,8 @@ _SIMPLE = (type(None), type(...), type(NotImplemented), range, bool, int, float,
 _CONTAINERS = (tuple, list, set, frozenset, collections.deque, dict)
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _LIBRARIES = ("jax", "jaxlib", "numpy", "ml_dtypes", "jaxobs")
+name_of, qualname, module_of = (vars(type)[name].__get__ for name in ("__name__", "__qualname__", "__module__"))
+"""Names of a class and of its module, whatever its metaclass would give for them."""
 
 
 def described(value: Any) -> str:
@@ -59,7 +61,7 @@ def function_name(value: Any) -> str | None:
     if type(value) is types.MethodType:
         value = value.__func__
     kind = issubclass(type(value), type)
-    names = [type.__getattribute__(value, "__qualname__")] if kind else [field(value, "__qualname__")]
+    names = [qualname(value)] if kind else [field(value, "__qualname__")]
     name = next((each for each in (*names, field(value, "__name__")) if type(each) is str), None)
     module = field(value, "__module__")
     return f"{module}.{name}" if name and type(module) is str else name
@@ -68,7 +70,7 @@ def function_name(value: Any) -> str | None:
 def _told(value: Any, left: list[int], depth: int) -> str:
     left[0] -= 1
     kind = type(value)
-    name = type.__getattribute__(kind, "__qualname__")
+    name = qualname(kind)
     if left[0] < 0 or depth < 0:
         return "…"
     if kind is int and value.bit_length() > MOST_BITS:
@@ -92,7 +94,7 @@ def _told(value: Any, left: list[int], depth: int) -> str:
     for base in _CONTAINERS:
         if issubclass(kind, base):
             return _container(value, kind, base, left, depth)
-    module = type.__getattribute__(kind, "__module__")
+    module = module_of(kind)
     if type(module) is str and module.partition(".")[0] in _LIBRARIES:
         if name in ("ndarray", "ArrayImpl"):
             return f"{value.dtype}[{','.join(map(str, value.shape))}]"
@@ -103,9 +105,9 @@ def _told(value: Any, left: list[int], depth: int) -> str:
 def _container(value: Any, kind: type, base: Any, left: list[int], depth: int) -> str:
     names = inspect.getattr_static(kind, "_fields", None)
     if base is tuple and type(names) is tuple:
-        return f"{kind.__name__}({_pairs(zip(names, tuple.__iter__(value), strict=False), left, depth)})"
-    if kind is not base and kind.__module__ != "collections" and "__repr__" in vars(kind):
-        return f"<{kind.__module__}.{kind.__qualname__} object>"
+        return f"{name_of(kind)}({_pairs(zip(names, tuple.__iter__(value), strict=False), left, depth)})"
+    if kind is not base and module_of(kind) != "collections" and "__repr__" in vars(type)["__dict__"].__get__(kind):
+        return f"<{module_of(kind)}.{qualname(kind)} object>"
     size, most = base.__len__(value), max(0, left[0])
     if base is dict:
         items = [
@@ -120,7 +122,7 @@ def _container(value: Any, kind: type, base: Any, left: list[int], depth: int) -
         return f"({text},)" if size == 1 else f"({text})"
     if kind in (list, set, dict) and (size or kind is not set):
         return f"{'[' if kind is list else '{'}{text}{']' if kind is list else '}'}"
-    return f"{kind.__name__}({text})"
+    return f"{name_of(kind)}({text})"
 
 
 def _pairs(pairs: Iterable[tuple[str, Any]], left: list[int], depth: int) -> str:

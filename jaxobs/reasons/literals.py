@@ -15,11 +15,12 @@ import sys
 import types
 from typing import Any
 
-from jaxobs.reasons.described import field
+from jaxobs.reasons.described import field, module_of, qualname
 
 MOST_TEXT = 120
 MOST_ITEMS = 200
 MOST_DEPTH = 8
+_NAMES = ("__module__", "__qualname__")
 
 
 def write(value: Any) -> Any:
@@ -39,7 +40,7 @@ def opaque(value: Any) -> dict[str, str]:
 
 def opaque_type(kind: type) -> dict[str, str]:
     """Returns the mark of a type that an import would not find."""
-    return {"opaque": f"a {kind.__module__}.{kind.__qualname__}"[:MOST_TEXT]}
+    return {"opaque": f"a {module_of(kind)}.{qualname(kind)}"[:MOST_TEXT]}
 
 
 def _write(value: Any, left: list[int], depth: int) -> Any:
@@ -63,7 +64,7 @@ def _write(value: Any, left: list[int], depth: int) -> Any:
         return {"dtype": str(value)}
     if (path := import_path(value)) is not None:
         return {"import": path}
-    if dataclasses.is_dataclass(kind) and (path := import_path(kind)) is not None:
+    if inspect.getattr_static(kind, "__dataclass_fields__", None) and (path := import_path(kind)) is not None:
         return _write_dataclass(value, path, left, depth)
     if (path := _name_of_singleton(value)) is not None:
         return {"import": path}
@@ -71,7 +72,7 @@ def _write(value: Any, left: list[int], depth: int) -> Any:
 
 
 def _write_dataclass(value: Any, path: str, left: list[int], depth: int) -> Any:
-    fields = dataclasses.fields(value)
+    fields = dataclasses.fields(type(value))
     if not all(each.init for each in fields) or "__init__" not in type(value).__dict__:
         return opaque(value)
     return {
@@ -82,7 +83,7 @@ def _write_dataclass(value: Any, path: str, left: list[int], depth: int) -> Any:
 
 def _name_of_singleton(value: Any) -> str | None:
     """`module:name` where the module of its type has the same object, as it has a mark like `MISSING`."""
-    module = type(value).__module__
+    module = module_of(type(value))
     for name, each in list(getattr(sys.modules.get(module), "__dict__", {}).items()):
         if each is value:
             return f"{module}:{name}"
@@ -93,18 +94,17 @@ def import_path(value: Any) -> str | None:
     """`module:qualname` of what an import would find again; None for anything else."""
     kind = type(value)
     if issubclass(kind, enum.Enum):
-        module, qualname = kind.__module__, f"{kind.__qualname__}.{field(value, '_name_')}"
+        module, path = module_of(kind), f"{qualname(kind)}.{field(value, '_name_')}"
     elif callable(value):
-        module, qualname = (
-            type.__getattribute__(value, name) if issubclass(kind, type) else field(value, name)
-            for name in ("__module__", "__qualname__")
+        module, path = (
+            vars(type)[name].__get__(value) if issubclass(kind, type) else field(value, name) for name in _NAMES
         )
     else:
         return None
-    if not all(type(name) is str and len(name) <= MOST_TEXT for name in (module, qualname)):
+    if not all(type(name) is str and len(name) <= MOST_TEXT for name in (module, path)):
         return None
     found: Any = sys.modules.get(module)
-    for part in qualname.split("."):
+    for part in path.split("."):
         found = inspect.getattr_static(found, part, None)
         found = found.__func__ if type(found) in (staticmethod, classmethod) else found
-    return f"{module}:{qualname}" if found is value else None
+    return f"{module}:{path}" if found is value else None

@@ -238,7 +238,7 @@ def _scalar_leaf(value: Any) -> Leaf:
         python = type(value).__name__ if isinstance(value, bool | int | float | complex) else None
         return Leaf(tuple(abstract.shape), str(abstract.dtype), bool(abstract.weak_type), python=python)
     except Exception:  # a type of the user's that JAX flattens to itself; its name is all there is
-        return Leaf(None, type(value).__qualname__, False)
+        return Leaf(None, described.qualname(type(value)), False)
 
 
 def static(value: Any, values: bool = True) -> Static:
@@ -254,7 +254,7 @@ def static(value: Any, values: bool = True) -> Static:
         reference = _no_value
     return Static(
         kind,
-        described.described(value) if values else kind.__qualname__,
+        described.described(value) if values else described.qualname(kind),
         hashed,
         not (issubclass(kind, float) and float.__ne__(value, value)),
         described.by_identity(kind),

@@ -13,7 +13,7 @@ from jaxobs import internals
 from jaxobs.internals.flax_graphs import Graph
 from jaxobs.reasons import signature as signatures
 from jaxobs.reasons import texts
-from jaxobs.reasons.described import by_identity, described
+from jaxobs.reasons.described import by_identity, described, qualname
 from jaxobs.reasons.signature import Signature, Static, equal
 
 Keys = tuple[Any, ...]
@@ -161,14 +161,14 @@ class _Walk:
     def _metadata(self, kind: type, before: Any, after: Any) -> Texts:
         """Returns texts of the metadata next to the arrays in a user's node, where it differs."""
         if not self._sides[1].quotes:
-            return f"metadata of {kind.__qualname__}", f"different metadata of {kind.__qualname__}"
+            return f"metadata of {qualname(kind)}", f"different metadata of {qualname(kind)}"
         both = described(before), described(after)
         if both[0] != both[1]:
             return texts.difference(*both)
         items = after if type(after) in (tuple, list) else after.values() if type(after) is dict else ()
         if any(by_identity(type(each)) for each in (after, *items)):
             return both[0], f"{both[1]} (another object; it compares by identity)"
-        return f"metadata of {kind.__qualname__}", "metadata that looks the same but is not equal"
+        return f"metadata of {qualname(kind)}", "metadata that looks the same but is not equal"
 
     def _static(self, a: Any, b: Any, at: tuple[int, int]) -> bool:
         """Returns whether the differing parts are static arguments on both sides, or on the one that has them."""

@@ -43,6 +43,15 @@ Row: Any = type("Row", (tuple,), {**fatal, "__repr__": tuple.__repr__})
 Table: Any = type("Table", (dict,), {**fatal, "__repr__": dict.__repr__})
 
 
+Metaclass: Any = type(
+    "Metaclass",
+    (type,),
+    {name: _fatal(name) for name in ("__getattribute__", "__getattr__", "__repr__", "__call__", "__instancecheck__")}
+    | {name: property(_fatal(name)) for name in ("__name__", "__module__", "__dict__")},
+)
+classes = [type.__call__(Metaclass, "Classy", (), {"__hash__": lambda self: 1})]  # pytest looks at names of modules
+
+
 class Mode(enum.Enum):
     TRAIN = "train"
 
@@ -89,6 +98,8 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "items": lambda: [(Fatal(),), {"a": Fatal()}, {Fatal()}],
     "partial": lambda: functools.partial(len, Fatal(), key=Untouchable()),
     "class": lambda: Fatal,
+    "metaclass": lambda: object.__new__(classes[0]),
+    "class of a metaclass": lambda: (classes[0],),
 }
 
 

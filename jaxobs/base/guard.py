@@ -8,6 +8,7 @@ that a failure is never hidden from those who can fix it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import logging
 import os
@@ -25,6 +26,7 @@ logger = logging.getLogger("jaxobs")
 # Reentrant: a signal handler of the program may call into jaxobs while this thread is in here.
 _lock = threads.RLock()
 _errors: Counter[str] = Counter()
+_LACKS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _raise_errors = bool(os.environ.get("JAXOBS_RAISE_INTERNAL_ERRORS"))
 
 
@@ -38,12 +40,15 @@ def internal_error(where: str, error: BaseException) -> None:
 
 
 def _log(where: str, error: BaseException) -> None:
+    # A process without memory or descriptors reports that itself. A system that refuses is no fault of the code.
+    lacks = isinstance(error, MemoryError) or getattr(error, "errno", None) in _LACKS
     # The program's own handlers and filters run here, and they may raise.
     with contextlib.suppress(Exception):
-        logger.warning(
+        logger.log(
+            logging.DEBUG if lacks else logging.WARNING,
             "jaxobs failed in `%s` and continues without it (%s: %s). Your program is not affected; "
             "further failures there are only counted, in jaxobs_internal_errors_total.",
-            where, type(error).__name__, error, exc_info=error,
+            where, type(error).__name__, error, exc_info=None if isinstance(error, OSError) else error,
         )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from jaxobs.reasons.described import field, module_of, qualname
 MOST_TEXT = 120
 MOST_ITEMS = 200
 MOST_DEPTH = 8
-_NAMES = ("__module__", "__qualname__")
 
 
 def write(value: Any) -> Any:
@@ -96,9 +95,8 @@ def import_path(value: Any) -> str | None:
     if issubclass(kind, enum.Enum):
         module, path = module_of(kind), f"{qualname(kind)}.{field(value, '_name_')}"
     elif callable(value):
-        module, path = (
-            vars(type)[name].__get__(value) if issubclass(kind, type) else field(value, name) for name in _NAMES
-        )
+        named = (module_of(value), qualname(value)) if issubclass(kind, type) else None
+        module, path = named or (field(value, "__module__"), field(value, "__qualname__"))
     else:
         return None
     if not all(type(name) is str and len(name) <= MOST_TEXT for name in (module, path)):

@@ -251,7 +251,7 @@ def static(value: Any, values: bool = True) -> Static:
     try:
         reference: Callable[[], Any] = weakref.ref(value)
     except TypeError:
-        reference = _no_value
+        reference = type(None)  # a value that cannot be referred to weakly
     return Static(
         kind,
         described.described(value) if values else described.qualname(kind),
@@ -262,10 +262,6 @@ def static(value: Any, values: bool = True) -> Static:
         naming.made_at(value) if kind is types.FunctionType else None,
         literals.write(value) if values else literals.opaque(value),
     )
-
-
-def _no_value() -> None:
-    """For what cannot be referred to weakly."""
 
 
 def parameter_names(fun: Callable[..., Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import subprocess
@@ -40,6 +41,16 @@ def test_a_failure_is_counted_by_place_logged_once_and_swallowed(caplog: pytest.
     assert first.exc_info is not None
     assert "`place.two`" in second.message
     assert first.name == "jaxobs"
+
+
+@pytest.mark.usefixtures("swallowing")
+def test_what_the_system_refuses_is_no_fault_of_the_code(caplog: pytest.LogCaptureFixture) -> None:
+    """A process without descriptors or memory reports that itself; of a full disk the text is enough."""
+    for error in (OSError(errno.EMFILE, "Too many"), MemoryError(), OSError(errno.ENOSPC, "No space left")):
+        with guard.guarded(str(error)):
+            raise error
+    (logged,) = caplog.records
+    assert "No space left" in logged.message and logged.exc_info is None and len(guard.internal_errors()) == 3
 
 
 def test_under_our_own_tests_it_is_raised() -> None:

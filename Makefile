@@ -8,7 +8,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
-.PHONY: help demo test test-all ci lint bench gpu docs pictures generate chart release environments linters setup setup-demo clean
+.PHONY: help demo test test-all ci lint bench trust gpu docs pictures generate chart release environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -50,6 +50,9 @@ lint: setup ## Style, types, floors, and whether what is generated is fresh
 
 bench: setup ## Measures what jaxobs costs: fails if a bound is exceeded or not settled, or something got slower
 	@$(BIN)/python -m benchmarks --check $(ARGS)
+
+trust: setup ## Runs a hundred hostile programs without jaxobs and with it: half an hour, see docs/trust.md
+	@$(BIN)/python -m tools.trust $(ARGS)
 
 gpu: setup ## Checks jaxobs on this machine's NVIDIA GPU, and writes docs/gpu.md
 	@$(BIN)/python -m tools.gpu_check --markdown docs/gpu.md $(ARGS)

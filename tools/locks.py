@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "tools" / "locked.txt"
 EXTRAS, GROUPS = ("cli", "demo"), ("dev", "docs", "programs", "serving")
-"""What `tools/setup test` installs."""
+"""Extras and groups that `tools/setup test` installs."""
 AUDIT_SECONDS = 300
 _LOCKED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)(?: ; (?P<marker>[^\\]+?))?(?: \\)?$", re.MULTILINE)
 
@@ -116,9 +116,9 @@ def audit() -> int:
         first = skipped[0]["skip_reason"]
         print(f"audit: NOT CHECKED: {len(skipped)} packages; of the first, pip-audit says: {first}")
         print("  " + ", ".join(each["name"] for each in skipped))
-    for each in vulnerable:
-        names = ", ".join(vulnerability["id"] for vulnerability in each["vulns"])
-        print(f"audit: {each['name']} {each['version']}: {names}")
+    for package in vulnerable:
+        names = ", ".join(vulnerability["id"] for vulnerability in package["vulns"])
+        print(f"audit: {package['name']} {package['version']}: {names}")
     print(f"audit: {len(audited) - len(skipped)} packages checked for this Python, {len(vulnerable)} vulnerable")
     return 1 if vulnerable else 0
 

@@ -1,4 +1,4 @@
-"""What a release says about itself: components with licences (CycloneDX), and how it was built (in-toto, SLSA).
+"""Statements of a release about itself: components with licences (CycloneDX), and how it was built (in-toto, SLSA).
 
 Neither is signed here: the builder of a published release signs them.
 """

@@ -44,8 +44,7 @@ def test_a_failure_is_counted_by_place_logged_once_and_swallowed(caplog: pytest.
 
 
 @pytest.mark.usefixtures("swallowing")
-def test_what_the_system_refuses_is_no_fault_of_the_code(caplog: pytest.LogCaptureFixture) -> None:
-    """A process without descriptors or memory reports that itself; of a full disk the text is enough."""
+def test_what_the_system_refuses_has_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
     for error in (OSError(errno.EMFILE, "Too many"), MemoryError(), OSError(errno.ENOSPC, "No space left")):
         with guard.guarded(str(error)):
             raise error

@@ -15,7 +15,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 from typing import Any
+
+if sys.version_info >= (3, 13):
+    import _interpreters
+elif sys.version_info >= (3, 12):
+    import _xxsubinterpreters as _interpreters
 
 PATIENCE = 0.5
 MOST_PATIENCE = 10.0
@@ -42,6 +48,12 @@ RLock: Callable[[], Any] = _original(_thread, "RLock")
 Socket: type[socket.socket] = _original(socket, "socket")
 """Socket that any thread may use: those of greenlets belong to the thread that made them."""
 _get_ident = _original(_thread, "get_ident")
+
+
+def current_frames() -> dict[int, FrameType]:
+    """Returns the frames of all threads; none next to other interpreters: from Python 3.12 on their memory is apart."""
+    alone = sys.version_info < (3, 12) or len(_interpreters.list_all()) < 2
+    return sys._current_frames() if alone else {}
 
 
 class Event:

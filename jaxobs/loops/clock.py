@@ -10,7 +10,6 @@ looks saw before a loop was known is kept, and counted once it is.
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
@@ -197,7 +196,7 @@ class Clock:
                 return  # seconds at rest before the scope count with the next look
             self._made += 1
             computes = self._compute()  # at once: the device goes on while the stack is read
-            frames = sys._current_frames()
+            frames = threads.current_frames()
             if wall.thread not in frames:
                 return
             if self._loops:

@@ -25,10 +25,7 @@ _ON_CALLERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"backend_compile|lower_sharding_computation|compile_or_get_cached|trace_to_jaxpr|_trace_for_jit"
             r"|lower_jaxpr|lower_mlir|\$mlir\.py|\$compiler\.py|Client::Compile|DeserializeLoadedExecutable",
         ),
-        (
-            "checkpoint",
-            r"checkpoint|orbax|tensorstore|safetensors|\$serialization\.py|\$_npyio_impl\.py:\d+ _?save",
-        ),
+        ("checkpoint", r"checkpoint|orbax|tensorstore|safetensors|\$serialization\.py|\$_npyio_impl\.py:\d+ _?save"),
         ("garbage_collection", r"^\$gc collect"),
         (
             "input",

@@ -134,11 +134,7 @@ def same_tree(a: Any, b: Any) -> bool:
 
 
 def take(
-    call: Call,
-    *,
-    static_values: bool = True,
-    context: tuple[tuple[str, str], ...] = (),
-    generation: int = 0,
+    call: Call, *, static_values: bool = True, context: tuple[tuple[str, str], ...] = (), generation: int = 0
 ) -> Signature | None:
     """Returns the signature of a call; None where the arguments are out of sight."""
     if call.args is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import platform
 import time
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -99,7 +99,7 @@ class Attempt:
 
 
 def _is_alive(pid: int, hostname: str, started: float) -> bool:
-    if hostname != socket.gethostname():
+    if hostname != platform.node():
         return False
     age = process_age(pid)
     return age is not None and abs(time.time() - age - started) < _SAME_START
@@ -123,7 +123,7 @@ def _file_name(kind: str, name: str, most: int, process_index: int) -> str:
 def this_life(started: float, end: str = RUNNING) -> Life:
     """This process."""
     group, kills = memory_kills()
-    return Life(pid=os.getpid(), hostname=socket.gethostname(), started=started, end=end, group=group, kills=kills)
+    return Life(pid=os.getpid(), hostname=platform.node(), started=started, end=end, group=group, kills=kills)
 
 
 def memory_kills(root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> tuple[str, int]:
@@ -142,7 +142,7 @@ def this_attempt(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> Attempt:
     return Attempt(
         earlier=runs.earlier,
         pid=os.getpid(),
-        hostname=socket.gethostname(),
+        hostname=platform.node(),
         started=now - sum(seconds.values()),
         updated=now,
         seconds=seconds,

@@ -83,7 +83,7 @@ def traceback_lines(error: BaseException) -> tuple[str, ...]:
 
 def thread_lines(most: int) -> dict[str, tuple[str, ...]]:
     """Returns the place of each Python thread, the main thread first; without the calling thread and ours."""
-    frames = sys._current_frames()
+    frames = threads.current_frames()
     main, own = threading.main_thread(), threading.get_ident()
     # Not `threading.enumerate`: it takes a lock that the code may hold which a signal has interrupted.
     names = {each.ident: each.name for each in list(threading._active.values())}  # type: ignore[attr-defined]

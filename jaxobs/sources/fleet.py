@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import socket
+import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class FleetSource(Subscriber):
             self._question.answered(time.monotonic() + LAST_WAIT_SECONDS)
 
     def _begin(self) -> None:
-        self._host = socket.gethostname()
+        self._host = platform.node()
         self._lock, self._beginning = threads.Lock(), threads.Lock()
         self._looker: Looker | None = None
         self._programs = Programs()

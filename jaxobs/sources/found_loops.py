@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from time import perf_counter
 
+from jaxobs.base import threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
@@ -135,7 +135,7 @@ class FoundLoopsSource:
 
 def _waits_for_a_queue(thread: int | None) -> bool:
     """Returns whether a thread takes what another thread makes."""
-    frame = None if thread is None else sys._current_frames().get(thread)
+    frame = None if thread is None else threads.current_frames().get(thread)
     return any(each.f_globals.get("__name__") == "queue" for each in frames(frame, _WAITING_FRAMES))
 
 

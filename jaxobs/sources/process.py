@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import platform
-import socket
 import sys
 import time
 from typing import Any
@@ -51,7 +50,7 @@ class Process(Source):
             versions=self._store.snapshot_versions(),
             program=self._store.program,
             process_count=internals.process_index_and_count()[1],
-            hostname=socket.gethostname(),
+            hostname=platform.node(),
             **found,
         )
         if event != self._recorded:

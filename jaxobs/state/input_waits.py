@@ -132,12 +132,7 @@ class InputMeter:
         return 2 * self._elsewhere_batches > self._batches
 
     def _summary(
-        self,
-        share: float | None,
-        wait: float | None,
-        interval: float | None,
-        hidden: float | None,
-        verdict: str | None,
+        self, share: float | None, wait: float | None, interval: float | None, hidden: float | None, verdict: str | None
     ) -> str:
         if self._fetched_elsewhere():
             return (

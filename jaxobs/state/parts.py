@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import socket
 import statistics
 from collections import Counter, deque
 from collections.abc import Mapping
+from platform import node
 
 from jaxobs import internals
 from jaxobs.base import guard, threads
@@ -63,7 +63,7 @@ class ProcessFacts:
         index, count = place
         return ProcessState(
             pid=os.getpid(),
-            hostname=socket.gethostname(),
+            hostname=node(),
             program=program,
             started=started,
             process_index=index,

@@ -201,8 +201,8 @@ def _resource(store: Store) -> Any:
 
     attributes: dict[str, str | int] = {
         "service.name": store.program or "jax",
-        "service.instance.id": f"{socket.gethostname()}:{os.getpid()}",
-        "host.name": socket.gethostname(),
+        "service.instance.id": f"{platform.node()}:{os.getpid()}",
+        "host.name": platform.node(),
         "host.arch": platform.machine(),
         "os.type": platform.system().lower(),
         "process.pid": os.getpid(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 import threading
 import time
 from time import perf_counter
@@ -137,7 +136,7 @@ class ProfileSampling:
         while (left := until - perf_counter()) > 0:
             if self._stopping.wait(min(LOOK_SECONDS, left)):
                 return False
-            frames = sys._current_frames()
+            frames = threads.current_frames()
             if trace.has_waiters(frames) or self._is_apart():
                 return False
             # In no scope the stack says more than the account, which was told of it some time ago.

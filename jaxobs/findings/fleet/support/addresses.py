@@ -7,6 +7,7 @@ interface that leads there.
 from __future__ import annotations
 
 import contextlib
+import platform
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Addresses:
         Args:
           coordinator: `host:port` of the job's coordination service, which all of its processes can reach.
         """
-        name = socket.gethostname()
+        name = platform.node()
         for port, addr in reversed(list(self._open.items())):
             host = self._reachable(coordinator, name) if addr in _EVERY else addr
             return Address(name, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")

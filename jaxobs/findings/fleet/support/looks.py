@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Container
@@ -37,7 +36,7 @@ class Looks:
             a thread whose innermost frame is there waits in it.
           pauses: whether no step has been made for longer than a step takes.
         """
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        frame = threads.current_frames().get(threading.main_thread().ident or 0)
         inside, line, count = frame is not None and _calls_jax(frame, sites), "", 0
         while frame is not None and not line and count < _MOST_FRAMES:
             name = frame.f_code.co_filename

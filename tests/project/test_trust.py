@@ -25,7 +25,7 @@ def test_a_hostile_program_holds(name: str) -> None:
 
 def test_a_program_that_differs_is_reported() -> None:
     source = 'import sys\nfound = "jaxobs" in sys.modules\nprint(found)\nsys.exit(3 * found)'
-    judged = running.judge(Case("one that looks", "it looks for jaxobs", source, without=("run", "start")))
+    judged = running.judge(Case("a program that looks", "for jaxobs", source, without=("run", "start")))
     assert judged.wrong == ["install: exit code 3 instead of 0", "install: output differs: -False | +True"]
     assert "**not held**: install: exit code 3" in trust.row(judged)
 
@@ -37,7 +37,6 @@ def test_an_oracle_names_the_test_that_differs(tmp_path: Path) -> None:
         "def test_sees(): assert 'jaxobs' not in sys.modules\n"
         "def test_replaced(): assert jax.jit.__module__.startswith('jax.') or jax.jit.__module__.startswith('jax._')\n"
     )
-    command = [sys.executable, "-m", "tools.oracle", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run([sys.executable, "-m", "tools.oracle", tmp_path], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1 and "1 differ under install, 2 replaced" in done.stdout, done.stdout + done.stderr
     assert "install: looks_test.py::test_sees: passed -> failed" in done.stdout

@@ -102,9 +102,10 @@ def table(judged: dict[str, list[Judged]], before: str = "") -> str:
         named = [rows[case.name] for case in chosen(many=FULL)[group] + chosen()[group] if case.name in rows]
         lines += [f"| **{group}** | | | | | | |", *dict.fromkeys(named)] if named else []
     held, not_held = (sum(state in line for line in lines) for state in ("| held |", "| **not held**"))
+    left_out = sum(line.endswith(" - | - | - | - |") for line in lines)
     here = f"Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores"
     return "\n".join([
-        f"{held} of {held + not_held} programs held; {len(rows) - held - not_held} could not run here. {here}.",
+        f"{held} of {held + not_held} programs held; {left_out} could not run here. {here}.",
         "",
         "| program | how hard | | processor time | jaxobs adds | peak memory | jaxobs adds |",
         "|---|---|---|---:|---:|---:|---:|",

@@ -27,6 +27,8 @@ class Case:
     """A shell command around it, in which "$@" starts Python."""
     needs: tuple[str, ...] = ()
     """Modules, and commands of the system, without which it cannot run."""
+    processes: int = 1
+    """Each loads jaxobs for itself."""
     python: str = ""
     """The version of Python that it needs, from .venvs."""
     without: tuple[str, ...] = ()

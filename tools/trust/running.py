@@ -81,7 +81,7 @@ def judge(case: Case) -> Judged:
         ran = judged.runs[way] = run(case, way, python)
         judged.wrong += [f"{way}: {text}" for text in _differences(plain, ran)]
         for attempt in range(1, ATTEMPTS):
-            costs = _costs(plain, ran)
+            costs = _costs(plain, ran, case.processes)
             if not costs or ran.output != plain.output:
                 break
             if attempt == ATTEMPTS - 1:
@@ -108,11 +108,11 @@ def _differences(plain: Ran, ran: Ran) -> list[str]:
     return found
 
 
-def _costs(plain: Ran, ran: Ran) -> list[str]:
+def _costs(plain: Ran, ran: Ran, processes: int) -> list[str]:
     """Returns which bounds of time and memory are exceeded."""
     bounds = (
-        ("processor time", plain.cpu, ran.cpu, plain.cpu * (1 + CPU_SHARE) + CPU_SECONDS, "s"),
-        ("time", plain.wall, ran.wall, plain.wall * (1 + WALL_SHARE) + WALL_SECONDS, "s"),
+        ("processor time", plain.cpu, ran.cpu, plain.cpu * (1 + CPU_SHARE) + CPU_SECONDS * processes, "s"),
+        ("time", plain.wall, ran.wall, plain.wall * (1 + WALL_SHARE) + WALL_SECONDS * processes, "s"),
         ("peak memory", plain.peak, ran.peak, plain.peak * (1 + MEMORY_SHARE) + MEMORY_MIB, "MiB"),
     )
     return [f"{what} {is_:.1f} {unit} instead of {was:.1f}" for what, was, is_, most, unit in bounds if is_ > most]

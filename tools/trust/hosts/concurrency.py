@@ -151,8 +151,9 @@ stats = pstats.Stats(profile, stream=io.StringIO()).stats
 print([calls[0] for (file, line, name), calls in stats.items() if name == "body"])
 """),
     Case("tracemalloc", "each allocation is traced, ours too", """
-import tracemalloc; tracemalloc.start(10)
+import tracemalloc
 import jax, jax.numpy as jnp
+tracemalloc.start(10)
 step = jax.jit(lambda x: x + 1)
 for size in range(1, 6): step(jnp.ones(size))
 print(tracemalloc.is_tracing(), tracemalloc.take_snapshot() is not None)

@@ -63,7 +63,7 @@ step(jnp.ones(2))
 import os
 os.write(os.open("out", os.O_CREAT | os.O_WRONLY), b"whole")
 """, shell='"$@" <&- >&- 2>&-; echo $?; cat out'),
-    Case("standard streams closed by the program", "sys.stdout and sys.stderr are None, then rubbish", _STEP + """
+    Case("standard streams closed by the program", "sys.stdout and sys.stderr go away, then are rubbish", _STEP + """
 import sys
 out = sys.stdout
 sys.stdout = sys.stderr = None
@@ -175,7 +175,7 @@ jax.config.update("jax_log_compiles", False)
 logging.disable(logging.NOTSET)
 print(step(jnp.ones(3)))
 """),
-    Case("logging configured anew", "existing loggers are disabled, output is JSON", _STEP + """
+    Case("logging configured again", "existing loggers are disabled, output is JSON", _STEP + """
 import logging, logging.config
 logging.config.dictConfig({"version": 1, "disable_existing_loggers": True,
     "handlers": {"out": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout"}}, "root": {"handlers": ["out"], "level": "WARNING"}})

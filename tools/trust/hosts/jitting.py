@@ -52,14 +52,14 @@ class Static(metaclass=Meta):
     @property
     def __dict__(self): raise SystemExit("dict")
 """)),
-    Case("calls of eq are counted", "they are as many as without jaxobs", _STATIC.format(classes="""
+    Case("calls of eq are counted", "they are not more than JAX makes: 9, or 12 if another lookup comes between", _STATIC.format(classes="""
 import atexit
 counts = {"eq": 0}
 class Static:
     def __init__(self, number): self.number = number
     def __hash__(self): return self.number
     def __eq__(self, other): counts["eq"] += 1; return self.number == other.number
-atexit.register(lambda: print(counts))
+atexit.register(lambda: print(counts["eq"] <= 12))
 """)),
     Case("eq raises between types", "a static argument that can't be compared", _STATIC.format(classes="""
 class Static:

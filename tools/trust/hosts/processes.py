@@ -67,11 +67,11 @@ def daemon():
 thread = threading.Thread(target=daemon); thread.start(); thread.join()
 print(os.read(reading, 100).decode(), step(jnp.ones(3)).shape)
 """),
-    Case("multiprocessing: fork", "a pool of forked children", _MULTI.format(method="fork", early="")),
-    Case("multiprocessing: spawn", "children import the script anew",
-         _MULTI.format(method="spawn", early="child(1)")),
+    Case("multiprocessing: fork", "a pool of forked children", _MULTI.format(method="fork", early=""), processes=4),
+    Case("multiprocessing: spawn", "children import the script again",
+         _MULTI.format(method="spawn", early="child(1)"), processes=4),
     Case("multiprocessing: forkserver", "children of a server",
-         _MULTI.format(method="forkserver", early="child(1)")),
+         _MULTI.format(method="forkserver", early="child(1)"), processes=4),
     Case("ProcessPoolExecutor", "with an error, and a child that dies", _CHILD + """
 def dies(): import os; os._exit(9)
 def fails(): raise LookupError("in the child")
@@ -83,7 +83,7 @@ if __name__ == "__main__":
         except LookupError as error: print(error)
         try: pool.submit(dies).result()
         except concurrent.futures.process.BrokenProcessPool: print("broken")
-"""),
+""", processes=4),
     Case("subprocesses", "output, exit code and descriptors of children", """
 import subprocess, sys, jax, jax.numpy as jnp
 jax.jit(lambda x: x + 1)(jnp.ones(2))
@@ -139,8 +139,9 @@ raise error from OSError("why")
     Case("KeyboardInterrupt, unhandled", "SIGINT while the program waits", _SIGNAL + """
 step(jnp.ones(2))
 signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-signal.setitimer(signal.ITIMER_REAL, 0.2)
-try: time.sleep(20)
+try:
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    time.sleep(20)
 finally: print("finally", step(jnp.ones(3)), flush=True)
 """),
     Case("KeyboardInterrupt inside jit", "SIGINT while tracing, caught", _SIGNAL + """
@@ -183,8 +184,10 @@ class TooLong(Exception): pass
 def late(*_): raise TooLong
 signal.signal(signal.SIGALRM, late)
 def body(x): time.sleep(20); return x
-signal.setitimer(signal.ITIMER_REAL, 0.1)
-try: jax.jit(body)(jnp.ones(2))
+x = jnp.ones(2)
+try:
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    jax.jit(body)(x)
 except TooLong: print("too long")
 print(step(jnp.ones(3)))
 """),
@@ -197,7 +200,7 @@ print(seen)
     Case("signal.set_wakeup_fd", "the program reads signals from a descriptor", _SIGNAL + """
 import socket
 ours, theirs = socket.socketpair(); theirs.setblocking(False)
-print(signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=True))
+signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=True)
 signal.signal(signal.SIGTERM, lambda *_: None)
 os.kill(os.getpid(), signal.SIGTERM); step(jnp.ones(2))
 print(ours.recv(10), signal.set_wakeup_fd(-1) == theirs.fileno())

@@ -14,7 +14,7 @@ def get(page: Path, part: str) -> str:
 
 def put(page: Path, part: str, text: str) -> None:
     """Replaces a part of the page."""
-    _replace(page, part, f"\n{text.strip()}\n")
+    _replace(page, part, f"\n\n{text.strip()}\n\n")
 
 
 def put_row(page: Path, part: str, name: str, row: str) -> None:

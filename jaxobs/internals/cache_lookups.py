@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from dataclasses import dataclass, field
+from time import monotonic
 from types import FrameType
 from typing import Any
 
@@ -57,7 +57,7 @@ class Lookup:
 
 def asked(frame: FrameType | None) -> Lookup:
     """JAX asks the cache: the listener was called from `frame`."""
-    lookup = Lookup(asked_at=time.monotonic())
+    lookup = Lookup(asked_at=monotonic())
     with guarded("cache_request"):
         lookup.request = read_request(frame)
         if lookup.request is not None:
@@ -87,7 +87,7 @@ def ended(lookup: Lookup, duration: float, executable: Any) -> None:
     if lookup.hit:
         lookup.result = "hit"
         return
-    since_asked = time.monotonic() - lookup.asked_at if lookup.asked_at else duration
+    since_asked = monotonic() - lookup.asked_at if lookup.asked_at else duration
     lookup.seconds = lookup.exact_seconds or min(duration, since_asked)
     if lookup.asked_at and cache_state.is_open():
         lookup.result = "miss"

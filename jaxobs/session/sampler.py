@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Sequence
+from time import monotonic, thread_time
 from typing import Protocol, runtime_checkable
 
 from jaxobs.base import threads
@@ -75,19 +75,19 @@ class Sampler:
         self._thread.start()
 
     def _run(self) -> None:
-        next_sample = time.monotonic() + min(self._interval, _FIRST_SAMPLES)
+        next_sample = monotonic() + min(self._interval, _FIRST_SAMPLES)
         next_writes: dict[Written, float] = {}
         while True:
-            now = time.monotonic()
+            now = monotonic()
             next_writes = {each: next_writes.get(each, now + each.every) for each in self._exporters()}
             if self._stop.wait(max(0.0, min([next_sample, *next_writes.values()]) - now)):
                 if self._last:
                     self._sample_last()
                 return
-            now = time.monotonic()
+            now = monotonic()
             if now >= next_sample:
                 self.sample()
-                next_sample = time.monotonic() + self.pause()
+                next_sample = monotonic() + self.pause()
             for each, due in next_writes.items():
                 if now >= due:
                     with guarded(f"sample {type(each).__name__}"):
@@ -129,10 +129,10 @@ class Sampler:
                 self._lock.release()
 
     def _is_stale(self) -> bool:
-        return time.monotonic() - self._sampled > _FRESH_SECONDS
+        return monotonic() - self._sampled > _FRESH_SECONDS
 
     def _sample(self) -> None:
-        started = time.thread_time()
+        started = thread_time()
         try:
             for source in self._sources:
                 if self._stop.is_set() and not self._last and threading.current_thread() is self._thread:
@@ -141,7 +141,7 @@ class Sampler:
                     source.sample()
             self._store.tick()
         finally:
-            self._sampled, self._cost = time.monotonic(), time.thread_time() - started
+            self._sampled, self._cost = monotonic(), thread_time() - started
 
     def stop(self, *, last: bool = False) -> None:
         """Ends the thread, after a `last` sample if wanted; waits a little, and no longer if a device hangs."""

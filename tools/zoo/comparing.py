@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jaxobs.facts.verdicts import VERDICTS
 from tools.sentences import refuted
 from tools.zoo.entry import Entry, Finding
 from tools.zoo.running import Outcome, Pair
@@ -40,6 +41,8 @@ class Said:
     idle: float
     """Seconds among the other ones in which the process rested."""
     nonfinite: bool
+    verdict: str
+    """The worst of all processes; empty if it cannot be read."""
 
     def loop(self, function: str) -> tuple[str, int | None] | None:
         """Returns the loop of the function with this last part of a name."""
@@ -87,6 +90,7 @@ def compare(entry: Entry, pair: Pair) -> Result:
         *_causes(entry, said),
         *_findings(entry, said),
         *_loop(entry, said),
+        *_verdicts(entry, said),
         *_times(entry, pair.watched, said),
         *_sentences(pair.watched),
     ):
@@ -128,6 +132,7 @@ def _said(outcomes: tuple[Outcome, ...]) -> Said:
         causes=causes, eager=eager, findings=tuple(sorted(findings, key=str)), loops=tuple(loops),
         seconds=seconds | {"other": sum(charged.values()) - sum(seconds.values())}, idle=charged.get("idle", 0.0),
         nonfinite=any(True for _ in _of_kind(outcomes, "nonfinite")),
+        verdict=min(filter(None, (each.verdict for each in outcomes)), key=VERDICTS.index, default=""),
     )  # fmt: skip
 
 
@@ -215,6 +220,11 @@ def _loop(entry: Entry, said: Said) -> Iterator[tuple[str, str]]:
     counted = steps is None or abs(steps - entry.loop.steps) <= entry.loop.within
     if _last(name) != entry.loop.function or not counted:
         yield "loop", f"expected {entry.loop.function} with {entry.loop.steps} steps, told {said.loops}"
+
+
+def _verdicts(entry: Entry, said: Said) -> Iterator[tuple[str, str]]:
+    if entry.verdict not in ("", said.verdict):
+        yield "verdict", f"expected {entry.verdict}, told {said.verdict or 'none'}"
 
 
 def _times(entry: Entry, watched: tuple[Outcome, ...], said: Said) -> Iterator[tuple[str, str]]:

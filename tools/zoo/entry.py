@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tools.environments import ZOO, Row
 
@@ -39,6 +40,16 @@ class Sources:
 
 
 @dataclass(frozen=True)
+class FirstTry:
+    """Outcome of the first run of jaxobs on a program, before jaxobs or the entry was changed for it."""
+
+    outcome: Literal["right", "half", "wrong"]
+    """`half`: the verdict and the main finding are right, and something else is not."""
+    note: str = ""
+    """What was not right."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """A program, and what someone who knows it would say of it."""
 
@@ -52,6 +63,10 @@ class Entry:
     findings: tuple[Finding, ...] = ()
     """All of them."""
     loop: Loop | None = None
+    verdict: str = ""
+    """`fix`, `watch` or `ok`; empty if nobody wrote it down before the first run."""
+    first_try: FirstTry | None = None
+    """None for a program of which no record was kept."""
     nonfinite: bool = False
     """Whether a value of interest becomes NaN or infinite."""
     processes: int = 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxobs.facts import renamed
+from jaxobs.views import report, story
 from tools import environments
 from tools.ports import free_port
 from tools.zoo import stopwatch
@@ -42,6 +43,8 @@ class Outcome:
     events: tuple[dict[str, Any], ...] = ()
     """Events of jaxobs."""
     metrics: str = ""
+    verdict: str = ""
+    """As `jaxobs explain` says it."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,14 @@ def _outcome(folder: Path, index: int) -> Outcome:
         errors=(folder / f"errors-{index}").read_text(), seconds=seconds, programs=programs,
         events=tuple(_events(events)) if events.exists() else (),
         metrics=metrics.read_text() if metrics.exists() else "",
+        verdict=_verdict(events) if events.exists() else "",
     )  # fmt: skip
+
+
+def _verdict(log: Path) -> str:
+    """Returns the verdict on the process of a log, as `jaxobs explain` gives it."""
+    process, recording = story.read_log(str(log)).processes[0], report.read(str(log)).recordings[0]
+    return story.tell(process, None, recording.snapshot()).verdict.verdict
 
 
 def _events(log: Path) -> Iterator[dict[str, Any]]:

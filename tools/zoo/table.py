@@ -59,7 +59,7 @@ def _named(name: str, entry: Entry) -> str:
 
 
 def _versions(entry: Entry) -> str:
-    return ", ".join(f"{name} {_version(name, entry.row)}" for name in (*entry.projects, "jax"))
+    return ", ".join(f"{name} {_version(name, entry.row)}" for name in dict.fromkeys((*entry.projects, "jax")))
 
 
 def _version(name: str, row: Row) -> str:

@@ -18,6 +18,7 @@ _EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_com
 _marks: list[tuple[float, str]] = []
 _past: list[tuple[float, float, str]] = []
 _compiling: list[tuple[float, float]] = []
+_marked = {threading.get_ident()}  # the main thread, and others that the program's marks are in
 _programs = 0
 
 
@@ -30,6 +31,7 @@ def _age() -> float:
 
 def _mark(category: str) -> None:
     """A category begins, and ends at the next mark."""
+    _marked.add(threading.get_ident())
     _marks.append((time.perf_counter(), category))
 
 
@@ -47,7 +49,7 @@ def _heard(event: str, duration: float, **_: object) -> None:
         return
     if event.endswith(_EVENTS[-1]):
         _programs += 1
-    if threading.current_thread() is threading.main_thread():
+    if threading.get_ident() in _marked:
         now = time.perf_counter()
         _compiling.append((now - duration, now))
 

@@ -1,0 +1,13 @@
+"""JAX: a service that rests between requests, on a thread of the standard library's server."""
+
+from tools.zoo.entry import Entry
+
+ENTRY = Entry(
+    projects=("jax",),
+    says=(
+        "Sound: three programs, compiled before the first request, and each batch is padded to one of them. It rests "
+        "most of its time because nobody asks. A request is no step of a loop."
+    ),
+    causes={"predict": {"first_call": 1, "shape": 2}},
+    verdict="ok",
+)

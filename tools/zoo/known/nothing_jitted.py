@@ -1,0 +1,14 @@
+"""JAX: a program without `jit` (dunnolab/xland-minigrid#17, jax-ml/jax#20326)."""
+
+from tools.zoo.entry import Entry, Finding
+
+ENTRY = Entry(
+    projects=("jax",),
+    says=(
+        "Nothing is jitted: each turn dispatches some fifty single operations, after vmap has traced them anew, and "
+        "the host's dispatch is all of the time. `jax.jit` around the vmapped step makes it a hundred times as fast."
+    ),
+    causes={},
+    findings=(Finding("unjitted_operations"),),
+    verdict="watch",
+)

@@ -299,7 +299,7 @@ class Clock:
         self._add(spot.line, category, look.seconds)
         if spot.in_jax or spot.reads:
             self._note_reading(wall, look, category)
-        if look.when - look.called < USUAL * self._median and category != "input_wait":
+        if look.when - look.called < USUAL * self._median:
             name = self._loops[0].name
             self._looks[name] += 1
             if spot.reads:

@@ -51,7 +51,7 @@ FEWEST_COMPILED = 5
 MOST_COMPILED = 64
 """Calls of a function that compiled, kept until one is seen."""
 
-_EAGER = {"scan": "jax.lax.scan", "while": "jax.lax.while_loop"}
+EAGER_LOOPS = {"scan": "jax.lax.scan", "while": "jax.lax.while_loop"}
 """Operations that a program may call outside any jitted function, step by step."""
 _request = open_request.get
 
@@ -329,7 +329,7 @@ class SeenCalls:
             return self._name_of(stats)
         inner = post_hook.function_of(fun)
         if inner is None or naming.is_primitive(inner):
-            return _EAGER.get(getattr(inner, "__name__", ""))
+            return EAGER_LOOPS.get(getattr(inner, "__name__", ""))
         user = internals.called(Miss(fun=inner, args=tuple(args), kwargs=dict(kwargs or {}))).fun
         if internals.is_jax_function(naming.unwrapped(user)):
             return None

@@ -14,7 +14,7 @@ from jaxobs.loops.call_places import frames
 from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.seen_calls import SeenCalls
+from jaxobs.loops.seen_calls import EAGER_LOOPS, SeenCalls
 from jaxobs.state.call_stats import label
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
@@ -90,9 +90,10 @@ class FoundLoopsSource:
         """On the thread that compiled, also between two bursts: what it traced may have taken it out of our sight."""
         if self._watching and isinstance(event, Compilation):
             post_hook.repair()
-            if not event.eager and event.transform is None:
+            name = label(event.function) if not event.eager else EAGER_LOOPS.get(event.function)
+            if name is not None and event.transform is None:
                 alike = event.cause in ("new_function", "static_argument")
-                self._calls.compiled(label(event.function), perf_counter(), alike=alike)
+                self._calls.compiled(name, perf_counter(), alike=alike)
 
     def _take_in(self, functions: list[Seen]) -> None:
         programs, counted = self._store.part(ProgramFlops), self._store.calls()
@@ -104,7 +105,8 @@ class FoundLoopsSource:
                 continue
             # The call that compiles is none that C++ serves.
             first, made = programs.made(function.name)
-            totals[function.name] = Total(function.calls + made, first is not None and first > whole_since)
+            calls = function.calls + max(made, function.compiled)
+            totals[function.name] = Total(calls, first is not None and first > whole_since)
         found = self._store.part(FoundLoops)
         going = found.see(functions, programs.work, totals)
         charged = found.charged()

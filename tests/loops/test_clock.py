@@ -17,7 +17,7 @@ from helpers.waiting import until
 from jaxobs import internals
 from jaxobs.loops.clock import FEWEST_LOOKS, MOST_SHOWN, Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.positions import IN_LIBRARY
+from jaxobs.loops.positions import IN_INPUT, IN_LIBRARY
 from jaxobs.loops.seen import Seen
 from jaxobs.loops.spots import Spot
 from jaxobs.state.wall import Wall
@@ -304,14 +304,17 @@ def test_the_code_of_a_library_around_the_call_is_part_of_a_step(
     assert program.spent() == {"init": 1.0, "step": 2.0, "input_wait": 3.0}
 
 
+@pytest.mark.parametrize("position", [IN_LIBRARY, IN_INPUT])
 def test_reads_in_turns_of_a_usual_length_are_waits_of_the_host(
-    program: Program, monkeypatch: pytest.MonkeyPatch
+    position: str, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of all the time of the turns: what the loop waits for its input meanwhile counts as well."""
     program.call()
-    program.found()
+    program.found()  # looks once
+    monkeypatch.setattr(program.looks, "_position", lambda *_: position)
     spots = [_spot(f"a.py:{number % 3}", reads=number % 4 == 0) for number in range(FEWEST_LOOKS)]
     monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
-    for _ in range(FEWEST_LOOKS):
+    for _ in range(FEWEST_LOOKS - 1):
         assert program.looks.host_wait("train") is None
         program.call()
         program.look()

@@ -78,11 +78,12 @@ for n in range(100):
     [
         ("jax.lax.scan", "jax.lax.scan(step, w, many)[0]"),
         ("jax.lax.scan", "jax.lax.fori_loop(0, 30, body, w)"),
+        ("jax.lax.scan", "jax.lax.scan(lambda w, x: (jnp.tanh(w @ x), 0.0), w, many)[0]"),
         ("jax.lax.while_loop", "jax.lax.while_loop(goes_on, both, (0, w))[1]"),
     ],
 )
 def test_loops_over_operations_outside_of_jitted_functions(name: str, call: str, tmp_path: Path) -> None:
-    """Programs that jit nothing call `jax.lax.scan` and its kind step by step."""
+    """Programs that jit nothing call `jax.lax.scan` and its kind step by step, also if each call compiles."""
     loops = f"""
 w, many = jnp.ones((128, 128)) / 128, jnp.ones((30, 128, 128)) / 128
 step = lambda w, x: (jnp.tanh(w @ x), w.sum())

@@ -28,6 +28,8 @@ MOST_ONCE = 1024
 
 MOST_FINDINGS = 100
 
+_CLEARED = {"cache_cleared"}
+"""Causes of what one fault does to every function that is called in the loop that clears JAX's caches."""
 EXPLAINED = 0.5
 """Share of a general pattern's compilations that a specific one explains, from which on it stands for both."""
 
@@ -146,8 +148,13 @@ class Patterns:
         return (each for each in standing if not each.case.refuted and self._explained_by(each.case) is None)
 
     def _explained_by(self, case: Case) -> Case | None:
-        """The specific case that explains most of a general one."""
+        """The case that stands for this one too: a specific one, or the first of those that cleared caches brought."""
         general = _general()
+        if case.causes.keys() == _CLEARED:
+            alike = [each.case for each in self._standing.values() if each.case.causes.keys() == _CLEARED]
+            first = min(alike, key=lambda each: (general.get(each.finding, 0), each.since), default=case)
+            if first is not case:
+                return first
         rank = general.get(case.finding, 0)
         if not rank:
             return None

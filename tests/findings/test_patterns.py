@@ -629,6 +629,27 @@ def test_an_id_is_the_same_in_every_process_and_differs_by_subject() -> None:
     assert len(ids) == 6
 
 
+def test_cleared_caches_are_one_fault() -> None:
+    """Whatever is called in the loop that clears them: the first that recompiles stands for all."""
+
+    def turn(cause: str) -> list[Compilation]:
+        programs = [
+            ("eval.error", {}),
+            ("train.step", {"shape": 1}),
+            ("train.step", {"shape": 2}),
+            ("sin", {"eager": True}),
+        ]
+        same = [{"fingerprint": f"{name}{more}", "eager": "eager" in more} for name, more in programs]
+        return [
+            again(name, cause, call_site=f"{name}.py:1", **one) for (name, _), one in zip(programs, same, strict=True)
+        ]
+
+    watching, _ = seen([*turn("first_call"), *(each for _ in range(8) for each in turn("cache_cleared"))])
+    (standing,) = watching.standing()
+    assert (standing.finding, standing.function) == ("forgotten_programs", "eval.error")
+    assert "jax.clear_caches()" in standing.advice
+
+
 def test_a_function_that_was_forgotten_begins_anew() -> None:
     """Among more functions than are watched, the one that compiled longest ago is forgotten, and told as it is then."""
     others = [first(f"f{n}") for n in range(patterns.MOST_FUNCTIONS) for _ in range(2)]

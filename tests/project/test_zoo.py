@@ -11,7 +11,7 @@ import pytest
 
 from tools.zoo import __main__ as main
 from tools.zoo import comparing, running, stopwatch, table
-from tools.zoo.entry import Entry, Finding, Loop
+from tools.zoo.entry import Entry, Finding, FirstTry, Loop
 from tools.zoo.running import Outcome, Pair
 
 ENTRY = Entry(
@@ -119,6 +119,24 @@ def test_what_does_not_run_keeps_its_row() -> None:
     ]
     assert "programs/q.py" in page and "programs/gone.py" not in page and "programs/new.py" not in page
     assert "2 programs of 1 projects" in page
+
+
+def test_only_records_of_first_runs_count(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = [dataclasses.replace(ENTRY, first_try=each) for each in (FirstTry("right"), FirstTry("half", "no loop"))]
+    monkeypatch.setattr(main, "entries", lambda: {"a": tried[0], "b": tried[1], "c": ENTRY})
+    assert main.main(["--first-tries"]) == 0
+    told, *each = capsys.readouterr().out.splitlines()
+    assert "for 2 programs: 1 were right, 1 half right, 0 wrong" in told
+    assert each == ["a: right", "b: half: no loop"]
+
+
+def test_a_verdict_is_compared_where_the_entry_has_one() -> None:
+    known = dataclasses.replace(ENTRY, verdict="ok")
+    assert (keys(known, verdict="ok"), keys(known, verdict="watch"), keys(verdict="watch")) == (
+        set(),
+        {"verdict"},
+        set(),
+    )
 
 
 def test_a_time_that_no_entry_knows_of_fails() -> None:

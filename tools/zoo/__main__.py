@@ -4,6 +4,7 @@ python -m tools.zoo                              all programs; the environments 
 python -m tools.zoo haiku_digits --keep DIR      one, and what its runs leave
 python -m tools.zoo --markdown docs/zoo.md       all, and the table
 python -m tools.zoo --plain-every 3              all, and only every third also without jaxobs, as CI does
+python -m tools.zoo --first-tries                how often jaxobs was right before it was changed for a program
 python -m tools.zoo --maxtext DIR                MaxText, which no registry has, from its sources
 """
 
@@ -47,8 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep outputs, event logs and metrics in this folder")
     parser.add_argument("--compare", type=Path, metavar="DIR", help="run nothing: compare what `--keep DIR` has left")
     parser.add_argument("--plain-every", type=int, default=1, metavar="N", help="run every Nth without jaxobs, too")
+    parser.add_argument("--first-tries", action="store_true", help="run nothing: list the outcomes of first runs")
     parser.add_argument("--jobs", type=int, default=min(len(os.sched_getaffinity(0)), 4), metavar="N")
     given = parser.parse_args(arguments)
+    if given.first_tries:
+        print(*table.first_tries(known), sep="\n")
+        return 0
     unknown = [name for name in given.names if name not in known]
     if unknown:
         parser.error(f"no program {', '.join(unknown)}; there are {', '.join(known)}")

@@ -25,6 +25,8 @@ log of compilations, or the definition of a cause, showed that it was wrong. `ma
 - each category of time is within 5 % of the process's time from that of a stopwatch in the program;
 - no sentence is refuted by its own facts.
 
+{tries}
+
 | program | project | someone who knows it says | jaxobs says | verdict |
 |---|---|---|---|---|
 """
@@ -47,7 +49,20 @@ def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before
     }
     rows = {name: (earlier | lines)[name] for name in entries if name in earlier or name in lines}
     projects = {entries[name].projects[0] for name in rows}
-    return _HEAD.format(programs=len(rows), projects=len(projects)) + "\n".join(rows.values()) + "\n"
+    tries = first_tries(entries)[0]
+    return _HEAD.format(programs=len(rows), projects=len(projects), tries=tries) + "\n".join(rows.values()) + "\n"
+
+
+def first_tries(entries: Mapping[str, Entry]) -> list[str]:
+    """How often jaxobs was right in its first run, in a sentence, and what it was then not right about."""
+    known = {name: entry.first_try for name, entry in entries.items() if entry.first_try is not None}
+    outcomes = Counter(each.outcome for each in known.values())
+    return [
+        f"The outcome of the first run, before jaxobs was changed, is on record for {len(known)} programs: "
+        f"{outcomes['right']} were right, {outcomes['half']} half right, {outcomes['wrong']} wrong. "
+        "`python -m tools.zoo --first-tries` lists them.",
+        *(f"{name}: {each.outcome}{each.note and f': {each.note}'}" for name, each in known.items()),
+    ]
 
 
 def _start(name: str, entries: Mapping[str, Entry]) -> str:

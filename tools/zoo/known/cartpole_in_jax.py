@@ -1,6 +1,6 @@
 """JAX and Optax: reinforcement learning with the environment inside the jitted update."""
 
-from tools.zoo.entry import Entry, Loop
+from tools.zoo.entry import Entry, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("optax",),
@@ -8,4 +8,5 @@ ENTRY = Entry(
     causes={"init": {"first_call": 1}, "update": {"first_call": 1}},
     loop=Loop("update", 60),
     verdict="ok",
+    first_try=FirstTry("right"),
 )

@@ -1,6 +1,6 @@
 """JAX and Optax: caches that are cleared after each epoch (vllm-project/tpu-inference#2974, svenguenther/OLE#6)."""
 
-from tools.zoo.entry import Entry, Finding, Loop
+from tools.zoo.entry import Entry, Finding, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("optax",),
@@ -12,4 +12,5 @@ ENTRY = Entry(
     findings=(Finding("forgotten_programs"),),
     loop=Loop("train_step", 320, within=8),
     verdict="fix",
+    first_try=FirstTry("half", "a finding for each of the two functions, which are one fault"),
 )

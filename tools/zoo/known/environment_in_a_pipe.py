@@ -1,6 +1,6 @@
 """JAX and Optax: a simulator that is slower than the learner (Farama-Foundation/HighwayEnv#103)."""
 
-from tools.zoo.entry import Entry, Finding, Loop
+from tools.zoo.entry import Entry, Finding, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("optax",),
@@ -12,4 +12,5 @@ ENTRY = Entry(
     findings=(Finding("input_bound", "learn"),),
     loop=Loop("learn", 320, within=2),
     verdict="watch",
+    first_try=FirstTry("right"),
 )

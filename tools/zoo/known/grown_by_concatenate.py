@@ -1,6 +1,6 @@
 """JAX: an array that grows by one row in each iteration (jax-ml/jax#4865, pyro-ppl/numpyro#118)."""
 
-from tools.zoo.entry import Entry, Finding, Loop
+from tools.zoo.entry import Entry, Finding, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("jax",),
@@ -12,4 +12,5 @@ ENTRY = Entry(
     findings=(Finding("eager_recompiles"),),
     loop=Loop("metropolis", 64),
     verdict="fix",
+    first_try=FirstTry("right"),
 )

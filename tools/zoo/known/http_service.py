@@ -1,6 +1,6 @@
 """JAX: a service that rests between requests, on a thread of the standard library's server."""
 
-from tools.zoo.entry import Entry
+from tools.zoo.entry import Entry, FirstTry
 
 ENTRY = Entry(
     projects=("jax",),
@@ -10,4 +10,5 @@ ENTRY = Entry(
     ),
     causes={"predict": {"first_call": 1, "shape": 2}},
     verdict="ok",
+    first_try=FirstTry("right"),
 )

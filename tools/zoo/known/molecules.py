@@ -1,6 +1,6 @@
 """JAX: molecular dynamics, with `fori_loop` inside of jit and a print for each block."""
 
-from tools.zoo.entry import Entry, Loop
+from tools.zoo.entry import Entry, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("jax",),
@@ -8,4 +8,5 @@ ENTRY = Entry(
     causes={"simulate": {"first_call": 1}},
     loop=Loop("simulate", 40),
     verdict="ok",
+    first_try=FirstTry("right"),
 )

@@ -1,6 +1,6 @@
 """JAX: a program without `jit` (dunnolab/xland-minigrid#17, jax-ml/jax#20326)."""
 
-from tools.zoo.entry import Entry, Finding
+from tools.zoo.entry import Entry, Finding, FirstTry
 
 ENTRY = Entry(
     projects=("jax",),
@@ -11,4 +11,7 @@ ENTRY = Entry(
     causes={},
     findings=(Finding("unjitted_operations"),),
     verdict="watch",
+    first_try=FirstTry(
+        "wrong", "the cost of compiling alone; the rest of the time, which dispatching takes, was unknown"
+    ),
 )

@@ -1,6 +1,6 @@
 """Flax NNX: batches that another thread prepares ahead."""
 
-from tools.zoo.entry import Entry, Loop
+from tools.zoo.entry import Entry, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("flax", "optax"),
@@ -11,4 +11,5 @@ ENTRY = Entry(
     causes={"build": {"first_call": 1}, "train_step": {"first_call": 1}},
     loop=Loop("train_step", 80),
     verdict="ok",
+    first_try=FirstTry("right"),
 )

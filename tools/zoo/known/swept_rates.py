@@ -1,6 +1,6 @@
 """Haiku and Optax: a sweep over learning rates under `vmap`."""
 
-from tools.zoo.entry import Entry, Loop
+from tools.zoo.entry import Entry, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("dm-haiku", "optax"),
@@ -8,4 +8,5 @@ ENTRY = Entry(
     causes={"init": {"first_call": 1}, "sweep": {"first_call": 1}},
     loop=Loop("sweep", 100),
     verdict="ok",
+    first_try=FirstTry("right"),
 )

@@ -1,6 +1,6 @@
 """JAX: a loop outside of jit whose body is the method of a new object each time (jax-ml/jax#1710)."""
 
-from tools.zoo.entry import Entry, Finding, Loop
+from tools.zoo.entry import Entry, Finding, FirstTry, Loop
 
 ENTRY = Entry(
     projects=("jax",),
@@ -12,4 +12,5 @@ ENTRY = Entry(
     findings=(Finding("eager_recompiles"),),
     loop=Loop("scan", 22, within=2),
     verdict="fix",
+    first_try=FirstTry("half", "the finding, and no loop"),
 )

@@ -30,6 +30,7 @@ def train_step(model, state, x, y):
 
 
 def train(done):
+    #: other
     random = np.random.default_rng(0)
     model, state = build(jax.random.PRNGKey(0))
     #: step

@@ -28,8 +28,6 @@ MOST_ONCE = 1024
 
 MOST_FINDINGS = 100
 
-_CLEARED = {"cache_cleared"}
-"""Causes of what one fault does to every function that is called in the loop that clears JAX's caches."""
 EXPLAINED = 0.5
 """Share of a general pattern's compilations that a specific one explains, from which on it stands for both."""
 
@@ -150,9 +148,9 @@ class Patterns:
     def _explained_by(self, case: Case) -> Case | None:
         """The case that stands for this one too: a specific one, or the first of those that cleared caches brought."""
         general = _general()
-        if case.causes.keys() == _CLEARED:
-            alike = [each.case for each in self._standing.values() if each.case.causes.keys() == _CLEARED]
-            first = min(alike, key=lambda each: (general.get(each.finding, 0), each.since), default=case)
+        if case.by_cleared_caches:
+            alike = [each.case for each in self._standing.values() if each.case.by_cleared_caches]
+            first = min(alike, key=lambda it: (it.function == EAGER, it.finding in general, it.since), default=case)
             if first is not case:
                 return first
         rank = general.get(case.finding, 0)

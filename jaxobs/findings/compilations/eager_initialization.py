@@ -87,7 +87,7 @@ class EagerInitialization:
             return f"If your code builds a model there, {cure}. {_CACHED}"
         if library:
             return f"These are operations of {library.partition('/')[0]}, not of your code. {_CACHED}"
-        return f"Put them into one jitted function. {_CACHED}"
+        return f"Put them into one jitted function: they are also dispatched one by one whenever they run. {_CACHED}"
 
 
 def _is_another_program(event: Compilation) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxobs.facts.compilations import EAGER, Change, Compilation
+from jaxobs.findings.compilations import flip_flop
 from jaxobs.findings.compilations.support import sizes
 from jaxobs.findings.compilations.support.case import Case, Telling, duration, plural
 from jaxobs.findings.compilations.support.programs import Repetitions
@@ -149,7 +150,8 @@ class EagerRecompiles:
         """Which operations at which lines, and why they compile."""
         why, lines = (case.about.why, [case.about]) if isinstance(case.about, _Site) else case.about
         again: Counter[str] = sum((line.again for line in lines), Counter())
-        advice, what = _ADVICE[why], "operation"
+        advice, what = _ADVICE["joined" if why == "sizes" and "concatenate" in again else why], "operation"
+        advice = flip_flop.advice(case) if case.by_cleared_caches else advice
         if len(lines) == 1:
             at, named = (
                 f"{case.subject}{case.within(case.subject)}",
@@ -187,16 +189,16 @@ _WHY = {
 _ADVICE = {
     "functions": (
         "Put the loop into a jitted function, or define the function that you pass to lax.scan, cond, while_loop or "
-        "map once, outside the loop. To JAX, a lambda or closure that is created again is a different function, and "
-        "jax.clear_caches() drops all programs."
+        "map once, outside the loop. To JAX, a lambda or closure that is created again is a different function."
     ),
-    "same": (
-        "Put what this line does into one jitted function that is defined once: JAX keeps its program. "
-        "jax.clear_caches() drops all programs."
-    ),
+    "same": "Put what this line does into one jitted function that is defined once: JAX keeps its program.",
     "sizes": (
         "Put what this line does into one jitted function on arrays of a fixed size: pad to a few sizes, and use masks "
         "instead of x[:n]. Or do it in NumPy."
+    ),
+    "joined": (
+        "Collect the parts in a list, and join them once after the loop. If each turn needs the whole, allocate it "
+        "before the loop, and write into it in a jitted function: x.at[n].set(part)."
     ),
     "programs": (
         "Put what this line does into one jitted function, such as jax.jit(model.init), to get one program instead of "

@@ -67,8 +67,7 @@ class FlipFlop:
 
 def advice(case: Case) -> str:
     """Returns advice by the cause that most of the repetitions have."""
-    cause = case.causes.most_common(1)[0][0]
-    if cause == "cache_cleared":
+    if case.by_cleared_caches:
         return (
             "Move jax.clear_caches() and .clear_cache() out of the loop: JAX keeps all programs until one of them is "
             "called."

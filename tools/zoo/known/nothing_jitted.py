@@ -14,4 +14,9 @@ ENTRY = Entry(
     first_try=FirstTry(
         "wrong", "the cost of compiling alone; the rest of the time, which dispatching takes, was unknown"
     ),
+    differs=dict.fromkeys(
+        ("finding unjitted_operations", "finding eager_initialization", "verdict", "time step", "time other"),
+        "A loop of single operations is none that jaxobs finds: it knows what compiling them took, and says to put "
+        "them into one jitted function, but not that dispatching them is all that the loop does.",
+    ),
 )

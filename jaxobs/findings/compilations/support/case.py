@@ -102,6 +102,11 @@ class Case:
     _latest: list[_Shown] = field(default_factory=list)
     _sequences: list[int] = field(default_factory=list)
 
+    @property
+    def by_cleared_caches(self) -> bool:
+        """Whether clearing JAX's caches brought most of it, as it does to all that is called in that loop."""
+        return self.causes.most_common(1)[0][0] == "cache_cleared"
+
     @classmethod
     def of(cls, finding: str, event: Compilation, subject: str = "") -> Case:
         """An empty case about the function of the compilation."""

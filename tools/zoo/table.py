@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 
@@ -21,7 +22,7 @@ log of compilations, or the definition of a cause, showed that it was wrong. `ma
 
 - standard output and exit code are the same, standard error has no line more;
 - as many programs were compiled as without jaxobs, and as many are in the event log;
-- causes, findings and loop are those of the entry, and there are no others;
+- causes, findings, loop and verdict are those of the entry, and there are no others;
 - each category of time is within 5 % of the process's time from that of a stopwatch in the program;
 - no sentence is refuted by its own facts.
 
@@ -49,7 +50,7 @@ def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before
     }
     rows = {name: (earlier | lines)[name] for name in entries if name in earlier or name in lines}
     projects = {entries[name].projects[0] for name in rows}
-    tries = first_tries(entries)[0]
+    tries = textwrap.fill(first_tries(entries)[0], 120, break_on_hyphens=False)
     return _HEAD.format(programs=len(rows), projects=len(projects), tries=tries) + "\n".join(rows.values()) + "\n"
 
 

@@ -229,6 +229,6 @@ def _told(snapshot: Snapshot) -> str:
         return f"{plural(answered, 'request')} answered"
     compiled = sum(each.compiled for each in snapshot.functions)
     if not compiled:
-        return "nothing has compiled yet"
+        return "no compilation has ended yet"
     seconds = sum(sum(each.phase_seconds.values()) for each in snapshot.functions)
     return f"{plural(compiled, 'program')} compiled in {duration(seconds)}"

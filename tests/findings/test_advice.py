@@ -27,7 +27,7 @@ BATCHES = [64] * 15 + [40]
 
 
 def compiled_by(program: Callable[[], None]) -> list[Compilation]:
-    """What a program compiles, each compilation taking longer by the same factor."""
+    """The compilations of a program, each taking longer by the same factor."""
     with max_compiles(10_000, eager=True) as found:
         program()
     return [

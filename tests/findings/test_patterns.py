@@ -630,7 +630,7 @@ def test_an_id_is_the_same_in_every_process_and_differs_by_subject() -> None:
 
 
 def test_cleared_caches_are_one_fault() -> None:
-    """Whatever is called in the loop that clears them: the first that recompiles stands for all."""
+    """The first function that recompiles stands for all that is called in the loop that clears them."""
 
     def turn(cause: str) -> list[Compilation]:
         programs = [

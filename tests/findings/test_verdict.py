@@ -136,7 +136,7 @@ OF_STEPS = "of the time since the first step went into steps"
 UNMARKED = "jaxobs knows no steps and no requests here. Mark them with `jaxobs.step` or `jaxobs.request`."
 
 ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "a young process": ({"wall": wall(unattributed=9)}, "ok", "Nothing to fix: nothing has compiled yet."),
+    "a young process": ({"wall": wall(unattributed=9)}, "ok", "Nothing to fix: no compilation has ended yet."),
     "a log without an account": (
         COMPILED, "watch", "Nothing found, but the log does not say where the time went: 2 programs compiled in 3.5 s.",
     ),

@@ -46,7 +46,7 @@ class FirstTry:
     outcome: Literal["right", "half", "wrong"]
     """`half`: the verdict and the main finding are right, and something else is not."""
     note: str = ""
-    """What was not right."""
+    """Statements that were not right."""
 
 
 @dataclass(frozen=True)

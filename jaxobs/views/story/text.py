@@ -111,7 +111,7 @@ def _functions(story: Story, surface: Surface) -> Iterator[Line]:
     summary = f"{plural(story.programs, 'program')}, {duration(story.seconds)}"
     yield from titled("Functions by cost", summary, surface)
     if not story.functions:
-        yield plain(" Nothing was compiled.", "dim")
+        yield plain(" No compilation has ended.", "dim")
         return
     phases = [phase for phase in PHASES if any(phase in each.phases for each in story.functions)]
     names = ("programs", "seconds", *(phase.removeprefix("cache_") for phase in phases))

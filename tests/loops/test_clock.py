@@ -308,7 +308,7 @@ def test_the_code_of_a_library_around_the_call_is_part_of_a_step(
 def test_reads_in_turns_of_a_usual_length_are_waits_of_the_host(
     position: str, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their share is of all the time of the turns, waits for the input included."""
+    """The share is of all the time of the turns, with the waits for their input."""
     program.call()
     program.found()  # looks once
     monkeypatch.setattr(program.looks, "_position", lambda *_: position)

@@ -150,7 +150,8 @@ class EagerRecompiles:
         """Which operations at which lines, and why they compile."""
         why, lines = (case.about.why, [case.about]) if isinstance(case.about, _Site) else case.about
         again: Counter[str] = sum((line.again for line in lines), Counter())
-        advice, what = _ADVICE["joined" if why == "sizes" and "concatenate" in again else why], "operation"
+        joins = why == "sizes" and {"append", "concatenate"} & again.keys()
+        advice, what = _ADVICE["joined" if joins else why], "operation"
         advice = flip_flop.advice(case) if case.by_cleared_caches else advice
         if len(lines) == 1:
             at, named = (

@@ -43,11 +43,30 @@ start_new_thread: Callable[..., int] = _original(_thread, "start_new_thread")
 """Starts a thread of the operating system; see `_thread.start_new_thread`."""
 Lock: Callable[[], _thread.LockType] = _original(_thread, "allocate_lock")
 """Makes a lock of the operating system's threads."""
-RLock: Callable[[], Any] = _original(_thread, "RLock")
-"""Makes a reentrant lock of the operating system's threads."""
+_RLock: Callable[[], Any] = _original(_thread, "RLock")
 Socket: type[socket.socket] = _original(socket, "socket")
 """Socket that any thread may use: those of greenlets belong to the thread that made them."""
 _get_ident = _original(_thread, "get_ident")
+
+
+class RLock:
+    """Reentrant lock of the operating system's threads; see `threading.RLock`.
+
+    eventlet looks through all objects that have a `__dict__` and replaces each `threading.RLock` that they hold. An
+    instance of this class has slots only, which hold the methods of the lock, so that `with` costs no call more.
+    """
+
+    __slots__ = ("__enter__", "__exit__", "acquire", "release")
+    __enter__: Any
+    __exit__: Any
+    acquire: Callable[..., bool]
+    release: Callable[[], None]
+
+    def __init__(self) -> None:
+        lock = _RLock()
+        self.__enter__, self.__exit__, self.acquire, self.release = (
+            lock.__enter__, lock.__exit__, lock.acquire, lock.release,
+        )  # fmt: skip
 
 
 def current_frames() -> dict[int, FrameType]:

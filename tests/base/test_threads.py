@@ -86,3 +86,17 @@ def test_what_traces_the_programs_threads_does_not_run_in_ours() -> None:
     ours.join(60.0)
     threading.setprofile(None)  # type: ignore[arg-type]
     assert "dedent" not in seen and "run" in seen
+
+
+def test_a_lock_is_reentrant_and_hidden_from_who_replaces_locks() -> None:
+    """eventlet looks through whatever has a `__dict__`; another thread gets the lock when all is released."""
+    lock = threads.RLock()
+    assert not hasattr(lock, "__dict__") and not isinstance(lock, type(threading.RLock()))
+    took: list[bool] = []
+    other = threads.Thread(lambda: took.append(lock.acquire(timeout=60.0)), "takes")
+    with lock:
+        with lock:
+            other.start()
+        assert not took
+    other.join(60.0)
+    assert took == [True]

@@ -84,32 +84,18 @@ def collector(tmp_path: pathlib.Path) -> Iterator[Collector]:
     http, grpc, prometheus = free_port(), free_port(), free_port()
     received = tmp_path / "received.jsonl"
     config = tmp_path / "collector.yaml"
-    config.write_text(
-        json.dumps(
-            {
-                "receivers": {
-                    "otlp": {
-                        "protocols": {
-                            "http": {"endpoint": f"127.0.0.1:{http}"},
-                            "grpc": {"endpoint": f"127.0.0.1:{grpc}"},
-                        }
-                    }
-                },
-                "exporters": {
-                    "prometheus": {"endpoint": f"127.0.0.1:{prometheus}"},
-                    "file": {"path": str(received), "flush_interval": "100ms"},
-                },
-                "service": {
-                    "telemetry": {"metrics": {"level": "none"}},
-                    "pipelines": {
-                        "metrics": {"receivers": ["otlp"], "exporters": ["prometheus", "file"]},
-                        "traces": {"receivers": ["otlp"], "exporters": ["file"]},
-                        "logs": {"receivers": ["otlp"], "exporters": ["file"]},
-                    },
-                },
-            }
-        )
-    )
+    listens = {"http": {"endpoint": f"127.0.0.1:{http}"}, "grpc": {"endpoint": f"127.0.0.1:{grpc}"}}
+    hands_on = {"metrics": ["prometheus", "file"], "traces": ["file"], "logs": ["file"]}
+    service = {
+        "telemetry": {"metrics": {"level": "none"}},
+        "pipelines": {signal: {"receivers": ["otlp"], "exporters": to} for signal, to in hands_on.items()},
+    }
+    exporters = {
+        "prometheus": {"endpoint": f"127.0.0.1:{prometheus}"},
+        "file": {"path": str(received), "flush_interval": "100ms"},
+    }
+    whole = {"receivers": {"otlp": {"protocols": listens}}, "exporters": exporters, "service": service}
+    config.write_text(json.dumps(whole))
     with (tmp_path / "collector.log").open("wb") as log:
         process = subprocess.Popen([built("otelcol"), "--config", str(config)], stdout=log, stderr=log)
     found = Collector(

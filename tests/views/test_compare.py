@@ -98,27 +98,16 @@ def figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, d
 @pytest.mark.parametrize(
     ("tolerance", "code"),
     [
-        (["--max-step-time", "5%"], FINE),
-        (["--max-step-time", "3%"], FINDINGS),
-        (["--max-step-time", "4ms"], FINE),
-        (["--max-step-time", "3ms"], FINDINGS),
-        (["--max-compile-time", "4s"], FINE),
-        (["--max-compile-time", "39%"], FINDINGS),
-        (["--max-memory", "1GiB"], FINE),
-        (["--max-memory", "0.5GiB"], FINDINGS),
-        (["--max-programs", "1"], FINE),
-        (["--max-recompilations", "0"], FINDINGS),
-        (["--max-step-time", "5%", "--max-memory", "1%"], FINDINGS),
-        (["--same", "devices,commit"], FINE),
-        (["--same", "versions"], FINDINGS),
-        (["--same", "programs"], FINDINGS),
-        (["--max-step-time", "5"], FINE),
-        (["--max-step-time", "5 parsecs"], USAGE),
-        (["--max-step-time", "-5%"], USAGE),
-        (["--same", "luck"], USAGE),
-        (["--process", "3"], USAGE),
+        (["--max-step-time", "5%"], FINE), (["--max-step-time", "3%"], FINDINGS), (["--max-step-time", "4ms"], FINE),
+        (["--max-step-time", "3ms"], FINDINGS), (["--max-compile-time", "4s"], FINE),
+        (["--max-compile-time", "39%"], FINDINGS), (["--max-memory", "1GiB"], FINE),
+        (["--max-memory", "0.5GiB"], FINDINGS), (["--max-programs", "1"], FINE),
+        (["--max-recompilations", "0"], FINDINGS), (["--max-step-time", "5%", "--max-memory", "1%"], FINDINGS),
+        (["--same", "devices,commit"], FINE), (["--same", "versions"], FINDINGS), (["--same", "programs"], FINDINGS),
+        (["--max-step-time", "5"], FINE), (["--max-step-time", "5 parsecs"], USAGE),
+        (["--max-step-time", "-5%"], USAGE), (["--same", "luck"], USAGE), (["--process", "3"], USAGE),
     ],
-)
+)  # fmt: skip
 def test_tolerances_decide_the_exit_code(
     log: Any, capsys: pytest.CaptureFixture[str], tolerance: list[str], code: int
 ) -> None:

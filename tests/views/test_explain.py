@@ -325,6 +325,9 @@ ACCOUNTED = Standing(
 )  # fmt: skip
 HOSTILE = compilation("f\x1b[31m", cause="shape", reason="\x1b]0;title\x07 bad", sequence=1)
 
+OPEN = OpenCompilation("m.train", "compile", 17.0, "MainThread (1)", 15.0, "train.py:5", 40.0)
+INTERRUPTED = Exit(time=40.0, reason="signal", detail="SIGINT", code=130, compiling=(OPEN,))
+
 LOGS: dict[str, list[Any]] = {
     "line of a library beside the user's": resized(16, library_site="brax/training/agents/ppo/train.py:512"),
     "several processes": two_processes(),
@@ -335,16 +338,7 @@ LOGS: dict[str, list[Any]] = {
     "leak that is over": [compilation(sequence=1), LEAK, OVER],
     "bad end": [compilation(sequence=1), DIED, ERROR, END],
     "trouble that was survived": [compilation(), DIED],
-    "interrupted while it compiled": [
-        compilation(time=1.0),
-        Exit(
-            time=40.0,
-            reason="signal",
-            detail="SIGINT",
-            code=130,
-            compiling=(OpenCompilation("m.train", "compile", 17.0, "MainThread (1)", 15.0, "train.py:5", 40.0),),
-        ),
-    ],
+    "interrupted while it compiled": [compilation(time=1.0), INTERRUPTED],
     "good end": [compilation(), Exit(time=4.0, reason="normal", code=0)],
     "many for one reason": MANY,
     "account and loops": [compilation(), Exit(time=4.0, reason="normal", code=0, standing=ACCOUNTED)],

@@ -116,30 +116,20 @@ def main() -> None:
     # What passes between a scope and the work in it is the scope's: idle is what is left of either.
     watch.around["idle"] = time.perf_counter() - began - (sum(watch.seconds.values()) - so_far)
     watch.seconds["idle"] = idle
+    fell = [
+        name for earlier, later in itertools.pairwise(scrapes) for name in later.counted
+        if later.counted[name] < earlier.counted[name]
+    ]  # fmt: skip
     report = {
-        "watch": watch.seconds,
-        "each_step": each_step,
-        "around": watch.around,
-        "before": before,
-        "seconds": found.seconds,
-        "wall": found.wall_seconds,
-        "since_main": since_main,
-        "since_asked": time.time() - float(os.environ["ASKED"]),
-        "scrapes": len(scrapes),
-        "fell": [
-            name
-            for earlier, later in itertools.pairwise(scrapes)
-            for name in later.counted
-            if later.counted[name] < earlier.counted[name]
-        ],
+        "watch": watch.seconds, "each_step": each_step, "around": watch.around, "before": before,
+        "seconds": found.seconds, "wall": found.wall_seconds, "since_main": since_main,
+        "since_asked": time.time() - float(os.environ["ASKED"]), "scrapes": len(scrapes), "fell": fell,
         "off": max(abs(sum(each.counted.values()) - each.wall_seconds) for each in scrapes),
-        "seen_compiling": sum(each.category == "compile" for each in scrapes),
-        "goodput": found.goodput,
-        "lost": found.lost,
-        "run": None if found.run is None else plain(found.run),
+        "seen_compiling": sum(each.category == "compile" for each in scrapes), "goodput": found.goodput,
+        "lost": found.lost, "run": None if found.run is None else plain(found.run),
         "inputs": [plain(each) for each in jaxobs.snapshot().inputs],
         "errors": jaxobs.snapshot().observer.internal_errors,
-    }
+    }  # fmt: skip
     print(json.dumps(report), flush=True)
     if os.environ.get("KILLED"):
         time.sleep(0.4)  # a slow tick

@@ -1,4 +1,4 @@
-"""What a shipper of logs puts around each line changes no answer: see `benchmarks.incidents.wrappings` for all logs."""
+"""Wrappings that shippers of logs put around each line change no answer; `benchmarks.incidents.wrappings` has all logs."""
 
 from __future__ import annotations
 

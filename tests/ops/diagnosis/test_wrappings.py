@@ -1,4 +1,4 @@
-"""Wrappings that shippers of logs put around each line change no answer; `benchmarks.incidents.wrappings` has all logs."""
+"""Wrappings of log shippers change no answer; `python -m benchmarks.incidents.wrappings` tries all logs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ ENTRY = Entry(
     projects=("optax",),
     says=(
         "Nearly all of the time goes into opening files, at the line that sleeps in `open_file`. `float(loss)` in each "
-        "step looks like the fault and is none: without it nothing gets faster. Load the next file in a thread."
+        "step looks like the fault, but without it nothing gets faster. Load the next file in a thread."
     ),
     causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}},
     findings=(Finding("input_bound", "train_step"),),

@@ -5,7 +5,7 @@ from tools.zoo.entry import Entry, Finding, FirstTry
 ENTRY = Entry(
     projects=("jax",),
     says=(
-        "Nothing is jitted: each turn dispatches some fifty single operations, after vmap has traced them anew, and "
+        "Nothing is jitted: each turn dispatches some fifty single operations, after vmap has traced them again, and "
         "the host's dispatch is all of the time. `jax.jit` around the vmapped step makes it a hundred times as fast."
     ),
     causes={},
@@ -16,7 +16,7 @@ ENTRY = Entry(
     ),
     differs=dict.fromkeys(
         ("finding unjitted_operations", "finding eager_initialization", "verdict", "time step", "time other"),
-        "A loop of single operations is none that jaxobs finds: it knows what compiling them took, and says to put "
+        "jaxobs finds no loop of single operations: it knows what compiling them took, and says to put "
         "them into one jitted function, but not that dispatching them is all that the loop does.",
     ),
 )

@@ -21,8 +21,7 @@ from jaxobs.findings import patterns
 from jaxobs.testing import max_compiles
 
 SECONDS = 3.0
-"""Seconds of each compilation: a small network takes milliseconds, on a busy machine more, and findings begin at
-seconds."""
+"""Seconds of each compilation: a small network takes milliseconds, and findings begin at seconds."""
 
 JOINS = {"concatenate": lambda a, b: jnp.concatenate([a, b]), "append": lambda a, b: jnp.append(a, b, 0)}
 
@@ -32,8 +31,7 @@ def compiled_by(program: Callable[[], None]) -> list[Compilation]:
     with max_compiles(10_000, eager=True) as found:
         program()
     return [
-        dataclasses.replace(each, phases={name: SECONDS / len(each.phases) for name in each.phases})
-        for each in found
+        dataclasses.replace(each, phases={name: SECONDS / len(each.phases) for name in each.phases}) for each in found
     ]
 
 

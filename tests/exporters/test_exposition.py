@@ -315,9 +315,7 @@ PROMETHEUS_3 = (
 @pytest.mark.parametrize(
     ("accept", "content_type"),
     [
-        (PROMETHEUS_2, OPENMETRICS),
-        (PROMETHEUS_3, OPENMETRICS),
-        ("application/openmetrics-text", OPENMETRICS),
+        (PROMETHEUS_2, OPENMETRICS), (PROMETHEUS_3, OPENMETRICS), ("application/openmetrics-text", OPENMETRICS),
         ("Application/OpenMetrics-Text; Version=1.0.0", OPENMETRICS),
         ('application/openmetrics-text; version="1.0.0"; charset=utf-8', OPENMETRICS),
         ("text/plain;version=0.0.4;q=0.9, application/openmetrics-text;version=1.0.0;q=0.1", TEXT),
@@ -325,13 +323,9 @@ PROMETHEUS_3 = (
         ("application/openmetrics-text;q=0", TEXT),
         ("application/openmetrics-text;version=9.0.0, text/plain;q=0.5", TEXT),
         ("application/openmetrics-text;q=much", TEXT),
-        ("text/html,application/xhtml+xml,*/*;q=0.8", TEXT),
-        ("*/*", TEXT),
-        (";;,,=;q", TEXT),
-        ("", TEXT),
-        (None, TEXT),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", TEXT), ("*/*", TEXT), (";;,,=;q", TEXT), ("", TEXT), (None, TEXT),
     ],
-)
+)  # fmt: skip
 def test_the_format_is_the_one_that_the_client_likes_best(accept: str | None, content_type: str) -> None:
     """As real Prometheus servers, browsers, curl and the confused ask for it."""
     assert negotiate(accept) == content_type

@@ -31,6 +31,8 @@ MOMENTS = {
 }  # fmt: skip
 """Fields whose figures are no amounts."""
 
+FOUND = replace(TRAIN, name="found", found=True, mfu=None, mfu_unknown="Its peak is unknown.", lines=LINES)
+
 
 def everything() -> Snapshot:
     """A process with something in every panel."""
@@ -38,22 +40,10 @@ def everything() -> Snapshot:
     tight = full_gpu(3, groups())
     devices = tuple(tight if each.device == "gpu:3" else each for each in base.devices)
     return replace(
-        base,
-        devices=devices,
-        headroom=headroom(devices),
-        findings=(*rich().findings, *base.findings),
-        in_progress=rich().in_progress,
-        loops=(
-            TRAIN,
-            replace(TRAIN, name="found", found=True, mfu=None, mfu_unknown="Its peak is unknown.", lines=LINES),
-        ),
-        wall=WALL,
-        profile=PROFILE,
-        inputs=(SLOW, FAST, AHEAD),
-        watched=WATCHED,
-        routes=(PREDICT,),
-        requests_in_flight=3,
-    )
+        base, devices=devices, headroom=headroom(devices), findings=(*rich().findings, *base.findings),
+        in_progress=rich().in_progress, loops=(TRAIN, FOUND), wall=WALL, profile=PROFILE, inputs=(SLOW, FAST, AHEAD),
+        watched=WATCHED, routes=(PREDICT,), requests_in_flight=3,
+    )  # fmt: skip
 
 
 def all_events() -> list[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 
@@ -10,7 +11,7 @@ import pytest
 import yaml
 from helpers.paths import ROOT
 
-from tools import checks
+from tools import checks, settled
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -121,3 +122,26 @@ def test_what_a_busy_machine_failed_is_run_again_and_named(
     monkeypatch.setattr(checks, "MOST_AGAIN", 0)
     (folder / "c").unlink()
     assert checks.main(["tests"]) == 1
+
+
+def test_what_is_settled_runs_again_when_a_file_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The test itself, a file that it rests on, and one that is new; and all where REPLAY is set."""
+    folder = tmp_path_factory.mktemp("some rules")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    monkeypatch.setattr(settled, "ROOT", folder)
+    monkeypatch.setattr(settled, "RESTS_ON", {"test_them.py": ("rules",)})
+    monkeypatch.delenv("REPLAY", raising=False)
+    monkeypatch.setattr(settled, "digest", digest := settled.digest.__wrapped__)
+    (folder / "rules").mkdir()
+    noted: dict[str, str] = {}
+    monkeypatch.setattr(settled, "_noted", lambda: noted)
+    for name in ("test_them.py", "rules/a.toml", "rules/new.toml", "rules/a.toml"):
+        noted["test_them.py"] = digest("test_them.py")
+        assert settled.holds("test_them.py")
+        (folder / name).write_text(noted["test_them.py"])
+        assert not settled.holds("test_them.py")
+    noted["test_them.py"] = digest("test_them.py")
+    monkeypatch.setenv("REPLAY", "1")
+    assert not settled.holds("test_them.py")

@@ -295,19 +295,14 @@ MANY = [
     ),
     *(
         compilation(
-            operation,
-            eager=True,
-            cause="shape",
-            reason=f"`x` has {number} rows. Jit it.",
-            call_site="train.py:9",
-            library_site=f"numpyro/util.py:{number}",
-            sequence=100 + number,
+            operation, eager=True, cause="shape", reason=f"`x` has {number} rows. Jit it.", call_site="train.py:9",
+            library_site=f"numpyro/util.py:{number}", sequence=100 + number,
         )
         for number, operation in enumerate(("add", "mul", "add", "neg", "dot"))
     ),
     *(compilation(f"f{number}", sequence=60 + number, **UNSAVED) for number in range(5)),
     *(CacheLookup(time=1.0, function=f"f{number}", result="miss", differs=("flags",)) for number in range(5)),
-]
+]  # fmt: skip
 ACCOUNTED = Standing(
     wall=TimeState(
         seconds={"init": 5.0, "step": 10.0, "input_wait": 85.0}, counted={}, category="step", wall_seconds=100.0,

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from benchmarks.incidents.scenarios import scenarios
+from benchmarks.incidents.scenarios import Scenario, scenarios
 from benchmarks.incidents.wrappings import WRAPPINGS, changed
 from jaxobs.ops.diagnosis.gathering.log_lines import parse
 
@@ -15,8 +15,8 @@ LOGS = [each for each in scenarios() if {kind for kind, _, _ in each.sections} =
 
 
 @pytest.mark.parametrize("scenario", LOGS, ids=lambda each: each.name)
-def test_no_wrapping_changes_an_answer(scenario: object) -> None:
-    assert changed(scenario, [*WRAPPINGS]) == []  # type: ignore[arg-type]
+def test_no_wrapping_changes_an_answer(scenario: Scenario) -> None:
+    assert changed(scenario, [*WRAPPINGS]) == []
 
 
 @pytest.mark.parametrize("outer", WRAPPINGS)
